@@ -1,0 +1,12 @@
+# What `cmake --install` adds beside the rooms: the package files for find_package(ronda), the data set, the documents.
+include(CMakePackageConfigHelpers)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/rondaConfig.cmake.in ${PROJECT_BINARY_DIR}/rondaConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT ronda NAMESPACE ronda:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+install(FILES ${PROJECT_BINARY_DIR}/rondaConfig.cmake ${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+install(FILES ${PROJECT_SOURCE_DIR}/ronda.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/mnist DESTINATION ${CMAKE_INSTALL_DATADIR}/ronda)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/ronda)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,92 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/collectives/collective.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/tensor.hpp>
+
+namespace ronda {
+
+/// What memory is for.
+enum class Memory : std::uint8_t {
+  per_rank,     ///< private to the rank
+  node_shared,  ///< what reductions are fastest on: a mapping that the node's ranks share, where there is room for it
+};
+
+/// Where the ranks of a communicator sit.
+struct Topology {
+  int nodes = 1;
+  int node = 0;             ///< of this rank, counted in order of the lowest rank on it
+  int ranks_on_node = 1;    ///< of this communicator, on this rank's node
+  int rank_on_node = 0;
+  int most_ranks_on_a_node = 1, fewest_ranks_on_a_node = 1;
+  bool oversubscribed = false;  ///< some node has more ranks than cores for them
+  std::vector<std::string> hosts;  ///< by rank
+};
+
+/// A group of ranks that reduce, copy and wait together. A handle: copies refer to the same group. Every function is
+/// collective over the group unless it says otherwise: all ranks call the same ones in the same order. No destructor
+/// is collective, so a rank that unwinds holds nobody up.
+///
+/// Errors: CommunicationError where MPI reports one; LogicError where ranks could be seen to disagree.
+class Communicator {
+ public:
+  class Group;  ///< the implementation: over MPI, or over threads of one process (tests)
+  explicit Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+
+  [[nodiscard]] int rank() const noexcept;               ///< not collective
+  [[nodiscard]] int size() const noexcept;               ///< not collective
+  [[nodiscard]] const Topology& topology() const noexcept;  ///< not collective
+
+  /// Zeroed memory. Asks first, on all ranks together, whether the node's shared mapping has the room; where it has not,
+  /// all ranks get private memory, and `notes()` says why.
+  Buffer allocate(std::size_t bytes, Memory memory);
+
+  /// Throws InputError, on all ranks, where the algorithm asked for makes no sense for this layout or memory.
+  std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
+
+  /// Sums in place on every rank; returns when done. float32 and float64, any count, also 0 and beyond 2^31.
+  void allreduce(const Tensor& tensor, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
+  /// `tensor` of `root` replaces that of the others.
+  void broadcast(const Tensor& tensor, int root = 0);
+  /// `all` holds size() times as many elements as `mine`: rank r's at place r.
+  void allgather(const Tensor& mine, const Tensor& all);
+  /// `mine` becomes the sum over all ranks of place rank() of `all`, which holds size() times as many elements and is
+  /// used as scratch.
+  void reduce_scatter(const Tensor& all, const Tensor& mine);
+  void barrier();
+
+  /// A new group of the ranks that give the same colour, ordered by (key, rank).
+  [[nodiscard]] Communicator split(int color, int key) const;
+
+  /// Every rank's text, by rank. For setting up, not for the step.
+  [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text) const;
+  /// Rank `root`'s text.
+  [[nodiscard]] std::string broadcast_text(std::string_view text, int root = 0) const;
+
+  /// Not collective: what `allocate` and `plan` fell back from, a line each, since the last call; empty on most days.
+  [[nodiscard]] std::vector<std::string> take_notes();
+
+ private:
+  std::shared_ptr<Group> group_;
+};
+
+/// Runs `work` on every rank, then tells all how it went: where any rank threw, all ranks throw an *agreed* error that
+/// names the lowest failing rank and carries its status and text. For start-up phases, in which any rank may meet a bad
+/// file or run out of memory: nobody waits for one that has gone. `work` must call no collective that a failing rank
+/// would miss. Collective.
+void agree(const Communicator& communicator, const std::function<void()>& work);
+
+/// Throws, on all ranks, an agreed InputError where the ranks' `text` differ; names the two ranks and the first line that
+/// does. `what` says what the text describes ("the options", "the plan"). Collective, and safe where ranks are at
+/// different places of the program: they see that `what` differs.
+void require_equal(const Communicator& communicator, std::string_view what, std::string_view text);
+
+}  // namespace ronda

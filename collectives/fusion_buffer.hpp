@@ -1,0 +1,67 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/parameter.hpp>
+#include <ronda/runtime/core/step_control.hpp>
+#include <ronda/runtime/core/stream.hpp>
+
+namespace ronda {
+
+/// A gradient that will live in the buffer.
+struct GradientSlot {
+  ParameterId id{};
+  std::string name;
+  std::size_t offset = 0, bytes = 0;  ///< in the arena; 64-byte aligned
+};
+
+struct FusionOptions {
+  std::size_t first_bucket_bytes = std::size_t{256} << 10;  ///< small, so that the first reduction starts early
+  std::size_t bucket_bytes = std::size_t{16} << 20;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+};
+
+/// All gradients of a model in one allocation, which is also the wire buffer: nothing is packed or copied.
+///
+/// Slots lie in the order in which backward finishes them, so a *bucket* is a slice of neighbours. When the last gradient
+/// of a bucket is ready its allreduce starts, beside the rest of backward. The step's control block goes with the last.
+///
+/// Used in every step as begin, mark_ready for each slot (any order), wait. Allocates nothing after construction.
+class FusionBuffer {
+ public:
+  /// Collective. `slots` in ascending offset, back to back. `arena` is float32 memory from `communicator.allocate`, at
+  /// least as long as the last slot's end, and outlives this object.
+  FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, std::byte* arena, FusionOptions options);
+  ~FusionBuffer();
+  FusionBuffer(const FusionBuffer&) = delete;
+
+  /// Clears the control block, into which this rank's sums go, and starts counting.
+  void begin();
+  [[nodiscard]] StepControl& control() noexcept;
+  /// The gradient of `id` is complete. Starts the bucket it completes, and lets an inline engine make progress.
+  void mark_ready(ParameterId id, Stream& stream);
+  /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is what is returned, valid until
+  /// the next begin. Throws LogicError where a slot was never marked.
+  const StepControl& wait(Stream& stream);
+
+  struct Bucket {
+    std::size_t first_slot, end_slot, offset, bytes;
+    AllreduceAlgorithm algorithm;
+  };
+  [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
+  /// Seconds that `wait` has waited so far: communication that nothing hid.
+  [[nodiscard]] double exposed_seconds() const noexcept;
+  /// A line a bucket, for the plan that ranks compare.
+  [[nodiscard]] std::vector<std::string> describe() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,6 @@
+#pragma once
+#include <cstdint>
+
+namespace ronda {
+enum class ReduceOp : std::uint8_t { sum };
+}

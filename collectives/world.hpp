@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <ronda/collectives/communicator.hpp>
+
+namespace ronda {
+
+/// Who moves messages along. `inline_`: the computing thread, which polls between layers and in waits; MPI is asked for
+/// MPI_THREAD_SINGLE. `thread`: a thread of its own; MPI_THREAD_SERIALIZED. `automatic`: a thread where ranks sit on several
+/// hosts and a core is free for it, inline otherwise.
+enum class Progress : std::uint8_t { automatic, inline_, thread };
+/// auto, inline, thread. Throws InputError that lists them.
+[[nodiscard]] Progress parse_progress(std::string_view name);
+[[nodiscard]] std::string_view name_of(Progress progress) noexcept;
+
+struct WorldOptions {
+  Progress progress = Progress::automatic;
+};
+
+/// All ranks of the job, and MPI itself. One object a process, made before everything else and destroyed after it.
+class World {
+ public:
+  /// Initialises MPI; the destructor finalizes it (unless an exception is under way: then MPI is left as it is, because
+  /// finalizing would wait for ranks that no longer come). Throws CommunicationError.
+  World(int& argc, char**& argv, WorldOptions options = {});
+
+  /// For a program that has initialised MPI itself (and finalizes it after this object is gone). `communicator` is an
+  /// MPI_Comm; it is duplicated. Collective over it. Defined in <ronda/collectives/mpi_world.hpp>, because only callers
+  /// with MPI of their own need its header.
+  template <class MpiCommunicator>
+  static World adopt(MpiCommunicator communicator, WorldOptions options = {});
+
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  ~World();
+
+  [[nodiscard]] const Communicator& communicator() const noexcept;
+  [[nodiscard]] int rank() const noexcept { return communicator().rank(); }
+  [[nodiscard]] int size() const noexcept { return communicator().size(); }
+  /// What `automatic` became.
+  [[nodiscard]] Progress progress() const noexcept;
+  /// Cores that this rank may use for computing: its binding, or its share of the node's cores.
+  [[nodiscard]] int cores() const noexcept;
+
+  /// Ends all ranks at once, without waiting for any. For `launch`, after a failure that the others do not know of.
+  [[noreturn]] void abort(int status) noexcept;
+
+ private:
+  struct Impl;
+  explicit World(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,44 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/tensor.hpp>
+
+namespace ronda {
+
+/// One sample's field: `input`, float32, (28, 28, 1).
+struct Field {
+  std::string name;
+  Shape shape;  ///< of one sample, without the batch axis
+  DType dtype = DType::float32;
+};
+
+/// Some samples as named tensors with a leading batch axis, in memory of its own. `capacity` rows are always there; a batch
+/// with fewer real samples has weight 0 in the rest, which repeat a real sample (or are zero where there is none).
+class Batch {
+ public:
+  Batch(std::span<const Field> fields, std::size_t capacity);
+
+  /// Throws InputError, listing the names there are.
+  [[nodiscard]] const Tensor& field(std::string_view name) const;
+  [[nodiscard]] const Tensor& input() const { return field("input"); }
+  [[nodiscard]] const Tensor& target() const { return field("target"); }
+  [[nodiscard]] const Tensor& weights() const noexcept { return weights_; }  ///< float32 (capacity)
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t real() const noexcept { return real_; }  ///< rows that hold samples of their own
+
+  /// Sets the weights: 1 for the first `real` rows, 0 for the rest.
+  void set_real(std::size_t real);
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<Tensor> tensors_;
+  Tensor weights_;
+  std::size_t capacity_, real_ = 0;
+  Buffer memory_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/runtime/core/parameter.hpp>
+
+namespace ronda {
+
+/// Distributions of initial weights. He (Kaiming) keeps the variance of ReLU networks, Glorot (Xavier) that of linear
+/// ones; normal ones are not truncated, as in PyTorch. Biases start at zero.
+enum class Initializer : std::uint8_t { he_normal, he_uniform, glorot_normal, glorot_uniform, zeros };
+
+/// Knows PyTorch's names too (kaiming_normal, xavier_uniform, …). Throws InputError that lists the names.
+[[nodiscard]] Initializer parse_initializer(std::string_view name);
+[[nodiscard]] std::string_view name_of(Initializer initializer) noexcept;
+[[nodiscard]] std::vector<std::string> initializer_names();
+
+/// Fills `parameter.value` by seed and name alone: the same for every number of ranks and every layout.
+/// @param fan_in, fan_out  inputs and outputs of one weight's neuron; 0 for a bias, which becomes zero
+void initialize(const Parameter& parameter, Initializer initializer, std::int64_t fan_in, std::int64_t fan_out,
+                std::uint64_t seed);
+
+}  // namespace ronda

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+
+#include <ronda/runtime/core/parameter.hpp>
+#include <ronda/runtime/core/random.hpp>
+#include <ronda/runtime/core/step_control.hpp>
+#include <ronda/runtime/core/stream.hpp>
+
+namespace ronda {
+
+enum class Mode : std::uint8_t { training, evaluation };
+
+/// Who is told that a parameter's gradient is complete: a plain pointer pair, because it is copied in every step.
+class OnReady {
+ public:
+  OnReady() = default;
+  template <class Sink>
+  explicit OnReady(Sink& sink)
+      : sink_(&sink), call_([](void* s, ParameterId id, Stream& stream) { static_cast<Sink*>(s)->mark_ready(id, stream); }) {}
+  void operator()(ParameterId id, Stream& stream) const {
+    if (call_ != nullptr) call_(sink_, id, stream);
+  }
+
+ private:
+  void* sink_ = nullptr;
+  void (*call_)(void*, ParameterId, Stream&) = nullptr;
+};
+
+/// What every layer is told of the pass it takes part in. A value on the caller's stack.
+struct Pass {
+  Stream& stream;
+  Mode mode = Mode::training;
+  std::uint64_t step = 0;            ///< from 1; the same on all ranks
+  RngKey key{0, Purpose::layer};     ///< for layers that draw random numbers
+  const Tensor* weights = nullptr;   ///< float32 (N): 1 a sample, 0 a padding row, or what the user weighs samples with
+  float loss_scale = 1;              ///< a power of two that the loss gradient is multiplied with
+  StepControl* control = nullptr;    ///< where the loss adds its sums
+  OnReady on_ready;                  ///< called by a layer for each parameter whose gradient is complete
+
+  /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.
+  template <class Sink>
+  [[nodiscard]] Pass reporting(Sink& sink) const {
+    Pass pass = *this;
+    pass.on_ready = OnReady(sink);
+    return pass;
+  }
+};
+
+}  // namespace ronda

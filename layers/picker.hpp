@@ -1,0 +1,34 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ronda {
+
+/// One way to do an operation. `run` does it once on memory of its own, for timing; empty where this processor or library
+/// cannot do it (it still has a place in the list, which must be the same on all ranks).
+struct Candidate {
+  std::string name;
+  std::function<void()> run;
+};
+
+/// Decides between candidates. The strategy's asks the plan or the cache first, and otherwise times them on all ranks at
+/// once and takes rank 0's winner everywhere.
+class Picker {
+ public:
+  virtual ~Picker() = default;
+  /// The index of the candidate to use; it has a `run`. Collective over the ranks that plan together: they ask the same
+  /// questions in the same order. Throws Error when no candidate can run.
+  /// @param question  names operation, shape and direction; equal questions get equal answers
+  virtual std::size_t pick(std::string_view question, std::span<const Candidate> candidates) = 0;
+};
+
+/// Takes the first candidate that can run; for tests and for programs without ranks.
+class FirstPicker final : public Picker {
+ public:
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override;
+};
+
+}  // namespace ronda

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ronda {
+
+/// Where a step's time went, in seconds of the computing thread.
+struct StepTimes {
+  double data = 0, forward = 0, backward = 0, communication = 0, optimizer = 0;  ///< communication: exposed, not hidden
+  [[nodiscard]] double total() const noexcept { return data + forward + backward + communication + optimizer; }
+};
+
+struct StepReport {
+  std::uint64_t step = 0;  ///< from 1, over all epochs
+  std::uint64_t epoch = 0; ///< from 1
+  std::uint64_t step_in_epoch = 0, steps_in_epoch = 0;
+  double loss = 0;      ///< exact mean over the global batch, before the update
+  double accuracy = 0;  ///< likewise
+  double learning_rate = 0;
+  std::uint64_t samples = 0;  ///< of this step, over all ranks
+  double seconds = 0;         ///< wall time of this step
+  StepTimes times;
+};
+
+struct EpochReport {
+  std::uint64_t epoch = 0, epochs = 0;
+  double train_loss = 0, train_accuracy = 0;  ///< exact, over all ranks and samples of the epoch
+  double test_loss = 0, test_accuracy = 0;    ///< every test sample once
+  bool evaluated = false;
+  double seconds = 0;  ///< training only
+  std::uint64_t samples = 0;
+  StepTimes times;  ///< of this rank, summed over the epoch
+};
+
+/// Is told what happens; rooms that do the work print nothing themselves.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void on_note(std::string_view /*text*/) {}      ///< worth a line to everybody
+  virtual void on_detail(std::string_view /*text*/) {}    ///< worth a line under --verbose
+  virtual void on_warning(std::string_view /*text*/) {}   ///< something fell back; training goes on
+  virtual void on_step(const StepReport&) {}
+  virtual void on_epoch(const EpochReport&) {}
+};
+
+}  // namespace ronda

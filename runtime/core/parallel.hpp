@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <type_traits>
+
+namespace ronda {
+
+/// The range that worker `index` of `workers` takes of `count` things: contiguous, as even as possible, the same every
+/// time. Also the rule by which ranks share a global batch.
+struct Range {
+  std::size_t begin = 0, end = 0;
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+[[nodiscard]] constexpr Range part_of(std::size_t count, std::size_t index, std::size_t workers) noexcept {
+  const std::size_t base = count / workers, extra = count % workers;  // no product that could overflow
+  const auto begin_of = [&](std::size_t i) { return i * base + (i * extra) / workers; };
+  return {begin_of(index), begin_of(index + 1)};
+}
+
+namespace detail {
+using RangeFunction = void (*)(void* context, Range range);
+void parallel_ranges(int threads, std::size_t count, RangeFunction function, void* context);
+}  // namespace detail
+
+/// Calls `body(Range)` on `threads` threads, each with its part of [0, count); the partition depends on nothing but its
+/// arguments, so results are the same from run to run. Returns when all are done. `body` must not throw. The threads are
+/// OpenMP's, shared with the library primitives, so that no core gets two. `align` keeps the cuts at multiples of it.
+template <class Body>
+void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align = 1) {
+  if (threads <= 1 || count <= align) {
+    if (count > 0) body(Range{0, count});
+    return;
+  }
+  struct Context {
+    std::remove_reference_t<Body>& body;
+    std::size_t count, align;
+  } context{body, count, align};
+  detail::parallel_ranges(
+      threads, (count + align - 1) / align,
+      [](void* opaque, Range range) {
+        auto& c = *static_cast<Context*>(opaque);
+        const std::size_t end = range.end * c.align;
+        c.body(Range{range.begin * c.align, end < c.count ? end : c.count});
+      },
+      &context);
+}
+
+/// Sets how many threads the calling thread's parallel work uses, in our loops and in the library primitives alike.
+void use_threads(int threads);
+
+/// The cores that this process may run on (its affinity), at least 1.
+[[nodiscard]] int available_cores();
+
+}  // namespace ronda

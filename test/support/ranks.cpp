@@ -1,0 +1,33 @@
+#include "support/ranks.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+namespace ronda::test {
+namespace {
+
+std::optional<World>& the_world() {
+  static std::optional<World> world;
+  return world;
+}
+
+Progress progress_from_environment() {
+  const char* name = std::getenv("RONDA_TEST_PROGRESS");
+  return name == nullptr ? Progress::automatic : parse_progress(name);
+}
+
+}  // namespace
+
+World& world() { return the_world().value(); }
+
+int with_world(int& argc, char**& argv, const std::function<int()>& tests) {
+  the_world().emplace(argc, argv, WorldOptions{progress_from_environment()});
+  int worst = 0;
+  for (const auto& text : world().communicator().gather_texts(std::to_string(tests()))) worst = std::max(worst, std::stoi(text));
+  the_world().reset();
+  return std::min(worst, 255);
+}
+
+}  // namespace ronda::test
