@@ -24,8 +24,8 @@ struct ParameterRequest {
   TensorDesc desc;                       ///< logical shape as in files, layout as the primitive prefers
   std::int64_t fan_in = 0, fan_out = 0;  ///< 0 for a bias
   bool decay = true;                     ///< whether weight decay applies
-  std::optional<TensorDesc> flattened;   ///< see Parameter
-  std::optional<Initializer> initializer;  ///< where the layer insists; otherwise the model's
+  std::optional<TensorDesc> flattened = std::nullopt;     ///< see Parameter
+  std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
 };
 
 /// How long the bytes of a buffer must keep their content.

@@ -85,6 +85,17 @@ std::array<std::int64_t, Shape::capacity> Layout::outer_strides(const Shape& sha
   return strides;
 }
 
+std::optional<Layout> Layout::without_outermost() const {
+  if (is_plain()) return Layout();
+  if (order_[0] != 0 || block_product(blocks(), 0) != 1) return std::nullopt;
+  std::vector<int> order;
+  for (int i = 1; i < rank_; ++i) order.push_back(order_[static_cast<std::size_t>(i)] - 1);
+  std::vector<Block> blocks;
+  for (const auto& block : this->blocks())
+    if (block.axis != 0) blocks.push_back({block.axis - 1, block.size});
+  return Layout(order, blocks);
+}
+
 std::vector<std::int64_t> Layout::offsets(const Shape& shape, int axis) const {
   const std::int64_t outer_stride = outer_strides(shape)[static_cast<std::size_t>(axis)];
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(shape[axis]));

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ class Layout {
 
   /// Strides, in elements, of the outer (blocked) axes, in the order of the logical axes.
   [[nodiscard]] std::array<std::int64_t, Shape::capacity> outer_strides(const Shape& shape) const;
+
+  /// The layout of one entry of axis 0, where these lie one after another; nothing where they do not.
+  [[nodiscard]] std::optional<Layout> without_outermost() const;
 
   bool operator==(const Layout&) const = default;
 

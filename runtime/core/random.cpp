@@ -48,7 +48,8 @@ float RngKey::normal(std::uint64_t index) const noexcept {
 std::uint64_t RngKey::below(std::uint64_t bound, std::uint64_t counter) const noexcept {
   const auto words = bits(counter);
   const std::uint64_t word = std::uint64_t{words[0]} << 32 | words[1];
-  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(word) * bound >> 64);  // Lemire 2019
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(Wide{word} * bound >> 64);  // Lemire 2019
 }
 
 }  // namespace ronda

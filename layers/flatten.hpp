@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+
+#include <ronda/layers/layer.hpp>
+#include <ronda/layers/primitives.hpp>
+#include <ronda/layers/planner.hpp>
+
+namespace ronda {
+
+/// (N, H, W, C) as (N, H·W·C), without moving a byte where the samples lie dense one after another: the features come in
+/// the order of the activation's bytes. The dense layer behind it stores its columns in that order too, and only files
+/// show PyTorch's (C, H, W) order (see Parameter::flattened).
+class Flatten final : public Layer {
+ public:
+  [[nodiscard]] std::string_view kind() const noexcept override { return "flatten"; }
+  TensorDesc plan(const TensorDesc& input, Planner& planner) override;
+  void bind(const Bindings& bindings) override;
+  const Tensor& forward(const Tensor& input, const Pass& pass) override;
+  const Tensor& backward(const Tensor& output_gradient, const Pass& pass) override;
+
+ private:
+  TensorDesc image_;                    ///< what is read as features: the input, or its reordered copy
+  std::unique_ptr<Operation> reorder_;  ///< where the input's bytes are padded or interleaved
+  BufferId copy_id_{}, gradient_id_{};
+  Tensor input_, copy_, output_, gradient_;
+  TensorDesc output_desc_, input_desc_;
+  bool gradient_needed_ = false;
+};
+
+}  // namespace ronda

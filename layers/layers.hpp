@@ -1,0 +1,9 @@
+#pragma once
+/// Every layer and loss there is.
+#include <ronda/layers/conv2d.hpp>
+#include <ronda/layers/dense.hpp>
+#include <ronda/layers/flatten.hpp>
+#include <ronda/layers/pool2d.hpp>
+#include <ronda/layers/relu.hpp>
+#include <ronda/layers/sequential.hpp>
+#include <ronda/layers/softmax_cross_entropy.hpp>

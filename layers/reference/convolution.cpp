@@ -1,0 +1,109 @@
+#include <ronda/layers/reference/operations.hpp>
+
+namespace ronda::reference {
+namespace {
+
+/// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward.
+class Convolution final : public Operation {
+ public:
+  explicit Convolution(const ConvolutionSpec& spec) : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
+    const std::int64_t channels = spec.input.shape[3];
+    plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, DType::float32, {}}};
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    plan_.output = inner_;
+    plan_.scratch_bytes = 2 * inner_.bytes();
+    plan_.picks = "plain loops";
+    if (!spec.pool) return;
+    pool_ = make_pool(inner_, *spec.pool);
+    plan_.output = pool_->plan().output;
+    plan_.pass_bytes = inner_.bytes();
+  }
+
+  void bind(const OperationMemory& memory) override {
+    memory_ = memory;
+    result_ = spec_.pool ? Tensor(inner_, memory.pass) : memory.output;
+    if (!pool_) return;
+    pool_gradient_ = Tensor(inner_, memory.scratch);
+    pool_->bind({.output = memory.output, .input_gradient = pool_gradient_});
+  }
+
+  void forward(const Tensor& input, const Pass& pass) override {
+    const Accessor x(input), y(result_), weight(memory_.parameters[0]->value);
+    each_output([&](auto n, auto oh, auto ow, auto o) {
+      float sum = spec_.bias ? memory_.parameters[1]->value.template pointer<float>()[o] : 0.0F;
+      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { sum += x(n, h, w, c) * weight(o, c, kh, kw); });
+      y(n, oh, ow, o) = spec_.activation == Activation::relu && !(sum > 0) ? 0.0F : sum;
+    });
+    if (pool_) pool_->forward(result_, pass);
+  }
+
+  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+    if (pool_) pool_->backward(result_, output_gradient, pass);
+    const Tensor gradient = before_activation(pool_ ? pool_gradient_ : output_gradient);
+    parameter_gradients(Accessor(input), Accessor(gradient));
+    for (Parameter* parameter : memory_.parameters)
+      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+    if (!memory_.input_gradient.empty()) data_gradient(Accessor(gradient));
+  }
+
+ private:
+  Tensor before_activation(const Tensor& output_gradient) const {
+    if (spec_.activation == Activation::none) return output_gradient;
+    const Tensor masked(inner_, memory_.scratch + inner_.bytes());
+    const Accessor y(result_), dy(output_gradient), dz(masked);
+    each_output([&](auto n, auto h, auto w, auto o) { dz(n, h, w, o) = y(n, h, w, o) > 0 ? dy(n, h, w, o) : 0.0F; });
+    return masked;
+  }
+
+  void parameter_gradients(const Accessor& x, const Accessor& dz) const {
+    const Tensor& weights = memory_.parameters[0]->gradient;
+    std::fill_n(weights.pointer<float>(), weights.desc().padded_count(), 0.0F);
+    const Accessor dw(weights);
+    each_output([&](auto n, auto oh, auto ow, auto o) {
+      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { dw(o, c, kh, kw) += dz(n, oh, ow, o) * x(n, h, w, c); });
+    });
+    if (!spec_.bias) return;
+    float* db = memory_.parameters[1]->gradient.pointer<float>();
+    std::fill_n(db, spec_.outputs, 0.0F);
+    each_output([&](auto n, auto oh, auto ow, auto o) { db[o] += dz(n, oh, ow, o); });
+  }
+
+  void data_gradient(const Accessor& dz) const {
+    std::fill_n(memory_.input_gradient.pointer<float>(), spec_.input.padded_count(), 0.0F);
+    const Accessor dx(memory_.input_gradient), weight(memory_.parameters[0]->value);
+    each_output([&](auto n, auto oh, auto ow, auto o) {
+      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, c, kh, kw); });
+    });
+  }
+
+  template <class Body>
+  void each_output(Body body) const {
+    for (std::int64_t n = 0; n < inner_.shape[0]; ++n)
+      for (std::int64_t h = 0; h < inner_.shape[1]; ++h)
+        for (std::int64_t w = 0; w < inner_.shape[2]; ++w)
+          for (std::int64_t o = 0; o < inner_.shape[3]; ++o) body(n, h, w, o);
+  }
+
+  template <class Body>
+  void each_tap(std::int64_t oh, std::int64_t ow, Body body) const {
+    const Shape& in = spec_.input.shape;
+    for (std::int64_t kh = 0; kh < spec_.kernel; ++kh)
+      for (std::int64_t kw = 0; kw < spec_.kernel; ++kw) {
+        const std::int64_t h = oh * spec_.stride - spec_.padding + kh, w = ow * spec_.stride - spec_.padding + kw;
+        if (h < 0 || h >= in[1] || w < 0 || w >= in[2]) continue;
+        for (std::int64_t c = 0; c < in[3]; ++c) body(h, w, kh, kw, c);
+      }
+  }
+
+  ConvolutionSpec spec_;
+  TensorDesc inner_;  ///< before pooling
+  std::unique_ptr<Operation> pool_;
+  Tensor result_, pool_gradient_;
+  OperationMemory memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_convolution(const ConvolutionSpec& spec) { return std::make_unique<Convolution>(spec); }
+
+}  // namespace ronda::reference

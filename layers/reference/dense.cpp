@@ -1,0 +1,86 @@
+#include <ronda/layers/reference/operations.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda::reference {
+namespace {
+
+class Dense final : public Operation {
+ public:
+  explicit Dense(const DenseSpec& spec) : spec_(spec) {
+    const Shape& in = spec.input.shape;
+    if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
+    if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
+    if (spec.input.padded_count() != spec.input.count()) throw LogicError("a dense layer cannot read the padding of " + spec.input.text());
+    batch_ = in[0];
+    inputs_ = in[0] > 0 ? in.count() / in[0] : 0;
+    plan_.output = {Shape{batch_, spec.outputs}, DType::float32, {}};
+    plan_.parameters = {{Shape{spec.outputs, inputs_}, DType::float32, {}}};
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    plan_.scratch_bytes = plan_.output.bytes();
+    plan_.picks = "plain loops";
+  }
+
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+
+  void forward(const Tensor& input, const Pass&) override {
+    const float* x = input.pointer<float>();
+    const float* w = memory_.parameters[0]->value.pointer<float>();
+    float* y = memory_.output.pointer<float>();
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t o = 0; o < spec_.outputs; ++o) {
+        float sum = spec_.bias ? memory_.parameters[1]->value.pointer<float>()[o] : 0.0F;
+        for (std::int64_t i = 0; i < inputs_; ++i) sum += x[n * inputs_ + i] * w[o * inputs_ + i];
+        y[n * spec_.outputs + o] = spec_.activation == Activation::relu && !(sum > 0) ? 0.0F : sum;
+      }
+  }
+
+  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+    const float* dz = before_activation(output_gradient);
+    weight_gradient(input.pointer<float>(), dz);
+    for (Parameter* parameter : memory_.parameters)
+      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+    if (!memory_.input_gradient.empty()) data_gradient(dz);
+  }
+
+ private:
+  const float* before_activation(const Tensor& output_gradient) const {
+    const float* dy = output_gradient.pointer<float>();
+    if (spec_.activation == Activation::none) return dy;
+    const float* y = memory_.output.pointer<float>();
+    auto* dz = reinterpret_cast<float*>(memory_.scratch);
+    for (std::int64_t i = 0; i < batch_ * spec_.outputs; ++i) dz[i] = y[i] > 0 ? dy[i] : 0.0F;
+    return dz;
+  }
+
+  void weight_gradient(const float* x, const float* dz) const {
+    float* dw = memory_.parameters[0]->gradient.pointer<float>();
+    std::fill_n(dw, spec_.outputs * inputs_, 0.0F);
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t o = 0; o < spec_.outputs; ++o)
+        for (std::int64_t i = 0; i < inputs_; ++i) dw[o * inputs_ + i] += dz[n * spec_.outputs + o] * x[n * inputs_ + i];
+    if (!spec_.bias) return;
+    float* db = memory_.parameters[1]->gradient.pointer<float>();
+    std::fill_n(db, spec_.outputs, 0.0F);
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t o = 0; o < spec_.outputs; ++o) db[o] += dz[n * spec_.outputs + o];
+  }
+
+  void data_gradient(const float* dz) const {
+    const float* w = memory_.parameters[0]->value.pointer<float>();
+    float* dx = memory_.input_gradient.pointer<float>();
+    std::fill_n(dx, batch_ * inputs_, 0.0F);
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t o = 0; o < spec_.outputs; ++o)
+        for (std::int64_t i = 0; i < inputs_; ++i) dx[n * inputs_ + i] += dz[n * spec_.outputs + o] * w[o * inputs_ + i];
+  }
+
+  DenseSpec spec_;
+  std::int64_t batch_ = 0, inputs_ = 0;
+  OperationMemory memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_dense(const DenseSpec& spec) { return std::make_unique<Dense>(spec); }
+
+}  // namespace ronda::reference

@@ -1,0 +1,48 @@
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ronda/layers/layer.hpp>
+
+namespace ronda {
+
+/// Layers one after another:
+///
+///     Sequential model(Conv2d(32, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(10));
+///
+/// Planned so that neighbours that know each other become one operation (convolution, ReLU and pooling here).
+class Sequential final : public Layer {
+ public:
+  Sequential() = default;
+  template <class... Layers>
+    requires(std::derived_from<std::remove_cvref_t<Layers>, Layer> && ...)
+  explicit Sequential(Layers&&... layers) {
+    (add(std::make_unique<std::remove_cvref_t<Layers>>(std::forward<Layers>(layers))), ...);
+  }
+  Sequential(Sequential&&) = default;
+  Sequential& operator=(Sequential&&) = default;
+
+  /// Appends a layer. Before planning only.
+  void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
+  template <class L>
+    requires std::derived_from<L, Layer>
+  void add(L layer) {
+    add(std::make_unique<L>(std::move(layer)));
+  }
+
+  [[nodiscard]] std::string_view kind() const noexcept override { return "sequential"; }
+  TensorDesc plan(const TensorDesc& input, Planner& planner) override;
+  void bind(const Bindings& bindings) override;
+  const Tensor& forward(const Tensor& input, const Pass& pass) override;
+  const Tensor& backward(const Tensor& output_gradient, const Pass& pass) override;
+  void visit(StateVisitor& visitor) override;
+
+ private:
+  void fuse();
+
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<Layer*> run_;  ///< those that were not absorbed by the one before
+};
+
+}  // namespace ronda

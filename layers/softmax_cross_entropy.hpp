@@ -1,0 +1,30 @@
+#pragma once
+#include <ronda/layers/layer.hpp>
+#include <ronda/layers/planner.hpp>
+
+namespace ronda {
+
+/// −log softmax(x)[label], with labels int32 (N) and outputs float32 (N, classes). With label smoothing ε the target is
+/// (1−ε) on the label and ε/classes everywhere (Szegedy et al., CVPR 2016), as in PyTorch. The exponentials are taken of
+/// x − max(x), so no finite input overflows; sums over samples are float64.
+class SoftmaxCrossEntropy final : public Loss {
+ public:
+  /// Throws InputError where `label_smoothing` is not in [0, 1).
+  explicit SoftmaxCrossEntropy(double label_smoothing = 0);
+
+  void plan(const TensorDesc& outputs, Planner& planner) override;
+  void bind(const Bindings& bindings) override;
+  /// Throws InputError for a label outside [0, classes).
+  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
+  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
+
+ private:
+  void run(const Tensor& outputs, const Tensor& target, const Pass& pass) const;
+
+  float smoothing_;
+  TensorDesc outputs_;
+  BufferId gradient_id_{};
+  Tensor gradient_;
+};
+
+}  // namespace ronda
