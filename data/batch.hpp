@@ -16,8 +16,9 @@ struct Field {
   DType dtype = DType::float32;
 };
 
-/// Some samples as named tensors with a leading batch axis, in memory of its own. `capacity` rows are always there; a batch
-/// with fewer real samples has weight 0 in the rest, which repeat a real sample (or are zero where there is none).
+/// Some samples as named tensors with a leading batch axis, in memory of its own. `capacity` rows are always there; a
+/// batch with fewer real samples has weight 0 in the rest, which repeat a real sample (or are zero where there is
+/// none).
 class Batch {
  public:
   Batch(std::span<const Field> fields, std::size_t capacity);

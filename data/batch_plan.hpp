@@ -1,0 +1,49 @@
+#pragma once
+#include <cstddef>
+
+#include <ronda/runtime/core/parallel.hpp>
+
+namespace ronda {
+
+/// Which part of the data is ours: part `index` of `count`.
+struct Shard {
+  std::size_t index = 0, count = 1;
+};
+
+/// How an epoch is cut into steps, a step into the ranks' parts, and a part into micro-batches.
+///
+/// The *global batch* k is the samples k·G … k·G+G-1 of the epoch's order, for every number of ranks; the last one of
+/// an epoch is short. Shard r takes its r-th contiguous part, the parts as even as possible, and cuts that into
+/// `accumulate` contiguous *micro-batches*, of which the last ones may be short or empty too. So every sample is used
+/// exactly once in an epoch. Six ranks' parts of G = 20, size = 28:
+///
+///     step 0   |0 1 2|3 4 5|6 7 8 9|10 11 12|13 14 15|16 17 18 19|
+///     step 1   |20|21|22 23|24|25|26 27|
+class BatchPlan {
+ public:
+  /// @param size          samples of an epoch
+  /// @param global_batch  G, over all shards; more than `size` is as good as `size`
+  /// Throws InputError where one of them is 0.
+  BatchPlan(std::size_t size, std::size_t global_batch, Shard shard = {}, std::size_t accumulate = 1);
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t global_batch() const noexcept { return global_batch_; }
+  [[nodiscard]] std::size_t micro_batches() const noexcept { return accumulate_; }  ///< of a step
+  [[nodiscard]] std::size_t steps_per_epoch() const noexcept { return (size_ + global_batch_ - 1) / global_batch_; }
+  /// Rows that hold any micro-batch of any shard; the same on all ranks.
+  [[nodiscard]] std::size_t capacity() const noexcept;
+  /// Samples of `step` over all shards; step < steps_per_epoch().
+  [[nodiscard]] std::size_t samples(std::size_t step) const noexcept { return global(step).size(); }
+  /// This shard's samples of `step` (from 0 in its epoch) and micro-batch, as places in the epoch's order; may be
+  /// empty.
+  [[nodiscard]] Range part(std::size_t step, std::size_t micro_batch = 0) const noexcept;
+
+ private:
+  [[nodiscard]] Range global(std::size_t step) const noexcept;
+
+  std::size_t size_, global_batch_;
+  Shard shard_;
+  std::size_t accumulate_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include <ronda/runtime/core/shape.hpp>
+
+namespace ronda {
+
+/// The content of an IDX file of unsigned bytes, row-major: MNIST's format (Y. LeCun, C. Cortes, C. Burges, "The MNIST
+/// database of handwritten digits").
+struct IdxArray {
+  Shape shape;
+  std::vector<std::uint8_t> values;
+};
+
+/// Reads an IDX file, gzipped or not, and checks all of it: the magic number, `rank` dimensions, as many bytes as they
+/// promise and none more, and gzip's checksum. Throws InputError that names the file, what was expected and found, and
+/// the remedy.
+[[nodiscard]] IdxArray read_idx(const std::filesystem::path& file, int rank);
+
+}  // namespace ronda

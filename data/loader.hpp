@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+
+#include <ronda/data/batch_plan.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/data/sample_order.hpp>
+
+namespace ronda {
+
+/// Gives this shard's micro-batches, one after the other and epoch after epoch, without end.
+///
+/// Rows of a batch beyond its real samples repeat the last real one (or sample 0 where there is none) with weight 0.
+/// Assembles a batch when it is asked for or, with `prefetch`, the next one beforehand on a thread of its own (worth it
+/// where a core is free). Allocates nothing after construction. One thread uses it.
+class BatchLoader {
+ public:
+  /// @param data  outlives the loader; read from another thread where `prefetch`
+  BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch = false);
+  ~BatchLoader();
+  BatchLoader(const BatchLoader&) = delete;
+  BatchLoader& operator=(const BatchLoader&) = delete;
+
+  [[nodiscard]] const BatchPlan& plan() const noexcept;
+  /// The next micro-batch; valid until the next call. It starts with epoch 1, step 0, and a step has
+  /// plan().micro_batches() of them. Throws what the dataset threw, from then on every time.
+  const Batch& next();
+  /// Goes on with the first micro-batch of `step` (from 0) of `epoch` (from 1). Free where it would be next anyway.
+  void seek(std::uint64_t epoch, std::size_t step = 0);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,41 @@
+#pragma once
+#include <string>
+#include <variant>
+
+#include <ronda/data/dataset.hpp>
+
+namespace ronda {
+
+/// One field of all samples: values.size() = samples × shape.count(), sample after sample.
+struct Column {
+  std::string name;
+  Shape shape;  ///< of one sample
+  std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>, std::vector<std::uint8_t>> values;
+};
+
+/// Samples that a program has in memory.
+class MemoryDataset final : public Dataset {
+ public:
+  /// Throws InputError where the columns have different numbers of samples, none, or a name twice.
+  explicit MemoryDataset(std::vector<Column> columns);
+  /// Classification: `input` and `target`, one label a sample.
+  MemoryDataset(std::vector<float> inputs, Shape input_shape, std::vector<std::int32_t> labels)
+      : MemoryDataset(two(std::move(inputs), input_shape, Column{"target", Shape{}, std::move(labels)})) {}
+  /// Regression: `input` and `target`.
+  MemoryDataset(std::vector<float> inputs, Shape input_shape, std::vector<float> targets, Shape target_shape)
+      : MemoryDataset(two(std::move(inputs), input_shape, Column{"target", target_shape, std::move(targets)})) {}
+
+  [[nodiscard]] std::size_t size() const override { return size_; }
+  [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
+  void read(std::span<const std::uint64_t> samples, Batch& batch) const override;
+  [[nodiscard]] std::uint64_t fingerprint() const override;
+
+ private:
+  static std::vector<Column> two(std::vector<float> inputs, const Shape& input_shape, Column target);
+
+  std::vector<Column> columns_;
+  std::vector<Field> fields_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace ronda

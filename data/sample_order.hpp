@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ronda {
+
+/// In which order an epoch takes the samples. A function of (seed, epoch) alone, so every rank knows it without a word,
+/// whatever the number of ranks, and a resumed run finds its place again.
+class SampleOrder {
+ public:
+  /// @param shuffle  false: always 0, 1, 2, …
+  SampleOrder(std::size_t size, std::uint64_t seed, bool shuffle) : size_(size), seed_(seed), shuffle_(shuffle) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Whether two epochs may differ.
+  [[nodiscard]] bool shuffles() const noexcept { return shuffle_; }
+  /// Writes the permutation of `epoch` (from 1) to `order`, which has size() places: the shuffle of Fisher and Yates,
+  /// with numbers by Philox.
+  void write(std::uint64_t epoch, std::span<std::uint64_t> order) const;
+
+ private:
+  std::size_t size_;
+  std::uint64_t seed_;
+  bool shuffle_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,109 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/runtime/core/state.hpp>
+#include <ronda/runtime/core/stream.hpp>
+#include <ronda/runtime/core/tensor.hpp>
+
+namespace ronda {
+
+/// What changes from step to step.
+struct StepScalars {
+  double learning_rate = 0;
+  double gradient_factor = 1;  ///< the gradient arena holds sums: times this they are the mean (and clipped)
+  std::uint64_t step = 1;      ///< updates so far + 1, for Adam's bias correction
+};
+
+/// Part of the parameters and their gradients, float32.
+struct ArenaRange {
+  float* values = nullptr;  ///< within the arena of `OptimizerBindings`
+  const float* gradients = nullptr;
+  std::size_t count = 0;
+};
+
+/// Parameters that are treated alike.
+struct ParameterGroup {
+  double rate_factor = 1;              ///< times the learning rate
+  std::optional<double> weight_decay;  ///< the optimizer's own where there is none
+  bool frozen = false;                 ///< neither updated nor counted in the norm
+};
+
+/// Where a parameter lies in the arena.
+struct ArenaSegment {
+  std::string name;  ///< as in files: `conv1.weight`
+  TensorDesc desc;
+  std::size_t offset = 0;  ///< elements from the start of the arena
+  std::size_t group = 0;   ///< of `OptimizerBindings::groups`
+};
+
+/// The memory that an optimizer works on; the caller owns it and keeps it as long as the optimizer.
+struct OptimizerBindings {
+  float* values = nullptr;     ///< the arena of parameters
+  std::vector<float*> states;  ///< one arena for each of `Optimizer::states()`, as long as the parameters', zeroed
+  std::vector<ArenaSegment> segments;  ///< ascending, without overlap
+  std::vector<ParameterGroup> groups = {ParameterGroup{}};
+};
+
+/// An update rule, applied to a range of the arena in one pass: reads gradients, parameters and state, writes
+/// parameters and state. What lies between parameters, and their padding, is zero and stays zero. Elements are updated
+/// each for itself, so the bits depend neither on threads nor on ranges. Allocates nothing after bind.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// What is kept for each parameter, in PyTorch's names: {"exp_avg", "exp_avg_sq"} for Adam.
+  [[nodiscard]] virtual std::span<const std::string_view> states() const noexcept = 0;
+
+  /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
+  void bind(OptimizerBindings bindings);
+  void step(ArenaRange range, const StepScalars& scalars, Stream& stream);
+  /// The sum of the squares of the gradients in `range`, as they are there (without gradient_factor), in float64.
+  /// Blocks of fixed size are summed and then added in order, so the bits do not depend on threads.
+  [[nodiscard]] double squared_norm(ArenaRange range, Stream& stream);
+  /// Shows each state of each parameter in the parameter's own layout: `conv1.weight.exp_avg`. The number of updates so
+  /// far is the caller's (see StepScalars).
+  void visit(StateVisitor& visitor) const;
+
+ protected:
+  /// @param weight_decay  for groups that do not say
+  explicit Optimizer(double weight_decay) : weight_decay_(weight_decay) {}
+
+  struct Elements {
+    float* values;
+    const float* gradients;
+    float* first_state;  ///< null where the rule has fewer
+    float* second_state;
+    std::size_t count;
+  };
+  struct Scalars {
+    double learning_rate, weight_decay, gradient_factor;  ///< of the elements' group
+    std::uint64_t step;
+  };
+  /// Updates some elements; called from several threads at once, for different ones. Must not throw.
+  virtual void update(const Elements& elements, const Scalars& scalars) const noexcept = 0;
+
+ private:
+  struct Run {  ///< neighbouring segments of one group
+    std::size_t begin, end, group;
+  };
+  template <class Body>
+  void for_each_run(ArenaRange range, Body&& body) const;
+
+  double weight_decay_;
+  OptimizerBindings bindings_;
+  std::vector<Run> runs_;
+  std::vector<double> partial_sums_;  ///< of squared_norm's blocks
+};
+
+/// What gradients of this 2-norm are multiplied with so that it becomes at most `clip`: PyTorch's clip_grad_norm_,
+/// clip / (norm + 1e-6), at most 1. NaN where the norm is NaN.
+[[nodiscard]] double clip_factor(double norm, double clip) noexcept;
+
+}  // namespace ronda

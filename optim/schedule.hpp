@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace ronda {
+
+struct ScheduleOptions {
+  std::string name = "constant";  ///< constant, step, cosine, polynomial
+  double learning_rate = 0.1;     ///< before scaling
+  std::uint64_t total_steps = 1;
+  std::uint64_t warmup_steps = 0;
+
+  std::string scaling = "none";  ///< none, linear, sqrt: times the global batch relative to `base_batch`, or its root
+  std::uint64_t global_batch = 128;
+  std::uint64_t base_batch = 128;  ///< the global batch that `learning_rate` is meant for
+
+  double step_factor = 0.1;      ///< step: multiplies the rate …
+  std::uint64_t step_every = 0;  ///< … each so many steps; 0: at each third of the training
+  double power = 1;              ///< polynomial: 1 is a straight line
+};
+
+/// The learning rate of each step. With T steps after the warm-up, of which t are over, it is `peak` times
+///
+///     constant     1
+///     step         step_factor ^ ⌊t / step_every⌋
+///     cosine       (1 + cos(π t / T)) / 2                  (Loshchilov and Hutter, "SGDR", ICLR 2017)
+///     polynomial   (1 - t / T) ^ power
+///
+/// and during w steps of warm-up it grows in a straight line, peak · (step + 1) / w. `peak` is the learning rate,
+/// scaled with the global batch: linear as Goyal et al. ("Accurate, large minibatch SGD", 2017), or by the root as
+/// Krizhevsky
+/// ("One weird trick for parallelizing convolutional neural networks", 2014).
+class Schedule {
+ public:
+  /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.
+  explicit Schedule(const ScheduleOptions& options);
+
+  /// @param step  from 0, over all epochs; from total_steps on, as at the end
+  [[nodiscard]] double rate(std::uint64_t step) const noexcept;
+  [[nodiscard]] double peak() const noexcept { return peak_; }
+
+ private:
+  [[nodiscard]] double decay(std::uint64_t step) const noexcept;
+
+  enum class Kind : std::uint8_t { constant, step, cosine, polynomial };
+  Kind kind_;
+  double peak_, step_factor_, power_;
+  std::uint64_t warmup_, after_warmup_, step_every_;
+};
+
+}  // namespace ronda

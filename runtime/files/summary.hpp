@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace ronda {
+
+/// What a run came to, for programs: `--summary-json`. The names are the file's; NaN says "not measured" and is written
+/// as null.
+struct Summary {
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+  struct Epoch {
+    std::uint64_t epoch = 0;  ///< from 1
+    double train_loss = unknown, train_accuracy = unknown, test_accuracy = unknown, seconds = unknown;
+  };
+
+  std::string application, version;
+  int world_size = 1, hosts = 1;
+  std::string device, dtype;
+  std::uint64_t global_batch_size = 0, epochs = 0, steps = 0, samples = 0, parameters = 0;
+  double train_seconds = unknown;       ///< training steps only
+  double samples_per_second = unknown;  ///< over all ranks; see StepStatistics
+  struct {
+    double median = unknown, p99 = unknown;
+  } step_microseconds;
+  double final_train_loss = unknown;  ///< of the last step, mean over the global batch
+  double test_loss = unknown, test_accuracy = unknown;
+  std::string parameter_hash;
+  struct {
+    std::string algorithm;
+    std::uint64_t bytes_per_step = 0, buckets = 0;
+    double exposed_seconds = unknown;
+  } allreduce;
+  double startup_seconds = unknown;  ///< from the start of the process to the first step
+  std::string plan_hash;
+  std::vector<Epoch> epoch_history;
+};
+
+/// Whole or not at all. Throws InputError where the file cannot be created, ResourceError where it cannot be written.
+void write_summary(const std::filesystem::path& path, const Summary& summary);
+
+}  // namespace ronda
