@@ -1,0 +1,34 @@
+#pragma once
+#include <span>
+
+#include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/parameter.hpp>
+#include <ronda/runtime/core/stream.hpp>
+
+namespace ronda {
+
+/// Sums the gradients of several micro-batches before they are reduced once. Layers write their gradients as always and
+/// know nothing of it: when one is ready, it is added to a copy kept here; in the last micro-batch the copy is added to it
+/// and the fusion buffer hears that it is ready.
+class GradientAccumulator {
+ public:
+  /// @param parameters  with gradients in the arena of `arena_bytes` that starts at `arena`; both outlive this object
+  GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena, std::size_t arena_bytes);
+
+  /// The next micro-batch is the first or not, the last or not.
+  void begin(bool first, FusionBuffer* last) noexcept {
+    first_ = first;
+    last_ = last;
+  }
+  void mark_ready(ParameterId id, Stream& stream);
+
+ private:
+  std::span<const Parameter> parameters_;
+  const std::byte* arena_;
+  Buffer sums_;
+  bool first_ = true;
+  FusionBuffer* last_ = nullptr;
+};
+
+}  // namespace ronda

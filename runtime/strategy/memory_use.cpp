@@ -1,0 +1,39 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/strategy/memory_use.hpp>
+
+#include <array>
+#include <cstdio>
+
+namespace ronda {
+
+std::string human_bytes(std::size_t bytes) {
+  static constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text.data();
+}
+
+std::string MemoryUse::text() const {
+  return "a rank needs " + human_bytes(total()) + ": parameters " + human_bytes(parameters) + ", gradients " +
+         human_bytes(gradients) + ", optimizer " + human_bytes(optimizer) + ", activations " + human_bytes(activations) +
+         ", workspace " + human_bytes(workspace);
+}
+
+void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t rows, std::size_t micro_batches) {
+  if (limit == 0 || use.total() <= limit) return;
+  const std::string found = use.text() + "; the limit is " + human_bytes(limit);
+  const std::size_t fixed = use.total() - use.activations - use.workspace;
+  const std::size_t a_row = (use.activations + use.workspace + rows - 1) / rows;  // an upper bound: some of it is fixed
+  const std::size_t fit = limit > fixed ? (limit - fixed) / a_row : 0;
+  if (fit == 0)
+    throw InputError(found + ". No batch fits beside parameters, gradients and optimizer (" + human_bytes(fixed) +
+                     "); raise --memory-limit");
+  const std::size_t pieces = (rows * micro_batches + fit - 1) / fit;
+  throw InputError(found + ". A batch of " + std::to_string(fit) + " a rank fits (--batch-size " + std::to_string(fit) +
+                   "), or the same batch in " + std::to_string(pieces) + " pieces (--accumulate " + std::to_string(pieces) + ")");
+}
+
+}  // namespace ronda

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstddef>
+#include <string>
+
+namespace ronda {
+
+/// What a plan needs on one rank, in bytes.
+struct MemoryUse {
+  std::size_t parameters = 0, gradients = 0, optimizer = 0;
+  std::size_t activations = 0;  ///< kept from forward to backward, and gradients between layers; grows with the batch
+  std::size_t workspace = 0;    ///< scratch of the primitives
+
+  [[nodiscard]] std::size_t total() const noexcept { return parameters + gradients + optimizer + activations + workspace; }
+  /// `a rank needs 12.0 MiB: parameters 1.0 MiB, …`.
+  [[nodiscard]] std::string text() const;
+};
+
+/// 1536 as `1.5 KiB`.
+[[nodiscard]] std::string human_bytes(std::size_t bytes);
+
+/// Throws InputError where `use` is beyond `limit`, with the batch (or the accumulation) that would fit.
+/// @param rows  of a micro-batch, for which `use` holds
+void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t rows, std::size_t micro_batches);
+
+}  // namespace ronda

@@ -1,0 +1,276 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <ranges>
+
+namespace ronda {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// An exact power of two near 1/samples: the gradient's size stays near a mean's, and no bit is lost by the scaling.
+float power_of_two_near_inverse(std::size_t samples) {
+  return std::ldexp(1.0F, -std::ilogb(static_cast<double>(samples > 0 ? samples : 1)));
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+// ---- a step ---------------------------------------------------------------------------------------------------------
+
+StepResult MirroredStrategy::train_step(const Batch& batch) {
+  const Pass pass = begin_pass(batch);
+  const Tensor& outputs = forward(batch.input(), pass);
+  const Tensor& gradient = loss_.forward_backward(outputs, batch.target(), pass);
+  backward(gradient, pass);
+  const StepControl& total = reduce(pass);
+  return apply(total, pass);
+}
+
+void MirroredStrategy::accumulate(const Batch& batch) {
+  const Pass pass = begin_pass(batch);
+  const Tensor& outputs = forward(batch.input(), pass);
+  backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
+  ++micro_batch_;
+}
+
+Pass MirroredStrategy::begin_pass(const Batch& batch) {
+  last_lap_ = now();
+  if (micro_batch_ == 0) {
+    times_ = {};
+    gradients_->begin();
+    gradients_->control().stop = stop_requested_ ? 1 : 0;
+  }
+  return {.stream = stream_,
+          .mode = Mode::training,
+          .step = updates_ + 1,
+          .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
+          .weights = &batch.weights(),
+          .loss_scale = loss_scale_,
+          .control = &gradients_->control(),
+          .on_ready = {}};
+}
+
+const Tensor& MirroredStrategy::forward(const Tensor& input, const Pass& pass) {
+  const Tensor& outputs = model_.forward(input, pass);
+  lap(&StepTimes::forward);
+  return outputs;
+}
+
+void MirroredStrategy::backward(const Tensor& output_gradient, const Pass& pass) {
+  model_.backward(output_gradient, reporting(pass));
+  lap(&StepTimes::backward);
+}
+
+Pass MirroredStrategy::reporting(const Pass& pass) {
+  if (!accumulator_) return pass.reporting(*gradients_);
+  const bool last = micro_batch_ + 1 == options_.micro_batches;
+  accumulator_->begin(micro_batch_ == 0, last ? gradients_.get() : nullptr);
+  return pass.reporting(*accumulator_);
+}
+
+const StepControl& MirroredStrategy::reduce(const Pass& pass) {
+  const StepControl& total = gradients_->wait(pass.stream);
+  micro_batch_ = 0;
+  lap(&StepTimes::communication);
+  return total;
+}
+
+StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
+  StepResult result;
+  result.weight = total.weight;
+  result.learning_rate = schedule_.rate(updates_);
+  result.stop = total.stop > 0;
+  if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
+    result.loss = total.loss / total.weight;
+    result.accuracy = total.correct / total.weight;
+    const ArenaRange arena{reinterpret_cast<float*>(values_.data()), reinterpret_cast<const float*>(gradient_arena_.data()),
+                           arena_bytes_ / sizeof(float)};
+    double factor = 1 / (total.weight * loss_scale_);
+    if (options_.clip_norm > 0) {
+      result.gradient_norm = std::sqrt(optimizer_->squared_norm(arena, pass.stream)) * factor;
+      factor *= clip_factor(result.gradient_norm, options_.clip_norm);
+    }
+    optimizer_->step(arena, {result.learning_rate, factor, updates_ + 1}, pass.stream);
+    ++updates_;
+  }
+  lap(&StepTimes::optimizer);
+  result.times = times_;
+  return result;
+}
+
+void MirroredStrategy::lap(double StepTimes::* phase) noexcept {
+  const double time = now();
+  times_.*phase += time - last_lap_;
+  last_lap_ = time;
+}
+
+// ---- evaluation -----------------------------------------------------------------------------------------------------
+
+Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
+  StepControl sums;
+  const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
+  for (std::size_t i = 0; i < batches; ++i) {
+    const Batch& batch = loader.next();
+    const Pass pass{.stream = stream_,
+                    .mode = Mode::evaluation,
+                    .step = updates_,
+                    .key = RngKey(options_.seed, Purpose::layer, updates_),
+                    .weights = &batch.weights(),
+                    .control = &sums,
+                    .on_ready = {}};
+    const Tensor& outputs = model_.forward(batch.input(), pass);
+    loss_.forward(outputs, batch.target(), pass);
+    if (see) see(batch, outputs);
+  }
+  communicator_.allreduce(Tensor(std::span(&sums.loss, StepControl::count)));
+  if (sums.weight == 0) return {};
+  return {sums.loss / sums.weight, sums.correct / sums.weight};
+}
+
+// ---- planning -------------------------------------------------------------------------------------------------------
+
+MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
+                                   Schedule schedule, MirroredOptions options, EventSink& sink)
+    : communicator_(std::move(communicator)),
+      model_(model),
+      loss_(loss),
+      optimizer_(std::move(optimizer)),
+      schedule_(schedule),
+      options_(std::move(options)),
+      stream_(options_.threads),
+      primitives_(options_.primitives ? options_.primitives : make_onednn_primitives(options_.threads)),
+      picker_(communicator_, options_.picks, options_.picks_complete, sink),
+      planner_(*primitives_, picker_, Mode::training),
+      loss_scale_(power_of_two_near_inverse(options_.global_batch)) {
+  use_threads(options_.threads);
+  agree(communicator_, [&] { plan(); });
+  agree(communicator_, [&] { check_memory_limit(memory_, options_.memory_limit, options_.batch_capacity, options_.micro_batches); });
+  agree(communicator_, [&] { take_memory(); });
+  gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
+  gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), options_.fusion);
+  for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
+  require_equal(communicator_, "the plan", joined(plan_lines_));
+  agree(communicator_, [&] { set_initial_values(); });
+  broadcast_parameters();
+  for (const auto& note : communicator_.take_notes()) sink.on_warning(note);
+  for (const auto& line : plan_lines_) sink.on_detail(line);
+  sink.on_detail(memory_.text());
+}
+
+void MirroredStrategy::plan() {
+  const auto field = std::ranges::find(options_.fields, "input", &Field::name);
+  if (field == options_.fields.end()) throw InputError("the data has no field 'input'");
+  if (field->dtype != DType::float32) throw InputError("the model's input is float32, not " + std::string(name_of(field->dtype)));
+  if (options_.batch_capacity == 0) throw InputError("a batch has at least one sample");
+  std::vector<std::int64_t> extents{static_cast<std::int64_t>(options_.batch_capacity)};
+  extents.insert(extents.end(), field->shape.begin(), field->shape.end());
+  const TensorDesc outputs = model_.plan({Shape(extents), DType::float32, {}}, planner_);
+  loss_.plan(outputs, planner_);
+  plan_arena();
+  buffers_ = place_buffers(planner_.buffers());
+  memory_ = {.parameters = arena_bytes_,
+             .gradients = arena_bytes_ * (options_.micro_batches > 1 ? 2 : 1),
+             .optimizer = arena_bytes_ * optimizer_->states().size(),
+             .activations = buffers_.pass_bytes + buffers_.gradient_bytes,
+             .workspace = buffers_.scratch_bytes};
+}
+
+/// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states lie at
+/// the same offsets of their arenas.
+void MirroredStrategy::plan_arena() {
+  const auto requests = planner_.parameters();
+  if (requests.empty()) throw InputError("the model has no parameters to train");
+  ArenaPlan arena;
+  for (std::size_t i = requests.size(); i-- > 0;) {
+    const std::size_t bytes = requests[i].desc.bytes();
+    slots_.push_back({ParameterId{static_cast<std::uint32_t>(i)}, requests[i].name, arena.reserve(bytes), bytes});
+  }
+  arena_bytes_ = arena.bytes();
+  plan_lines_.push_back("primitives " + primitives_->name());
+  plan_lines_.insert(plan_lines_.end(), planner_.notes().begin(), planner_.notes().end());
+  for (const auto& slot : slots_)
+    plan_lines_.push_back(slot.name + ": " + requests[index_of(slot.id)].desc.text() + " at " + std::to_string(slot.offset));
+}
+
+void MirroredStrategy::take_memory() {
+  values_ = Buffer::host(arena_bytes_);
+  states_ = Buffer::host(memory_.optimizer);
+  activations_ = Buffer::host(buffers_.bytes);
+}
+
+void MirroredStrategy::set_initial_values() {
+  const auto requests = planner_.parameters();
+  parameters_.resize(requests.size());
+  OptimizerBindings bindings{.values = reinterpret_cast<float*>(values_.data()), .states = {}, .segments = {}, .groups = {}};
+  for (std::size_t s = 0; s < optimizer_->states().size(); ++s)
+    bindings.states.push_back(reinterpret_cast<float*>(states_.data() + s * arena_bytes_));
+  for (const auto& slot : slots_) {
+    const ParameterRequest& request = requests[index_of(slot.id)];
+    Parameter& parameter = parameters_[index_of(slot.id)];
+    parameter = {.id = slot.id,
+                 .name = slot.name,
+                 .value = Tensor(request.desc, values_.data() + slot.offset),
+                 .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset),
+                 .master = std::nullopt,
+                 .flattened = request.flattened};
+    initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out, options_.seed);
+    bindings.groups.push_back(options_.group_of ? options_.group_of(slot.name) : ParameterGroup{});
+    bindings.segments.push_back({slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1});
+  }
+  optimizer_->bind(std::move(bindings));
+  const Bindings memory(parameters_, buffers_.offsets, activations_.data());
+  model_.bind(memory);
+  loss_.bind(memory);
+  if (options_.micro_batches > 1)
+    accumulator_ = std::make_unique<GradientAccumulator>(parameters_, gradient_arena_.data(), arena_bytes_);
+}
+
+void MirroredStrategy::broadcast_parameters() {
+  const auto count = static_cast<std::int64_t>(arena_bytes_ / sizeof(float));
+  communicator_.broadcast(Tensor({Shape{count}, DType::float32, {}}, values_.data()));
+}
+
+// ---- what was planned -----------------------------------------------------------------------------------------------
+
+std::size_t MirroredStrategy::parameter_count() const {
+  std::size_t count = 0;
+  for (const auto& parameter : parameters_) count += static_cast<std::size_t>(parameter.value.desc().count());
+  return count;
+}
+
+std::string MirroredStrategy::plan_hash() const { return Hash().add(joined(plan_lines_)).text(); }
+
+std::string MirroredStrategy::parameter_hash() const {
+  Hash hash;
+  for (const auto& parameter : parameters_) {
+    const std::vector<float> values = to_file(parameter, parameter.value);
+    hash.add(parameter.name).add(std::as_bytes(std::span(values)));
+  }
+  const std::string mine = hash.text();
+  const auto all = communicator_.gather_texts(mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0]) {
+      Error error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] + " on rank " + std::to_string(rank));
+      error.set_agreed();
+      throw error;
+    }
+  return mine;
+}
+
+void MirroredStrategy::visit(StateVisitor& visitor) {
+  for (const auto& parameter : parameters_) visitor.visit({parameter.name, parameter.value, Scope::replicated});
+  optimizer_->visit(visitor);
+  model_.visit(visitor);
+}
+
+}  // namespace ronda

@@ -1,0 +1,151 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/data/loader.hpp>
+#include <ronda/layers/layer.hpp>
+#include <ronda/layers/planner.hpp>
+#include <ronda/layers/primitives.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/runtime/strategy/gradient_accumulator.hpp>
+#include <ronda/runtime/strategy/memory_use.hpp>
+#include <ronda/runtime/strategy/rank_picker.hpp>
+
+namespace ronda {
+
+struct MirroredOptions {
+  std::vector<Field> fields;       ///< of the training data; `input` is what the model is planned for
+  std::size_t batch_capacity = 0;  ///< rows of a rank's micro-batch
+  std::size_t global_batch = 0;    ///< samples of a step over all ranks, for the scale of the loss gradient
+  std::size_t micro_batches = 1;   ///< a step; their gradients are summed before the one reduction
+
+  Initializer initializer = Initializer::he_normal;
+  std::uint64_t seed = 1;
+  double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  FusionOptions fusion;
+  int threads = 1;               ///< of this rank
+  std::size_t memory_limit = 0;  ///< bytes a rank; 0: none
+  std::shared_ptr<Primitives> primitives;  ///< null: oneDNN
+  Picks picks;                   ///< what was chosen in an earlier run
+  bool picks_complete = false;   ///< nothing may be timed: see RankPicker
+  std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
+};
+
+/// What a step was, over all ranks.
+struct StepResult {
+  double loss = 0, accuracy = 0;  ///< exact means over the global batch, before the update
+  double weight = 0;              ///< sum of the samples' weights
+  double learning_rate = 0;
+  double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
+  bool stop = false;         ///< some rank asked to stop after this step
+  StepTimes times;           ///< without data
+};
+
+struct Evaluation {
+  double loss = 0, accuracy = 0;  ///< exact, every sample once
+};
+
+/// Synchronous data-parallel training: every rank holds the same model, works on its part of each global batch, and
+/// applies the same mean gradient, so the replicas stay equal to the bit.
+///
+/// `train_step` is the whole of it; a loop of one's own calls its parts by hand and gets the same bits:
+///
+///     Pass pass = strategy.begin_pass(batch);
+///     const Tensor& outputs = strategy.forward(batch.input(), pass);
+///     const Tensor& gradient = loss.forward_backward(outputs, batch.target(), pass);
+///     strategy.backward(gradient, pass);
+///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
+class MirroredStrategy {
+ public:
+  /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere. Collective;
+  /// errors are agreed. Model, loss and sink outlive the strategy.
+  /// Throws InputError for shapes that do not fit, ranks that plan different things, and a plan beyond the memory limit.
+  MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer, Schedule schedule,
+                   MirroredOptions options, EventSink& sink);
+
+  /// One step on this rank's batch (the last micro-batch, where there are several). Collective. Allocates nothing.
+  StepResult train_step(const Batch& batch);
+  /// Forward and backward of a micro-batch before the last one; sends nothing.
+  void accumulate(const Batch& batch);
+
+  /// The parts of train_step.
+  [[nodiscard]] Pass begin_pass(const Batch& batch);
+  const Tensor& forward(const Tensor& input, const Pass& pass);
+  void backward(const Tensor& output_gradient, const Pass& pass);
+  /// Collective. Returns the sums over all ranks, valid until the next begin_pass.
+  const StepControl& reduce(const Pass& pass);
+  StepResult apply(const StepControl& total, const Pass& pass);
+
+  /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch with
+  /// its outputs (for metrics of one's own).
+  using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
+  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {});
+
+  /// After the running step, all ranks' StepResult says stop. Not collective; any rank may.
+  void request_stop() noexcept { stop_requested_ = true; }
+
+  /// Not collective: what was planned.
+  [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
+  [[nodiscard]] std::size_t parameter_count() const;  ///< elements, without padding
+  [[nodiscard]] const MemoryUse& memory() const noexcept { return memory_; }
+  [[nodiscard]] const FusionBuffer& gradients() const noexcept { return *gradients_; }
+  [[nodiscard]] const Picks& picks() const noexcept { return picker_.answered(); }
+  [[nodiscard]] bool timed_something() const noexcept { return picker_.timed_something(); }
+  /// What the ranks agreed on, a line each; its hash is the plan's.
+  [[nodiscard]] const std::vector<std::string>& plan_lines() const noexcept { return plan_lines_; }
+  [[nodiscard]] std::string plan_hash() const;
+  [[nodiscard]] std::size_t batch_capacity() const noexcept { return options_.batch_capacity; }
+  [[nodiscard]] Communicator& communicator() noexcept { return communicator_; }
+
+  /// A hash of all parameters in file layout, seen to be equal on all ranks. Collective. Throws Error where it is not.
+  [[nodiscard]] std::string parameter_hash() const;
+  /// Makes the parameters rank 0's everywhere; call it after setting them. Collective.
+  void broadcast_parameters();
+  void visit(StateVisitor& visitor);
+
+ private:
+  void plan();
+  void plan_arena();
+  void take_memory();
+  void set_initial_values();
+  [[nodiscard]] Pass reporting(const Pass& pass);
+  void lap(double StepTimes::* phase) noexcept;
+
+  Communicator communicator_;
+  Layer& model_;
+  Loss& loss_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Schedule schedule_;
+  MirroredOptions options_;
+  CpuStream stream_;
+  std::shared_ptr<Primitives> primitives_;
+  RankPicker picker_;
+  Planner planner_;
+  float loss_scale_;
+
+  std::vector<GradientSlot> slots_;
+  std::size_t arena_bytes_ = 0;
+  BufferPlan buffers_;
+  MemoryUse memory_;
+  std::vector<std::string> plan_lines_;
+  Buffer values_, gradient_arena_, states_, activations_;
+  std::vector<Parameter> parameters_;
+  std::unique_ptr<FusionBuffer> gradients_;
+  std::unique_ptr<GradientAccumulator> accumulator_;
+
+  std::uint64_t updates_ = 0;
+  std::size_t micro_batch_ = 0;
+  bool stop_requested_ = false;
+  StepTimes times_;
+  double last_lap_ = 0;
+};
+
+}  // namespace ronda

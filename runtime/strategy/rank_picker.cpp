@@ -1,0 +1,72 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/strategy/rank_picker.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace ronda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+RankPicker::RankPicker(Communicator communicator, Picks known, bool complete, EventSink& sink)
+    : communicator_(std::move(communicator)), known_(std::move(known)), complete_(complete), sink_(sink) {}
+
+std::size_t RankPicker::pick(std::string_view question, std::span<const Candidate> candidates) {
+  require_equal(communicator_, "what the ranks plan", question);
+  const std::vector<bool> runnable = runnable_everywhere(candidates);
+  auto known = answered_.find(question);
+  if (known == answered_.end()) known = known_.find(question);
+  if (known != answered_.end() && known != known_.end()) {
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].name == known->second && runnable[i]) {
+        answered_.insert_or_assign(std::string(question), candidates[i].name);
+        return i;
+      }
+  }
+  if (complete_)
+    throw InputError("the plan has no usable entry for '" + std::string(question) +
+                     "': it was made for another model, batch, processor or library; leave --plan out, or name a new file");
+  const std::size_t chosen = fastest(candidates, runnable);
+  answered_.insert_or_assign(std::string(question), candidates[chosen].name);
+  return chosen;
+}
+
+std::vector<bool> RankPicker::runnable_everywhere(std::span<const Candidate> candidates) const {
+  std::string mine;
+  for (const auto& candidate : candidates) mine += candidate.run ? '1' : '0';
+  std::vector<bool> runnable(candidates.size(), true);
+  for (const auto& text : communicator_.gather_texts(mine))
+    for (std::size_t i = 0; i < runnable.size(); ++i) runnable[i] = runnable[i] && text[i] == '1';
+  return runnable;
+}
+
+std::size_t RankPicker::fastest(std::span<const Candidate> candidates, const std::vector<bool>& runnable) {
+  const auto choices = std::count(runnable.begin(), runnable.end(), true);
+  if (choices == 0) throw Error("no implementation runs on every rank's processor");
+  if (choices == 1)
+    return static_cast<std::size_t>(std::find(runnable.begin(), runnable.end(), true) - runnable.begin());
+  if (!timed_) sink_.on_note("timing the library's primitives for this model and machine; the next run starts at once");
+  timed_ = true;
+  constexpr int rounds = 7;  // in turns, so that a disturbance does not hit one candidate alone
+  std::vector<double> best(candidates.size(), std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (runnable[i]) candidates[i].run();  // caches and code are warm afterwards
+  communicator_.barrier();
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (runnable[i]) best[i] = std::min(best[i], seconds_of(candidates[i].run));
+  const auto mine = std::min_element(best.begin(), best.end()) - best.begin();
+  return std::stoul(communicator_.broadcast_text(std::to_string(mine)));
+}
+
+}  // namespace ronda
