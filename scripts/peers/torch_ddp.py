@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""PyTorch with DistributedDataParallel over gloo."""
+
+import os
+
+import measure
+import torch
+import torch_models
+from torch import distributed
+from torch_training import Trainer
+
+
+def main():
+    options = measure.arguments("torch", __doc__)
+    measure.one_core()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    address = f"tcp://{measure.ADDRESS}:{measure.PORT}"
+    distributed.init_process_group("gloo", init_method=address, rank=measure.RANK, world_size=measure.RANKS)
+
+    memory_format = torch.channels_last if "channels_last" in options.variant else torch.contiguous_format
+    model = torch_models.build(options.workload).to(memory_format=memory_format)
+    model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)
+    if "compile" in options.variant:
+        model = torch.compile(model)
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, nesterov=True, fused=True
+    )
+    trainer = Trainer(model, optimizer, options, measure.RANK, measure.RANKS, memory_format)
+    measure.report("torch", torch.__version__, options, trainer.train)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
