@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Checks our applications against PyTorch: the same losses from the same parameters, and files that both understand.
+
+Needs the Python packages torch and safetensors, and mpirun. Exit status: 0 they agree, 1 they do not, 2 wrong usage or
+our applications are missing, 77 PyTorch is not there.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "peers"))
+
+try:
+    import mnist
+    import torch
+    import torch_models
+    from safetensors.torch import load_file, save_file
+    from torch.nn import functional
+except ImportError as error:
+    print(f"check_pytorch.py: skipped: {error}")
+    sys.exit(77)
+
+GLOBAL_BATCH_SIZE = 128
+STEPS = 300  # less than an epoch
+OUTPUT_TOLERANCE = 1e-5  # of logits, absolute where they are below 1
+
+
+@dataclass
+class Application:
+    """What is run, and how long rounding may stay invisible: convolutions amplify it within tens of steps."""
+
+    name: str
+    model: str
+    learning_rate: float
+    close_steps: int
+    loss_tolerance: float  # relative, in each of the first close_steps
+
+
+APPLICATIONS = [
+    Application("mnist_softmax", "softmax", 0.1, STEPS, 1e-4),
+    Application("mnist_mlp", "mlp", 0.1, STEPS, 1e-4),
+    Application("mnist_cnn", "cnn", 0.05, 50, 5e-3),
+]
+LATE_STEPS = slice(199, STEPS)  # steps 200 to 300: the mean of their losses is compared for all
+LATE_TOLERANCE = 0.1
+
+
+class Checks:
+    """Prints each comparison and remembers whether all held."""
+
+    def __init__(self):
+        self.failed = 0
+
+    def at_most(self, what, found, limit):
+        good = found <= limit  # false for NaN
+        self.failed += not good
+        print(f"  {'ok    ' if good else 'FAILED'} {what}: {found:.3g} (at most {limit:.3g})")
+
+    def equal(self, what, found, expected):
+        good = found == expected
+        self.failed += not good
+        print(f"  {'ok    ' if good else 'FAILED'} {what}" + ("" if good else f": found {found}, expected {expected}"))
+
+
+def read_images(directory, part):
+    images, labels = mnist.read(directory, part)
+    return torch.from_numpy(images).unsqueeze(1), torch.from_numpy(labels)
+
+
+def train_in_pytorch(application, parameters, images, labels):
+    """The losses of all steps: plain SGD over the samples in the order of the files."""
+    model = torch_models.build(application.model)
+    model.load_state_dict(parameters)
+    optimizer = torch.optim.SGD(model.parameters(), lr=application.learning_rate)
+    losses = []
+    for begin in range(0, STEPS * GLOBAL_BATCH_SIZE, GLOBAL_BATCH_SIZE):
+        batch = slice(begin, begin + GLOBAL_BATCH_SIZE)
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(images[batch]), labels[batch])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses, dtype=torch.float64)
+
+
+def train_in_ronda(application, ranks, options, files):
+    """Runs ours from files/init; leaves metrics, saved parameters, predictions and a summary beside it."""
+    command = ["mpirun", "-n", ranks, "--oversubscribe", options.build / "apps" / application.name]
+    command += ["--data", options.data, "--no-shuffle", "--init", files / "init", "--steps", STEPS]
+    command += ["--global-batch-size", GLOBAL_BATCH_SIZE, "--optimizer", "sgd", "--momentum", 0]
+    command += ["--schedule", "constant", "--learning-rate", application.learning_rate]
+    command += ["--metrics", files / "metrics", "--save", files / "saved", "--predictions", files / "predictions"]
+    command += ["--summary-json", files / "summary", "--quiet"]
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = subprocess.run([str(word) for word in command], env=os.environ | as_root, stdout=subprocess.DEVNULL)
+    return done.returncode
+
+
+def check_losses(checks, application, expected, files):
+    metrics = [json.loads(line) for line in (files / "metrics").read_text().splitlines()]
+    steps = [record["step"] for record in metrics]
+    checks.equal(f"metrics of steps 1 to {STEPS}", steps, list(range(1, STEPS + 1)))
+    if steps != list(range(1, STEPS + 1)):
+        return
+    found = torch.tensor([record["loss"] for record in metrics], dtype=torch.float64)
+    difference = ((found - expected).abs() / expected)[: application.close_steps].max()
+    checks.at_most(
+        f"relative difference of the losses, first {application.close_steps} steps", difference, application.loss_tolerance
+    )
+    late, expected_late = found[LATE_STEPS].mean(), expected[LATE_STEPS].mean()
+    checks.at_most(
+        f"relative difference of the mean loss of steps 200 to {STEPS} ({late:.4f}, PyTorch {expected_late:.4f})",
+        abs(late - expected_late) / expected_late,
+        LATE_TOLERANCE,
+    )
+
+
+def check_files(checks, application, images, labels, files):
+    """What we saved means in PyTorch what it means to us."""
+    model = torch_models.build(application.model)
+    saved = load_file(files / "saved")
+    shapes = {name: tuple(tensor.shape) for name, tensor in saved.items()}
+    expected_shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    checks.equal("names and shapes of the saved parameters", shapes, expected_shapes)
+    if shapes != expected_shapes:
+        return
+    model.load_state_dict(saved)
+    with torch.no_grad():
+        outputs = torch.cat([model(part) for part in images.split(1000)])
+    loss = functional.cross_entropy(outputs.double(), labels).item()
+    accuracy = (outputs.argmax(1) == labels).double().mean().item()
+
+    summary = json.loads((files / "summary").read_text())
+    found_loss, found_accuracy = summary["test_loss"], summary["test_accuracy"]
+    checks.at_most(
+        f"relative difference of the test loss ({found_loss:.6f}, PyTorch {loss:.6f})", abs(found_loss - loss) / loss, 1e-5
+    )
+    checks.at_most(
+        f"difference of the test accuracy ({found_accuracy:.4f}, PyTorch {accuracy:.4f})",
+        abs(found_accuracy - accuracy),
+        1.5 / len(labels),  # a tie may fall either way
+    )
+    predictions = load_file(files / "predictions")["outputs"]
+    checks.equal("shape of the predictions", tuple(predictions.shape), tuple(outputs.shape))
+    if predictions.shape == outputs.shape:
+        difference = ((predictions - outputs).abs() / outputs.abs().clamp(min=1)).max()
+        checks.at_most("difference of the outputs on the test set", difference, OUTPUT_TOLERANCE)
+
+
+def check(checks, application, options, train, test):
+    torch.manual_seed(1)
+    parameters = torch_models.build(application.model).state_dict()
+    expected = train_in_pytorch(application, parameters, *train)
+    for ranks in options.ranks:
+        print(f"{application.name}, {ranks} rank{'s' if ranks > 1 else ''}")
+        with tempfile.TemporaryDirectory() as directory:
+            files = Path(directory)
+            save_file(parameters, files / "init")
+            status = train_in_ronda(application, ranks, options, files)
+            checks.equal("exit status", status, 0)
+            if status == 0:
+                check_losses(checks, application, expected, files)
+                check_files(checks, application, *test, files)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=Path, metavar="BUILD_DIR", help="has our applications in apps/")
+    parser.add_argument("--data", type=Path, default=HERE.parent / "share" / "mnist", metavar="DIR", help="MNIST files")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], metavar="N", help="numbers of ranks to try")
+    names = [application.name for application in APPLICATIONS]
+    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="APPLICATION")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    applications = [application for application in APPLICATIONS if application.name in options.only]
+    for application in applications:
+        if not (options.build / "apps" / application.name).exists():
+            print(f"check_pytorch.py: {options.build}/apps/{application.name} is missing; build it first", file=sys.stderr)
+            return 2
+    train, test = read_images(options.data, "train"), read_images(options.data, "test")
+    checks = Checks()
+    for application in applications:
+        check(checks, application, options, train, test)
+    print(f"PyTorch {torch.__version__}: " + (f"{checks.failed} comparisons FAILED" if checks.failed else "all agree"))
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
