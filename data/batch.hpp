@@ -17,8 +17,8 @@ struct Field {
 };
 
 /// Some samples as named tensors with a leading batch axis, in memory of its own. `capacity` rows are always there; a
-/// batch with fewer real samples has weight 0 in the rest, which repeat a real sample (or are zero where there is
-/// none).
+/// batch with fewer real samples has weight 0 in the rest, which are copies of some real sample, so that layers that
+/// look at values (a largest one, a range) see none that the data does not have. A new batch is all zero.
 class Batch {
  public:
   Batch(std::span<const Field> fields, std::size_t capacity);

@@ -32,6 +32,12 @@ class BatchPlan {
   [[nodiscard]] std::size_t steps_per_epoch() const noexcept { return (size_ + global_batch_ - 1) / global_batch_; }
   /// Rows that hold any micro-batch of any shard; the same on all ranks.
   [[nodiscard]] std::size_t capacity() const noexcept;
+  /// The same plan for batches of at least `rows` rows: what a model was planned for.
+  [[nodiscard]] BatchPlan with_capacity(std::size_t rows) const noexcept {
+    BatchPlan plan = *this;
+    plan.least_capacity_ = rows;
+    return plan;
+  }
   /// Samples of `step` over all shards; step < steps_per_epoch().
   [[nodiscard]] std::size_t samples(std::size_t step) const noexcept { return global(step).size(); }
   /// This shard's samples of `step` (from 0 in its epoch) and micro-batch, as places in the epoch's order; may be
@@ -44,6 +50,7 @@ class BatchPlan {
   std::size_t size_, global_batch_;
   Shard shard_;
   std::size_t accumulate_;
+  std::size_t least_capacity_ = 0;
 };
 
 }  // namespace ronda

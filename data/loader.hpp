@@ -22,7 +22,8 @@ class BatchLoader {
 
   [[nodiscard]] const BatchPlan& plan() const noexcept;
   /// The next micro-batch; valid until the next call. It starts with epoch 1, step 0, and a step has
-  /// plan().micro_batches() of them. Throws what the dataset threw, from then on every time.
+  /// plan().micro_batches() of them. Throws what the dataset threw; the call after that tries
+  /// the same batch again.
   const Batch& next();
   /// Goes on with the first micro-batch of `step` (from 0) of `epoch` (from 1). Free where it would be next anyway.
   void seek(std::uint64_t epoch, std::size_t step = 0);

@@ -1,0 +1,52 @@
+#include <ronda/data/batch.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+namespace {
+
+TensorDesc of_batch(const Field& field, std::size_t capacity) {
+  std::vector<std::int64_t> extents{static_cast<std::int64_t>(capacity)};
+  extents.insert(extents.end(), field.shape.begin(), field.shape.end());
+  return {Shape(extents), field.dtype, {}};
+}
+
+}  // namespace
+
+Batch::Batch(std::span<const Field> fields, std::size_t capacity) : capacity_(capacity) {
+  std::vector<TensorDesc> descs;
+  for (const auto& field : fields) descs.push_back(of_batch(field, capacity));
+  descs.push_back(of_batch({"weights", Shape{}, DType::float32}, capacity));
+
+  ArenaPlan plan;
+  std::vector<std::size_t> offsets;
+  for (const auto& desc : descs) offsets.push_back(plan.reserve(desc.bytes()));
+  memory_ = Buffer::host(plan.bytes());
+
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    names_.push_back(fields[i].name);
+    tensors_.emplace_back(descs[i], memory_.data() + offsets[i]);
+  }
+  weights_ = Tensor(descs.back(), memory_.data() + offsets.back());
+}
+
+const Tensor& Batch::field(std::string_view name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  if (found != names_.end()) return tensors_[static_cast<std::size_t>(found - names_.begin())];
+  std::string known;
+  for (const auto& each : names_) known += (known.empty() ? "" : ", ") + each;
+  throw InputError("a batch has no field '" + std::string(name) + "'; this dataset's are " + known);
+}
+
+void Batch::set_real(std::size_t real) {
+  if (real > capacity_)
+    throw LogicError("a batch of " + std::to_string(capacity_) + " rows cannot hold " + std::to_string(real) +
+                     " samples");
+  real_ = real;
+  const auto weights = weights_.as<float>();
+  std::fill(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(real), 1.0F);
+  std::fill(weights.begin() + static_cast<std::ptrdiff_t>(real), weights.end(), 0.0F);
+}
+
+}  // namespace ronda

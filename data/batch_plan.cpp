@@ -1,0 +1,34 @@
+#include <ronda/data/batch_plan.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+
+BatchPlan::BatchPlan(std::size_t size, std::size_t global_batch, Shard shard, std::size_t accumulate)
+    : size_(size), global_batch_(std::min(global_batch, size)), shard_(shard), accumulate_(accumulate) {
+  if (size == 0) throw InputError("the dataset has no samples");
+  if (global_batch == 0) throw InputError("a batch size must be at least 1, found 0");
+  if (accumulate == 0) throw InputError("the number of accumulated micro-batches must be at least 1, found 0");
+  if (shard.index >= shard.count) throw LogicError("a shard's index must be less than the number of shards");
+}
+
+std::size_t BatchPlan::capacity() const noexcept {
+  const auto rounded_up = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };
+  return rounded_up(rounded_up(global_batch_, shard_.count), accumulate_);
+}
+
+Range BatchPlan::global(std::size_t step) const noexcept {
+  const std::size_t begin = step * global_batch_;
+  return {begin, std::min(begin + global_batch_, size_)};
+}
+
+Range BatchPlan::part(std::size_t step, std::size_t micro_batch) const noexcept {
+  const Range batch = global(step);
+  const Range ours = part_of(batch.size(), shard_.index, shard_.count);
+  const Range micro = part_of(ours.size(), micro_batch, accumulate_);
+  const std::size_t begin = batch.begin + ours.begin;
+  return {begin + micro.begin, begin + micro.end};
+}
+
+}  // namespace ronda

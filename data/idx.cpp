@@ -1,0 +1,101 @@
+#include <ronda/data/idx.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace ronda {
+namespace {
+
+/// A file that zlib reads, gzipped or not.
+class Source {
+ public:
+  explicit Source(const std::filesystem::path& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+    if (file_ == nullptr) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
+    gzbuffer(file_, 1 << 18);
+  }
+  ~Source() { gzclose(file_); }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  /// Fills `bytes` as far as the file goes; how many there were.
+  std::size_t read(std::span<std::uint8_t> bytes) {
+    const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
+    int error = Z_OK;
+    const char* text = gzerror(file_, &error);
+    if (error == Z_ERRNO) throw damaged(std::string("cannot be read: ") + std::strerror(errno));
+    if (error != Z_OK) throw damaged(std::string("its gzip stream is broken or cut off (") + text + ")");
+    return static_cast<std::size_t>(std::max(count, 0));
+  }
+
+  [[nodiscard]] InputError damaged(const std::string& what) const {
+    return InputError(path_.string() + ": " + what + "; the file is damaged or not the right one: fetch it anew");
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  gzFile file_;
+};
+
+std::uint32_t big_endian(const std::uint8_t* bytes) {
+  return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+/// The magic number 0x00 0x00 0x08 (unsigned bytes) `rank`, then the extents, 32 bits each, big-endian.
+Shape read_header(Source& source, int rank) {
+  std::array<std::uint8_t, 4 * (1 + Shape::capacity)> header{};
+  const std::size_t wanted = 4 * (1 + static_cast<std::size_t>(rank));
+  const std::size_t found = source.read(std::span(header).first(wanted));
+  if (found < wanted)
+    throw source.damaged("expected a header of " + std::to_string(wanted) + " bytes, found " + std::to_string(found));
+  const std::uint32_t magic = big_endian(header.data()), expected = 0x800 + static_cast<std::uint32_t>(rank);
+  if (magic != expected)
+    throw source.damaged("expected magic number " + std::to_string(expected) + " (unsigned bytes, " +
+                         std::to_string(rank) + " dimensions), found " + std::to_string(magic));
+  std::vector<std::int64_t> extents;
+  for (int axis = 0; axis < rank; ++axis) extents.push_back(big_endian(header.data() + 4 + 4 * axis));
+  return Shape(extents);
+}
+
+/// The number of elements; a damaged header may promise more than there can be.
+std::size_t checked_count(const Source& source, const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape)
+    if (__builtin_mul_overflow(count, static_cast<std::size_t>(extent), &count) || count > std::size_t{1} << 40)
+      throw source.damaged("its header promises dimensions " + shape.text());
+  return count;
+}
+
+}  // namespace
+
+IdxArray read_idx(const std::filesystem::path& file, int rank) {
+  if (std::error_code ignored; std::filesystem::is_directory(file, ignored))
+    throw InputError(file.string() + " is a directory, expected a file");
+  Source source(file);
+  IdxArray array{read_header(source, rank), {}};
+  const std::size_t count = checked_count(source, array.shape);
+  // By pieces, so that a damaged header cannot make us ask for memory that the file does not fill.
+  constexpr std::size_t piece = std::size_t{8} << 20;
+  while (array.values.size() < count) {
+    const std::size_t have = array.values.size(), wanted = std::min(piece, count - have);
+    if (array.values.capacity() < have + wanted) array.values.reserve(std::min(count, 2 * have + wanted));
+    array.values.resize(have + wanted);
+    const std::size_t found = source.read(std::span(array.values).subspan(have));
+    if (found < wanted)
+      throw source.damaged("expected " + std::to_string(count) + " bytes of data for dimensions " + array.shape.text() +
+                           ", found only " + std::to_string(have + found));
+  }
+  std::uint8_t surplus;  // reading on also makes zlib check the sum at the end
+  if (source.read({&surplus, 1}) != 0)
+    throw source.damaged("there is more data than the " + std::to_string(count) + " bytes of dimensions " +
+                         array.shape.text());
+  return array;
+}
+
+}  // namespace ronda

@@ -1,0 +1,163 @@
+#include <ronda/data/loader.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+/// A micro-batch's place in the training.
+struct Position {
+  std::uint64_t epoch = 1;
+  std::size_t step = 0, micro_batch = 0;
+  bool operator==(const Position&) const = default;
+
+  [[nodiscard]] Position after(const BatchPlan& plan) const {
+    if (micro_batch + 1 < plan.micro_batches()) return {epoch, step, micro_batch + 1};
+    if (step + 1 < plan.steps_per_epoch()) return {epoch, step + 1, 0};
+    return {epoch + 1, 0, 0};
+  }
+};
+
+/// Puts a batch together. Used by one thread at a time.
+class Assembler {
+ public:
+  Assembler(const Dataset& data, SampleOrder order, BatchPlan plan)
+      : data_(data), order_(order), plan_(plan), samples_(order.size()), rows_(plan.capacity()) {
+    if (data.size() != order.size() || data.size() != plan.size())
+      throw LogicError("a dataset of " + std::to_string(data.size()) + " samples, an order of " +
+                       std::to_string(order.size()) + " and a plan of " + std::to_string(plan.size()) +
+                       " do not belong together");
+  }
+
+  void assemble(const Position& position, Batch& batch) {
+    prepare(position.epoch);
+    const Range part = plan_.part(position.step, position.micro_batch);
+    const auto end = std::copy(samples_.begin() + static_cast<std::ptrdiff_t>(part.begin),
+                               samples_.begin() + static_cast<std::ptrdiff_t>(part.end), rows_.begin());
+    std::fill(end, rows_.end(), part.size() > 0 ? *(end - 1) : 0);
+    data_.read(rows_, batch);
+    batch.set_real(part.size());
+  }
+
+ private:
+  void prepare(std::uint64_t epoch) {
+    if (epoch_ == epoch || (epoch_ != 0 && !order_.shuffles())) return;
+    order_.write(epoch, samples_);
+    epoch_ = epoch;
+  }
+
+  const Dataset& data_;
+  SampleOrder order_;
+  BatchPlan plan_;
+  std::uint64_t epoch_ = 0;             ///< whose order `samples_` holds; 0: nobody's yet
+  std::vector<std::uint64_t> samples_;  ///< of the epoch, in order
+  std::vector<std::uint64_t> rows_;     ///< of the batch
+};
+
+}  // namespace
+
+/// With a thread there are two batches: the caller has one while the thread fills the other. `next` swaps them.
+struct BatchLoader::Impl {
+  Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, bool prefetch)
+      : plan(batch_plan),
+        assembler(data, order, plan),
+        batches{Batch(data.fields(), plan.capacity()), Batch(data.fields(), prefetch ? plan.capacity() : 0)} {
+    if (prefetch) thread = std::thread([this] { run(); });
+  }
+  ~Impl() {
+    if (!thread.joinable()) return;
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+  /// The thread: fills the batch that the caller does not have, whenever it is empty.
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return stopping || !filled; });
+      if (stopping) return;
+      const Position position = upcoming;
+      Batch& batch = batches[1 - current];
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        assembler.assemble(position, batch);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      if (position == upcoming) {  // otherwise the caller has gone elsewhere meanwhile: once more
+        filled = true;
+        error = failure;
+        changed.notify_all();
+      }
+    }
+  }
+
+  const Batch& next() {
+    if (!thread.joinable()) {
+      assembler.assemble(upcoming, batches[0]);
+      upcoming = upcoming.after(plan);
+      return batches[0];
+    }
+    std::exception_ptr failure;
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return filled; });
+      filled = false;
+      failure = std::exchange(error, nullptr);
+      if (!failure) {
+        current = 1 - current;
+        upcoming = upcoming.after(plan);
+      }
+    }
+    changed.notify_all();
+    if (failure) std::rethrow_exception(failure);
+    return batches[current];
+  }
+
+  void seek(const Position& position) {
+    {
+      const std::lock_guard lock(mutex);
+      if (position == upcoming) return;
+      upcoming = position;
+      filled = false;
+    }
+    changed.notify_all();
+  }
+
+  const BatchPlan plan;
+  Assembler assembler;
+  std::array<Batch, 2> batches;
+  std::size_t current = 0;  ///< the batch that the caller has
+  Position upcoming;        ///< of the batch that `next` gives
+  std::mutex mutex;         ///< guards all below, and `current` and `upcoming`
+  std::condition_variable changed;
+  bool filled = false;  ///< the other batch holds `upcoming`, or `error` says why not
+  bool stopping = false;
+  std::exception_ptr error;
+  std::thread thread;
+};
+
+BatchLoader::BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch)
+    : impl_(std::make_unique<Impl>(data, order, plan, prefetch)) {}
+BatchLoader::~BatchLoader() = default;
+
+const BatchPlan& BatchLoader::plan() const noexcept { return impl_->plan; }
+const Batch& BatchLoader::next() { return impl_->next(); }
+void BatchLoader::seek(std::uint64_t epoch, std::size_t step) { impl_->seek({epoch, step, 0}); }
+
+}  // namespace ronda

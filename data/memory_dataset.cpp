@@ -1,0 +1,75 @@
+#include <ronda/data/memory_dataset.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace ronda {
+namespace {
+
+std::span<const std::byte> bytes_of(const Column& column) {
+  return std::visit([](const auto& values) { return std::as_bytes(std::span(values)); }, column.values);
+}
+
+DType dtype_of_column(const Column& column) {
+  return std::visit([]<class T>(const std::vector<T>&) { return dtype_of<T>; }, column.values);
+}
+
+/// Bytes of one sample.
+std::size_t row_bytes(const Field& field) {
+  return static_cast<std::size_t>(field.shape.count()) * size_of(field.dtype);
+}
+
+/// How many samples the column holds.
+std::size_t rows_of(const Column& column, const Field& field) {
+  const std::size_t row = row_bytes(field), all = bytes_of(column).size();
+  if (row == 0 || all % row != 0)
+    throw InputError("column '" + field.name + "' has " + std::to_string(all / size_of(field.dtype)) +
+                     " values, which make no whole number of samples of shape " + field.shape.text());
+  return all / row;
+}
+
+}  // namespace
+
+MemoryDataset::MemoryDataset(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (const auto& column : columns_) {
+    const auto has_its_name = [&](const Field& field) { return field.name == column.name; };
+    if (std::any_of(fields_.begin(), fields_.end(), has_its_name))
+      throw InputError("a dataset has two columns named '" + column.name + "'");
+    fields_.push_back({column.name, column.shape, dtype_of_column(column)});
+    const std::size_t rows = rows_of(column, fields_.back());
+    if (fields_.size() == 1) size_ = rows;
+    if (rows != size_)
+      throw InputError("column '" + column.name + "' has " + std::to_string(rows) + " samples, '" + fields_[0].name +
+                       "' has " + std::to_string(size_));
+  }
+  if (size_ == 0) throw InputError("a dataset needs samples, none were given");
+}
+
+void MemoryDataset::read(std::span<const std::uint64_t> samples, Batch& batch) const {
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const std::size_t row = row_bytes(fields_[i]);
+    const std::byte* from = bytes_of(columns_[i]).data();
+    std::byte* to = batch.field(fields_[i].name).data();
+    for (const std::uint64_t sample : samples) {
+      std::memcpy(to, from + sample * row, row);
+      to += row;
+    }
+  }
+}
+
+std::uint64_t MemoryDataset::fingerprint() const {
+  Hash hash;
+  for (const auto& column : columns_) hash.add(column.name).add(column.shape.text()).add(bytes_of(column));
+  return hash.value();
+}
+
+std::vector<Column> MemoryDataset::two(std::vector<float> inputs, const Shape& input_shape, Column target) {
+  std::vector<Column> columns;
+  columns.push_back({"input", input_shape, std::move(inputs)});
+  columns.push_back(std::move(target));
+  return columns;
+}
+
+}  // namespace ronda

@@ -1,0 +1,89 @@
+#include <ronda/data/mnist.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+#include <ronda/runtime/core/multiversion.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace ronda {
+namespace {
+
+/// floats[i] = bytes[i] / 255, rounded to the nearest float, without the slow division: 1/255 is split into a part so
+/// short that its product is exact and a small rest, and the sum of both products is rounded once where it matters.
+RONDA_MULTIVERSION void scale_to_unit(const std::uint8_t* __restrict bytes, float* __restrict floats,
+                                      std::size_t count) {
+  constexpr float head = 0x1.01p-8F, rest = 0x1.010101p-24F;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto pixel = static_cast<float>(bytes[i]);
+    floats[i] = pixel * head + pixel * rest;
+  }
+}
+
+/// The file of that name or its gzipped form.
+std::filesystem::path find(const std::filesystem::path& directory, const std::string& name) {
+  std::error_code ignored;
+  for (const auto& candidate : {directory / name, directory / (name + ".gz")})
+    if (std::filesystem::exists(candidate, ignored)) return candidate;
+  throw InputError(directory.string() + " has neither " + name + " nor " + name +
+                   ".gz; give the folder that holds MNIST's four files with --data DIR");
+}
+
+MnistDataset load(const std::filesystem::path& directory, const std::string& prefix) {
+  const auto images = find(directory, prefix + "-images-idx3-ubyte");
+  const auto labels = find(directory, prefix + "-labels-idx1-ubyte");
+  return {read_idx(images, 3), read_idx(labels, 1), images.string() + " with " + labels.filename().string()};
+}
+
+}  // namespace
+
+MnistDataset::MnistDataset(IdxArray images, IdxArray labels, std::string_view source)
+    : pixels_(std::move(images.values)),
+      labels_(std::move(labels.values)),
+      pixels_per_image_(static_cast<std::size_t>(images.shape[1] * images.shape[2])),
+      fields_{Field{"input", Shape{images.shape[1], images.shape[2], 1}, DType::float32},
+              Field{"target", Shape{}, DType::int32}} {
+  const auto fail = [&](const std::string& what) { return InputError(std::string(source) + ": " + what); };
+  if (images.shape[0] != labels.shape[0])
+    throw fail("expected as many labels as images, found " + std::to_string(images.shape[0]) + " images and " +
+               std::to_string(labels.shape[0]) + " labels; take both files from one set");
+  if (pixels_.empty()) throw fail("expected images, found dimensions " + images.shape.text() + "; fetch the file anew");
+  const auto bad = std::find_if(labels_.begin(), labels_.end(), [](std::uint8_t label) { return label >= classes; });
+  if (bad != labels_.end())
+    throw fail("expected labels from 0 to " + std::to_string(classes - 1) + ", found " + std::to_string(*bad) +
+               " for sample " + std::to_string(bad - labels_.begin()) + "; fetch the file anew");
+}
+
+void MnistDataset::read(std::span<const std::uint64_t> samples, Batch& batch) const {
+  auto* inputs = batch.input().pointer<float>();
+  auto* targets = batch.target().pointer<std::int32_t>();
+  for (const std::uint64_t sample : samples) {
+    scale_to_unit(pixels_.data() + sample * pixels_per_image_, inputs, pixels_per_image_);
+    inputs += pixels_per_image_;
+    *targets++ = labels_[sample];
+  }
+}
+
+std::uint64_t MnistDataset::fingerprint() const {
+  const Shape& shape = fields_[0].shape;
+  return Hash()
+      .add(std::as_bytes(std::span(shape.begin(), shape.end())))
+      .add(std::as_bytes(std::span(pixels_)))
+      .add(std::as_bytes(std::span(labels_)))
+      .value();
+}
+
+Mnist load_mnist(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(directory, ignored))
+    throw InputError("there is no folder " + directory.string() +
+                     "; give the one that holds MNIST's four files with --data DIR");
+  Mnist mnist{load(directory, "train"), load(directory, "t10k")};
+  const Shape &train = mnist.train.fields()[0].shape, &test = mnist.test.fields()[0].shape;
+  if (train != test)
+    throw InputError(directory.string() + ": expected images of one size, found " + train.text() +
+                     " for training and " + test.text() + " for testing; take all four files from one set");
+  return mnist;
+}
+
+}  // namespace ronda
