@@ -45,7 +45,7 @@ class Console final : public EventSink {
   void say(std::string_view prefix, std::string_view text);
   void draw_bar(const StepReport& report);
   void clear_bar();
-  void print_times(const EpochReport& report);
+  void print_times(const StepTimes& times, std::uint64_t steps);
 
   std::ostream &table_, &messages_;
   ConsoleOptions options_;

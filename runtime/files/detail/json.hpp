@@ -1,0 +1,20 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <ronda/runtime/core/error.hpp>
+
+// For this room alone: not installed, so that its users need no JSON library.
+namespace ronda {
+
+/// Parses `text`, which is (part of) the file `path`. Unlike the library alone it refuses a key that comes twice in the
+/// same object. Throws InputError.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::filesystem::path& path);
+
+/// Content of a whole file. Throws InputError where there is none or it cannot be read.
+[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
+}  // namespace ronda

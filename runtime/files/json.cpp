@@ -1,0 +1,38 @@
+#include <ronda/runtime/files/detail/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <vector>
+
+namespace ronda {
+
+nlohmann::json parse_json(std::string_view text, const std::filesystem::path& path) {
+  using Json = nlohmann::json;
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+      throw InputError(path.string() + ": key " + parsed.dump() + " comes twice");
+    return true;
+  };
+  try {
+    return Json::parse(text, watch);
+  } catch (const Json::exception& error) {
+    throw InputError(path.string() + ": expected JSON: " + error.what());
+  }
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad() || text.fail()) throw InputError("cannot read " + path.string());
+  return text.str();
+}
+
+}  // namespace ronda

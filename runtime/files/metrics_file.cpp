@@ -1,0 +1,105 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/metrics_file.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace ronda {
+namespace {
+
+/// Writes one object into memory that is long enough.
+class Line {
+ public:
+  Line(char* begin, char* end) : at_(begin), end_(end) {}
+
+  Line& add(std::string_view key, std::uint64_t value) {
+    start(key);
+    at_ = std::to_chars(at_, end_, value).ptr;
+    return *this;
+  }
+  Line& add(std::string_view key, double value) {
+    start(key);
+    if (std::isfinite(value))
+      at_ = std::to_chars(at_, end_, value).ptr;  // the shortest digits that read back to the same number
+    else
+      put("null");
+    return *this;
+  }
+  char* finish() {
+    put("}\n");
+    return at_;
+  }
+
+ private:
+  void start(std::string_view key) {
+    put(first_ ? "{\"" : ", \"");
+    put(key);
+    put("\": ");
+    first_ = false;
+  }
+  void put(std::string_view text) {
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
+
+  char *at_, *end_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+MetricsFile::MetricsFile(std::filesystem::path path)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)),
+      flushed_(std::chrono::steady_clock::now()) {
+  if (descriptor_ < 0)
+    throw InputError("cannot create " + path_.string() + ": " + std::strerror(errno) +
+                     "; give a file in a folder that exists and that you may write to");
+}
+
+MetricsFile::~MetricsFile() {
+  try {
+    flush();
+  } catch (const ResourceError&) {  // a destructor cannot say it; who must know calls flush before
+  }
+  ::close(descriptor_);
+}
+
+void MetricsFile::on_step(const StepReport& report) {
+  if (buffer_.size() - used_ < longest_line) flush();
+  char* const begin = buffer_.data() + used_;
+  const char* const end = Line(begin, buffer_.data() + buffer_.size())
+                              .add("step", report.step)
+                              .add("epoch", report.epoch)
+                              .add("loss", report.loss)
+                              .add("train_accuracy", report.accuracy)
+                              .add("learning_rate", report.learning_rate)
+                              .add("samples", report.samples)
+                              .finish();
+  used_ += static_cast<std::size_t>(end - begin);
+  if (std::chrono::steady_clock::now() - flushed_ >= std::chrono::seconds(1)) flush();
+}
+
+void MetricsFile::flush() {
+  flushed_ = std::chrono::steady_clock::now();
+  std::size_t done = 0;
+  while (done < used_) {
+    const ssize_t count = ::write(descriptor_, buffer_.data() + done, used_ - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      used_ = 0;
+      throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(errno));
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  used_ = 0;
+}
+
+}  // namespace ronda
