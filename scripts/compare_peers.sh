@@ -85,9 +85,9 @@ install_horovod() {
     "$1/bin/pip" install torch==2.1.2 'numpy<2' 'setuptools<70' wheel cloudpickle psutil pyyaml packaging &&
     "$1/bin/pip" download --no-deps --no-binary :all: --no-build-isolation --dest "$source" horovod==0.28.1 &&
     tar -xzf "$source/horovod-0.28.1.tar.gz" -C "$source" &&
-    sed -i 's/CMAKE_CXX_STANDARD 14/CMAKE_CXX_STANDARD 17/' "$source/horovod-0.28.1/CMakeLists.txt" &&
+    sed -i 's/CMAKE_CXX_STANDARD 14/CMAKE_CXX_STANDARD 17/' "$source"/horovod-0.28.1/{,horovod/torch/}CMakeLists.txt &&
     PATH=$1/bin:$PATH HOROVOD_WITH_MPI=1 HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITHOUT_TENSORFLOW=1 \
-      HOROVOD_WITHOUT_MXNET=1 HOROVOD_CPU_OPERATIONS=MPI \
+      HOROVOD_WITHOUT_MXNET=1 HOROVOD_CPU_OPERATIONS=MPI MAKEFLAGS=-j$(nproc) \
       nice "$1/bin/pip" install --no-build-isolation --no-deps "$source/horovod-0.28.1" &&
     rm -r "$source" &&
     "$1/bin/python" -c 'import horovod.torch'
@@ -119,5 +119,6 @@ for peer in ${peers//,/ }; do
   present+=("$peer")
 done
 
+[[ $ours == yes || ${#present[@]} -gt 0 ]] || fail "there is no peer to run"
 chosen=$(IFS=,; echo "${present[*]}")
 exec python3 "$here/peers/compare.py" --venv "$venv" --build "$build" --peers "$chosen" "${pass[@]}"

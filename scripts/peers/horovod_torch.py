@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """PyTorch with Horovod over MPI."""
 
-import horovod.torch as horovod
+import horovod.torch as hvd
 import measure
 import torch
 import torch_models
+from horovod import __version__ as horovod_version
 from torch_training import Trainer
 
 
@@ -13,21 +14,21 @@ def main():
     measure.one_core()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    horovod.init()
+    hvd.init()
 
     memory_format = torch.channels_last if "channels_last" in options.variant else torch.contiguous_format
     model = torch_models.build(options.workload).to(memory_format=memory_format)
     optimizer = torch.optim.SGD(
         model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, nesterov=True, foreach=True
     )
-    optimizer = horovod.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-    horovod.broadcast_parameters(model.state_dict(), root_rank=0)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     if "compile" in options.variant:
         model = torch.compile(model)
     trainer = Trainer(model, optimizer, options, measure.RANK, measure.RANKS, memory_format)
-    version = f"{horovod.__name__.split('.')[0]} {__import__('horovod').__version__}, torch {torch.__version__}"
+    version = f"{horovod_version}, torch {torch.__version__}"
     measure.report("horovod", version, options, trainer.train)
-    horovod.shutdown()
+    hvd.shutdown()
 
 
 if __name__ == "__main__":
