@@ -15,7 +15,7 @@ BatchPlan::BatchPlan(std::size_t size, std::size_t global_batch, Shard shard, st
 
 std::size_t BatchPlan::capacity() const noexcept {
   const auto rounded_up = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };
-  return rounded_up(rounded_up(global_batch_, shard_.count), accumulate_);
+  return std::max(least_capacity_, rounded_up(rounded_up(global_batch_, shard_.count), accumulate_));
 }
 
 Range BatchPlan::global(std::size_t step) const noexcept {

@@ -9,6 +9,14 @@ namespace ronda {
 struct StepTimes {
   double data = 0, forward = 0, backward = 0, communication = 0, optimizer = 0;  ///< communication: exposed, not hidden
   [[nodiscard]] double total() const noexcept { return data + forward + backward + communication + optimizer; }
+  StepTimes& operator+=(const StepTimes& other) noexcept {
+    data += other.data;
+    forward += other.forward;
+    backward += other.backward;
+    communication += other.communication;
+    optimizer += other.optimizer;
+    return *this;
+  }
 };
 
 struct StepReport {

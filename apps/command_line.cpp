@@ -1,0 +1,134 @@
+#include "command_line.hpp"
+
+#include <cstdlib>
+#include <iostream>
+
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+namespace ronda::apps {
+namespace {
+
+/// Before MPI is there only the launcher's environment tells who writes for all.
+bool is_first_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
+  return true;
+}
+
+}  // namespace
+
+std::filesystem::path find_mnist() {
+  std::error_code error;
+  auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (; !error && folder.has_relative_path(); folder = folder.parent_path())
+    for (const char* place : {"share/mnist", "share/ronda/mnist"})
+      if (std::filesystem::is_directory(folder / place, error)) return folder / place;
+  return {};
+}
+
+CommandLine::CommandLine(std::string application, const std::string& description, Defaults defaults)
+    : data(find_mnist()), app_(description, application), defaults_(defaults) {
+  training.application = std::move(application);
+  training.optimizer.name = "nesterov";
+  training.schedule = "cosine";
+  app_.option_defaults()->always_capture_default();
+  app_.set_version_flag("--version", training.application + " (Ronda) " + version(), "The version")->group("Output");
+  app_.get_formatter()->column_width(42);
+  app_.set_help_flag("-h,--help", "This help")->group("Output");
+  add_data_and_length();
+  add_learning();
+  add_placement();
+  add_files_and_output();
+}
+
+void CommandLine::add_data_and_length() {
+  const auto in = [](CLI::Option* option) { option->group("Data and length"); return option; };
+  in(app_.add_option("--data", data, "Folder with the four MNIST files, gzipped or not"));
+  in(app_.add_option("--epochs", training.epochs, "Passes over the training data [" + std::to_string(defaults_.epochs) + ", or what --steps needs]"));
+  in(app_.add_option("--steps", training.steps, "End after so many steps, counted over all epochs"));
+  auto* batch = in(app_.add_option("--batch-size", training.batch_size, "Samples a rank and step"))->default_str("");
+  in(app_.add_option("--global-batch-size", training.global_batch_size, "Samples a step over all ranks [128]"))->default_str("")->excludes(batch);
+  in(app_.add_option("--accumulate", training.accumulate, "Micro-batches a step, reduced once"));
+  in(app_.add_option("--seed", training.seed, "Of the initial parameters and the order of samples"));
+  in(app_.add_flag("--no-shuffle", no_shuffle_, "Take the samples in the order of the files"));
+}
+
+void CommandLine::add_learning() {
+  const auto in = [](CLI::Option* option) { option->group("Learning"); return option; };
+  in(app_.add_option("--optimizer", training.optimizer.name, "sgd, momentum, nesterov, adam, adamw"));
+  std::ostringstream rate;
+  rate << "Before scaling [" << defaults_.learning_rate << ", or the default of the --optimizer named]";
+  in(app_.add_option("--learning-rate", training.learning_rate, rate.str()))->default_str("")->check(CLI::PositiveNumber);
+  in(app_.add_option("--scale-learning-rate", training.scale_learning_rate, "With the global batch, from 128: none, linear, sqrt"));
+  in(app_.add_option("--schedule", training.schedule, "constant, step, cosine, polynomial"));
+  in(app_.add_option("--warmup-epochs", warmup_epochs_, "Epochs in which the rate grows [a tenth of all; none where it is constant]"))->default_str("");
+  in(app_.add_option("--momentum", training.optimizer.momentum, "Of momentum and nesterov"));
+  in(app_.add_option("--beta1", training.optimizer.beta1, "Of adam and adamw"));
+  in(app_.add_option("--beta2", training.optimizer.beta2, "Of adam and adamw"));
+  in(app_.add_option("--epsilon", training.optimizer.epsilon, "Of adam and adamw"));
+  in(app_.add_option("--weight-decay", weight_decay_, "L2, or decoupled for adamw [0; adamw 0.01]"))->default_str("");
+  in(app_.add_option("--clip-norm", training.clip_norm, "Clip the mean gradient to this 2-norm; 0: not"));
+  in(app_.add_option("--label-smoothing", label_smoothing, "Share of the target that is spread over all classes"));
+  in(app_.add_option("--initializer", initializer_, "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros"));
+  in(app_.add_option("--dtype", dtype_, "float32"));
+}
+
+void CommandLine::add_placement() {
+  const auto in = [](CLI::Option* option) { option->group("Where and how"); return option; };
+  in(app_.add_option("--device", device_, "auto, cpu, cuda"));
+  in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
+  in(app_.add_option("--allreduce", allreduce_, "auto, node, ring, hierarchical, mpi"));
+  in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
+  in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))->default_str("")->transform(CLI::AsSizeValue(false));
+  in(app_.add_option("--memory-limit", training.memory_limit, "Refuse a plan that needs more a rank, e.g. 2G"))->default_str("")->transform(CLI::AsSizeValue(false));
+  in(app_.add_option("--plan", training.plan, "Take everything chosen by timing from this file, or write it there"))->default_str("");
+}
+
+void CommandLine::add_files_and_output() {
+  const auto in = [](CLI::Option* option, const char* group) { option->group(group)->default_str(""); };
+  in(app_.add_option("--init", training.init, "Start from these parameters (safetensors)"), "Files");
+  in(app_.add_option("--save", training.save, "Write the trained parameters (safetensors)"), "Files");
+  in(app_.add_option("--predictions", training.predictions, "Write the outputs for the test data (safetensors)"), "Files");
+  in(app_.add_option("--summary-json", training.summary_json, "Write the results"), "Files");
+  in(app_.add_option("--metrics", training.metrics, "Write a JSON line a step"), "Files");
+  in(app_.set_config("--config", "", "Read options from a TOML or INI file"), "Files");
+  auto* quiet_flag = app_.add_flag("--quiet", quiet, "Say nothing but warnings and errors");
+  quiet_flag->group("Output");
+  app_.add_flag("--verbose", verbose, "Show the plan, and where the time goes")->group("Output")->excludes(quiet_flag);
+}
+
+bool CommandLine::parse(int argc, char** argv) {
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    if (is_first_rank()) app_.exit(success);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()) + "; see " + training.application + " --help");
+  }
+  if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
+  if (app_.count("--weight-decay") > 0) training.optimizer.weight_decay = weight_decay_;
+  if (app_.count("--warmup-epochs") > 0) training.warmup_epochs = warmup_epochs_;
+  if (app_.count("--learning-rate") == 0 && app_.count("--optimizer") == 0) training.learning_rate = defaults_.learning_rate;
+  for (const char* size : {"--batch-size", "--global-batch-size"})
+    if (app_.count(size) > 0 && app_.get_option(size)->as<std::size_t>() == 0) throw InputError(std::string(size) + " is at least 1");
+  training.shuffle = !no_shuffle_;
+  apply_names();
+  return true;
+}
+
+void CommandLine::apply_names() {
+  training.initializer = parse_initializer(initializer_);
+  training.allreduce = parse_allreduce(allreduce_);
+  world.progress = parse_progress(progress_);
+  if (dtype_ != "float32") throw InputError("--dtype is float32 in this version, not '" + dtype_ + "'");
+  if (device_ == "cuda") throw InputError("--device cuda: this build has no CUDA; use --device cpu");
+  if (device_ != "auto" && device_ != "cpu") throw InputError("--device is auto, cpu or cuda, not '" + device_ + "'");
+  if (data.empty()) throw InputError("the MNIST files are not beside this program; give their folder by --data DIR");
+  std::ostringstream smoothing;
+  smoothing << "label smoothing " << label_smoothing;
+  training.variant = smoothing.str() + training.variant;
+}
+
+}  // namespace ronda::apps

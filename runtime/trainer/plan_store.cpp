@@ -1,0 +1,99 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+#include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/trainer/plan_store.hpp>
+
+#include <sstream>
+
+namespace ronda {
+namespace {
+
+std::string to_text(const Picks& picks) {
+  std::string text;
+  for (const auto& [question, choice] : picks) text += question + "\t" + choice + "\n";
+  return text;
+}
+
+Picks from_text(const std::string& text) {
+  Picks picks;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto tab = line.find('\t');
+    picks.emplace(line.substr(0, tab), line.substr(tab + 1));
+  }
+  return picks;
+}
+
+void check_environment(const PlanFile& plan, const std::map<std::string, std::string>& mine, const std::filesystem::path& file) {
+  for (const auto& [key, value] : mine) {
+    const auto entry = plan.environment.find(key);
+    const std::string found = entry == plan.environment.end() ? "nothing" : "'" + entry->second + "'";
+    if (found != "'" + value + "'")
+      throw InputError(file.string() + ": this plan is for another set-up: " + key + " is '" + value + "' here, the plan has " +
+                       found + "; name a new file to make a plan for this one");
+  }
+}
+
+}  // namespace
+
+PlanStore::PlanStore(Communicator communicator, std::filesystem::path file, std::map<std::string, std::string> environment)
+    : communicator_(std::move(communicator)), file_(std::move(file)), environment_(std::move(environment)), users_(!file_.empty()) {
+  const auto directory = users_ || communicator_.rank() != 0 ? std::nullopt : cache_directory();
+  if (!directory) return;
+  Hash hash;
+  for (const auto& [key, value] : environment_) hash.add(key).add(value);
+  file_ = *directory / ("plan-" + hash.text() + ".json");
+}
+
+Picks PlanStore::load() {
+  agree(communicator_, [&] {
+    if (communicator_.rank() != 0 || file_.empty() || !std::filesystem::exists(file_)) return;
+    try {
+      const PlanFile plan = read_plan(file_);
+      check_environment(plan, environment_, file_);
+      known_.insert(plan.picks.begin(), plan.picks.end());
+      entries_ = plan.entries;
+      given_ = users_;
+    } catch (const Error&) {
+      if (users_) throw;  // a damaged cache is only a cache: it will be written anew
+    }
+  });
+  given_ = communicator_.broadcast_text(given_ ? "given" : "") == "given";
+  known_ = from_text(communicator_.broadcast_text(to_text(known_)));
+  return known_;
+}
+
+void PlanStore::keep(const MirroredStrategy& strategy) {
+  agree(communicator_, [&] {
+    if (communicator_.rank() != 0) return;
+    if (given_) return compare(strategy);
+    if (file_.empty() || (!users_ && !strategy.timed_something())) return;
+    try {
+      write(strategy);
+    } catch (const Error&) {
+      if (users_) throw;
+    }
+  });
+}
+
+void PlanStore::compare(const MirroredStrategy& strategy) const {
+  const auto& mine = strategy.plan_lines();
+  for (std::size_t i = 0; i < std::max(mine.size(), entries_.size()); ++i) {
+    const std::string here = i < mine.size() ? mine[i] : "nothing", there = i < entries_.size() ? entries_[i] : "nothing";
+    if (here != there)
+      throw InputError(file_.string() + ": this run comes to another plan than the file's: '" + here + "' here, '" + there +
+                       "' in the file; name a new file to make a plan for this run");
+  }
+}
+
+void PlanStore::write(const MirroredStrategy& strategy) const {
+  PlanFile plan{.environment = environment_, .picks = {}, .entries = {}, .hash = strategy.plan_hash()};
+  if (users_)
+    plan.entries = strategy.plan_lines();  // a cache serves many models: it keeps the answers alone
+  else
+    plan.picks.insert(known_.begin(), known_.end());
+  for (const auto& [question, choice] : strategy.picks()) plan.picks.insert_or_assign(question, choice);
+  write_plan(file_, plan);
+}
+
+}  // namespace ronda

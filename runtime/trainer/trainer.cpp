@@ -1,0 +1,309 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/process.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/runtime/files/summary.hpp>
+#include <ronda/runtime/trainer/parameter_files.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+namespace ronda {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string plural(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+/// All that must be the same on every rank, a line each.
+std::string text_of(const TrainingOptions& o) {
+  std::ostringstream text;
+  text << "application " << o.application << " " << o.variant << "\nepochs " << o.epochs.value_or(0) << "\nsteps " << o.steps.value_or(0)
+       << "\nbatch-size " << o.batch_size << "\nglobal-batch-size " << o.global_batch_size << "\naccumulate " << o.accumulate
+       << "\noptimizer " << o.optimizer.name << "\nmomentum " << o.optimizer.momentum << "\nbeta1 " << o.optimizer.beta1
+       << "\nbeta2 " << o.optimizer.beta2 << "\nepsilon " << o.optimizer.epsilon << "\nweight-decay "
+       << o.optimizer.weight_decay.value_or(0) << "\nlearning-rate " << o.learning_rate << "\nschedule " << o.schedule
+       << "\nscale-learning-rate " << o.scale_learning_rate << "\nwarmup-epochs " << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm
+       << "\ninitializer " << name_of(o.initializer) << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce "
+       << name_of(o.allreduce) << "\nbucket-bytes " << o.bucket_bytes << "\n";
+  return text.str();
+}
+
+std::string text_of(const Dataset& data) {
+  std::string text = plural(data.size(), "sample");
+  for (const auto& field : data.fields()) text += ", " + field.name + " " + field.shape.text();
+  return text + ", contents " + std::to_string(data.fingerprint());
+}
+
+}  // namespace
+
+Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink)
+    : world_(world), model_(model), loss_(loss), options_(std::move(options)) {
+  sink_.add(statistics_);
+  if (sink != nullptr && world.rank() == 0) sink_.add(*sink);
+}
+
+Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
+  agree(world_.communicator(), [&] { check_options(train); });
+  check_ranks_agree(train, test);
+  sink_.on_note(first_line(train));
+  build(train);
+  const BatchPlan plan = train_plan(train);
+  BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, prefetch_);
+  if (test.size() > 0)
+    test_loader_ = std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), prefetch_);
+  EpochReport report;
+  for (std::uint64_t epoch = 1; step_ < total_steps_ && !stopped_; ++epoch) {
+    report = EpochReport();
+    report.epoch = epoch;
+    report.epochs = epochs_;
+    train_epoch(loader, report);
+    test_epoch(report);
+    history_.push_back(report);
+    sink_.on_epoch(report);
+    if (hooks_.epoch) hooks_.epoch(report);
+  }
+  if (!options_.predictions.empty() && test_loader_) write_predictions(test);
+  write_files(report);
+  return {report.test_loss, report.test_accuracy};
+}
+
+// ---- before the first step ------------------------------------------------------------------------------------------
+
+void Trainer::check_options(const Dataset& train) {
+  if (train.size() == 0) throw InputError("there are no training samples");
+  if (options_.batch_size > 0 && options_.global_batch_size > 0)
+    throw InputError("the batch is given a rank (--batch-size) or over all ranks (--global-batch-size), not both");
+  if (options_.accumulate == 0) throw InputError("--accumulate is at least 1");
+  if (options_.clip_norm < 0 || options_.warmup_epochs.value_or(0) < 0)
+    throw InputError("--clip-norm and --warmup-epochs cannot be negative");
+  if (options_.steps == 0U || options_.epochs == 0U) throw InputError("--steps and --epochs are at least 1");
+  if (options_.threads < 0) throw InputError("--threads cannot be negative");
+  const auto ranks = static_cast<std::size_t>(world_.size());
+  if (options_.batch_size > std::size_t{1} << 40) throw InputError("--batch-size " + std::to_string(options_.batch_size) + " is beyond any memory");
+  if (options_.batch_size > 0) options_.global_batch_size = options_.batch_size * ranks;
+  if (options_.global_batch_size == 0) options_.global_batch_size = 128;
+  if (options_.learning_rate == 0) options_.learning_rate = default_learning_rate(options_.optimizer.name);
+  threads_ = options_.threads > 0 ? options_.threads : world_.cores();
+  prefetch_ = available_cores() > threads_ && !world_.communicator().topology().oversubscribed;
+  const std::uint64_t steps_per_epoch = train_plan(train).steps_per_epoch();
+  const std::uint64_t wanted = options_.steps.value_or(std::numeric_limits<std::uint64_t>::max());
+  epochs_ = options_.epochs.value_or(options_.steps ? (wanted + steps_per_epoch - 1) / steps_per_epoch : 1);
+  if (epochs_ > std::numeric_limits<std::uint64_t>::max() / steps_per_epoch) throw InputError("so many epochs cannot be counted");
+  total_steps_ = std::min(wanted, epochs_ * steps_per_epoch);
+  epochs_ = (total_steps_ + steps_per_epoch - 1) / steps_per_epoch;
+  if (world_.rank() != 0) return;
+  for (const auto* path : {&options_.save, &options_.summary_json, &options_.metrics, &options_.predictions})
+    if (!path->empty()) check_creatable(*path);  // before hours of training, not after
+}
+
+void Trainer::check_ranks_agree(const Dataset& train, const Dataset& test) {
+  require_equal(world_.communicator(), "the options", text_of(options_));
+  require_equal(world_.communicator(), "the training data", text_of(train));
+  require_equal(world_.communicator(), "the test data", text_of(test));
+}
+
+void Trainer::build(const Dataset& train) {
+  std::shared_ptr<Primitives> primitives = make_onednn_primitives(threads_);
+  const BatchPlan plan = train_plan(train);
+  PlanStore store(world_.communicator(), options_.plan, environment(*primitives));
+  MirroredOptions options{.fields = {train.fields().begin(), train.fields().end()},
+                          .batch_capacity = plan.capacity(),
+                          .global_batch = plan.global_batch(),
+                          .micro_batches = options_.accumulate,
+                          .initializer = options_.initializer,
+                          .seed = options_.seed,
+                          .clip_norm = options_.clip_norm,
+                          .fusion = {.algorithm = options_.allreduce},
+                          .threads = threads_,
+                          .memory_limit = options_.memory_limit,
+                          .primitives = primitives,
+                          .picks = store.load(),
+                          .picks_complete = store.complete(),
+                          .group_of = {}};
+  if (options_.bucket_bytes > 0) {
+    options.fusion.bucket_bytes = options_.bucket_bytes;
+    options.fusion.first_bucket_bytes = std::min(options.fusion.first_bucket_bytes, options_.bucket_bytes);
+  }
+  std::unique_ptr<Optimizer> optimizer;
+  std::optional<Schedule> rates;
+  agree(world_.communicator(), [&] {
+    optimizer = make_optimizer(options_.optimizer);
+    rates = schedule(plan);
+  });
+  strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss_, std::move(optimizer), *rates,
+                                                 std::move(options), sink_);
+  store.keep(*strategy_);
+  if (options_.init.empty()) return;
+  agree(world_.communicator(), [&] {
+    if (world_.rank() == 0) load_parameters(options_.init, strategy_->parameters());
+  });
+  strategy_->broadcast_parameters();
+}
+
+Shard Trainer::shard() const { return {static_cast<std::size_t>(world_.rank()), static_cast<std::size_t>(world_.size())}; }
+
+BatchPlan Trainer::train_plan(const Dataset& train) const {
+  return {train.size(), options_.global_batch_size, shard(), options_.accumulate};
+}
+
+BatchPlan Trainer::test_plan(const Dataset& test) const {
+  const std::size_t rows = strategy_->batch_capacity();
+  return BatchPlan(test.size(), rows * shard().count, shard()).with_capacity(rows);
+}
+
+Schedule Trainer::schedule(const BatchPlan& plan) const {
+  const double tenth = options_.schedule == "constant" ? 0 : 0.1 * static_cast<double>(total_steps_);
+  const double warmup = options_.warmup_epochs ? *options_.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : tenth;
+  return Schedule({.name = options_.schedule,
+                   .learning_rate = options_.learning_rate,
+                   .total_steps = total_steps_,
+                   .warmup_steps = static_cast<std::uint64_t>(std::llround(warmup)),
+                   .scaling = options_.scale_learning_rate,
+                   .global_batch = options_.global_batch_size});
+}
+
+std::map<std::string, std::string> Trainer::environment(const Primitives& primitives) const {
+  const Topology& topology = world_.communicator().topology();
+  const auto names = world_.communicator().gather_texts(processor_name());
+  std::string processors;
+  for (const auto& name : std::set<std::string>(names.begin(), names.end())) processors += (processors.empty() ? "" : ", ") + name;
+  return {{"processor", processors},
+          {"library", primitives.name()},
+          {"threads", std::to_string(threads_)},
+          {"ranks a node", std::to_string(topology.most_ranks_on_a_node)}};
+}
+
+std::string Trainer::first_line(const Dataset& train) const {
+  const Topology& topology = world_.communicator().topology();
+  return options_.application + ": " + plural(static_cast<std::size_t>(world_.size()), "replica") + " on " +
+         plural(static_cast<std::size_t>(topology.nodes), "host") + ", cpu with " +
+         plural(static_cast<std::size_t>(threads_), "thread") + " each; " + std::to_string(train.size()) + " samples, " +
+         std::to_string(options_.global_batch_size) + " a step, " + plural(epochs_, "epoch") + ", " + plural(total_steps_, "step");
+}
+
+// ---- training -------------------------------------------------------------------------------------------------------
+
+void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
+  loader.seek(report.epoch);
+  const BatchPlan& plan = loader.plan();
+  double weight = 0;
+  for (std::size_t k = 0; k < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_; ++k) {
+    if (step_ == 0) startup_seconds_ = seconds_since_process_start();
+    const StepReport step_report = step(loader, report);
+    weight += last_step_.weight;
+    report.train_loss += last_step_.loss * last_step_.weight;
+    report.train_accuracy += last_step_.accuracy * last_step_.weight;
+    sink_.on_step(step_report);
+    if (hooks_.step) hooks_.step(step_report);
+  }
+  report.train_loss /= weight;
+  report.train_accuracy /= weight;
+}
+
+StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
+  const double start = now();
+  const std::size_t in_epoch = static_cast<std::size_t>(step_ % loader.plan().steps_per_epoch());
+  double data = 0;
+  const auto next = [&]() -> const Batch& {
+    const double asked = now();
+    const Batch& batch = loader.next();
+    data += now() - asked;
+    return batch;
+  };
+  for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro) strategy_->accumulate(next());
+  last_step_ = strategy_->train_step(next());
+  last_step_.times.data = data;
+  stopped_ = last_step_.stop;
+  ++step_;
+  const StepReport step_report{.step = step_,
+                               .epoch = report.epoch,
+                               .step_in_epoch = in_epoch + 1,
+                               .steps_in_epoch = loader.plan().steps_per_epoch(),
+                               .loss = last_step_.loss,
+                               .accuracy = last_step_.accuracy,
+                               .learning_rate = last_step_.learning_rate,
+                               .samples = loader.plan().samples(in_epoch),
+                               .seconds = now() - start,
+                               .times = last_step_.times};
+  report.seconds += step_report.seconds;
+  report.samples += step_report.samples;
+  report.times += last_step_.times;
+  return step_report;
+}
+
+void Trainer::test_epoch(EpochReport& report) {
+  if (!test_loader_) return;
+  test_loader_->seek(1);
+  const Evaluation evaluation = strategy_->evaluate(*test_loader_);
+  report.test_loss = evaluation.loss;
+  report.test_accuracy = evaluation.accuracy;
+  report.evaluated = true;
+  if (hooks_.evaluation) hooks_.evaluation(evaluation);
+}
+
+// ---- after the last -------------------------------------------------------------------------------------------------
+
+void Trainer::write_predictions(const Dataset& test) {
+  // Each rank fills in the rows of its samples and leaves the others zero: their sum is the whole.
+  std::vector<float> all;
+  std::size_t batch_number = 0, columns = 0;
+  test_loader_->seek(1);
+  strategy_->evaluate(*test_loader_, [&](const Batch&, const Tensor& outputs) {
+    columns = static_cast<std::size_t>(outputs.shape().without_batch().count());
+    all.resize(test.size() * columns);
+    const Range rows = test_loader_->plan().part(batch_number++);
+    std::copy_n(outputs.pointer<float>(), rows.size() * columns, all.begin() + static_cast<std::ptrdiff_t>(rows.begin * columns));
+  });
+  strategy_->communicator().allreduce(Tensor(std::span(all)));
+  agree(world_.communicator(), [&] {
+    const Shape shape{static_cast<std::int64_t>(test.size()), static_cast<std::int64_t>(columns)};
+    const NamedTensor tensor{"outputs", shape, std::move(all)};
+    if (world_.rank() == 0) write_safetensors(options_.predictions, std::span(&tensor, 1));
+  });
+}
+
+void Trainer::write_files(const EpochReport& last) {
+  const std::string hash = strategy_->parameter_hash();
+  const FusionBuffer& gradients = strategy_->gradients();
+  Summary summary{.application = options_.application,
+                  .version = version(),
+                  .world_size = world_.size(),
+                  .hosts = world_.communicator().topology().nodes,
+                  .device = "cpu",
+                  .dtype = "float32",
+                  .global_batch_size = options_.global_batch_size,
+                  .epochs = history_.size(),
+                  .steps = step_,
+                  .samples = statistics_.samples(),
+                  .parameters = strategy_->parameter_count(),
+                  .train_seconds = statistics_.seconds(),
+                  .samples_per_second = statistics_.samples_per_second(),
+                  .step_microseconds = {statistics_.microseconds(0.5), statistics_.microseconds(0.99)},
+                  .final_train_loss = last_step_.loss,
+                  .test_loss = last.test_loss,
+                  .test_accuracy = last.test_accuracy,
+                  .parameter_hash = hash,
+                  .allreduce = {std::string(name_of(gradients.buckets().front().algorithm)), 0, gradients.buckets().size(),
+                                gradients.exposed_seconds()},
+                  .startup_seconds = startup_seconds_,
+                  .plan_hash = strategy_->plan_hash(),
+                  .epoch_history = {}};
+  for (const auto& bucket : gradients.buckets()) summary.allreduce.bytes_per_step += bucket.bytes;
+  for (const auto& epoch : history_)
+    summary.epoch_history.push_back({epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});
+  agree(world_.communicator(), [&] {
+    if (world_.rank() != 0) return;
+    if (!options_.save.empty()) save_parameters(options_.save, strategy_->parameters());
+    if (!options_.summary_json.empty()) write_summary(options_.summary_json, summary);
+  });
+}
+
+}  // namespace ronda

@@ -1,0 +1,83 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <ronda/collectives/world.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/layers/layer.hpp>
+#include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/runtime/observe/fan_out.hpp>
+#include <ronda/runtime/observe/step_statistics.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/plan_store.hpp>
+#include <ronda/runtime/trainer/training_options.hpp>
+
+namespace ronda {
+
+/// Trains a model for some epochs, tests it after each, and writes what was asked for: the loop that a user would
+/// otherwise write around a MirroredStrategy.
+///
+///     Trainer trainer(world, model, loss, {.epochs = 5, .learning_rate = 0.1});
+///     Evaluation result = trainer.fit(train, test);
+class Trainer {
+ public:
+  /// @param sink  is told of everything on rank 0; null: silence. Model, loss and sink outlive the trainer. Not collective.
+  Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink = nullptr);
+
+  /// Called on every rank: after each step, after each epoch, and after each test. They see what all ranks agree on.
+  struct Hooks {
+    std::function<void(const StepReport&)> step;
+    std::function<void(const EpochReport&)> epoch;
+    std::function<void(const Evaluation&)> evaluation;
+  };
+  void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
+
+  /// Trains on `train` and returns the last test's result. Collective; once for a trainer. Ranks must be given equal data.
+  /// Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks.
+  Evaluation fit(const Dataset& train, const Dataset& test);
+
+  /// Any rank's hook may ask to end after the next step.
+  void stop() noexcept { strategy_->request_stop(); }
+
+  [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
+  /// After fit, or in hooks.
+  [[nodiscard]] MirroredStrategy& strategy() noexcept { return *strategy_; }
+
+ private:
+  void check_options(const Dataset& train);
+  void check_ranks_agree(const Dataset& train, const Dataset& test);
+  void build(const Dataset& train);
+  void train_epoch(BatchLoader& loader, EpochReport& report);
+  StepReport step(BatchLoader& loader, EpochReport& report);
+  void test_epoch(EpochReport& report);
+  void write_predictions(const Dataset& test);
+  void write_files(const EpochReport& last);
+  [[nodiscard]] BatchPlan train_plan(const Dataset& train) const;
+  [[nodiscard]] BatchPlan test_plan(const Dataset& test) const;
+  [[nodiscard]] Shard shard() const;
+  [[nodiscard]] Schedule schedule(const BatchPlan& plan) const;
+  [[nodiscard]] std::map<std::string, std::string> environment(const Primitives& primitives) const;
+  [[nodiscard]] std::string first_line(const Dataset& train) const;
+
+  World& world_;
+  Layer& model_;
+  Loss& loss_;
+  TrainingOptions options_;
+  FanOut sink_;
+  StepStatistics statistics_;
+  Hooks hooks_;
+  std::unique_ptr<MirroredStrategy> strategy_;
+  std::unique_ptr<BatchLoader> test_loader_;
+
+  int threads_ = 1;
+  bool prefetch_ = false;
+  std::uint64_t total_steps_ = 0, epochs_ = 0, step_ = 0;
+  bool stopped_ = false;
+  double startup_seconds_ = 0;
+  StepResult last_step_;
+  std::vector<EpochReport> history_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,5 @@
+#include <ronda/runtime/trainer/version.hpp>
+
+namespace ronda {
+std::string version() { return RONDA_VERSION; }
+}  // namespace ronda
