@@ -1,5 +1,6 @@
 #include <ronda/runtime/core/hash.hpp>
 
+#define XXH_INLINE_ALL  // from its header alone, so that our users need not link it
 #include <xxhash.h>
 
 #include <array>

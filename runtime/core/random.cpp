@@ -6,21 +6,18 @@
 
 namespace ronda {
 
-RngKey::RngKey(std::uint64_t seed, Purpose purpose, std::uint64_t stream) {
-  // The seed and the purpose are mixed, so that seeds 0, 1, 2 give unrelated streams.
-  const std::uint64_t key = Hash().add(seed).add(static_cast<std::uint64_t>(purpose)).value();
-  key0_ = static_cast<std::uint32_t>(key);
-  key1_ = static_cast<std::uint32_t>(key >> 32);
-  stream0_ = static_cast<std::uint32_t>(stream);
-  stream1_ = static_cast<std::uint32_t>(stream >> 32);
+namespace {
+
+std::array<std::uint32_t, 2> halves(std::uint64_t number) {
+  return {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
 }
 
-RngKey::RngKey(std::uint64_t seed, Purpose purpose, std::string_view stream)
-    : RngKey(seed, purpose, Hash().add(stream).value()) {}
+}  // namespace
 
-std::array<std::uint32_t, 4> RngKey::bits(std::uint64_t counter) const noexcept {
-  std::uint32_t c0 = static_cast<std::uint32_t>(counter), c1 = static_cast<std::uint32_t>(counter >> 32);
-  std::uint32_t c2 = stream0_, c3 = stream1_, k0 = key0_, k1 = key1_;
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) noexcept {
+  auto [c0, c1, c2, c3] = counter;
+  auto [k0, k1] = key;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c0, p1 = std::uint64_t{0xCD9E8D57} * c2;
     c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
@@ -31,6 +28,18 @@ std::array<std::uint32_t, 4> RngKey::bits(std::uint64_t counter) const noexcept 
     k1 += 0xBB67AE85;
   }
   return {c0, c1, c2, c3};
+}
+
+// The seed and the purpose are mixed, so that seeds 0, 1, 2 give unrelated streams.
+RngKey::RngKey(std::uint64_t seed, Purpose purpose, std::uint64_t stream)
+    : key_(halves(Hash().add(seed).add(static_cast<std::uint64_t>(purpose)).value())), stream_(halves(stream)) {}
+
+RngKey::RngKey(std::uint64_t seed, Purpose purpose, std::string_view stream)
+    : RngKey(seed, purpose, Hash().add(stream).value()) {}
+
+std::array<std::uint32_t, 4> RngKey::bits(std::uint64_t counter) const noexcept {
+  const auto [low, high] = halves(counter);
+  return philox4x32({low, high, stream_[0], stream_[1]}, key_);
 }
 
 float RngKey::uniform(std::uint64_t index) const noexcept {

@@ -8,6 +8,11 @@ namespace ronda {
 /// What random numbers are for. Each purpose has a stream of its own, so that one more draw here changes nothing there.
 enum class Purpose : std::uint32_t { initial_values = 1, sample_order = 2, layer = 3, test = 4 };
 
+/// A keyed bijection of 128 bits that looks random: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random
+/// numbers: as easy as 1, 2, 3", SC 2011).
+[[nodiscard]] std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                                      std::array<std::uint32_t, 2> key) noexcept;
+
 /// Names one stream of random numbers: a seed, a purpose, and up to 64 bits of what tells streams apart (a parameter's
 /// name, an epoch, a step). A value; equal keys give equal numbers on every rank, thread, and processor.
 class RngKey {
@@ -15,8 +20,7 @@ class RngKey {
   RngKey(std::uint64_t seed, Purpose purpose, std::uint64_t stream = 0);
   RngKey(std::uint64_t seed, Purpose purpose, std::string_view stream);
 
-  /// 128 random bits for position `counter`. Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy
-  /// as 1, 2, 3", SC 2011): no state, so element i is had without elements 0 … i-1.
+  /// 128 random bits for position `counter`, by Philox: no state, so element i is had without elements 0 … i-1.
   [[nodiscard]] std::array<std::uint32_t, 4> bits(std::uint64_t counter) const noexcept;
 
   /// Element `index` of a stream uniform in [0, 1); 24 bits.
@@ -27,7 +31,7 @@ class RngKey {
   [[nodiscard]] std::uint64_t below(std::uint64_t bound, std::uint64_t counter) const noexcept;
 
  private:
-  std::uint32_t key0_, key1_, stream0_, stream1_;
+  std::array<std::uint32_t, 2> key_, stream_;
 };
 
 }  // namespace ronda

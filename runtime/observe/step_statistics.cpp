@@ -34,11 +34,7 @@ void StepStatistics::on_step(const StepReport& report) {
   ++steps_;
   samples_ += report.samples;
   seconds_ += report.seconds;
-  times_.data += report.times.data;
-  times_.forward += report.times.forward;
-  times_.backward += report.times.backward;
-  times_.communication += report.times.communication;
-  times_.optimizer += report.times.optimizer;
+  times_ += report.times;
 }
 
 double StepStatistics::samples_per_second() const noexcept {
