@@ -38,7 +38,7 @@ struct Topology {
 /// Errors: CommunicationError where MPI reports one; LogicError where ranks could be seen to disagree.
 class Communicator {
  public:
-  class Group;  ///< the implementation: over MPI, or over threads of one process (tests)
+  class Group;  ///< the implementation, over MPI
   explicit Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
 
   [[nodiscard]] int rank() const noexcept;               ///< not collective
@@ -70,6 +70,9 @@ class Communicator {
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text) const;
   /// Rank `root`'s text.
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root = 0) const;
+
+  /// The implementation, for this room.
+  [[nodiscard]] Group& group() const noexcept { return *group_; }
 
   /// Not collective: what `allocate` and `plan` fell back from, a line each, since the last call; empty on most days.
   [[nodiscard]] std::vector<std::string> take_notes();

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <ronda/collectives/communicator.hpp>
@@ -17,6 +18,12 @@ enum class Progress : std::uint8_t { automatic, inline_, thread };
 
 struct WorldOptions {
   Progress progress = Progress::automatic;
+  /// For tests of several nodes on one: takes every so many ranks of a host for a node. 0: the hosts as they are.
+  /// Where it is not set, the environment variable RONDA_RANKS_PER_NODE counts.
+  std::optional<int> ranks_per_node = {};
+  /// For tests, and to leave shared memory to others: takes /dev/shm for one with at most so many bytes free. Where it is
+  /// not set, the environment variable RONDA_SHARED_MEMORY_LIMIT counts.
+  std::optional<std::size_t> shared_memory_limit = {};
 };
 
 /// All ranks of the job, and MPI itself. One object a process, made before everything else and destroyed after it.

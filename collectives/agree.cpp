@@ -1,0 +1,92 @@
+#include <ronda/collectives/group.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace ronda {
+namespace {
+
+using Differing = Communicator::Group::Differing;
+
+std::string rank_text(const Communicator& communicator, std::size_t rank) {
+  return "rank " + std::to_string(rank) + " on " + communicator.topology().hosts[rank];
+}
+
+[[noreturn]] void throw_on_all(const Communicator& communicator, ExitStatus status, const std::string& text) {
+  Error error = status == ExitStatus::bad_input ? InputError(text) : Error(text, status);
+  // Ranks outside the group know nothing of it: then it is a failure of these, not of all.
+  if (communicator.group().is_whole_world()) error.set_agreed();
+  throw error;
+}
+
+/// How `work` ended, in a form that ranks can exchange: empty, or the status and the text.
+std::string outcome_of(const std::function<void()>& work) {
+  const auto say = [](ExitStatus status, const char* text) { return std::to_string(static_cast<int>(status)) + " " + text; };
+  try {
+    work();
+    return {};
+  } catch (const Error& error) {
+    return say(error.status(), error.what());
+  } catch (const std::exception& error) {
+    return say(ExitStatus::failed, error.what());
+  }
+}
+
+void require_one_place(const Communicator& communicator, const Differing& differing) {
+  const auto other = std::find_if(differing.places.begin(), differing.places.end(),
+                                  [&](const std::string& place) { return place != differing.places[0]; });
+  if (other == differing.places.end()) return;
+  throw_on_all(communicator, ExitStatus::failed,
+               "the ranks are at different places of the program: " + rank_text(communicator, 0) + " at " +
+                   differing.places[0] + ", " +
+                   rank_text(communicator, static_cast<std::size_t>(other - differing.places.begin())) + " at " + *other);
+}
+
+std::pair<ExitStatus, std::string> parse_outcome(const std::string& outcome) {
+  int status = 1;
+  const auto end = std::from_chars(outcome.data(), outcome.data() + outcome.size(), status).ptr;
+  return {static_cast<ExitStatus>(status), outcome.substr(static_cast<std::size_t>(end - outcome.data()) + 1)};
+}
+
+/// The first line of `a` that `b` does not have in the same place.
+std::string first_difference(std::string_view a, std::string_view b) {
+  const auto line_of = [](std::string_view text, std::size_t at) {
+    if (at > text.size()) return std::string("nothing");
+    return std::string("'").append(text.substr(at, text.find('\n', at) - at)).append("'");
+  };
+  const auto differ = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  const std::size_t before = differ == 0 ? std::string_view::npos : a.rfind('\n', differ - 1);
+  const std::size_t line = before == std::string_view::npos ? 0 : before + 1;
+  return line_of(a, line) + " and " + line_of(b, line);
+}
+
+}  // namespace
+
+void agree(const Communicator& communicator, const std::function<void()>& work) {
+  const std::string mine = outcome_of(work);
+  const auto differing = communicator.group().compare("the end of a phase", mine);
+  if (!differing && mine.empty()) return;
+  if (!differing) {  // all met the same: no rank is to be named
+    const auto [status, text] = parse_outcome(mine);
+    throw_on_all(communicator, status, text);
+  }
+  require_one_place(communicator, *differing);
+  std::size_t rank = 0;
+  while (differing->texts[rank].empty()) ++rank;
+  const auto [status, text] = parse_outcome(differing->texts[rank]);
+  throw_on_all(communicator, status, rank_text(communicator, rank) + ": " + text);
+}
+
+void require_equal(const Communicator& communicator, std::string_view what, std::string_view text) {
+  const auto differing = communicator.group().compare(what, text);
+  if (!differing) return;
+  require_one_place(communicator, *differing);
+  std::size_t other = 0;
+  while (differing->texts[other] == differing->texts[0]) ++other;
+  throw_on_all(communicator, ExitStatus::bad_input,
+               std::string(what) + " of " + rank_text(communicator, 0) + " and " + rank_text(communicator, other) +
+                   " differ: " + first_difference(differing->texts[0], differing->texts[other]));
+}
+
+}  // namespace ronda

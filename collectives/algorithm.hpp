@@ -1,0 +1,20 @@
+#pragma once
+#include <ronda/collectives/task.hpp>
+
+namespace ronda {
+
+/// A collective over certain memory and ranks, which can be run many times. What its coroutine touches is owned by the
+/// object or outlives it.
+class Algorithm : public FrameOwner {
+ public:
+  virtual ~Algorithm() = default;
+  /// One run; the next only after the task of the last is gone.
+  virtual Task run() = 0;
+  /// True where a run does not return before the other ranks have come. The engine lets such a one start only when all
+  /// collectives before it are done, as they are on the ranks that it waits for.
+  [[nodiscard]] virtual bool blocking() const noexcept { return false; }
+  /// Takes the memory that runs need, so that none of them has to. A task that is never resumed touches nothing.
+  virtual void prepare() { static_cast<void>(run()); }
+};
+
+}  // namespace ronda

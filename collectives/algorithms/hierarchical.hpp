@@ -1,0 +1,36 @@
+#pragma once
+#include <optional>
+
+#include <ronda/collectives/algorithm.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
+#include <ronda/collectives/node/copies.hpp>
+
+namespace ronda {
+
+/// Sums over nodes of several ranks: in memory inside a node, by messages between nodes.
+///
+/// The data is cut into *slices*, as many as the node with the fewest ranks has; on each node the rank with a slice's
+/// number owns it. The owner sums its slice over the copies of its node, sums it over the nodes in a ring with the owners
+/// of the same slice there, and writes it to the copies of its node. So all owners of a node send at the same time, and
+/// each byte crosses the network once for the node, not once for each of its ranks.
+///
+/// Cost: two node barriers; between nodes what a ring of the nodes costs, for 1/slices of the data an owner.
+/// Order of summation: by rank inside a node, as the ring's between nodes.
+class Hierarchical final : public Algorithm {
+ public:
+  /// @param copies  of this rank's node
+  /// @param slices  the same on all nodes; at most the ranks of the smallest
+  /// @param across  to the owners of this rank's slice on all nodes, by node; null where this rank owns none
+  Hierarchical(NodeCopies copies, int slices, std::unique_ptr<Transport> across);
+
+  Task run() override;
+  void prepare() override;
+
+ private:
+  NodeCopies copies_;
+  NodeBarrier barrier_;
+  Range slice_;
+  std::optional<Ring> ring_;  ///< none where this rank owns no slice
+};
+
+}  // namespace ronda

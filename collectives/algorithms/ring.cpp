@@ -1,0 +1,71 @@
+#include <ronda/collectives/algorithms/ring.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+
+Ring::Ring(std::unique_ptr<Transport> transport, Elements data, RingPart part, std::size_t segment_bytes)
+    : transport_(std::move(transport)), data_(data) {
+  const auto ranks = static_cast<std::size_t>(transport_->size());
+  const std::size_t chunk_bytes = (data_.count + ranks - 1) / ranks * size_of(data_.dtype);
+  segments_ = std::max(lanes, (chunk_bytes + segment_bytes - 1) / segment_bytes);
+
+  const std::size_t half = (ranks - 1) * segments_;
+  summing_items_ = half;
+  first_item_ = part == RingPart::allgather ? half : 0;
+  end_item_ = part == RingPart::reduce_scatter ? half : 2 * half;
+
+  if (part == RingPart::allgather) return;
+  const std::size_t largest = (chunk_bytes / size_of(data_.dtype) + segments_ - 1) / segments_ * size_of(data_.dtype);
+  scratch_bytes_ = (largest + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
+  scratch_ = Buffer::host(lanes * scratch_bytes_);
+}
+
+Task Ring::run() {
+  for (std::size_t item = first_item_; item < std::min(end_item_, first_item_ + lanes); ++item) start(item);
+  for (std::size_t item = first_item_; item < end_item_; ++item) {
+    Request& incoming = incoming_[item % lanes];
+    Request& outgoing = outgoing_[item % lanes];
+    co_await incoming;
+    take(item);
+    co_await outgoing;
+    if (item + lanes < end_item_) start(item + lanes);
+  }
+}
+
+/// All items up to `item - lanes` are through in both directions. So what is sent here has been received and summed, and
+/// what is received straight into the data is not being sent any more: that was n-1 steps, and two segments, ago.
+void Ring::start(std::size_t item) {
+  const int ranks = transport_->size();
+  const int left = (transport_->rank() + ranks - 1) % ranks, right = (transport_->rank() + 1) % ranks;
+  const auto target = incoming_segment(item).bytes();
+  incoming_[item % lanes] = transport_->receive(left, sums(item) ? scratch(item).first(target.size()) : target);
+  outgoing_[item % lanes] = transport_->send(right, outgoing_segment(item).bytes());
+}
+
+void Ring::take(std::size_t item) {
+  if (sums(item)) add(incoming_segment(item), scratch(item).data());
+}
+
+Elements Ring::outgoing_segment(std::size_t item) const noexcept {
+  const auto step = static_cast<int>(item / segments_);
+  return segment(transport_->rank() - 1 - step, item % segments_);
+}
+
+Elements Ring::incoming_segment(std::size_t item) const noexcept {
+  const auto step = static_cast<int>(item / segments_);
+  return segment(transport_->rank() - 2 - step, item % segments_);
+}
+
+Elements Ring::segment(int chunk, std::size_t index) const noexcept {
+  const int ranks = transport_->size();
+  const int wrapped = (chunk % ranks + ranks) % ranks;
+  const Elements whole = data_.part(part_of(data_.count, static_cast<std::size_t>(wrapped), static_cast<std::size_t>(ranks)));
+  return whole.part(part_of(whole.count, index, segments_));
+}
+
+std::span<std::byte> Ring::scratch(std::size_t item) const noexcept {
+  return {scratch_.data() + item % lanes * scratch_bytes_, scratch_bytes_};
+}
+
+}  // namespace ronda

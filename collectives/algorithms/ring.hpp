@@ -1,0 +1,70 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <memory>
+
+#include <ronda/collectives/algorithm.hpp>
+#include <ronda/collectives/reduction.hpp>
+#include <ronda/collectives/transport/transport.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+
+namespace ronda {
+
+/// How much of the ring's way is gone.
+enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
+
+/// Sums data over all ranks, in place, by passing pieces around a ring.
+///
+/// The n ranks sit in a circle; each sends only to its right neighbour and receives only from its left one. The data is
+/// cut into n *chunks*. In n-1 steps of reduce-scatter every chunk travels once around and gathers each rank's part;
+/// in n-1 steps of allgather the finished chunks travel on. Three ranks, chunks a, b, c; capitals are finished sums:
+///
+///              start           2 steps of reduce-scatter       2 steps of allgather
+///     rank 0   a0  b0  c0      A    .    .                     A  B  C
+///     rank 1   a1  b1  c1      .    B    .                     A  B  C
+///     rank 2   a2  b2  c2      .    .    C                     A  B  C
+///
+/// A chunk is sent in *segments*, two or more, so that one is summed while the next is on its way: what a rank passes on
+/// in a step it received one step, and so at least two segments, before. Seen from a rank the whole is one sequence of
+/// segments to send and one of segments to receive; the two that are under way at a time are its *lanes*.
+///
+/// Either half is a collective of its own: reduce-scatter ends with chunk r finished on rank r, allgather begins with it.
+///
+/// Cost: 2(n-1) latencies and 2(n-1)/n of the data over each link; no algorithm sends less
+/// (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009).
+/// Order of summation: chunk c starts at rank c+1 and goes up, so every rank gets the same bits, and the order depends on
+/// where an element lies in the data.
+class Ring final : public Algorithm {
+ public:
+  static constexpr std::size_t default_segment_bytes = std::size_t{1} << 20;
+
+  /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this object.
+  /// @param segment_bytes  the longest message; the same on every rank
+  Ring(std::unique_ptr<Transport> transport, Elements data, RingPart part = RingPart::allreduce,
+       std::size_t segment_bytes = default_segment_bytes);
+
+  /// Collective over the transport's ranks. Throws, where it is awaited, what the transport reports.
+  Task run() override;
+
+ private:
+  static constexpr std::size_t lanes = 2;
+
+  void start(std::size_t item);
+  void take(std::size_t item);
+  /// The segment that this rank receives as `item`, and passes on one step later.
+  [[nodiscard]] Elements incoming_segment(std::size_t item) const noexcept;
+  [[nodiscard]] Elements outgoing_segment(std::size_t item) const noexcept;
+  [[nodiscard]] Elements segment(int chunk, std::size_t index) const noexcept;
+  [[nodiscard]] bool sums(std::size_t item) const noexcept { return item < summing_items_; }
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t item) const noexcept;
+
+  std::unique_ptr<Transport> transport_;
+  Elements data_;
+  std::size_t segments_;             ///< of each chunk
+  std::size_t first_item_, end_item_, summing_items_;
+  std::size_t scratch_bytes_ = 0;
+  Buffer scratch_;                   ///< a segment for each lane
+  std::array<Request, lanes> outgoing_, incoming_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,39 @@
+#include <ronda/collectives/choice.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda {
+namespace {
+
+/// Below, a message's latency is all that counts, and MPI's own tree has fewer of them than a ring.
+constexpr std::size_t small_for_a_ring = std::size_t{32} << 10;
+/// Below, ranks that share cores lose more in giving way at a barrier than the sum takes.
+constexpr std::size_t small_when_oversubscribed = std::size_t{8} << 10;
+
+AllreduceAlgorithm fastest(std::size_t bytes, bool node_shared, const Topology& topology) {
+  const bool one_node = topology.nodes == 1;
+  if (node_shared && one_node)
+    return topology.oversubscribed && bytes <= small_when_oversubscribed ? AllreduceAlgorithm::mpi
+                                                                         : AllreduceAlgorithm::node;
+  if (bytes <= small_for_a_ring) return AllreduceAlgorithm::mpi;
+  if (node_shared && topology.most_ranks_on_a_node > 1) return AllreduceAlgorithm::hierarchical;
+  return AllreduceAlgorithm::ring;
+}
+
+}  // namespace
+
+AllreduceAlgorithm choose_allreduce(AllreduceAlgorithm wanted, std::size_t bytes, bool node_shared,
+                                    const Topology& topology) {
+  if (wanted == AllreduceAlgorithm::automatic) return fastest(bytes, node_shared, topology);
+  const bool in_memory = wanted == AllreduceAlgorithm::node || wanted == AllreduceAlgorithm::hierarchical;
+  if (wanted == AllreduceAlgorithm::node && topology.nodes > 1)
+    throw InputError("the allreduce 'node' needs all ranks on one node, these are on " + std::to_string(topology.nodes) +
+                     "; take hierarchical or auto");
+  if (in_memory && !node_shared && topology.most_ranks_on_a_node > 1)
+    throw InputError("the allreduce '" + std::string(name_of(wanted)) +
+                     "' needs memory that the ranks of a node share, and this tensor's is not: allocate it with "
+                     "Memory::node_shared and see that /dev/shm has the room, or take ring or auto");
+  if (wanted == AllreduceAlgorithm::hierarchical && topology.most_ranks_on_a_node == 1) return AllreduceAlgorithm::ring;
+  return wanted;
+}
+
+}  // namespace ronda

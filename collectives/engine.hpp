@@ -1,0 +1,86 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include <ronda/collectives/world.hpp>
+
+namespace ronda {
+
+class Operation;
+
+/// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or polls
+/// does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
+///
+/// Operations are moved in the order in which they were submitted. A blocking one waits until it is the first: all before
+/// it are done here then, and the other ranks need nothing more of them from this one, so standing still does no harm.
+class Engine {
+ public:
+  /// @param progress        inline_ or thread
+  /// @param oversubscribed  ranks share cores: give way early while waiting
+  Engine(Progress progress, bool oversubscribed);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  [[nodiscard]] Progress progress() const noexcept { return threaded_ ? Progress::thread : Progress::inline_; }
+
+  /// Ends the thread, so that MPI can be finalized. What is in flight is left as it is.
+  void stop() noexcept;
+
+  /// Gives the thread up instead, where it may stand still in MPI for ever; this object must not be destroyed then.
+  void leave_behind() noexcept;
+
+  /// Starts to move `operation`, which stays where it is until it is done or withdrawn. One thread submits.
+  void submit(Operation& operation);
+  /// Takes `operation` out before it is done.
+  void withdraw(Operation& operation) noexcept;
+  /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to do.
+  bool poll();
+  /// Returns when `operation` has finished as many runs as `ticket` says.
+  void wait(const Operation& operation, std::uint64_t ticket);
+
+  /// Lets what is in flight come to its end, then runs `work`, which may call MPI, while the engine rests. All ranks do so
+  /// at the same place, or the others' collectives might wait for this rank's.
+  template <class Work>
+  auto exclusively(Work&& work) {
+    drain();
+    const auto turn = take_turn();
+    return work();
+  }
+
+ private:
+  /// Operations one after the other, linked through themselves, so that none is ever allocated.
+  struct Queue {
+    Operation* first = nullptr;
+    Operation* last = nullptr;
+    void append(Operation& operation) noexcept;
+    bool remove(Operation& operation) noexcept;
+  };
+
+  void run_thread();
+  void take_submitted();
+  bool advance();
+  void drain();
+  [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn() {
+    return threaded_ ? std::unique_lock(turn_) : std::unique_lock(turn_, std::defer_lock);
+  }
+
+  const bool threaded_, oversubscribed_;
+  bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
+
+  std::timed_mutex turn_;  ///< guards MPI and `running_`
+  Queue running_;
+
+  std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
+  std::condition_variable wake_;
+  Queue submitted_;
+  bool stopping_ = false;
+
+  std::atomic<std::size_t> in_flight_{0};
+  std::thread thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace ronda

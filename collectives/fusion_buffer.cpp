@@ -1,0 +1,161 @@
+#include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <new>
+
+namespace ronda {
+namespace {
+
+constexpr std::size_t no_slot = std::numeric_limits<std::size_t>::max();
+
+Tensor slice(std::byte* arena, const FusionBuffer::Bucket& bucket) {
+  return Tensor(std::span(reinterpret_cast<float*>(arena + bucket.offset), bucket.bytes / sizeof(float)));
+}
+
+Tensor numbers_of(StepControl& control) {
+  return Tensor(std::span(reinterpret_cast<double*>(&control), StepControl::count));
+}
+
+/// Fills buckets with neighbours, up to the size that each may have; a slot larger than that has one of its own.
+std::vector<FusionBuffer::Bucket> fill_buckets(const std::vector<GradientSlot>& slots, const FusionOptions& options) {
+  std::vector<FusionBuffer::Bucket> buckets;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const std::size_t end = slots[i].offset + slots[i].bytes;
+    const std::size_t limit = buckets.size() <= 1 ? options.first_bucket_bytes : options.bucket_bytes;
+    if (buckets.empty() || end - buckets.back().offset > limit)
+      buckets.push_back({i, i, slots[i].offset, 0, AllreduceAlgorithm::automatic});
+    buckets.back().end_slot = i + 1;
+    buckets.back().bytes = end - buckets.back().offset;
+  }
+  if (buckets.empty()) buckets.push_back({0, 0, 0, 0, AllreduceAlgorithm::automatic});  // for the control block
+  return buckets;
+}
+
+std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots) {
+  std::vector<std::size_t> by_id;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const std::size_t id = index_of(slots[i].id);
+    if (id >= by_id.size()) by_id.resize(id + 1, no_slot);
+    if (by_id[id] != no_slot) throw LogicError("parameter " + slots[i].name + " has two gradients in the fusion buffer");
+    if (slots[i].offset % Buffer::alignment != 0 || slots[i].bytes % sizeof(float) != 0 ||
+        (i > 0 && slots[i].offset < slots[i - 1].offset + slots[i - 1].bytes))
+      throw LogicError("the gradient of " + slots[i].name + " is not aligned, or overlaps the one before");
+    by_id[id] = i;
+  }
+  return by_id;
+}
+
+}  // namespace
+
+struct FusionBuffer::Impl {
+  Impl(Communicator group, std::vector<GradientSlot> gradient_slots, std::byte* arena, const FusionOptions& options);
+  void start_full_buckets(Stream& stream);
+
+  Communicator communicator;
+  std::vector<GradientSlot> slots;
+  std::vector<std::size_t> slot_of_id, bucket_of_slot;
+  std::vector<Bucket> buckets;
+
+  Buffer control_memory;  ///< as fast as the arena, or the few numbers would take longer than a bucket
+  StepControl* control;
+  std::vector<std::unique_ptr<Collective>> reductions;  ///< a bucket each; they refer to the memory above
+
+  std::vector<char> marked;            ///< by slot, in this step
+  std::vector<std::size_t> missing;    ///< by bucket: slots not yet marked
+  std::vector<Event> done;             ///< by bucket
+  std::size_t next_bucket = 0;         ///< all before it are started
+  std::size_t oldest = 0;              ///< all before it are known to be done
+  bool in_step = false;
+  double exposed_seconds = 0;
+};
+
+FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_slots, std::byte* arena,
+                         const FusionOptions& options)
+    : communicator(std::move(group)),
+      slots(std::move(gradient_slots)),
+      slot_of_id(slots_by_id(slots)),
+      bucket_of_slot(slots.size()),
+      buckets(fill_buckets(slots, options)),
+      control_memory(communicator.allocate(sizeof(StepControl), Memory::node_shared)),
+      control(new (control_memory.data()) StepControl()),
+      marked(slots.size()),
+      missing(buckets.size()),
+      done(buckets.size()) {
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    Bucket& bucket = buckets[i];
+    for (std::size_t slot = bucket.first_slot; slot < bucket.end_slot; ++slot) bucket_of_slot[slot] = i;
+    AllreduceSpec spec{{slice(arena, bucket)}, ReduceOp::sum, options.algorithm, "bucket " + std::to_string(i)};
+    if (i + 1 == buckets.size()) spec.tensors.push_back(numbers_of(*control));
+    reductions.push_back(communicator.plan(spec));
+    bucket.algorithm = reductions.back()->algorithm();
+  }
+}
+
+/// Buckets start in one order on all ranks, whatever order a model's layers mark their slots in.
+void FusionBuffer::Impl::start_full_buckets(Stream& stream) {
+  while (next_bucket < buckets.size() && missing[next_bucket] == 0) {
+    done[next_bucket] = reductions[next_bucket]->start(stream.record());
+    ++next_bucket;
+  }
+}
+
+FusionBuffer::FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, std::byte* arena,
+                           FusionOptions options)
+    : impl_(std::make_unique<Impl>(std::move(communicator), std::move(slots), arena, options)) {}
+
+FusionBuffer::~FusionBuffer() = default;
+
+void FusionBuffer::begin() {
+  Impl& step = *impl_;
+  if (step.in_step) throw LogicError("a step of the fusion buffer was begun before the last one was waited for");
+  *step.control = StepControl();
+  std::fill(step.marked.begin(), step.marked.end(), char{0});
+  for (std::size_t i = 0; i < step.buckets.size(); ++i)
+    step.missing[i] = step.buckets[i].end_slot - step.buckets[i].first_slot;
+  step.next_bucket = step.oldest = 0;
+  step.in_step = true;
+}
+
+StepControl& FusionBuffer::control() noexcept { return *impl_->control; }
+
+void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
+  Impl& step = *impl_;
+  const std::size_t slot = index_of(id) < step.slot_of_id.size() ? step.slot_of_id[index_of(id)] : no_slot;
+  if (slot == no_slot) throw LogicError("parameter " + std::to_string(index_of(id)) + " has no place in the fusion buffer");
+  if (!step.in_step) throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready outside a step");
+  if (step.marked[slot]) throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready twice in a step");
+  step.marked[slot] = 1;
+  --step.missing[step.bucket_of_slot[slot]];
+  step.start_full_buckets(stream);
+  while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;  // lets an inline engine work
+}
+
+const StepControl& FusionBuffer::wait(Stream& stream) {
+  Impl& step = *impl_;
+  for (std::size_t slot = 0; slot < step.slots.size(); ++slot)
+    if (!step.marked[slot]) throw LogicError("the gradient of " + step.slots[slot].name + " was never marked ready in this step");
+  if (!step.in_step) throw LogicError("the fusion buffer was waited for outside a step");
+  const auto start = std::chrono::steady_clock::now();
+  step.start_full_buckets(stream);  // a model without parameters has only the control block
+  for (const Event& done : step.done) stream.wait(done);
+  step.exposed_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  step.in_step = false;
+  return *step.control;
+}
+
+std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }
+double FusionBuffer::exposed_seconds() const noexcept { return impl_->exposed_seconds; }
+
+std::vector<std::string> FusionBuffer::describe() const {
+  std::vector<std::string> lines;
+  for (const Bucket& bucket : impl_->buckets)
+    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
+                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
+                    std::string(name_of(bucket.algorithm)));
+  return lines;
+}
+
+}  // namespace ronda

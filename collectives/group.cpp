@@ -1,0 +1,130 @@
+#include <ronda/collectives/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
+#include <ronda/collectives/group.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+namespace {
+
+/// What MPI may still want of the shared memory file system for its own queues.
+constexpr std::size_t kept_for_mpi = std::size_t{16} << 20;
+
+}  // namespace
+
+Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits)
+    : engine_(std::move(engine)),
+      communicator_(std::move(communicator)),
+      limits_(limits),
+      placement_(Placement::of(communicator_, limits.ranks_per_node)),
+      rank_(communicator_.rank()),
+      size_(communicator_.size()) {
+  placement_.topology.oversubscribed = limits.oversubscribed;
+}
+
+// Memory ---------------------------------------------------------------------------------------------------------------
+
+Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
+  require_same("allocate", std::to_string(bytes) + " bytes");
+  if (memory == Memory::per_rank || bytes == 0 || topology().most_ranks_on_a_node == 1) return Buffer::host(bytes);
+  std::string refusal;
+  const auto shared = share_memory(bytes, kept_for_mpi, refusal);
+  if (shared == nullptr) {
+    notes_.push_back(refusal + "; reductions use private memory, which is several times slower");
+    return Buffer::host(bytes);
+  }
+  std::erase_if(allocations_, [](const Allocation& allocation) { return allocation.memory.expired(); });
+  allocations_.push_back({++allocations_made_, shared});
+  return {shared->segment(topology().rank_on_node).data(), bytes, Device{}, shared};
+}
+
+/// On every node, or on none.
+std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t bytes, std::size_t keep_free,
+                                                                std::string& refusal) {
+  return engine_->exclusively([&]() -> std::shared_ptr<SharedMemory> {
+    auto outcome = SharedMemory::create(placement_.node, {bytes, keep_free, limits_.shared_memory});
+    if (communicator_.all(outcome.memory != nullptr)) return outcome.memory;
+    const auto refusals = communicator_.allgather_texts(outcome.refusal);
+    const auto first = std::find_if(refusals.begin(), refusals.end(), [](const auto& text) { return !text.empty(); });
+    refusal = topology().hosts[static_cast<std::size_t>(first - refusals.begin())] + ": " + *first;
+    return nullptr;
+  });
+}
+
+// Collectives that are done when they return ---------------------------------------------------------------------------
+
+void Communicator::Group::allreduce_now(const Elements& data) { run_now(std::make_unique<PlainMpi>(communicator_, data)); }
+
+void Communicator::Group::allgather(const Elements& all) {
+  run_now(std::make_unique<Ring>(across_all(), all, RingPart::allgather));
+}
+
+void Communicator::Group::reduce_scatter(const Elements& all) {
+  require_summable(all.dtype);
+  run_now(std::make_unique<Ring>(across_all(), all, RingPart::reduce_scatter));
+}
+
+void Communicator::Group::run_now(std::unique_ptr<Algorithm> algorithm) {
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  algorithms.push_back(std::move(algorithm));
+  Operation operation(engine_, std::move(algorithms), AllreduceAlgorithm::automatic, "a collective", nullptr);
+  operation.start().wait();
+}
+
+void Communicator::Group::broadcast(std::span<std::byte> bytes, int root) {
+  engine_->exclusively([&] { communicator_.broadcast(bytes, root); });
+}
+
+void Communicator::Group::barrier() {
+  engine_->exclusively([&] { communicator_.barrier(); });
+}
+
+std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int key) {
+  return engine_->exclusively(
+      [&] { return std::make_shared<Group>(engine_, communicator_.split(color, key), limits_); });
+}
+
+// Texts ----------------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> Communicator::Group::gather_texts(std::string_view text) {
+  return engine_->exclusively([&] { return communicator_.allgather_texts(text); });
+}
+
+std::string Communicator::Group::broadcast_text(std::string_view text, int root) {
+  return engine_->exclusively([&] {
+    std::string result(rank_ == root ? text : std::string_view());
+    std::uint64_t length = result.size();
+    communicator_.broadcast(std::as_writable_bytes(std::span(&length, 1)), root);
+    result.resize(length);
+    communicator_.broadcast(std::as_writable_bytes(std::span(result)), root);
+    return result;
+  });
+}
+
+std::optional<Communicator::Group::Differing> Communicator::Group::compare(std::string_view place, std::string_view text) {
+  return engine_->exclusively([&]() -> std::optional<Differing> {
+    const auto hashes = communicator_.allgather(Hash().add(place).add(text).value());
+    if (std::all_of(hashes.begin(), hashes.end(), [&](std::uint64_t hash) { return hash == hashes[0]; })) return {};
+    Differing differing;
+    differing.places = communicator_.allgather_texts(place);
+    differing.texts = communicator_.allgather_texts(text);
+    return differing;
+  });
+}
+
+void Communicator::Group::require_same(std::string_view place, std::string_view text) {
+  const auto differing = compare(place, text);
+  if (!differing) return;
+  const auto say = [&](std::size_t rank) {
+    return "rank " + std::to_string(rank) + " is at " + differing->places[rank] + " (" + differing->texts[rank] + ")";
+  };
+  std::size_t other = 0;
+  while (differing->places[other] == differing->places[0] && differing->texts[other] == differing->texts[0]) ++other;
+  LogicError error("the ranks disagree: " + say(0) + ", " + say(other));
+  if (is_whole_world()) error.set_agreed();
+  throw error;
+}
+
+}  // namespace ronda

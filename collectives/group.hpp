@@ -1,0 +1,101 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/engine.hpp>
+#include <ronda/collectives/node/copies.hpp>
+#include <ronda/collectives/node/shared_memory.hpp>
+#include <ronda/collectives/operation.hpp>
+#include <ronda/collectives/placement.hpp>
+#include <ronda/collectives/reduction.hpp>
+#include <ronda/collectives/transport/transport.hpp>
+#include <ronda/runtime/core/tensor.hpp>
+
+namespace ronda {
+
+/// What a world decides for all groups in it.
+struct GroupLimits {
+  int ranks_per_node = 0;  ///< see WorldOptions
+  std::size_t shared_memory = std::numeric_limits<std::size_t>::max();
+  bool oversubscribed = false;
+  int world_size = 1;
+};
+
+/// A group of ranks over MPI: what a Communicator is a handle of.
+class Communicator::Group : public std::enable_shared_from_this<Group> {
+ public:
+  /// Collective over `communicator`, as are all functions that do not say otherwise.
+  Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits);
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] const Topology& topology() const noexcept { return placement_.topology; }
+  [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
+
+  Buffer allocate(std::size_t bytes, Memory memory);
+  std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
+  [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
+  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
+
+  void allreduce_now(const Elements& data);     ///< by MPI's own
+  void allgather(const Elements& all);          ///< in place: this rank's part is there already
+  void reduce_scatter(const Elements& all);     ///< in place: this rank's part is what counts afterwards
+  void broadcast(std::span<std::byte> bytes, int root);
+  void barrier();
+  [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
+  [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
+
+  /// What the ranks say where they do not all say the same.
+  struct Differing {
+    std::vector<std::string> places, texts;
+  };
+  /// Nothing where `place` (of the program) and `text` are the same on all ranks, which costs one small exchange.
+  [[nodiscard]] std::optional<Differing> compare(std::string_view place, std::string_view text);
+
+ private:
+  /// Memory from `allocate`; all ranks give the same memory the same number.
+  struct Allocation {
+    std::uint64_t number;
+    std::weak_ptr<SharedMemory> memory;
+  };
+  /// Where a tensor lies on this rank's node.
+  struct Site {
+    std::shared_ptr<SharedMemory> memory;  ///< null unless it is in shared memory on all ranks of the group
+    std::vector<std::uint64_t> offsets;    ///< in the segments of the node's ranks
+  };
+
+  /// Throws LogicError, on all ranks, where they differ.
+  void require_same(std::string_view place, std::string_view text);
+  [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free, std::string& refusal);
+  void run_now(std::unique_ptr<Algorithm> algorithm);
+
+  [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Elements& elements, NodeCopies copies);
+  [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
+  [[nodiscard]] const Allocation* allocation_of(const Elements& elements) const;
+  [[nodiscard]] std::shared_ptr<SharedMemory> barrier_lines(std::span<const Site> sites);
+  [[nodiscard]] NodeCopies copies_of(const Elements& elements, const Site& site,
+                                     const std::shared_ptr<SharedMemory>& lines, std::size_t index) const;
+  [[nodiscard]] std::unique_ptr<Transport> across_all();
+  [[nodiscard]] std::unique_ptr<Transport> across_nodes();
+  [[nodiscard]] int next_tag() noexcept;
+
+  std::shared_ptr<Engine> engine_;
+  mpi::Communicator communicator_;
+  GroupLimits limits_;
+  Placement placement_;
+  int rank_, size_;
+  int tag_ = 0;
+  std::uint64_t allocations_made_ = 0;
+  std::vector<Allocation> allocations_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace ronda

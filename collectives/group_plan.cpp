@@ -1,0 +1,152 @@
+// How a group plans an allreduce: where do the tensors lie, what is each done by, what memory does that take?
+#include <ronda/collectives/algorithms/hierarchical.hpp>
+#include <ronda/collectives/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
+#include <ronda/collectives/choice.hpp>
+#include <ronda/collectives/group.hpp>
+#include <ronda/collectives/node/two_shot.hpp>
+#include <ronda/collectives/transport/mpi_transport.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace ronda {
+namespace {
+
+/// Tags that MPI promises to have.
+constexpr int tags = 32768;
+
+std::string describe(const AllreduceSpec& spec) {
+  std::string text = "by " + std::string(name_of(spec.algorithm));
+  for (const Tensor& tensor : spec.tensors)
+    text += ", " + std::to_string(tensor.desc().padded_count()) + " " + std::string(name_of(tensor.dtype()));
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec) {
+  std::vector<Elements> tensors;
+  for (const Tensor& tensor : spec.tensors) {
+    require_summable(tensor.dtype());
+    tensors.push_back(elements_of(tensor));
+  }
+  require_same("planning an allreduce", describe(spec));
+
+  const std::vector<Site> sites = locate(tensors);
+  std::vector<AllreduceAlgorithm> chosen;
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    chosen.push_back(choose_allreduce(spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr, topology()));
+    if (tensors[i].count > tensors[largest].count) largest = i;
+  }
+
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  const auto lines = size_ > 1 ? barrier_lines(sites) : nullptr;
+  for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
+    if (tensors[i].count > 0) algorithms.push_back(make(chosen[i], tensors[i], copies_of(tensors[i], sites[i], lines, i)));
+  return std::make_unique<Operation>(engine_, std::move(algorithms), chosen.empty() ? spec.algorithm : chosen[largest],
+                                     spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
+}
+
+std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Elements& elements,
+                                                     NodeCopies copies) {
+  switch (algorithm) {
+    case AllreduceAlgorithm::node: return std::make_unique<TwoShot>(std::move(copies));
+    case AllreduceAlgorithm::ring: return std::make_unique<Ring>(across_all(), elements);
+    case AllreduceAlgorithm::hierarchical: {
+      const int slices = topology().fewest_ranks_on_a_node;
+      return std::make_unique<Hierarchical>(std::move(copies), slices, across_nodes());
+    }
+    case AllreduceAlgorithm::mpi:
+    case AllreduceAlgorithm::automatic: break;
+  }
+  return std::make_unique<PlainMpi>(communicator_, elements);
+}
+
+/// Asks all ranks where their part of each tensor is. A tensor has a site in shared memory where all of them took it from
+/// the same `allocate`.
+std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<const Elements> tensors) {
+  struct Place {
+    std::uint64_t allocation = 0;  ///< 0: memory that no other rank sees
+    std::uint64_t offset = 0;      ///< in this rank's segment
+  };
+  std::vector<Site> sites(tensors.size());
+  std::vector<Place> mine(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Allocation* allocation = allocation_of(tensors[i]);
+    if (allocation == nullptr) continue;
+    sites[i].memory = allocation->memory.lock();
+    const std::byte* segment = sites[i].memory->segment(topology().rank_on_node).data();
+    mine[i] = {allocation->number, static_cast<std::uint64_t>(tensors[i].data - segment)};
+  }
+  const auto all = engine_->exclusively([&] { return communicator_.allgather(mine); });
+
+  const auto place = [&](int rank, std::size_t i) { return all[static_cast<std::size_t>(rank) * tensors.size() + i]; };
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (int rank = 0; rank < size_; ++rank)
+      if (place(rank, i).allocation != place(0, i).allocation || place(0, i).allocation == 0) sites[i].memory.reset();
+    for (const int rank : placement_.ranks_of_node[static_cast<std::size_t>(topology().node)])
+      sites[i].offsets.push_back(place(rank, i).offset);
+  }
+  return sites;
+}
+
+const Communicator::Group::Allocation* Communicator::Group::allocation_of(const Elements& elements) const {
+  for (const Allocation& allocation : allocations_) {
+    const auto memory = allocation.memory.lock();
+    if (memory == nullptr) continue;
+    const auto segment = memory->segment(topology().rank_on_node);
+    const auto bytes = elements.bytes();
+    if (bytes.data() >= segment.data() && bytes.data() + bytes.size() <= segment.data() + segment.size()) return &allocation;
+  }
+  return nullptr;
+}
+
+/// A line a rank for each tensor in shared memory, taken together; nothing where no tensor is in shared memory.
+std::shared_ptr<SharedMemory> Communicator::Group::barrier_lines(std::span<const Site> sites) {
+  if (std::none_of(sites.begin(), sites.end(), [](const Site& site) { return site.memory != nullptr; })) return nullptr;
+  std::string refusal;
+  auto lines = share_memory(sites.size() * sizeof(BarrierLine), 0, refusal);
+  if (lines == nullptr) throw ResourceError("no shared memory for the node's barriers: " + refusal);
+  return lines;
+}
+
+NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& site,
+                                          const std::shared_ptr<SharedMemory>& lines, std::size_t index) const {
+  NodeCopies copies;
+  if (site.memory == nullptr) return copies;
+  copies.rank = topology().rank_on_node;
+  copies.count = elements.count;
+  copies.dtype = elements.dtype;
+  for (int rank = 0; rank < topology().ranks_on_node; ++rank) {
+    copies.data.push_back(site.memory->segment(rank).data() + site.offsets[static_cast<std::size_t>(rank)]);
+    copies.lines.push_back(reinterpret_cast<BarrierLine*>(lines->segment(rank).data()) + index);
+  }
+  copies.keeper = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(site.memory, lines);
+  return copies;
+}
+
+std::unique_ptr<Transport> Communicator::Group::across_all() {
+  std::vector<int> everybody(static_cast<std::size_t>(size_));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  return std::make_unique<MpiTransport>(communicator_, std::move(everybody), next_tag());
+}
+
+std::unique_ptr<Transport> Communicator::Group::across_nodes() {
+  const int tag = next_tag();  // on all ranks, so that they go on alike
+  const auto slice = static_cast<std::size_t>(topology().rank_on_node);
+  if (topology().rank_on_node >= topology().fewest_ranks_on_a_node) return nullptr;
+  std::vector<int> owners;
+  for (const auto& ranks : placement_.ranks_of_node) owners.push_back(ranks[slice]);
+  return std::make_unique<MpiTransport>(communicator_, std::move(owners), tag);
+}
+
+/// Keeps apart the messages of collectives that are in flight together. All ranks plan in the same order.
+int Communicator::Group::next_tag() noexcept {
+  tag_ = (tag_ + 1) % tags;
+  return tag_;
+}
+
+}  // namespace ronda

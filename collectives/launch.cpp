@@ -1,0 +1,125 @@
+#include <ronda/collectives/launch.hpp>
+#include <ronda/collectives/launcher.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <thread>
+
+namespace ronda {
+namespace {
+
+void print_error(const std::string& text) { std::cerr << "ronda: error: " + text + "\n" << std::flush; }
+
+/// What was thrown, told in one line, and what it means for the process.
+struct Failure {
+  std::string text;
+  ExitStatus status = ExitStatus::failed;
+  bool agreed = false;
+
+  /// Of the exception that is being handled.
+  static Failure current() {
+    try {
+      throw;
+    } catch (const Error& error) {
+      return {error.what(), error.status(), error.agreed()};
+    } catch (const std::bad_alloc&) {
+      return {"out of memory"};
+    } catch (const std::exception& error) {
+      return {error.what()};
+    } catch (...) {
+      return {"something that is no exception was thrown"};
+    }
+  }
+};
+
+/// Keeps ranks other than the first from saying on standard output what the first says.
+class OneVoice {
+ public:
+  explicit OneVoice(int rank) : buffer_(rank == 0 ? nullptr : std::cout.rdbuf(nullptr)) {}
+  OneVoice(const OneVoice&) = delete;
+  ~OneVoice() {
+    if (buffer_ == nullptr) return;
+    std::cout.rdbuf(buffer_);  // which also clears the error of having had none
+  }
+
+ private:
+  std::streambuf* buffer_;
+};
+
+/// The others know nothing of this: tells why, and ends them all.
+[[noreturn]] void end_all(World& world, const Failure& failure) {
+  if (world.size() == 1) {
+    print_error(failure.text);
+  } else {
+    // What one rank meets others often meet as well: the lowest comes first, and ends the others before they speak.
+    if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
+    const auto rank = static_cast<std::size_t>(world.rank());
+    print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " + failure.text);
+  }
+  world.abort(static_cast<int>(failure.status));
+}
+
+/// The first rank speaks for all; every rank then ends in good order.
+int end_together(const World& world, const Failure& failure) {
+  if (world.rank() == 0) print_error(failure.text);
+  return static_cast<int>(failure.status);
+}
+
+int run_body(World& world, const std::function<int(World&)>& body) {
+  Failure failure;
+  try {
+    return body(world);
+  } catch (...) {
+    failure = Failure::current();
+  }
+  if (failure.agreed) return end_together(world, failure);
+  end_all(world, failure);
+}
+
+/// Runs `prepare` on this rank; false where there is nothing more to do.
+bool prepare_alone(const std::function<bool(WorldOptions&)>& prepare, WorldOptions& options, int rank,
+                   std::exception_ptr& error) {
+  const OneVoice voice(rank);
+  try {
+    return prepare(options);
+  } catch (...) {
+    error = std::current_exception();
+    return true;
+  }
+}
+
+}  // namespace
+
+int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prepare,
+           const std::function<int(World&)>& body) {
+  const Launcher launcher = Launcher::from_environment();
+  WorldOptions options;
+  std::exception_ptr error;
+  if (!prepare_alone(prepare, options, launcher.rank, error)) return 0;
+  try {
+    if (error && launcher.size == 1) std::rethrow_exception(error);
+    World world(argc, argv, error ? WorldOptions() : options);
+    return run_body(world, [&](World& all) {
+      // A bad command line is the same on all ranks mostly, but an option may name a file that one host has not.
+      agree(all.communicator(), [&] {
+        if (error) std::rethrow_exception(error);
+      });
+      return body(all);
+    });
+  } catch (...) {  // before there was a world
+    const Failure failure = Failure::current();
+    print_error(failure.text);
+    return static_cast<int>(failure.status);
+  }
+}
+
+int launch(int argc, char** argv, const std::function<int(World&)>& body) {
+  return launch(
+      argc, argv, [](WorldOptions&) { return true; }, body);
+}
+
+}  // namespace ronda

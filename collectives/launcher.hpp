@@ -1,0 +1,14 @@
+#pragma once
+
+namespace ronda {
+
+/// What the environment says of this process before MPI is initialised: Open MPI's and Hydra's mpirun, Slurm's srun, PMIx.
+struct Launcher {
+  int rank = 0;
+  int size = 1;
+  bool several_hosts = false;  ///< or it cannot be told
+
+  [[nodiscard]] static Launcher from_environment();
+};
+
+}  // namespace ronda

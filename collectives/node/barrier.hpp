@@ -1,0 +1,43 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <ronda/collectives/task.hpp>
+
+namespace ronda {
+
+/// A rank's line in memory that all ranks of a node see: how many barriers it has come to. Two cache lines apart, because
+/// processors fetch lines in pairs.
+struct alignas(128) BarrierLine {
+  std::uint64_t arrivals = 0;
+};
+
+/// Where the ranks of a node wait for one another: each writes its own line and reads the others'. What a rank wrote
+/// before it came is seen by all that have gone on.
+class NodeBarrier final : public Awaitable {
+ public:
+  /// @param lines  one a rank, zeroed before the first use, in reach of all; outlive this object
+  NodeBarrier(std::span<BarrierLine* const> lines, int rank) : lines_(lines), rank_(static_cast<std::size_t>(rank)) {}
+
+  /// This rank is here; `co_await` of the barrier then goes on when all are.
+  void arrive() noexcept {
+    next_ = 0;
+    std::atomic_ref(lines_[rank_]->arrivals).store(++arrivals_, std::memory_order_release);
+  }
+
+  bool arrived() noexcept override {
+    while (next_ < lines_.size() && std::atomic_ref(lines_[next_]->arrivals).load(std::memory_order_acquire) >= arrivals_)
+      ++next_;
+    return next_ == lines_.size();
+  }
+
+ private:
+  std::span<BarrierLine* const> lines_;
+  std::size_t rank_;
+  std::size_t next_ = 0;        ///< the first rank not yet seen
+  std::uint64_t arrivals_ = 0;  ///< of this rank
+};
+
+}  // namespace ronda

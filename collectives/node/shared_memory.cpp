@@ -1,0 +1,122 @@
+#include <ronda/collectives/node/shared_memory.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+namespace ronda {
+namespace {
+
+constexpr const char* folder = "/dev/shm";
+
+std::string mebibytes(std::size_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text.data();
+}
+
+std::string reason(const char* what) { return std::string(what) + " " + folder + ": " + std::strerror(errno); }
+
+/// An open file of shared memory.
+class File {
+ public:
+  explicit File(int descriptor = -1) : descriptor_(descriptor) {}
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  [[nodiscard]] bool open() const noexcept { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+/// Why there is no room for `total` bytes; empty where there is.
+std::string room_refusal(std::size_t total, const SharedMemory::Wish& wish) {
+  struct statvfs system {};
+  if (::statvfs(folder, &system) != 0) return reason("cannot look at");
+  const std::size_t free = std::min<std::size_t>(std::size_t{system.f_bavail} * system.f_frsize, wish.limit);
+  if (free >= wish.keep_free && free - wish.keep_free >= total) return {};
+  return std::string(folder) + " has " + mebibytes(free) + " free, " + mebibytes(total) + " are needed besides " +
+         mebibytes(wish.keep_free) + " that MPI itself may need (docker run --shm-size gives a container more)";
+}
+
+/// The node's first rank makes the file: its name, or the refusal, goes to the others.
+File make_file(std::size_t total, const SharedMemory::Wish& wish, std::string& name, std::string& refusal) {
+  refusal = room_refusal(total, wish);
+  if (!refusal.empty()) return File();
+  std::random_device random;
+  name = "/ronda." + std::to_string(::getpid()) + "." + std::to_string(random());
+  File file(::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  if (!file.open() || ::ftruncate(file.descriptor(), static_cast<off_t>(total)) != 0)
+    refusal = reason("cannot make a file in");
+  return file;
+}
+
+/// Takes the pages of this rank's segment, near the processor that this rank runs on.
+std::string take_pages(const File& file, std::size_t offset, std::size_t bytes) {
+  int error = 0;
+  do error = ::posix_fallocate(file.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  while (error == EINTR);
+  errno = error;
+  return error == 0 ? std::string() : reason("cannot take memory from");
+}
+
+/// So that no step pays for the first access to a page.
+void touch(const std::byte* base, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 4096) static_cast<void>(*static_cast<const volatile std::byte*>(base + at));
+}
+
+}  // namespace
+
+SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const Wish& wish) {
+  const int ranks = node.size(), rank = node.rank();
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t stride = (std::max<std::size_t>(wish.segment_bytes, 1) + page - 1) / page * page;
+  const std::size_t total = stride * static_cast<std::size_t>(ranks);
+
+  std::string name, refusal;
+  File file;
+  if (rank == 0) file = make_file(total, wish, name, refusal);
+  const std::string made = node.allgather_texts(refusal.empty() ? name : std::string())[0];
+  if (!made.empty() && rank != 0) {
+    file = File(::shm_open(made.c_str(), O_RDWR, 0));
+    if (!file.open()) refusal = reason("cannot open the first rank's file in");
+  }
+
+  std::shared_ptr<SharedMemory> memory;
+  if (refusal.empty() && file.open()) refusal = take_pages(file, stride * static_cast<std::size_t>(rank), stride);
+  if (refusal.empty() && file.open()) {
+    void* base = ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
+    if (base == MAP_FAILED)
+      refusal = reason("cannot map");
+    else
+      memory.reset(new SharedMemory(static_cast<std::byte*>(base), stride, ranks, wish.segment_bytes));
+  }
+
+  const auto refusals = node.allgather_texts(refusal);
+  if (rank == 0 && !name.empty()) ::shm_unlink(name.c_str());
+  for (const std::string& text : refusals)
+    if (!text.empty()) return {nullptr, text};
+  touch(memory->base_, total);
+  return {std::move(memory), {}};
+}
+
+SharedMemory::~SharedMemory() { ::munmap(base_, total_); }
+
+}  // namespace ronda

@@ -1,0 +1,84 @@
+#include <ronda/collectives/operation.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+
+Operation::Operation(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
+                     AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper)
+    : keeper_(std::move(keeper)),
+      engine_(std::move(engine)),
+      algorithms_(std::move(algorithms)),
+      name_(name),
+      label_(std::move(label)),
+      blocking_(std::any_of(algorithms_.begin(), algorithms_.end(), [](const auto& a) { return a->blocking(); })) {
+  tasks_.reserve(algorithms_.size());
+  for (const auto& algorithm : algorithms_) algorithm->prepare();
+}
+
+Operation::~Operation() {
+  if (!finished(started_)) engine_->withdraw(*this);
+}
+
+Event Operation::start(const Event& ready) {
+  if (!finished(started_)) throw LogicError(label_ + " was started again before it was done");
+  if (failure_) std::rethrow_exception(failure_);
+  if (algorithms_.empty()) {
+    ready.wait();
+    return {};
+  }
+  ++started_;
+  ready_ = ready;
+  waiting_for_ready_ = true;
+  for (const auto& algorithm : algorithms_) tasks_.push_back(algorithm->run());
+  engine_->submit(*this);
+  return {*this, started_};
+}
+
+bool Operation::poll(std::uint64_t ticket) {
+  if (!finished(ticket)) engine_->poll();
+  if (!finished(ticket)) return false;
+  if (failure_) std::rethrow_exception(failure_);
+  return true;
+}
+
+void Operation::wait(std::uint64_t ticket) {
+  engine_->wait(*this, ticket);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+bool Operation::advance() noexcept {
+  bool moved = false;
+  try {
+    if (waiting_for_ready_ && !ready_.ready()) return false;
+    waiting_for_ready_ = false;
+    for (std::size_t i = 0; i < tasks_.size();) {
+      moved |= tasks_[i].advance();
+      if (!tasks_[i].done()) {
+        ++i;
+        continue;
+      }
+      tasks_[i].result();
+      tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  } catch (...) {
+    failure_ = std::current_exception();
+    tasks_.clear();
+    return true;
+  }
+  return moved;
+}
+
+void Operation::announce() noexcept {
+  finished_.store(started_, std::memory_order_release);
+  finished_.notify_all();
+}
+
+void Operation::wait_for_other_thread(std::uint64_t ticket) const noexcept {
+  for (std::uint64_t seen = finished_.load(std::memory_order_acquire); seen < ticket;
+       seen = finished_.load(std::memory_order_acquire))
+    finished_.wait(seen, std::memory_order_acquire);
+}
+
+}  // namespace ronda

@@ -1,0 +1,56 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/algorithm.hpp>
+#include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/engine.hpp>
+
+namespace ronda {
+
+/// A planned collective as the engine runs it: one algorithm for each of its tensors, all under way at once, done when all
+/// are. Without any (a single rank) it is done as soon as it is started.
+class Operation final : public Collective {
+ public:
+  /// @param keeper  what the algorithms use and must live as long as this object
+  Operation(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms, AllreduceAlgorithm name,
+            std::string label, std::shared_ptr<const void> keeper);
+  ~Operation();
+
+  Event start(const Event& ready = {}) override;
+  bool poll(std::uint64_t ticket) override;
+  void wait(std::uint64_t ticket) override;
+  [[nodiscard]] AllreduceAlgorithm algorithm() const noexcept override { return name_; }
+
+  [[nodiscard]] bool finished(std::uint64_t ticket) const noexcept {
+    return finished_.load(std::memory_order_acquire) >= ticket;
+  }
+
+ private:
+  friend class Engine;
+  [[nodiscard]] bool blocking() const noexcept { return blocking_; }
+  bool advance() noexcept;
+  [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty(); }
+  void announce() noexcept;
+  void wait_for_other_thread(std::uint64_t ticket) const noexcept;
+
+  std::shared_ptr<const void> keeper_;
+  std::shared_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<Algorithm>> algorithms_;
+  std::vector<Task> tasks_;  ///< of the run under way; those that are done are taken out
+  AllreduceAlgorithm name_;
+  std::string label_;
+  bool blocking_ = false;
+  Event ready_;
+  bool waiting_for_ready_ = false;
+  std::uint64_t started_ = 0;
+  std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
+  std::exception_ptr failure_;              ///< sticky
+  Operation* next_ = nullptr;               ///< in the engine's queue
+};
+
+}  // namespace ronda

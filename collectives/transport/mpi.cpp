@@ -1,0 +1,103 @@
+#include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+
+namespace ronda::mpi {
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  throw CommunicationError(std::string(call) + " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+}
+
+Communicator::Communicator(MPI_Comm handle) : handle_(handle) {
+  check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+Communicator::~Communicator() {
+  // An object that outlives MPI has nothing left to free. MPI_Comm_free is collective by the letter, but implementations
+  // only count references down; no rank waits in it.
+  int finalized = 0;
+  if (handle_ != MPI_COMM_NULL && MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) MPI_Comm_free(&handle_);
+}
+
+Communicator Communicator::duplicate(MPI_Comm original) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(original, &copy), "MPI_Comm_dup");
+  return Communicator(copy);
+}
+
+Communicator Communicator::split(int color, int key) const {
+  MPI_Comm part = MPI_COMM_NULL;
+  check(MPI_Comm_split(handle_, color, key, &part), "MPI_Comm_split");
+  return Communicator(part);
+}
+
+Communicator Communicator::split_by_node() const {
+  MPI_Comm node = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+  return Communicator(node);
+}
+
+int Communicator::rank() const {
+  int rank = 0;
+  check(MPI_Comm_rank(handle_, &rank), "MPI_Comm_rank");
+  return rank;
+}
+
+int Communicator::size() const {
+  int size = 0;
+  check(MPI_Comm_size(handle_, &size), "MPI_Comm_size");
+  return size;
+}
+
+void Communicator::barrier() const { check(MPI_Barrier(handle_), "MPI_Barrier"); }
+
+void Communicator::broadcast(std::span<std::byte> bytes, int root) const {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), largest_message));
+    check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, handle_), "MPI_Bcast");
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+bool Communicator::all(bool mine) const {
+  int flag = mine ? 1 : 0;
+  check(MPI_Allreduce(MPI_IN_PLACE, &flag, 1, MPI_INT, MPI_MIN, handle_), "MPI_Allreduce");
+  return flag != 0;
+}
+
+void Communicator::allgather_bytes(const void* mine, void* all, std::size_t bytes) const {
+  if (bytes > largest_message) throw LogicError("too many bytes for one gathering of setting-up data");
+  const int count = static_cast<int>(bytes);
+  check(MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Allgather");
+}
+
+std::vector<std::string> Communicator::allgather_texts(std::string_view mine) const {
+  const auto lengths = allgather(static_cast<std::uint64_t>(mine.size()));
+  std::uint64_t total = 0;
+  std::vector<int> counts, offsets;
+  for (const std::uint64_t length : lengths) {
+    counts.push_back(static_cast<int>(length));
+    offsets.push_back(static_cast<int>(total));
+    total += length;
+    if (total > static_cast<std::uint64_t>(std::numeric_limits<int>::max()))  // every rank sees the same lengths
+      throw LogicError("the ranks' texts are longer than 2 GiB together; gather data as tensors");
+  }
+  std::string all(total, '\0');
+  check(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), counts.data(), offsets.data(),
+                       MPI_CHAR, handle_),
+        "MPI_Allgatherv");
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank)
+    texts.push_back(all.substr(static_cast<std::size_t>(offsets[rank]), lengths[rank]));
+  return texts;
+}
+
+}  // namespace ronda::mpi

@@ -1,0 +1,66 @@
+#pragma once
+#include <mpi.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ronda::mpi {
+
+/// Throws CommunicationError with MPI's own text where `code` is an error; `call` names what returned it.
+void check(int code, const char* call);
+
+/// From a byte count to what one MPI call can take; larger data goes in pieces.
+inline constexpr std::size_t largest_message = std::size_t{1} << 30;
+
+/// Owns an MPI communicator whose errors are returned, not fatal. Freed by the destructor, which waits for nobody.
+/// The blocking functions are collective over it.
+class Communicator {
+ public:
+  Communicator() = default;
+  /// Takes over a communicator that the caller created.
+  explicit Communicator(MPI_Comm handle);
+  Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Communicator();
+
+  [[nodiscard]] static Communicator duplicate(MPI_Comm original);
+  [[nodiscard]] Communicator split(int color, int key) const;
+  /// The ranks that share memory with this one.
+  [[nodiscard]] Communicator split_by_node() const;
+
+  [[nodiscard]] MPI_Comm handle() const noexcept { return handle_; }
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+
+  void barrier() const;
+  void broadcast(std::span<std::byte> bytes, int root) const;
+  /// Everybody's `mine`, by rank.
+  template <class T>
+  [[nodiscard]] std::vector<T> allgather(const T& mine) const {
+    std::vector<T> all(static_cast<std::size_t>(size()));
+    allgather_bytes(&mine, all.data(), sizeof(T));
+    return all;
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> allgather(const std::vector<T>& mine) const {
+    std::vector<T> all(mine.size() * static_cast<std::size_t>(size()));
+    allgather_bytes(mine.data(), all.data(), sizeof(T) * mine.size());
+    return all;
+  }
+  [[nodiscard]] std::vector<std::string> allgather_texts(std::string_view mine) const;
+  /// True where `mine` is true on every rank.
+  [[nodiscard]] bool all(bool mine) const;
+
+ private:
+  void allgather_bytes(const void* mine, void* all, std::size_t bytes) const;
+
+  MPI_Comm handle_ = MPI_COMM_NULL;
+};
+
+}  // namespace ronda::mpi

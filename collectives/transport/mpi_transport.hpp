@@ -1,0 +1,33 @@
+#pragma once
+#include <vector>
+
+#include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/collectives/transport/transport.hpp>
+
+namespace ronda {
+
+/// Messages over MPI between some ranks of a communicator, which are numbered anew from 0. Used by the engine only.
+class MpiTransport final : public Transport {
+ public:
+  /// @param communicator  outlives this object
+  /// @param members       the ranks that take part, the same list on all of them; this rank is one
+  /// @param tag           keeps this transport's messages apart from those of others that are alive
+  MpiTransport(const mpi::Communicator& communicator, std::vector<int> members, int tag);
+
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int size() const noexcept override { return static_cast<int>(members_.size()); }
+  [[nodiscard]] Request send(int to, std::span<const std::byte> message) override;
+  [[nodiscard]] Request receive(int from, std::span<std::byte> message) override;
+
+ private:
+  bool test(Handle& handle) override;
+  void abandon(Handle handle) noexcept override;
+  [[nodiscard]] int member(int rank) const noexcept { return members_[static_cast<std::size_t>(rank)]; }
+
+  MPI_Comm communicator_;
+  std::vector<int> members_;
+  int tag_;
+  int rank_ = 0;
+};
+
+}  // namespace ronda

@@ -1,0 +1,76 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include <ronda/collectives/task.hpp>
+
+namespace ronda {
+
+class Request;
+
+/// How ranks pass messages: all that an algorithm knows of the world. Messages between two ranks arrive in the order in
+/// which they were sent, and those of two transports never mix.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int size() const noexcept = 0;
+
+  /// Starts to send; the memory may be read, but not written, until the request is done.
+  [[nodiscard]] virtual Request send(int to, std::span<const std::byte> message) = 0;
+  /// Starts to receive a message of just this length; the memory is not to be touched until the request is done.
+  [[nodiscard]] virtual Request receive(int from, std::span<std::byte> message) = 0;
+
+ protected:
+  friend class Request;
+  using Handle = std::uint64_t;  ///< what the transport knows a message by
+  /// True when it is done; throws CommunicationError where it failed. Not called again after either.
+  virtual bool test(Handle& handle) = 0;
+  /// Nobody will ask for this message any more: a task was given up.
+  virtual void abandon(Handle handle) noexcept = 0;
+};
+
+/// A message under way. A default one is done.
+class Request final : public Awaitable {
+ public:
+  Request() = default;
+  Request(Transport& transport, Transport::Handle handle) : transport_(&transport), handle_(handle) {}
+  Request(Request&& other) noexcept { swap(other); }
+  Request& operator=(Request&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Request() {
+    if (transport_ != nullptr) transport_->abandon(handle_);
+  }
+
+  bool arrived() noexcept override {
+    if (transport_ == nullptr) return true;
+    try {
+      if (!transport_->test(handle_)) return false;
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    transport_ = nullptr;
+    return true;
+  }
+  void finish() override {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void swap(Request& other) noexcept {
+    std::swap(transport_, other.transport_);
+    std::swap(handle_, other.handle_);
+    std::swap(error_, other.error_);
+  }
+
+  Transport* transport_ = nullptr;
+  Transport::Handle handle_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace ronda
