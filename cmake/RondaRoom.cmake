@@ -27,7 +27,7 @@ endfunction()
 
 # Warnings, and the flags on which equal bits rest: no contraction that the source does not spell out.
 function(ronda_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-restrict # GCC 12 warns of its own std::string
                                            -ffp-contract=off -fno-math-errno)
   if(RONDA_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${RONDA_SANITIZE} -fno-omit-frame-pointer)

@@ -273,29 +273,30 @@ void Trainer::write_predictions(const Dataset& test) {
 void Trainer::write_files(const EpochReport& last) {
   const std::string hash = strategy_->parameter_hash();
   const FusionBuffer& gradients = strategy_->gradients();
-  Summary summary{.application = options_.application,
-                  .version = version(),
-                  .world_size = world_.size(),
-                  .hosts = world_.communicator().topology().nodes,
-                  .device = "cpu",
-                  .dtype = "float32",
-                  .global_batch_size = options_.global_batch_size,
-                  .epochs = history_.size(),
-                  .steps = step_,
-                  .samples = statistics_.samples(),
-                  .parameters = strategy_->parameter_count(),
-                  .train_seconds = statistics_.seconds(),
-                  .samples_per_second = statistics_.samples_per_second(),
-                  .step_microseconds = {statistics_.microseconds(0.5), statistics_.microseconds(0.99)},
-                  .final_train_loss = last_step_.loss,
-                  .test_loss = last.test_loss,
-                  .test_accuracy = last.test_accuracy,
-                  .parameter_hash = hash,
-                  .allreduce = {std::string(name_of(gradients.buckets().front().algorithm)), 0, gradients.buckets().size(),
-                                gradients.exposed_seconds()},
-                  .startup_seconds = startup_seconds_,
-                  .plan_hash = strategy_->plan_hash(),
-                  .epoch_history = {}};
+  Summary summary;
+  summary.application = options_.application;
+  summary.version = version();
+  summary.world_size = world_.size();
+  summary.hosts = world_.communicator().topology().nodes;
+  summary.device = "cpu";
+  summary.dtype = "float32";
+  summary.global_batch_size = options_.global_batch_size;
+  summary.epochs = history_.size();
+  summary.steps = step_;
+  summary.samples = statistics_.samples();
+  summary.parameters = strategy_->parameter_count();
+  summary.train_seconds = statistics_.seconds();
+  summary.samples_per_second = statistics_.samples_per_second();
+  summary.step_microseconds = {statistics_.microseconds(0.5), statistics_.microseconds(0.99)};
+  summary.final_train_loss = last_step_.loss;
+  summary.test_loss = last.test_loss;
+  summary.test_accuracy = last.test_accuracy;
+  summary.parameter_hash = hash;
+  summary.allreduce.algorithm = name_of(gradients.buckets().back().algorithm);
+  summary.allreduce.buckets = gradients.buckets().size();
+  summary.allreduce.exposed_seconds = gradients.exposed_seconds();
+  summary.startup_seconds = startup_seconds_;
+  summary.plan_hash = strategy_->plan_hash();
   for (const auto& bucket : gradients.buckets()) summary.allreduce.bytes_per_step += bucket.bytes;
   for (const auto& epoch : history_)
     summary.epoch_history.push_back({epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});

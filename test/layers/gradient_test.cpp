@@ -1,0 +1,201 @@
+// The plain loops against finite differences: everything else is compared with the plain loops.
+#include "support/catch.hpp"
+#include "support/plain_model.hpp"
+
+#include <cmath>
+#include <cstring>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// A smooth scalar function of a layer's output: Σ coefficient · output.
+struct Probe {
+  Layer& layer;
+  PlainModel model;
+  Buffer input_memory, gradient_memory;
+  Tensor input, output_gradient;
+
+  Probe(Layer& l, const Shape& shape, Primitives& primitives, Picker& picker)
+      : layer(l), model(l, {shape, DType::float32, {}}, primitives, picker) {
+    const TensorDesc desc{shape, DType::float32, {}};
+    input_memory = Buffer::host(desc.bytes());
+    gradient_memory = Buffer::host(model.output().bytes());
+    input = Tensor(desc, input_memory.data());
+    output_gradient = Tensor(model.output(), gradient_memory.data());
+    fill(input, 1, 1.0F);
+    fill(output_gradient, 2, 1.0F);
+  }
+  static void fill(const Tensor& tensor, std::uint64_t stream, float scale) {
+    const RngKey key(11, Purpose::test, stream);
+    auto values = tensor.as<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * key.uniform(i) - 1);
+  }
+  double value() {
+    const auto out = layer.forward(input, model.pass()).as<float>();
+    const auto coefficient = output_gradient.as<float>();
+    double sum = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) sum += double{coefficient[i]} * out[i];
+    return sum;
+  }
+  /// (f(x+h) − f(x−h)) / 2h of one element. With h = 2^-9 rounding in float32 costs up to 1e-3.
+  double difference(float& element, float h) {
+    const float before = element;
+    element = before + h;
+    const double up = value();
+    element = before - h;
+    const double down = value();
+    element = before;
+    return (up - down) / (2 * h);
+  }
+  void check(const std::string& what) {
+    value();
+    const Tensor& input_gradient = layer.backward(output_gradient, model.pass());
+    std::vector<float> dx(input_gradient.as<float>().begin(), input_gradient.as<float>().end());
+    std::vector<std::vector<float>> dw;
+    for (auto& p : model.parameters()) dw.emplace_back(p.gradient.as<float>().begin(), p.gradient.as<float>().end());
+    compare(what + " input", input.as<float>(), dx);
+    for (std::size_t i = 0; i < dw.size(); ++i) compare(what + " " + model.parameters()[i].name, model.parameters()[i].value.as<float>(), dw[i]);
+  }
+  /// All these functions are piecewise linear: where a wide and a narrow difference disagree, a kink (ReLU, max) lies
+  /// between, and the point says nothing.
+  void compare(const std::string& what, std::span<float> elements, const std::vector<float>& gradient) {
+    std::size_t smooth = 0, wrong = 0, tried = 0;
+    for (std::size_t i = 0; i < elements.size(); i += 1 + elements.size() / 97, ++tried) {
+      const double wide = difference(elements[i], 0x1p-7F), narrow = difference(elements[i], 0x1p-9F);
+      if (std::abs(wide - narrow) > 4e-3 * (1 + std::abs(wide))) continue;
+      ++smooth;
+      wrong += std::abs(wide - gradient[i]) > 4e-3 * (1 + std::abs(gradient[i]));
+    }
+    INFO(what << ": " << wrong << " of " << smooth << " differ; " << tried << " tried");
+    CHECK(wrong == 0);
+    CHECK(smooth * 3 >= tried);
+  }
+};
+
+void check(Layer& layer, const Shape& shape, const std::string& what) {
+  const auto primitives = make_reference_primitives();
+  FirstPicker picker;
+  Probe(layer, shape, *primitives, picker).check(what + " " + shape.text());
+}
+
+}  // namespace
+
+TEST_CASE("dense gradients equal finite differences") {
+  for (const Shape& shape : {Shape{1, 1}, Shape{5, 17}, Shape{3, 32}})
+    for (const bool bias : {true, false}) {
+      Dense plain(7, bias);
+      check(plain, shape, "dense");
+      Sequential fused(Dense(6, bias), ReLU());
+      check(fused, shape, "dense with relu");
+    }
+}
+
+TEST_CASE("convolution gradients equal finite differences") {
+  struct Case {
+    Shape input;
+    std::int64_t outputs, kernel, stride, padding;
+  };
+  for (const Case& c : {Case{{2, 5, 5, 1}, 3, 3, 1, 0}, Case{{1, 1, 1, 3}, 4, 1, 1, 0}, Case{{2, 6, 5, 3}, 2, 3, 2, 1},
+                        Case{{1, 4, 7, 17}, 5, 3, 1, 1}, Case{{2, 1, 1, 2}, 3, 3, 1, 1}}) {
+    Conv2d plain(c.outputs, c.kernel, c.stride, c.padding);
+    check(plain, c.input, "conv");
+    Sequential fused(Conv2d(c.outputs, c.kernel, c.stride, c.padding), ReLU());
+    check(fused, c.input, "conv with relu");
+  }
+  Sequential pooled(Conv2d(3, 3), ReLU(), MaxPool2d(2));
+  check(pooled, {2, 8, 9, 2}, "conv, relu and max pool");
+  Sequential averaged(Conv2d(3, 3), AveragePool2d(3, 2, 1));
+  check(averaged, {2, 8, 7, 2}, "conv and average pool");
+}
+
+TEST_CASE("pooling gradients equal finite differences") {
+  for (const std::int64_t padding : {0, 1}) {
+    MaxPool2d largest(3, 2, padding);
+    check(largest, {2, 7, 6, 3}, "max pool");
+    AveragePool2d mean(3, 2, padding);
+    check(mean, {2, 7, 6, 3}, "average pool");
+  }
+  ReLU relu;
+  check(relu, {3, 5}, "relu");
+}
+
+TEST_CASE("a flattened image gives a dense layer the same columns, whatever lies between") {
+  Sequential model(Conv2d(4, 3), Flatten(), Dense(5));
+  check(model, {2, 5, 4, 2}, "conv, flatten, dense");
+}
+
+TEST_CASE("cross entropy equals its definition, and its gradient finite differences") {
+  for (const double smoothing : {0.0, 0.1}) {
+    const auto primitives = make_reference_primitives();
+    FirstPicker picker;
+    Planner planner(*primitives, picker, Mode::training);
+    SoftmaxCrossEntropy loss(smoothing);
+    const TensorDesc desc{Shape{4, 6}, DType::float32, {}};
+    loss.plan(desc, planner);
+    const BufferPlan buffers = place_buffers(planner.buffers());
+    const Buffer memory = Buffer::host(buffers.bytes), outputs_memory = Buffer::host(desc.bytes());
+    loss.bind(Bindings({}, buffers.offsets, memory.data()));
+    const Tensor outputs(desc, outputs_memory.data());
+    Probe::fill(outputs, 5, 3.0F);
+    std::vector<std::int32_t> labels{1, 0, 5, 3};
+    std::vector<float> weights{1, 0.5F, 1, 0};
+    const Tensor target{std::span(labels)}, weight{std::span(weights)};
+    CpuStream stream;
+    const auto run = [&] {
+      StepControl control;
+      const Pass pass{.stream = stream, .weights = &weight, .loss_scale = 0.25F, .control = &control, .on_ready = {}};
+      loss.forward(outputs, target, pass);
+      return control;
+    };
+    double expected = 0;
+    for (std::size_t n = 0; n < 4; ++n) {
+      const auto row = outputs.as<float>().subspan(n * 6, 6);
+      double sum = 0;
+      for (const float x : row) sum += std::exp(double{x});
+      for (std::size_t c = 0; c < 6; ++c) {
+        const double wanted = smoothing / 6 + (static_cast<std::int32_t>(c) == labels[n] ? 1 - smoothing : 0);
+        expected -= weights[n] * wanted * (row[c] - std::log(sum));
+      }
+    }
+    CHECK(run().loss == Approx(expected).epsilon(1e-6));
+    CHECK(run().weight == 2.5);
+    StepControl control;
+    const Pass pass{.stream = stream, .weights = &weight, .loss_scale = 0.25F, .control = &control, .on_ready = {}};
+    const Tensor& gradient = loss.forward_backward(outputs, target, pass);
+    const std::vector<float> d(gradient.as<float>().begin(), gradient.as<float>().end());
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      float& x = outputs.as<float>()[i];
+      const float before = x;
+      x = before + 0x1p-8F;
+      const double up = run().loss;
+      x = before - 0x1p-8F;
+      const double down = run().loss;
+      x = before;
+      CHECK(d[i] == Approx(0.25 * (up - down) * 0x1p7).margin(1e-4));
+    }
+  }
+}
+
+TEST_CASE("ten equal outputs cost ln 10, and a label that is none is refused") {
+  const auto primitives = make_reference_primitives();
+  FirstPicker picker;
+  Planner planner(*primitives, picker, Mode::training);
+  SoftmaxCrossEntropy loss;
+  const TensorDesc desc{Shape{1, 10}, DType::float32, {}};
+  loss.plan(desc, planner);
+  const BufferPlan buffers = place_buffers(planner.buffers());
+  const Buffer memory = Buffer::host(buffers.bytes), outputs = Buffer::host(desc.bytes());
+  loss.bind(Bindings({}, buffers.offsets, memory.data()));
+  std::vector<std::int32_t> label{3};
+  std::vector<float> one{1};
+  const Tensor target{std::span(label)}, weight{std::span(one)};
+  CpuStream stream;
+  StepControl control;
+  const Pass pass{.stream = stream, .weights = &weight, .control = &control, .on_ready = {}};
+  loss.forward(Tensor(desc, outputs.data()), target, pass);
+  CHECK(control.loss == Approx(std::log(10.0)).epsilon(1e-6));
+  label[0] = 10;
+  CHECK_THROWS(loss.forward(Tensor(desc, outputs.data()), target, pass));
+}

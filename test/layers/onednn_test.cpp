@@ -1,0 +1,247 @@
+// Every operation of oneDNN against the plain loops: odd shapes, every candidate in turn, memory full of garbage.
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/runtime/core/random.hpp>
+
+using namespace ronda;
+
+namespace {
+
+constexpr float garbage = std::numeric_limits<float>::quiet_NaN();
+
+/// Takes candidate `wanted` of every question where it can run, otherwise the first that can; tries all for timing once.
+class ForcingPicker final : public Picker {
+ public:
+  explicit ForcingPicker(std::size_t wanted) : wanted_(wanted) {}
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
+    most_ = std::max(most_, candidates.size());
+    std::size_t chosen = candidates.size();
+    for (std::size_t i = candidates.size(); i-- > 0;) {
+      if (!candidates[i].run) continue;
+      candidates[i].run();
+      if (chosen != wanted_) chosen = i;
+    }
+    if (chosen == candidates.size()) FAIL("nothing can run: " << question);
+    return chosen;
+  }
+  [[nodiscard]] std::size_t most() const { return most_; }
+
+ private:
+  std::size_t wanted_, most_ = 0;
+};
+
+/// Random numbers by logical index: the same in every layout. Padding is left alone.
+void fill(const Tensor& tensor, std::uint64_t stream, float scale = 1) {
+  const RngKey key(7, Purpose::test, stream);
+  const TensorDesc plain{tensor.shape(), DType::float32, {}};
+  std::vector<float> values(static_cast<std::size_t>(plain.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * key.uniform(i) - 1);
+  reorder(Tensor(plain, values.data()), tensor);
+}
+
+std::vector<float> plain_copy(const Tensor& tensor) {
+  const TensorDesc plain{tensor.shape(), DType::float32, {}};
+  std::vector<float> values(static_cast<std::size_t>(plain.count()));
+  reorder(tensor, Tensor(plain, values.data()));
+  return values;
+}
+
+/// Memory for one tensor.
+struct Owned {
+  Buffer memory;
+  Tensor tensor;
+  Owned(const TensorDesc& desc, float initial) : memory(Buffer::host(desc.bytes())), tensor(desc, memory.data()) {
+    for (float& value : tensor.as<float>()) value = initial;
+  }
+  /// Elements that are no padding become 0; whether all were before tells whether padding is clean.
+  [[nodiscard]] bool padding_is_zero() const {
+    std::vector<float> kept(tensor.as<float>().begin(), tensor.as<float>().end()), zero(kept.size());
+    Tensor copy(tensor.desc(), kept.data());
+    const std::vector<float> nothing(static_cast<std::size_t>(tensor.desc().count()));
+    reorder(Tensor({tensor.shape(), DType::float32, {}}, const_cast<float*>(nothing.data())), copy);
+    return kept == zero;
+  }
+};
+
+struct ReadyOrder {
+  std::vector<ParameterId> ids;
+  void mark_ready(ParameterId id, Stream&) { ids.push_back(id); }
+};
+
+/// An operation with memory of its own: scratch and outputs start as garbage, arenas of parameters as zeros.
+class Bench {
+ public:
+  Bench(Operation& operation, const TensorDesc& input, bool input_gradient = true)
+      : operation_(operation), plan_(operation.plan()), input_(input, 0), output_(plan_.output, garbage),
+        output_gradient_(plan_.output, 0), input_gradient_(input, garbage), pass_(Buffer::host(plan_.pass_bytes)),
+        scratch_(Buffer::host(plan_.scratch_bytes)) {
+    std::memset(scratch_.data(), 0xff, plan_.scratch_bytes);
+    fill(input_.tensor, 1);
+    fill(output_gradient_.tensor, 2);
+    for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+      values_.emplace_back(plan_.parameters[i], 0);
+      gradients_.emplace_back(plan_.parameters[i], 0);
+      fill(values_.back().tensor, 3 + i, 0.5F);
+      parameters_.push_back({ParameterId{static_cast<std::uint32_t>(i)}, "p", values_.back().tensor, gradients_.back().tensor, {}, {}});
+    }
+    OperationMemory memory{.output = output_.tensor, .pass = pass_.data(), .scratch = scratch_.data()};
+    if (input_gradient) memory.input_gradient = input_gradient_.tensor;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) memory.parameters[i] = &parameters_[i];
+    operation.bind(memory);
+  }
+
+  std::vector<float> forward(int threads = 1) {
+    CpuStream stream(threads);
+    operation_.forward(input_.tensor, Pass{.stream = stream});
+    CHECK(output_.padding_is_zero());
+    return plain_copy(output_.tensor);
+  }
+  /// Of the input, then of the parameters.
+  std::vector<std::vector<float>> backward(int threads = 1) {
+    CpuStream stream(threads);
+    ReadyOrder ready;
+    const std::vector<float> before = plain_copy(output_gradient_.tensor);
+    operation_.backward(input_.tensor, output_gradient_.tensor, Pass{.stream = stream}.reporting(ready));
+    CHECK(plain_copy(output_gradient_.tensor) == before);
+    CHECK(ready.ids.size() == parameters_.size());
+    std::vector<std::vector<float>> all{plain_copy(input_gradient_.tensor)};
+    for (const Owned& gradient : gradients_) {
+      CHECK(gradient.padding_is_zero());
+      all.push_back(plain_copy(gradient.tensor));
+    }
+    return all;
+  }
+
+ private:
+  Operation& operation_;
+  OperationPlan plan_;
+  Owned input_, output_, output_gradient_, input_gradient_;
+  Buffer pass_, scratch_;
+  std::vector<Owned> values_, gradients_;
+  std::vector<Parameter> parameters_;
+};
+
+/// Rounding grows with the number of terms and is measured against the largest element: sums cancel. Winograd's
+/// transformations lose another two digits.
+void check_close(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected, float tolerance) {
+  REQUIRE(found.size() == expected.size());
+  float scale = 1, worst = 0;
+  for (const float e : expected) scale = std::max(scale, std::abs(e));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const float error = std::abs(found[i] - expected[i]);
+    worst = error <= worst ? worst : error;  // and NaN
+  }
+  INFO(what << ": worst error " << worst << " of " << scale);
+  CHECK(worst <= tolerance * scale);
+}
+
+/// Makes the operation with each candidate in turn and compares it with the plain loops.
+template <class Make>
+void compare(const std::string& what, const TensorDesc& input, Make make, float tolerance = 1e-5F) {
+  const auto plain = make_reference_primitives();
+  FirstPicker first;
+  const auto reference = make(*plain, OperationContext{first});
+  Bench expected(*reference, input);
+  const auto output = expected.forward();
+  const auto gradients = expected.backward();
+  const auto library = make_onednn_primitives(1);
+  std::size_t candidates = 1;
+  for (std::size_t wanted = 0; wanted < candidates; ++wanted) {
+    ForcingPicker picker(wanted);
+    const auto operation = make(*library, OperationContext{picker});
+    candidates = std::max(candidates, picker.most());
+    const std::string name = what + " [" + operation->plan().picks + "]";
+    Bench found(*operation, input);
+    for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
+      check_close(name + " output", found.forward(), output, tolerance);
+      const auto all = found.backward();
+      check_close(name + " input gradient", all[0], gradients[0], tolerance);
+      for (std::size_t i = 1; i < all.size(); ++i) check_close(name + " parameter gradient", all[i], gradients[i], tolerance);
+    }
+  }
+}
+
+TensorDesc image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, const char* layout = "plain") {
+  return {Shape{n, h, w, c}, DType::float32, Layout::parse(layout)};
+}
+
+}  // namespace
+
+TEST_CASE("dense equals the plain loops") {
+  for (const Shape& shape : {Shape{1, 1}, Shape{5, 17}, Shape{64, 32}, Shape{3, 130}})
+    for (const std::int64_t outputs : {1, 3, 10, 64})
+      for (const bool bias : {true, false})
+        for (const Activation activation : {Activation::none, Activation::relu}) {
+          const TensorDesc input{shape, DType::float32, {}};
+          compare("dense " + shape.text() + " to " + std::to_string(outputs), input, [&](Primitives& primitives, const OperationContext& context) {
+            return primitives.dense({input, outputs, bias, activation}, context);
+          });
+        }
+}
+
+TEST_CASE("convolution equals the plain loops") {
+  struct Case {
+    TensorDesc input;
+    std::int64_t outputs, kernel, stride, padding;
+  };
+  for (const Case& c : {Case{image(1, 1, 1, 1), 1, 1, 1, 0}, Case{image(5, 1, 1, 17), 3, 1, 1, 0}, Case{image(5, 7, 6, 1), 17, 3, 1, 0},
+                        Case{image(2, 9, 8, 3), 16, 3, 2, 1}, Case{image(1, 8, 8, 17), 17, 3, 1, 1}, Case{image(2, 6, 7, 32), 32, 3, 1, 0},
+                        Case{image(2, 9, 9, 3), 32, 5, 2, 2}, Case{image(2, 5, 5, 32), 64, 1, 1, 0}, Case{image(3, 13, 13, 32, "adbc16d"), 64, 3, 1, 0},
+                        Case{image(2, 6, 6, 17, "adbc16d"), 5, 3, 1, 1}, Case{image(2, 5, 5, 8, "adbc8d"), 16, 3, 1, 1}, Case{image(2, 5, 6, 4, "adbc"), 16, 3, 1, 1}})
+    for (const bool bias : {true, false})
+      for (const Activation activation : {Activation::none, Activation::relu})
+        compare("convolution " + c.input.text() + " to " + std::to_string(c.outputs) + " kernel " + std::to_string(c.kernel), c.input,
+                [&](Primitives& primitives, const OperationContext& context) {
+                  return primitives.convolution({c.input, c.outputs, c.kernel, c.stride, c.padding, bias, activation, {}}, context);
+                });
+}
+
+TEST_CASE("convolution with pooling equals the plain loops") {
+  struct Case {
+    TensorDesc input;
+    std::int64_t outputs;
+    PoolSpec pool;
+  };
+  for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
+    for (const Case& c : {Case{image(2, 9, 8, 1), 32, {kind, 2, 2, 0}}, Case{image(3, 8, 9, 32), 17, {kind, 2, 2, 0}}, Case{image(1, 9, 9, 3), 16, {kind, 3, 2, 1}},
+                          Case{image(2, 7, 7, 3), 3, {kind, 3, 1, 0}}, Case{image(2, 20, 20, 2), 4, {kind, 18, 1, 0}}, Case{image(2, 9, 9, 8, "adbc8d"), 8, {kind, 2, 3, 0}}})
+      for (const bool bias : {true, false})
+        for (const Activation activation : {Activation::none, Activation::relu})
+          compare("convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
+                  [&](Primitives& primitives, const OperationContext& context) {
+                    return primitives.convolution({c.input, c.outputs, 3, 1, 0, bias, activation, c.pool}, context);
+                  });
+}
+
+TEST_CASE("pooling equals the plain loops") {
+  for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
+    for (const char* layout : {"plain", "adbc16d", "adbc8d", "adbc"})
+      for (const std::int64_t channels : {1, 3, 8, 17, 32, 56})
+        for (const PoolSpec& spec : {PoolSpec{kind, 1, 1, 0}, PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 3, 1, 0}, PoolSpec{kind, 2, 3, 0}}) {
+          const TensorDesc input = image(2, 7, 6, channels, layout);
+          compare("pooling " + input.text(), input, [&](Primitives& primitives, const OperationContext& context) { return primitives.pool(input, spec, context); });
+        }
+}
+
+TEST_CASE("relu and copies equal the plain loops") {
+  const TensorDesc matrix{Shape{5, 17}, DType::float32, {}};
+  compare("relu", matrix, [&](Primitives& primitives, const OperationContext& context) { return primitives.relu(matrix, context); });
+  for (const char* from : {"plain", "adbc16d", "adbc8d", "adbc"})
+    for (const std::int64_t channels : {1, 3, 17, 32}) {
+      const TensorDesc input = image(3, 4, 5, channels, from);
+      compare("relu", input, [&](Primitives& primitives, const OperationContext& context) { return primitives.relu(input, context); });
+      for (const char* to : {"plain", "adbc16d", "adbc8d", "adbc"})
+        compare("reorder", input, [&](Primitives& primitives, const OperationContext& context) {
+          return primitives.reorder(input, image(3, 4, 5, channels, to), context);
+        });
+    }
+}
