@@ -28,6 +28,10 @@ class MnistDataset final : public Dataset {
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
+  [[nodiscard]] const std::uint8_t* image(std::uint64_t sample) const {
+    return pixels_.data() + sample * pixels_per_image_;
+  }
+
   std::vector<std::uint8_t> pixels_, labels_;
   std::size_t pixels_per_image_;
   std::array<Field, 2> fields_;
