@@ -1,0 +1,132 @@
+#pragma once
+#include <dnnl.hpp>
+
+#include <cstdint>
+
+/// The one place that knows oneDNN 2 from oneDNN 3: in 3 an operation's description and its primitive's became one
+/// thing, and descriptors of memory are opaque. Everything here says the same in both.
+namespace ronda::onednn::adapter {
+
+using dnnl::algorithm;
+using dnnl::engine;
+using dnnl::memory;
+using dnnl::primitive_attr;
+using dnnl::prop_kind;
+
+/// Square windows, as Ronda's convolutions have.
+struct Window {
+  std::int64_t stride, padding;
+  [[nodiscard]] memory::dims strides() const { return {stride, stride}; }
+  [[nodiscard]] memory::dims paddings() const { return {padding, padding}; }
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+
+inline bool is_blocked(const memory::desc& d) { return d.get_format_kind() == memory::format_kind::blocked; }
+inline memory::dims extents(const memory::desc& d) { return d.get_dims(); }
+inline memory::dims padded_extents(const memory::desc& d) { return d.get_padded_dims(); }
+inline memory::dims strides(const memory::desc& d) { return d.get_strides(); }
+inline memory::dims block_sizes(const memory::desc& d) { return d.get_inner_blks(); }
+inline memory::dims block_axes(const memory::desc& d) { return d.get_inner_idxs(); }
+
+inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(algorithm::eltwise_relu, 0.0F, 0.0F); }
+
+inline dnnl::convolution_forward::primitive_desc convolution_forward(const engine& e, algorithm a, const Window& w,
+                                                                     const memory::desc& x, const memory::desc& weight,
+                                                                     const memory::desc& bias, const memory::desc& y,
+                                                                     const primitive_attr& attributes) {
+  return {e, prop_kind::forward_training, a, x, weight, bias, y, w.strides(), w.paddings(), w.paddings(), attributes};
+}
+inline dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
+    const engine& e, algorithm a, const Window& w, const memory::desc& dx, const memory::desc& weight,
+    const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {e, a, dx, weight, dy, w.strides(), w.paddings(), w.paddings(), hint, attributes};
+}
+inline dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
+    const engine& e, algorithm a, const Window& w, const memory::desc& x, const memory::desc& dweight,
+    const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {e, a, x, dweight, dy, w.strides(), w.paddings(), w.paddings(), hint, attributes};
+}
+inline dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& e, const memory::desc& x,
+                                                                         const memory::desc& weight,
+                                                                         const memory::desc& bias,
+                                                                         const memory::desc& y,
+                                                                         const primitive_attr& attributes) {
+  return {e, prop_kind::forward_training, x, weight, bias, y, attributes};
+}
+inline dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
+    const engine& e, const memory::desc& dx, const memory::desc& weight, const memory::desc& dy,
+    const dnnl::inner_product_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {e, dx, weight, dy, hint, attributes};
+}
+inline dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(
+    const engine& e, const memory::desc& x, const memory::desc& dweight, const memory::desc& dy,
+    const dnnl::inner_product_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {e, x, dweight, dy, hint, attributes};
+}
+inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& a, const memory::desc& b,
+                                           const memory::desc& bias, const memory::desc& c,
+                                           const primitive_attr& attributes) {
+  return {e, a, b, bias, c, attributes};
+}
+
+#else
+
+inline bool is_blocked(const memory::desc& d) { return d.data.format_kind == dnnl_blocked; }
+inline memory::dims extents(const memory::desc& d) { return d.dims(); }
+inline memory::dims padded_extents(const memory::desc& d) {
+  return {d.data.padded_dims, d.data.padded_dims + d.data.ndims};
+}
+inline const dnnl_blocking_desc_t& blocking(const memory::desc& d) { return d.data.format_desc.blocking; }
+inline memory::dims strides(const memory::desc& d) { return {blocking(d).strides, blocking(d).strides + d.data.ndims}; }
+inline memory::dims block_sizes(const memory::desc& d) {
+  return {blocking(d).inner_blks, blocking(d).inner_blks + blocking(d).inner_nblks};
+}
+inline memory::dims block_axes(const memory::desc& d) {
+  return {blocking(d).inner_idxs, blocking(d).inner_idxs + blocking(d).inner_nblks};
+}
+
+inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(1.0F, algorithm::eltwise_relu, 0.0F, 0.0F); }
+
+inline dnnl::convolution_forward::primitive_desc convolution_forward(const engine& e, algorithm a, const Window& w,
+                                                                     const memory::desc& x, const memory::desc& weight,
+                                                                     const memory::desc& bias, const memory::desc& y,
+                                                                     const primitive_attr& attributes) {
+  return {{prop_kind::forward_training, a, x, weight, bias, y, w.strides(), w.paddings(), w.paddings()}, attributes, e};
+}
+inline dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
+    const engine& e, algorithm a, const Window& w, const memory::desc& dx, const memory::desc& weight,
+    const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {{a, dx, weight, dy, w.strides(), w.paddings(), w.paddings()}, attributes, e, hint};
+}
+inline dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
+    const engine& e, algorithm a, const Window& w, const memory::desc& x, const memory::desc& dweight,
+    const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {{a, x, dweight, dy, w.strides(), w.paddings(), w.paddings()}, attributes, e, hint};
+}
+inline dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& e, const memory::desc& x,
+                                                                         const memory::desc& weight,
+                                                                         const memory::desc& bias,
+                                                                         const memory::desc& y,
+                                                                         const primitive_attr& attributes) {
+  return {{prop_kind::forward_training, x, weight, bias, y}, attributes, e};
+}
+inline dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
+    const engine& e, const memory::desc& dx, const memory::desc& weight, const memory::desc& dy,
+    const dnnl::inner_product_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {{dx, weight, dy}, attributes, e, hint};
+}
+inline dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(
+    const engine& e, const memory::desc& x, const memory::desc& dweight, const memory::desc& dy,
+    const dnnl::inner_product_forward::primitive_desc& hint, const primitive_attr& attributes) {
+  return {{x, dweight, dy}, attributes, e, hint};
+}
+inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& a, const memory::desc& b,
+                                           const memory::desc& bias, const memory::desc& c,
+                                           const primitive_attr& attributes) {
+  return {{a, b, bias, c}, attributes, e};
+}
+
+#endif
+
+}  // namespace ronda::onednn::adapter

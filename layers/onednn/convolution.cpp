@@ -1,0 +1,269 @@
+#include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/onednn/memory_desc.hpp>
+#include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace ronda::onednn {
+namespace {
+
+using dnnl::memory;
+
+/// A way to compute a convolution: how, and in which layout of the activations.
+struct Way {
+  const char* name;
+  dnnl::algorithm algorithm;
+  bool plain;             ///< images as NHWC; otherwise as the library likes them
+  bool fallback = false;  ///< its slow implementations too
+};
+constexpr std::array ways{Way{"direct", dnnl::algorithm::convolution_direct, false},
+                          Way{"winograd", dnnl::algorithm::convolution_winograd, false},
+                          Way{"direct nhwc", dnnl::algorithm::convolution_direct, true}};
+constexpr Way last_resort{"fallback", dnnl::algorithm::convolution_direct, false, true};
+
+/// A convolution with its ReLU, and how each direction of it is computed.
+/// forward: (x, w, b) → y; backward_weights: (x, dz) → dw; backward_data: (dz, w) → dx.
+class Directions {
+ public:
+  Directions(const Runtime& runtime, const ConvolutionSpec& spec, const OperationContext& context)
+      : runtime_(runtime),
+        spec_(spec),
+        output_shape_(convolution_output(spec)),
+        window_{spec.stride, spec.padding},
+        x_(to_memory_desc(spec.input, Axes::image)),
+        bias_(spec.bias ? plain_layout({spec.outputs}, Axes::weight) : memory::desc()) {
+    forward =
+        choose(context.picker, "forward", spec.input.layout.tag(), [&](const Way& way) { return make_forward(way); });
+    output = to_tensor_desc(forward->output(), Axes::image).value();
+    weight = to_tensor_desc(forward->input(1), Axes::weight).value();
+    if (context.mode == Mode::evaluation) return;
+    hint_ = describe_forward(last_resort);
+    const std::string layouts = spec.input.layout.tag() + " " + output.layout.tag() + " " + weight.layout.tag();
+    backward_weights =
+        choose(context.picker, "backward weights", layouts, [&](const Way& way) { return make_backward_weights(way); });
+    if (!context.input_gradient) return;
+    backward_data =
+        choose(context.picker, "backward data", layouts, [&](const Way& way) { return make_backward_data(way); });
+  }
+
+  std::unique_ptr<Computation> forward, backward_weights, backward_data;
+  TensorDesc output, weight;
+  std::string picks;
+
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    std::size_t bytes = 0;
+    for (const auto* direction : {&forward, &backward_weights, &backward_data})
+      if (*direction) bytes = std::max(bytes, (*direction)->scratch_bytes());
+    return bytes;
+  }
+
+ private:
+  [[nodiscard]] memory::desc image(const Shape& shape, const Way& way) const {
+    return way.plain ? plain_layout(shape, Axes::image) : any_layout(shape, Axes::image);
+  }
+  [[nodiscard]] memory::desc any_weight() const {
+    return any_layout({spec_.outputs, spec_.input.shape[3], spec_.kernel, spec_.kernel}, Axes::weight);
+  }
+  [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const Way& way) const {
+    return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
+                                        any_weight(), bias_, image(output_shape_, way),
+                                        Computation::attributes(spec_.activation == Activation::relu));
+  }
+
+  /// The forward primitive decides the layout of weights and output, for good.
+  std::unique_ptr<Computation> make_forward(const Way& way) const {
+    const auto d = describe_forward(way);
+    const auto y = to_tensor_desc(d.dst_desc(), Axes::image);
+    if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
+    if (!y || !images_of(*y) || !to_tensor_desc(d.weights_desc(), Axes::weight)) return nullptr;
+    std::vector<Computation::Argument> inputs{{DNNL_ARG_SRC, x_, d.src_desc()},
+                                              {DNNL_ARG_WEIGHTS, d.weights_desc(), d.weights_desc()}};
+    if (spec_.bias) inputs.push_back({DNNL_ARG_BIAS, bias_, bias_});
+    return computation(d, dnnl::convolution_forward(d), std::move(inputs), {DNNL_ARG_DST, d.dst_desc(), d.dst_desc()});
+  }
+
+  /// Into the layout of the weights directly where that is no fallback, through a reorder where it is.
+  std::unique_ptr<Computation> make_backward_weights(const Way& way) const {
+    const memory::desc w = forward->input(1), dz = forward->output();
+    const auto describe = [&](const memory::desc& dw) {
+      return adapter::convolution_backward_weights(runtime_.engine, way.algorithm, window_,
+                                                   image(spec_.input.shape, way), dw, image(output_shape_, way), hint_,
+                                                   Computation::attributes());
+    };
+    const auto make = [&](const memory::desc& dw) -> std::unique_ptr<Computation> {
+      const auto d = describe(dw);
+      if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
+      return computation(d, dnnl::convolution_backward_weights(d),
+                         {{DNNL_ARG_SRC, x_, d.src_desc()}, {DNNL_ARG_DIFF_DST, dz, d.diff_dst_desc()}},
+                         {DNNL_ARG_DIFF_WEIGHTS, w, d.diff_weights_desc()});
+    };
+    auto direct = if_possible([&] { return make(w); });
+    return direct ? std::move(direct) : make(any_weight());
+  }
+
+  std::unique_ptr<Computation> make_backward_data(const Way& way) const {
+    const memory::desc w = forward->input(1), dz = forward->output();
+    const auto d =
+        adapter::convolution_backward_data(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
+                                           any_weight(), image(output_shape_, way), hint_, Computation::attributes());
+    if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
+    return computation(d, dnnl::convolution_backward_data(d),
+                       {{DNNL_ARG_DIFF_DST, dz, d.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, w, d.weights_desc()}},
+                       {DNNL_ARG_DIFF_SRC, x_, d.diff_src_desc()});
+  }
+
+  template <class Description>
+  std::unique_ptr<Computation> computation(const Description& description, const dnnl::primitive& primitive,
+                                           std::vector<Computation::Argument> inputs,
+                                           const Computation::Argument& result) const {
+    return std::make_unique<Computation>(runtime_, primitive, description.scratchpad_desc(), std::move(inputs), result);
+  }
+
+  /// The picker's choice among the ways; the last resort only counts where there is no other.
+  template <class Make>
+  std::unique_ptr<Computation> choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make) {
+    std::vector<Option> options;
+    bool any = false;
+    for (const Way& way : ways) {
+      options.push_back({way.name, if_possible([&] { return make(way); })});
+      any = any || options.back().computation;
+    }
+    options.push_back({last_resort.name, any ? nullptr : make(last_resort)});
+    Option chosen =
+        pick(picker, "convolution " + std::string(direction) + " " + text() + " " + layouts, std::move(options));
+    picks += (picks.empty() ? "" : ", ") + std::string(direction) + " " + chosen.name;
+    return std::move(chosen.computation);
+  }
+
+  [[nodiscard]] std::string text() const {
+    return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " kernel " +
+           std::to_string(spec_.kernel) + " stride " + std::to_string(spec_.stride) + " padding " +
+           std::to_string(spec_.padding) + (spec_.bias ? "" : " without bias") +
+           (spec_.activation == Activation::relu ? " with relu" : "");
+  }
+
+  const Runtime& runtime_;
+  const ConvolutionSpec& spec_;
+  Shape output_shape_;
+  adapter::Window window_;
+  memory::desc x_, bias_;
+  dnnl::convolution_forward::primitive_desc hint_;
+};
+
+/// Convolution and ReLU by the library, pooling by our loops. What lies between convolution and pooling is large and
+/// not kept: behind a maximum, ReLU's backward needs only the pooled output, since where that is positive, the winner
+/// was.
+class Convolution final : public Operation {
+ public:
+  Convolution(const Runtime& runtime, const ConvolutionSpec& spec, const OperationContext& context)
+      : threads_(runtime.threads),
+        spec_(spec),
+        training_(context.mode == Mode::training),
+        directions_(runtime, spec_, context) {
+    const TensorDesc& convolved = directions_.output;
+    plan_.output = convolved;
+    if (spec.pool) {
+      plan_.output.shape = pool_output(convolved.shape, *spec.pool);
+      pooling_.emplace(*spec.pool, images_of(convolved).value(), plan_.output.shape);
+    }
+    relu_before_average_ = spec.pool && spec.pool->kind == PoolKind::average && spec.activation == Activation::relu;
+    const TensorDesc& activated = relu_before_average_ ? convolved : plan_.output;
+    activation_.emplace(images_of(activated).value(), spec.outputs, threads_);
+    plan_.parameters = {directions_.weight};
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    plan_.picks = directions_.picks;
+    place(convolved.bytes(), activated.bytes());
+  }
+
+  void bind(const OperationMemory& memory) override {
+    memory_ = memory;
+    std::byte* kept = training_ ? memory.pass : memory.scratch + kept_offset_;
+    winners_ = kept;
+    convolved_ = !pooling_ ? memory.output.data() : relu_before_average_ ? kept : memory.scratch + between_offset_;
+  }
+
+  void forward(const Tensor& input, const Pass&) override {
+    const std::byte* weight = memory_.parameters[0]->value.data();
+    std::byte* scratch = memory_.scratch + computation_offset_;
+    if (spec_.bias)
+      directions_.forward->run({input.data(), weight, memory_.parameters[1]->value.data()}, convolved_, scratch);
+    else
+      directions_.forward->run({input.data(), weight}, convolved_, scratch);
+    if (pooling_) pooling_->forward(as_floats(convolved_), memory_.output.pointer<float>(), winners_, threads_);
+  }
+
+  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+    Parameter& weight = *memory_.parameters[0];
+    std::byte* scratch = memory_.scratch + computation_offset_;
+    const float* dz = before_pooling(output_gradient.pointer<float>());
+    if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
+    directions_.backward_weights->run({input.data(), dz}, weight.gradient.data(), scratch);
+    pass.on_ready(weight.id, pass.stream);
+    if (!memory_.input_gradient.empty())
+      directions_.backward_data->run({dz, weight.value.data()}, memory_.input_gradient.data(), scratch);
+  }
+
+ private:
+  static float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+
+  void place(std::size_t convolved_bytes, std::size_t activated_bytes) {
+    ArenaPlan scratch, kept;
+    kept.reserve(relu_before_average_ ? convolved_bytes : pooling_ ? pooling_->winner_bytes() : 0);
+    if (training_)
+      plan_.pass_bytes = kept.bytes();
+    else
+      kept_offset_ = scratch.reserve(kept.bytes());
+    between_offset_ = scratch.reserve(pooling_ ? convolved_bytes : 0);  // forward: the output, backward: its gradient
+    masked_offset_ = scratch.reserve(training_ && spec_.activation == Activation::relu ? activated_bytes : 0);
+    sums_offset_ = scratch.reserve(training_ ? activation_->scratch_bytes() : 0);
+    computation_offset_ = scratch.bytes();
+    plan_.scratch_bytes = computation_offset_ + directions_.scratch_bytes();
+  }
+
+  /// The gradient of the convolution proper.
+  const float* before_pooling(const float* dy) {
+    if (!pooling_) return before_activation(dy, memory_.output.data());
+    float* between = as_floats(memory_.scratch + between_offset_);
+    if (!relu_before_average_) {
+      pooling_->backward(before_activation(dy, memory_.output.data()), winners_, between, threads_);
+      return between;
+    }
+    pooling_->backward(dy, winners_, between, threads_);
+    return before_activation(between, convolved_);
+  }
+
+  /// Also sums up the bias's gradient.
+  const float* before_activation(const float* dy, std::byte* y) {
+    const bool relu = spec_.activation == Activation::relu;
+    float* dz = as_floats(memory_.scratch + masked_offset_);
+    float* db = spec_.bias ? memory_.parameters[1]->gradient.pointer<float>() : nullptr;
+    activation_->backward(dy, relu ? as_floats(y) : nullptr, dz, db, memory_.scratch + sums_offset_);
+    return relu ? dz : dy;
+  }
+
+  int threads_;
+  ConvolutionSpec spec_;
+  bool training_, relu_before_average_ = false;
+  Directions directions_;
+  std::optional<Pooling> pooling_;
+  std::optional<BiasAndActivation> activation_;
+  std::size_t kept_offset_ = 0, between_offset_ = 0, masked_offset_ = 0, sums_offset_ = 0, computation_offset_ = 0;
+  OperationMemory memory_;
+  std::byte *winners_ = nullptr, *convolved_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_convolution(const Runtime& runtime, const ConvolutionSpec& spec,
+                                            const OperationContext& context) {
+  const Shape convolved = convolution_output(spec);  // both complain of shapes
+  if (spec.pool) static_cast<void>(pool_output(convolved, *spec.pool));
+  return std::make_unique<Convolution>(runtime, spec, context);
+}
+
+}  // namespace ronda::onednn

@@ -1,0 +1,122 @@
+#include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/onednn/lanes.hpp>
+#include <ronda/runtime/core/multiversion.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace ronda::onednn {
+namespace {
+
+RONDA_MULTIVERSION void relu_range(const float* __restrict x, float* __restrict y, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = x[i] > 0 ? x[i] : 0.0F;
+}
+RONDA_MULTIVERSION void relu_backward_range(const float* __restrict dy, const float* __restrict y, float* __restrict dx,
+                                            Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    const float gradient = dy[i];  // loaded always, so that the choice is no branch
+    dx[i] = y[i] > 0 ? gradient : 0.0F;
+  }
+}
+
+/// dz = dy where y is positive, and sums += dz, for `width` (16 or fewer) lanes of all positions; sums in registers.
+template <bool activated, class Width>
+[[gnu::always_inline]] inline void mask_lanes(const float* __restrict dy, const float* __restrict y,
+                                              float* __restrict dz, float* __restrict sums, const Images& images,
+                                              Width width) {
+  float sum[16] = {};
+  for (std::int64_t p = 0; p < images.positions(); ++p)
+    for (std::int64_t lane = 0; lane < width; ++lane) {
+      const std::int64_t i = p * images.lanes + lane;
+      float gradient = dy[i];  // as above
+      if (activated) dz[i] = gradient = y[i] > 0 ? gradient : 0.0F;
+      sum[lane] += gradient;
+    }
+  for (std::int64_t lane = 0; lane < width; ++lane) sums[lane] += sum[lane];
+}
+
+/// One image.
+template <bool activated>
+[[gnu::always_inline]] inline void mask_image(const float* dy, const float* y, float* dz, float* sums,
+                                              const Images& images) {
+  by_lanes(images.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
+    mask_lanes<activated>(dy + lane, y + lane, dz + lane, sums + lane, images, width);
+  });
+}
+RONDA_MULTIVERSION void mask_and_sum(const float* dy, const float* y, float* dz, float* sums, const Images& images) {
+  mask_image<true>(dy, y, dz, sums, images);
+}
+RONDA_MULTIVERSION void sum_only(const float* dy, float* sums, const Images& images) {
+  mask_image<false>(dy, dy, nullptr, sums, images);
+}
+
+}  // namespace
+
+std::optional<Images> images_of(const TensorDesc& tensor) {
+  const Shape& shape = tensor.shape;
+  if (shape.rank() == 2) {
+    if (!same_bytes(tensor, {shape, tensor.dtype, {}})) return std::nullopt;
+    return Images{shape[0], 1, 1, 1, shape[1]};
+  }
+  if (shape.rank() != 4) return std::nullopt;
+  Images images{shape[0], 1, shape[1], shape[2], shape[3]};
+  if (same_bytes(tensor, {shape, tensor.dtype, {}})) return images;
+  const auto blocks = tensor.layout.blocks();
+  if (blocks.size() > 1 || (blocks.size() == 1 && blocks[0].axis != 3)) return std::nullopt;
+  images.lanes = blocks.empty() ? 1 : blocks[0].size;
+  images.groups = (shape[3] + images.lanes - 1) / images.lanes;
+  const TensorDesc grouped{shape, tensor.dtype, Layout(std::array{0, 3, 1, 2}, blocks)};
+  return same_bytes(tensor, grouped) ? std::optional(images) : std::nullopt;
+}
+
+void relu(const float* x, float* y, std::size_t count, int threads) {
+  parallel_for(
+      threads, count, [&](Range range) { relu_range(x, y, range); }, 16);
+}
+
+void relu_backward(const float* dy, const float* y, float* dx, std::size_t count, int threads) {
+  parallel_for(
+      threads, count, [&](Range range) { relu_backward_range(dy, y, dx, range); }, 16);
+}
+
+std::size_t BiasAndActivation::scratch_bytes() const noexcept {
+  return static_cast<std::size_t>(threads_ * images_.groups * images_.lanes) * sizeof(float);
+}
+
+void BiasAndActivation::backward(const float* dy, const float* y, float* dz, float* db, std::byte* scratch) const {
+  if (y == nullptr && db == nullptr) return;
+  const std::int64_t channels = images_.groups * images_.lanes;
+  auto* partial = reinterpret_cast<float*>(scratch);  // a row of sums for each thread
+  const auto threads = static_cast<std::size_t>(threads_);
+  parallel_for(threads_, threads, [&](Range workers) {
+    for (std::size_t worker = workers.begin; worker < workers.end; ++worker) {
+      float* sums = partial + static_cast<std::int64_t>(worker) * channels;
+      std::fill_n(sums, channels, 0.0F);
+      add_samples(part_of(static_cast<std::size_t>(images_.samples), worker, threads), dy, y, dz, sums);
+    }
+  });
+  if (db == nullptr) return;
+  std::copy_n(partial, channels_, db);
+  for (std::size_t worker = 1; worker < threads; ++worker)
+    for (std::int64_t c = 0; c < channels_; ++c) db[c] += partial[static_cast<std::int64_t>(worker) * channels + c];
+}
+
+void BiasAndActivation::add_samples(Range samples, const float* dy, const float* y, float* dz, float* sums) const {
+  Images images = images_;
+  auto first = static_cast<std::int64_t>(samples.begin), last = static_cast<std::int64_t>(samples.end);
+  if (images.groups == 1 && images.positions() == 1) {  // rows of a matrix: as the positions of one image
+    images.height = last - first;
+    last = first + 1;
+  }
+  for (std::int64_t image = first * images.groups; image < last * images.groups; ++image) {
+    const std::int64_t at = image * images_.image_size();
+    float* group_sums = sums + image % images.groups * images.lanes;
+    if (y != nullptr)
+      mask_and_sum(dy + at, y + at, dz + at, group_sums, images);
+    else
+      sum_only(dy + at, group_sums, images);
+  }
+}
+
+}  // namespace ronda::onednn

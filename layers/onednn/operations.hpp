@@ -1,0 +1,16 @@
+#pragma once
+#include <memory>
+
+#include <ronda/layers/onednn/computation.hpp>
+#include <ronda/layers/primitives.hpp>
+
+/// One file an operation. Each asks the picker, direction by direction, and then needs nothing but addresses.
+namespace ronda::onednn {
+
+std::unique_ptr<Operation> make_dense(const Runtime&, const DenseSpec&, const OperationContext&);
+std::unique_ptr<Operation> make_convolution(const Runtime&, const ConvolutionSpec&, const OperationContext&);
+std::unique_ptr<Operation> make_pool(const Runtime&, const TensorDesc& input, const PoolSpec&, const OperationContext&);
+std::unique_ptr<Operation> make_relu(const Runtime&, const TensorDesc& input);
+std::unique_ptr<Operation> make_reorder(const Runtime&, const TensorDesc& from, const TensorDesc& to);
+
+}  // namespace ronda::onednn

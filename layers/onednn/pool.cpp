@@ -1,0 +1,47 @@
+#include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda::onednn {
+namespace {
+
+/// Keeps the places of the maxima from forward to backward.
+class Pool final : public Operation {
+ public:
+  Pool(const Runtime& runtime, const Images& images, const TensorDesc& output, const PoolSpec& spec, Mode mode)
+      : threads_(runtime.threads), kept_(mode == Mode::training), pooling_(spec, images, output.shape) {
+    plan_.output = output;
+    (kept_ ? plan_.pass_bytes : plan_.scratch_bytes) = pooling_.winner_bytes();
+    plan_.picks = "our loops";
+  }
+  void bind(const OperationMemory& memory) override {
+    memory_ = memory;
+    winners_ = kept_ ? memory.pass : memory.scratch;
+  }
+  void forward(const Tensor& input, const Pass&) override {
+    pooling_.forward(input.pointer<float>(), memory_.output.pointer<float>(), winners_, threads_);
+  }
+  void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
+    if (memory_.input_gradient.empty()) return;
+    pooling_.backward(output_gradient.pointer<float>(), winners_, memory_.input_gradient.pointer<float>(), threads_);
+  }
+
+ private:
+  int threads_;
+  bool kept_;
+  Pooling pooling_;
+  OperationMemory memory_;
+  std::byte* winners_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_pool(const Runtime& runtime, const TensorDesc& input, const PoolSpec& spec,
+                                     const OperationContext& context) {
+  const TensorDesc output{pool_output(input.shape, spec), DType::float32, input.layout};
+  const auto images = images_of(input);
+  if (!images) throw LogicError("pooling cannot walk the layout of " + input.text());
+  return std::make_unique<Pool>(runtime, *images, output, spec, context.mode);
+}
+
+}  // namespace ronda::onednn

@@ -1,0 +1,232 @@
+#include <ronda/layers/onednn/lanes.hpp>
+#include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/runtime/core/multiversion.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+
+#include <algorithm>
+
+namespace ronda::onednn {
+namespace {
+
+/// What the loops over one image know.
+struct Plane {
+  std::int64_t height, width, lanes;  ///< of the input
+  std::int64_t out_height, out_width;
+  std::int64_t kernel, stride, padding;
+
+  [[nodiscard]] std::int64_t input_at(std::int64_t h, std::int64_t w) const { return (h * width + w) * lanes; }
+  [[nodiscard]] std::int64_t output_at(std::int64_t h, std::int64_t w) const { return (h * out_width + w) * lanes; }
+  [[nodiscard]] bool is_two_by_two() const { return kernel == 2 && stride == 2 && padding == 0; }
+};
+
+/// The part of the window of an output position that lies in the image.
+struct WindowPart {
+  std::int64_t top, left;  ///< of the whole window; negative in the padding
+  std::int64_t kh_begin, kh_end, kw_begin, kw_end;
+  WindowPart(const Plane& p, std::int64_t oh, std::int64_t ow)
+      : top(oh * p.stride - p.padding),
+        left(ow * p.stride - p.padding),
+        kh_begin(std::max<std::int64_t>(0, -top)),
+        kh_end(std::min(p.kernel, p.height - top)),
+        kw_begin(std::max<std::int64_t>(0, -left)),
+        kw_end(std::min(p.kernel, p.width - left)) {}
+  [[nodiscard]] float area() const { return static_cast<float>((kh_end - kh_begin) * (kw_end - kw_begin)); }
+};
+
+/// Calls `body(offset in the input, place in the window)` for every element of the window that lies in the image.
+template <class Body>
+[[gnu::always_inline]] inline void each_in_window(const Plane& p, const WindowPart& window, Body&& body) {
+  for (std::int64_t kh = window.kh_begin; kh < window.kh_end; ++kh)
+    for (std::int64_t kw = window.kw_begin; kw < window.kw_end; ++kw)
+      body(p.input_at(window.top + kh, window.left + kw), static_cast<std::int32_t>(kh * p.kernel + kw));
+}
+
+/// Calls `body(window, offset in the output, width)` for every position and piece of lanes; the offset of the lane in
+/// the piece is within the output's.
+template <class Body>
+[[gnu::always_inline]] inline void each_output(const Plane& p, Body&& body) {
+  for (std::int64_t oh = 0; oh < p.out_height; ++oh)
+    for (std::int64_t ow = 0; ow < p.out_width; ++ow) {
+      const WindowPart window(p, oh, ow);
+      by_lanes(p.lanes, [&](std::int64_t lane, auto width)
+                            RONDA_INLINE { body(window, p.output_at(oh, ow) + lane, lane, width); });
+    }
+}
+
+/// The running maximum of up to 16 lanes, and where it was.
+struct Maximum {
+  float value[16];
+  std::int32_t place[16];
+
+  template <class Width>
+  [[gnu::always_inline]] void start(const float* x, std::int32_t at, Width width) {
+    for (std::int64_t l = 0; l < width; ++l) value[l] = x[l], place[l] = at;
+  }
+  template <class Width>
+  [[gnu::always_inline]] void take(const float* x, std::int32_t at, Width width) {
+    for (std::int64_t l = 0; l < width; ++l) {
+      place[l] = x[l] > value[l] ? at : place[l];
+      value[l] = x[l] > value[l] ? x[l] : value[l];
+    }
+  }
+  template <class Winner, class Width>
+  [[gnu::always_inline]] void store(float* __restrict y, Winner* __restrict winners, Width width) const {
+    for (std::int64_t l = 0; l < width; ++l) y[l] = value[l];
+    for (std::int64_t l = 0; l < width; ++l) winners[l] = static_cast<Winner>(place[l]);
+  }
+};
+
+template <class Winner>
+[[gnu::always_inline]] inline void maximum_image(const Plane& p, const float* __restrict x, float* __restrict y,
+                                                 Winner* __restrict winners) {
+  if (p.is_two_by_two()) {
+    const std::int64_t right = p.lanes, below = p.width * p.lanes;
+    each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+      const float* corner = x + p.input_at(window.top, window.left) + lane;
+      Maximum maximum;
+      maximum.start(corner, 0, width);
+      maximum.take(corner + right, 1, width);
+      maximum.take(corner + below, 2, width);
+      maximum.take(corner + below + right, 3, width);
+      maximum.store(y + out, winners + out, width);
+    });
+    return;
+  }
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    Maximum maximum;
+    maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane,
+                  static_cast<std::int32_t>(window.kh_begin * p.kernel + window.kw_begin), width);
+    each_in_window(p, window, [&](std::int64_t in, std::int32_t place) RONDA_INLINE {
+      maximum.take(x + in + lane, place, width);
+    });
+    maximum.store(y + out, winners + out, width);
+  });
+}
+RONDA_MULTIVERSION void maximum_image_narrow(const Plane& p, const float* x, float* y, std::uint8_t* winners) {
+  maximum_image(p, x, y, winners);
+}
+RONDA_MULTIVERSION void maximum_image_wide(const Plane& p, const float* x, float* y, std::int32_t* winners) {
+  maximum_image(p, x, y, winners);
+}
+
+/// dx[l] = the gradient where this place won, otherwise 0.
+template <class Width>
+[[gnu::always_inline]] inline void put_if_won(float* __restrict dx, const float* __restrict dy,
+                                              const std::uint8_t* __restrict winners, std::int32_t place, Width width) {
+  for (std::int64_t l = 0; l < width; ++l) {
+    const float gradient = dy[l];
+    dx[l] = winners[l] == place ? gradient : 0.0F;
+  }
+}
+
+/// 2×2 windows side by side: every element is written once; what an odd extent leaves over gets 0.
+[[gnu::always_inline]] inline void maximum_backward_two_by_two(const Plane& p, const float* __restrict dy,
+                                                               const std::uint8_t* __restrict winners,
+                                                               float* __restrict dx) {
+  const std::int64_t right = p.lanes, below = p.width * p.lanes;
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    float* corner = dx + p.input_at(window.top, window.left) + lane;
+    put_if_won(corner, dy + out, winners + out, 0, width);
+    put_if_won(corner + right, dy + out, winners + out, 1, width);
+    put_if_won(corner + below, dy + out, winners + out, 2, width);
+    put_if_won(corner + below + right, dy + out, winners + out, 3, width);
+  });
+  const std::int64_t covered_height = 2 * p.out_height, covered_width = 2 * p.out_width;
+  for (std::int64_t h = 0; h < covered_height; ++h)
+    std::fill(dx + p.input_at(h, covered_width), dx + p.input_at(h, p.width), 0.0F);
+  std::fill(dx + p.input_at(covered_height, 0), dx + p.input_at(p.height, 0), 0.0F);
+}
+
+template <class Winner>
+[[gnu::always_inline]] inline void maximum_backward(const Plane& p, const float* __restrict dy,
+                                                    const Winner* __restrict winners, float* __restrict dx) {
+  std::fill_n(dx, p.input_at(p.height, 0), 0.0F);
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    each_in_window(p, window, [&](std::int64_t in, std::int32_t place) RONDA_INLINE {
+      for (std::int64_t l = 0; l < width; ++l) {
+        const float gradient = dy[out + l];
+        dx[in + lane + l] += winners[out + l] == place ? gradient : 0.0F;
+      }
+    });
+  });
+}
+RONDA_MULTIVERSION void maximum_backward_narrow(const Plane& p, const float* dy, const std::uint8_t* winners,
+                                                float* dx) {
+  if (p.is_two_by_two()) return maximum_backward_two_by_two(p, dy, winners, dx);
+  maximum_backward(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void maximum_backward_wide(const Plane& p, const float* dy, const std::int32_t* winners, float* dx) {
+  maximum_backward(p, dy, winners, dx);
+}
+
+RONDA_MULTIVERSION void average_image(const Plane& p, const float* __restrict x, float* __restrict y) {
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    float sum[16] = {};
+    each_in_window(p, window, [&](std::int64_t in, std::int32_t) RONDA_INLINE {
+      for (std::int64_t l = 0; l < width; ++l) sum[l] += x[in + lane + l];
+    });
+    const float area = window.area();
+    for (std::int64_t l = 0; l < width; ++l) y[out + l] = sum[l] / area;
+  });
+}
+
+RONDA_MULTIVERSION void average_backward(const Plane& p, const float* __restrict dy, float* __restrict dx) {
+  std::fill_n(dx, p.input_at(p.height, 0), 0.0F);
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    const float area = window.area();
+    each_in_window(p, window, [&](std::int64_t in, std::int32_t) RONDA_INLINE {
+      for (std::int64_t l = 0; l < width; ++l) dx[in + lane + l] += dy[out + l] / area;
+    });
+  });
+}
+
+Plane plane_of(const PoolSpec& spec, const Images& in, const Images& out) {
+  return {in.height, in.width, in.lanes, out.height, out.width, spec.kernel, spec.stride, spec.padding};
+}
+
+}  // namespace
+
+Pooling::Pooling(const PoolSpec& spec, const Images& input, const Shape& output)
+    : spec_(spec), input_(input), output_(input) {
+  output_.height = output[1];
+  output_.width = output[2];
+}
+
+std::size_t Pooling::winner_bytes() const noexcept {
+  if (spec_.kind == PoolKind::average) return 0;
+  return output_.count() * static_cast<std::size_t>(output_.image_size()) * (is_wide() ? sizeof(std::int32_t) : 1);
+}
+
+void Pooling::forward(const float* x, float* y, std::byte* winners, int threads) const {
+  const Plane plane = plane_of(spec_, input_, output_);
+  parallel_for(threads, input_.count(), [&](Range images) {
+    for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image) {
+      const float* from = x + image * input_.image_size();
+      const std::int64_t at = image * output_.image_size();
+      if (spec_.kind == PoolKind::average)
+        average_image(plane, from, y + at);
+      else if (is_wide())
+        maximum_image_wide(plane, from, y + at, reinterpret_cast<std::int32_t*>(winners) + at);
+      else
+        maximum_image_narrow(plane, from, y + at, reinterpret_cast<std::uint8_t*>(winners) + at);
+    }
+  });
+}
+
+void Pooling::backward(const float* dy, const std::byte* winners, float* dx, int threads) const {
+  const Plane plane = plane_of(spec_, input_, output_);
+  parallel_for(threads, input_.count(), [&](Range images) {
+    for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image) {
+      const std::int64_t at = image * output_.image_size();
+      float* to = dx + image * input_.image_size();
+      if (spec_.kind == PoolKind::average)
+        average_backward(plane, dy + at, to);
+      else if (is_wide())
+        maximum_backward_wide(plane, dy + at, reinterpret_cast<const std::int32_t*>(winners) + at, to);
+      else
+        maximum_backward_narrow(plane, dy + at, reinterpret_cast<const std::uint8_t*>(winners) + at, to);
+    }
+  });
+}
+
+}  // namespace ronda::onednn
