@@ -12,7 +12,8 @@ struct OptimizerOptions {
   std::string name = "sgd";                           ///< sgd, momentum, nesterov, adam, adamw
   double momentum = 0.9;                              ///< of momentum and nesterov
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< of adam and adamw
-  std::optional<double> weight_decay;  ///< L2 for all but adamw, which decouples it; 0, for adamw 0.01, where not given
+  std::optional<double> weight_decay =
+      {};  ///< L2 for all but adamw, which decouples it; 0, for adamw 0.01, where not given
 };
 
 /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.

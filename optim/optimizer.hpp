@@ -29,9 +29,9 @@ struct ArenaRange {
 
 /// Parameters that are treated alike.
 struct ParameterGroup {
-  double rate_factor = 1;              ///< times the learning rate
-  std::optional<double> weight_decay;  ///< the optimizer's own where there is none
-  bool frozen = false;                 ///< neither updated nor counted in the norm
+  double rate_factor = 1;                   ///< times the learning rate
+  std::optional<double> weight_decay = {};  ///< the optimizer's own where there is none
+  bool frozen = false;                      ///< neither updated nor counted in the norm
 };
 
 /// Where a parameter lies in the arena.

@@ -6,6 +6,7 @@
 #include <ronda/data/mnist.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include "core/message.hpp"
 #include "files/temporary_folder.hpp"
 #include "support/catch.hpp"
 
@@ -41,15 +42,6 @@ void write_set(const TemporaryFolder& folder) {
   write_file(folder / "train-labels-idx1-ubyte", idx({3}, std::string_view("\0\1\2", 3)));
   write_file(folder / "t10k-images-idx3-ubyte.gz", gzipped(folder, idx({2, 2, 2}, "mnopqrst")));
   write_file(folder / "t10k-labels-idx1-ubyte.gz", gzipped(folder, idx({2}, std::string_view("\3\4", 2))));
-}
-
-void require_mentions(const std::string& text, std::initializer_list<std::string_view> parts) {
-  INFO(text);
-  REQUIRE_FALSE(text.empty());
-  for (const auto part : parts) {
-    INFO(part);
-    REQUIRE(text.find(part) != std::string::npos);
-  }
 }
 
 }  // namespace
