@@ -38,12 +38,15 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   std::vector<AllreduceAlgorithm> chosen;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    chosen.push_back(choose_allreduce(spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr, topology()));
+    const bool nothing_to_do = size_ == 1 || tensors[i].count == 0;
+    const bool shared = sites[i].memory != nullptr;
+    chosen.push_back(nothing_to_do ? spec.algorithm
+                                   : choose_allreduce(spec.algorithm, tensors[i].bytes().size(), shared, topology()));
     if (tensors[i].count > tensors[largest].count) largest = i;
   }
 
   std::vector<std::unique_ptr<Algorithm>> algorithms;
-  const auto lines = size_ > 1 ? barrier_lines(sites) : nullptr;
+  const auto lines = barrier_lines(sites);
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0) algorithms.push_back(make(chosen[i], tensors[i], copies_of(tensors[i], sites[i], lines, i)));
   return std::make_unique<Operation>(engine_, std::move(algorithms), chosen.empty() ? spec.algorithm : chosen[largest],
