@@ -1,0 +1,263 @@
+// How fast is an allreduce here, and how much faster than plain MPI_Allreduce? A table in the manner of nccl-tests.
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <ronda/collectives/launch.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/process.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <set>
+
+namespace {
+
+using namespace ronda;
+
+struct Options {
+  std::uint64_t min_bytes = 8, max_bytes = std::uint64_t{64} << 20, factor = 4;
+  int iterations = 0, warmup = 5;
+  std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto";
+};
+
+struct Result {
+  std::size_t bytes = 0;
+  std::string algorithm;
+  double microseconds = 0, mpi_microseconds = 0;
+  std::size_t wrong = 0;
+};
+
+/// How often each measurement is taken, in turns; the best counts, because whatever disturbs can only slow down.
+constexpr int rounds = 5;
+
+/// Reads the command line; false where it asked for help, which is printed.
+bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
+  CLI::App app("Measures allreduce over the ranks that mpirun starts, for a range of sizes.");
+  const auto size = CLI::AsSizeValue(false);
+  app.add_option("--min-bytes", options.min_bytes, "smallest size (64K, 1M, 1G are powers of two)")
+      ->transform(size)
+      ->capture_default_str();
+  app.add_option("--max-bytes", options.max_bytes, "largest size")->transform(size)->capture_default_str();
+  app.add_option("--factor", options.factor, "from one size to the next")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--iterations", options.iterations, "allreduces a measurement; 0: by size")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "allreduces before it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--dtype", options.dtype, "element type")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->capture_default_str();
+  app.add_option("--op", options.op, "what is computed")->check(CLI::IsMember({"sum"}))->capture_default_str();
+  app.add_option("--algorithm", options.algorithm, "auto, node, ring, hierarchical, mpi; all: each that can be")
+      ->capture_default_str();
+  app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
+      ->check(CLI::IsMember({"mpi"}));
+  app.add_option("--progress", options.progress, "auto, inline, thread")->capture_default_str();
+  app.add_option("--json", options.json, "file for the results");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    app.exit(request);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()) + " (--help lists the options)");
+  }
+  if (options.min_bytes > options.max_bytes) throw InputError("--min-bytes is larger than --max-bytes");
+  if (options.algorithm != "all") static_cast<void>(parse_allreduce(options.algorithm));
+  world.progress = parse_progress(options.progress);
+  return true;
+}
+
+std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
+  if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
+  std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi};
+  all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
+  return all;
+}
+
+std::vector<std::size_t> sizes(const Options& options, std::size_t element) {
+  std::vector<std::size_t> sizes;
+  for (std::uint64_t bytes = std::max<std::uint64_t>(options.min_bytes, element); bytes <= options.max_bytes;
+       bytes *= options.factor) {
+    sizes.push_back(bytes);
+    if (bytes > options.max_bytes / options.factor) break;  // the next might not fit 64 bits
+  }
+  return sizes;
+}
+
+int iterations(const Options& options, std::size_t bytes) {
+  if (options.iterations > 0) return options.iterations;
+  return static_cast<int>(std::clamp<std::size_t>((std::size_t{32} << 20) / std::max<std::size_t>(bytes, 1), 3, 1000));
+}
+
+/// The slowest rank's time for one of `count` calls, in microseconds.
+double time(const Communicator& communicator, int count, const std::function<void()>& call) {
+  Communicator all = communicator;
+  all.barrier();
+  const double start = MPI_Wtime();
+  for (int i = 0; i < count; ++i) call();
+  double mine = (MPI_Wtime() - start) / count * 1e6;
+  std::vector<double> times(static_cast<std::size_t>(all.size()));
+  all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(times)));
+  return *std::max_element(times.begin(), times.end());
+}
+
+/// Small integers, whose sums are exact: one allreduce of them, and how many of its sums are wrong on any rank.
+template <class T>
+std::size_t count_wrong(Communicator communicator, std::span<T> data, const std::function<void()>& allreduce) {
+  const auto element = [](std::size_t i, int rank) {
+    return static_cast<T>((i + static_cast<std::size_t>(rank)) % 17);
+  };
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = element(i, communicator.rank());
+  allreduce();
+  double wrong = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    T sum = 0;
+    for (int rank = 0; rank < communicator.size(); ++rank) sum += element(i, rank);
+    wrong += data[i] != sum ? 1 : 0;
+  }
+  std::fill(data.begin(), data.end(), T{0});  // which no number of sums makes infinite
+  communicator.allreduce(Tensor(std::span(&wrong, 1)));
+  return static_cast<std::size_t>(wrong);
+}
+
+template <class T>
+class Bench {
+ public:
+  Bench(World& world, const Options& options)
+      : communicator_(world.communicator()),
+        options_(options),
+        memory_(communicator_.allocate(options.max_bytes, Memory::node_shared)),
+        plain_(options.compare.empty() ? Buffer() : Buffer::host(options.max_bytes)) {}
+
+  std::vector<std::string> notes() { return communicator_.take_notes(); }
+
+  Result measure(std::size_t bytes, AllreduceAlgorithm algorithm) {
+    const std::size_t count = bytes / sizeof(T);
+    const std::span data(reinterpret_cast<T*>(memory_.data()), count);
+    const auto plan = communicator_.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "bench"});
+    const auto ours = [&] { plan->start().wait(); };
+    const auto mpi = [&] { plain_allreduce(count); };
+
+    Result result{count * sizeof(T), std::string(name_of(plan->algorithm()))};
+    result.wrong = count_wrong(communicator_, data, ours);
+    result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
+    const int repetitions = iterations(options_, bytes);
+    for (int i = 0; i < options_.warmup; ++i) ours();
+    for (int round = 0; round < rounds; ++round) {
+      result.microseconds = std::min(result.microseconds, time(communicator_, repetitions, ours));
+      if (options_.compare.empty()) continue;
+      if (round == 0) time(communicator_, std::max(1, options_.warmup), mpi);
+      result.mpi_microseconds = std::min(result.mpi_microseconds, time(communicator_, repetitions, mpi));
+    }
+    return result;
+  }
+
+ private:
+  /// What a program without Ronda would do with private memory.
+  void plain_allreduce(std::size_t count) {
+    constexpr std::size_t most = std::size_t{1} << 30;
+    const MPI_Datatype type = sizeof(T) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
+    for (std::size_t at = 0; at < count; at += most)
+      MPI_Allreduce(MPI_IN_PLACE, plain_.data() + at * sizeof(T), static_cast<int>(std::min(most, count - at)), type,
+                    MPI_SUM, MPI_COMM_WORLD);
+  }
+
+  Communicator communicator_;
+  const Options& options_;
+  Buffer memory_, plain_;
+};
+
+double algorithm_bandwidth(const Result& result) {
+  return static_cast<double>(result.bytes) / result.microseconds / 1e3;
+}
+
+/// What each link carries at that speed: comparable over numbers of ranks.
+double bus_bandwidth(const Result& result, int ranks) { return algorithm_bandwidth(result) * 2 * (ranks - 1) / ranks; }
+
+void print_head(const World& world, const Options& options) {
+  const auto& hosts = world.communicator().topology().hosts;
+  std::printf("# %d ranks on %zu hosts (%s), %s, progress %s, %d cores a rank\n", world.size(),
+              std::set<std::string>(hosts.begin(), hosts.end()).size(), hosts[0].c_str(), processor_name().c_str(),
+              std::string(name_of(world.progress())).c_str(), world.cores());
+  std::printf("#      bytes        count     type   op    algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  wrong%s\n",
+              options.compare.empty() ? "" : "      mpi(us)  ratio");
+}
+
+void print(const Result& result, const Options& options, int ranks) {
+  const std::size_t size = options.dtype == "float32" ? 4 : 8;
+  std::printf("%12zu %12zu %8s %4s %12s %12.2f %12.3f %12.3f %6zu", result.bytes, result.bytes / size,
+              options.dtype.c_str(), options.op.c_str(), result.algorithm.c_str(), result.microseconds,
+              algorithm_bandwidth(result), bus_bandwidth(result, ranks), result.wrong);
+  if (!options.compare.empty())
+    std::printf(" %12.2f %6.2f", result.mpi_microseconds, result.mpi_microseconds / result.microseconds);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+nlohmann::json to_json(const World& world, const Options& options, const std::vector<Result>& results) {
+  const auto& hosts = world.communicator().topology().hosts;
+  nlohmann::json json{{"ranks", world.size()},
+                      {"hosts", std::set<std::string>(hosts.begin(), hosts.end()).size()},
+                      {"dtype", options.dtype},
+                      {"processor", processor_name()},
+                      {"progress", name_of(world.progress())},
+                      {"results", nlohmann::json::array()}};
+  for (const Result& result : results) {
+    nlohmann::json line{{"bytes", result.bytes},
+                        {"algorithm", result.algorithm},
+                        {"microseconds", result.microseconds},
+                        {"algbw_GBps", algorithm_bandwidth(result)},
+                        {"busbw_GBps", bus_bandwidth(result, world.size())},
+                        {"wrong", result.wrong}};
+    if (!options.compare.empty()) line["mpi_microseconds"] = result.mpi_microseconds;
+    json["results"].push_back(std::move(line));
+  }
+  return json;
+}
+
+template <class T>
+int run(World& world, const Options& options) {
+  const bool speaks = world.rank() == 0;
+  Bench<T> bench(world, options);
+  if (speaks) print_head(world, options);
+  for (const auto& note : bench.notes())
+    if (speaks) std::printf("# %s\n", note.c_str());
+
+  std::vector<Result> results;
+  for (const std::size_t bytes : sizes(options, sizeof(T)))
+    for (const AllreduceAlgorithm algorithm : algorithms(options, world.communicator().topology())) {
+      results.push_back(bench.measure(bytes, algorithm));
+      if (speaks) print(results.back(), options, world.size());
+    }
+
+  agree(world.communicator(), [&] {
+    if (!speaks || options.json.empty()) return;
+    std::ofstream file(options.json);
+    file << to_json(world, options, results).dump(2) << "\n";
+    if (!file.flush()) throw InputError("cannot write " + options.json);
+  });
+  const bool correct =
+      std::all_of(results.begin(), results.end(), [](const Result& result) { return result.wrong == 0; });
+  return static_cast<int>(correct ? ExitStatus::done : ExitStatus::failed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return launch(
+      argc, argv, [&](WorldOptions& world) { return parse(argc, argv, options, world); },
+      [&](World& world) {
+        return options.dtype == "float32" ? run<float>(world, options) : run<double>(world, options);
+      });
+}
