@@ -12,8 +12,8 @@ struct OptimizerOptions {
   std::string name = "sgd";                           ///< sgd, momentum, nesterov, adam, adamw
   double momentum = 0.9;                              ///< of momentum and nesterov
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< of adam and adamw
-  std::optional<double> weight_decay =
-      {};  ///< L2 for all but adamw, which decouples it; 0, for adamw 0.01, where not given
+  /// L2 for all but adamw, which decouples it; where not given, 0.01 for adamw and 0 for the others.
+  std::optional<double> weight_decay = {};
 };
 
 /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.

@@ -1,6 +1,5 @@
 #include <atomic>
-#include <cstdlib>
-#include <new>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -9,21 +8,10 @@
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include "core/allocations.hpp"
 #include "support/catch.hpp"
 
 using namespace ronda;
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -154,9 +142,9 @@ TEST_CASE("a loader allocates nothing after its first batch") {
   const MemoryDataset data = numbers(100);
   BatchLoader loader(data, SampleOrder(100, 1, true), BatchPlan(100, 10), prefetch);
   (void)loader.next();
-  const long before = allocations;
+  const long before = test::allocations();
   for (int i = 0; i < 100; ++i) (void)loader.next();
-  const long after = allocations;
+  const long after = test::allocations();
   REQUIRE(after == before);
 }
 
