@@ -19,11 +19,11 @@ bool is_first_rank() {
 }  // namespace
 
 std::filesystem::path find_mnist() {
-  std::error_code error;
-  auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (; !error && folder.has_relative_path(); folder = folder.parent_path())
+  std::error_code ignored;  // a folder that cannot be looked into has no data for us
+  auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path())
     for (const char* place : {"share/mnist", "share/ronda/mnist"})
-      if (std::filesystem::is_directory(folder / place, error)) return folder / place;
+      if (std::filesystem::is_directory(folder / place, ignored)) return folder / place;
   return {};
 }
 
