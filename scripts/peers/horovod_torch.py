@@ -21,9 +21,7 @@ def main():
 
     memory_format = torch.channels_last if "channels_last" in options.variant else torch.contiguous_format
     model = torch_models.build(options.workload).to(memory_format=memory_format)
-    optimizer = torch.optim.SGD(
-        model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, nesterov=True, foreach=True
-    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, foreach=True)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     if "compile" in options.variant:

@@ -82,7 +82,6 @@ class Trainer:
                 lr=measure.LEARNING_RATE,
                 grad=gradient,
                 momentum=measure.MOMENTUM,
-                use_nesterov=True,
             )
         return loss
 

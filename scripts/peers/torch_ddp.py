@@ -24,9 +24,7 @@ def main():
     model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)
     if "compile" in options.variant:
         model = torch.compile(model)
-    optimizer = torch.optim.SGD(
-        model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, nesterov=True, fused=True
-    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, fused=True)
     trainer = Trainer(model, optimizer, options, measure.RANK, measure.RANKS, memory_format)
     measure.report("torch", torch.__version__, options, trainer.train)
     distributed.destroy_process_group()
