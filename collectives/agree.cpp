@@ -22,7 +22,9 @@ std::string rank_text(const Communicator& communicator, std::size_t rank) {
 
 /// How `work` ended, in a form that ranks can exchange: empty, or the status and the text.
 std::string outcome_of(const std::function<void()>& work) {
-  const auto say = [](ExitStatus status, const char* text) { return std::to_string(static_cast<int>(status)) + " " + text; };
+  const auto say = [](ExitStatus status, const char* text) {
+    return std::to_string(static_cast<int>(status)) + " " + text;
+  };
   try {
     work();
     return {};
@@ -37,10 +39,10 @@ void require_one_place(const Communicator& communicator, const Differing& differ
   const auto other = std::find_if(differing.places.begin(), differing.places.end(),
                                   [&](const std::string& place) { return place != differing.places[0]; });
   if (other == differing.places.end()) return;
-  throw_on_all(communicator, ExitStatus::failed,
-               "the ranks are at different places of the program: " + rank_text(communicator, 0) + " at " +
-                   differing.places[0] + ", " +
-                   rank_text(communicator, static_cast<std::size_t>(other - differing.places.begin())) + " at " + *other);
+  throw_on_all(
+      communicator, ExitStatus::failed,
+      "the ranks are at different places of the program: " + rank_text(communicator, 0) + " at " + differing.places[0] +
+          ", " + rank_text(communicator, static_cast<std::size_t>(other - differing.places.begin())) + " at " + *other);
 }
 
 std::pair<ExitStatus, std::string> parse_outcome(const std::string& outcome) {

@@ -3,8 +3,9 @@
 
 namespace ronda {
 
-/// How a thread waits for something that others do: it looks again and again, and lets others have the core when nothing
-/// has come for a while. At once nearly, where ranks share cores: then what it waits for is itself waiting for the core.
+/// How a thread waits for something that others do: it looks again and again, and lets others have the core when
+/// nothing has come for a while. At once nearly, where ranks share cores: then what it waits for is itself waiting for
+/// the core.
 class Backoff {
  public:
   explicit Backoff(bool oversubscribed) noexcept : patience_(oversubscribed ? 200 : 20000) {}

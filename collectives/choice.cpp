@@ -26,8 +26,8 @@ AllreduceAlgorithm choose_allreduce(AllreduceAlgorithm wanted, std::size_t bytes
   if (wanted == AllreduceAlgorithm::automatic) return fastest(bytes, node_shared, topology);
   const bool in_memory = wanted == AllreduceAlgorithm::node || wanted == AllreduceAlgorithm::hierarchical;
   if (wanted == AllreduceAlgorithm::node && topology.nodes > 1)
-    throw InputError("the allreduce 'node' needs all ranks on one node, these are on " + std::to_string(topology.nodes) +
-                     "; take hierarchical or auto");
+    throw InputError("the allreduce 'node' needs all ranks on one node, these are on " +
+                     std::to_string(topology.nodes) + "; take hierarchical or auto");
   if (in_memory && !node_shared && topology.most_ranks_on_a_node > 1)
     throw InputError("the allreduce '" + std::string(name_of(wanted)) +
                      "' needs memory that the ranks of a node share, and this tensor's is not: allocate it with "

@@ -22,8 +22,8 @@ enum class AllreduceAlgorithm : std::uint8_t {
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 
-/// An allreduce that will be done many times. All tensors are reduced in place, together; every rank gives the same counts
-/// and types in the same order.
+/// An allreduce that will be done many times. All tensors are reduced in place, together; every rank gives the same
+/// counts and types in the same order.
 struct AllreduceSpec {
   std::vector<Tensor> tensors;
   ReduceOp op = ReduceOp::sum;
@@ -36,8 +36,8 @@ struct AllreduceSpec {
 class Collective : public Completion {
  public:
   virtual ~Collective() = default;
-  /// Starts once `ready` has happened. Collective: all ranks start the same collectives in the same order; several may be
-  /// in flight, but one only once at a time. The tensors belong to the collective until the returned event is done.
+  /// Starts once `ready` has happened. Collective: all ranks start the same collectives in the same order; several may
+  /// be in flight, but one only once at a time. The tensors belong to the collective until the returned event is done.
   virtual Event start(const Event& ready = {}) = 0;
   /// What it is done by, for reports: `node`, `ring`, …
   [[nodiscard]] virtual AllreduceAlgorithm algorithm() const noexcept = 0;

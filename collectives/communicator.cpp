@@ -43,7 +43,8 @@ void Communicator::allreduce(const Tensor& tensor, AllreduceAlgorithm algorithm)
 }
 
 void Communicator::broadcast(const Tensor& tensor, int root) {
-  if (root < 0 || root >= size()) throw LogicError("a broadcast from rank " + std::to_string(root) + " of " + std::to_string(size()));
+  if (root < 0 || root >= size())
+    throw LogicError("a broadcast from rank " + std::to_string(root) + " of " + std::to_string(size()));
   if (size() > 1) group_->broadcast(elements_of(tensor).bytes(), root);
 }
 

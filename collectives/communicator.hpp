@@ -23,11 +23,11 @@ enum class Memory : std::uint8_t {
 /// Where the ranks of a communicator sit.
 struct Topology {
   int nodes = 1;
-  int node = 0;             ///< of this rank, counted in order of the lowest rank on it
-  int ranks_on_node = 1;    ///< of this communicator, on this rank's node
+  int node = 0;           ///< of this rank, counted in order of the lowest rank on it
+  int ranks_on_node = 1;  ///< of this communicator, on this rank's node
   int rank_on_node = 0;
   int most_ranks_on_a_node = 1, fewest_ranks_on_a_node = 1;
-  bool oversubscribed = false;  ///< some node has more ranks than cores for them
+  bool oversubscribed = false;     ///< some node has more ranks than cores for them
   std::vector<std::string> hosts;  ///< by rank
 };
 
@@ -41,12 +41,12 @@ class Communicator {
   class Group;  ///< the implementation, over MPI
   explicit Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
 
-  [[nodiscard]] int rank() const noexcept;               ///< not collective
-  [[nodiscard]] int size() const noexcept;               ///< not collective
+  [[nodiscard]] int rank() const noexcept;                  ///< not collective
+  [[nodiscard]] int size() const noexcept;                  ///< not collective
   [[nodiscard]] const Topology& topology() const noexcept;  ///< not collective
 
-  /// Zeroed memory. Asks first, on all ranks together, whether the node's shared mapping has the room; where it has not,
-  /// all ranks get private memory, and `notes()` says why.
+  /// Zeroed memory. Asks first, on all ranks together, whether the node's shared mapping has the room; where it has
+  /// not, all ranks get private memory, and `notes()` says why.
   Buffer allocate(std::size_t bytes, Memory memory);
 
   /// Throws InputError, on all ranks, where the algorithm asked for makes no sense for this layout or memory.
@@ -87,8 +87,8 @@ class Communicator {
 /// would miss. Collective.
 void agree(const Communicator& communicator, const std::function<void()>& work);
 
-/// Throws, on all ranks, an agreed InputError where the ranks' `text` differ; names the two ranks and the first line that
-/// does. `what` says what the text describes ("the options", "the plan"). Collective, and safe where ranks are at
+/// Throws, on all ranks, an agreed InputError where the ranks' `text` differ; names the two ranks and the first line
+/// that does. `what` says what the text describes ("the options", "the plan"). Collective, and safe where ranks are at
 /// different places of the program: they see that `what` differs.
 void require_equal(const Communicator& communicator, std::string_view what, std::string_view text);
 

@@ -42,8 +42,8 @@ void Engine::submit(Operation& operation) {
 }
 
 void Engine::withdraw(Operation& operation) noexcept {
-  // Only a rank that fails takes out what is not done. Its thread may stand still in a blocking call for ranks that do not
-  // come; then the process ends soon, and must not hang here before it has said why.
+  // Only a rank that fails takes out what is not done. Its thread may stand still in a blocking call for ranks that do
+  // not come; then the process ends soon, and must not hang here before it has said why.
   auto turn = std::unique_lock(turn_, std::defer_lock);
   if (threaded_) static_cast<void>(turn.try_lock_for(std::chrono::seconds(1)));
   const std::lock_guard door(door_);

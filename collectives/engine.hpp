@@ -12,11 +12,12 @@ namespace ronda {
 
 class Operation;
 
-/// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or polls
-/// does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
+/// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or
+/// polls does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
 ///
-/// Operations are moved in the order in which they were submitted. A blocking one waits until it is the first: all before
-/// it are done here then, and the other ranks need nothing more of them from this one, so standing still does no harm.
+/// Operations are moved in the order in which they were submitted. A blocking one waits until it is the first: all
+/// before it are done here then, and the other ranks need nothing more of them from this one, so standing still does no
+/// harm.
 class Engine {
  public:
   /// @param progress        inline_ or thread
@@ -37,13 +38,14 @@ class Engine {
   void submit(Operation& operation);
   /// Takes `operation` out before it is done.
   void withdraw(Operation& operation) noexcept;
-  /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to do.
+  /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to
+  /// do.
   bool poll();
   /// Returns when `operation` has finished as many runs as `ticket` says.
   void wait(const Operation& operation, std::uint64_t ticket);
 
-  /// Lets what is in flight come to its end, then runs `work`, which may call MPI, while the engine rests. All ranks do so
-  /// at the same place, or the others' collectives might wait for this rank's.
+  /// Lets what is in flight come to its end, then runs `work`, which may call MPI, while the engine rests. All ranks do
+  /// so at the same place, or the others' collectives might wait for this rank's.
   template <class Work>
   auto exclusively(Work&& work) {
     drain();

@@ -39,7 +39,8 @@ std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::size_t id = index_of(slots[i].id);
     if (id >= by_id.size()) by_id.resize(id + 1, no_slot);
-    if (by_id[id] != no_slot) throw LogicError("parameter " + slots[i].name + " has two gradients in the fusion buffer");
+    if (by_id[id] != no_slot)
+      throw LogicError("parameter " + slots[i].name + " has two gradients in the fusion buffer");
     if (slots[i].offset % Buffer::alignment != 0 || slots[i].bytes % sizeof(float) != 0 ||
         (i > 0 && slots[i].offset < slots[i - 1].offset + slots[i - 1].bytes))
       throw LogicError("the gradient of " + slots[i].name + " is not aligned, or overlaps the one before");
@@ -63,11 +64,11 @@ struct FusionBuffer::Impl {
   StepControl* control;
   std::vector<std::unique_ptr<Collective>> reductions;  ///< a bucket each; they refer to the memory above
 
-  std::vector<char> marked;            ///< by slot, in this step
-  std::vector<std::size_t> missing;    ///< by bucket: slots not yet marked
-  std::vector<Event> done;             ///< by bucket
-  std::size_t next_bucket = 0;         ///< all before it are started
-  std::size_t oldest = 0;              ///< all before it are known to be done
+  std::vector<char> marked;          ///< by slot, in this step
+  std::vector<std::size_t> missing;  ///< by bucket: slots not yet marked
+  std::vector<Event> done;           ///< by bucket
+  std::size_t next_bucket = 0;       ///< all before it are started
+  std::size_t oldest = 0;            ///< all before it are known to be done
   bool in_step = false;
   double exposed_seconds = 0;
 };
@@ -124,9 +125,11 @@ StepControl& FusionBuffer::control() noexcept { return *impl_->control; }
 void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
   Impl& step = *impl_;
   const std::size_t slot = index_of(id) < step.slot_of_id.size() ? step.slot_of_id[index_of(id)] : no_slot;
-  if (slot == no_slot) throw LogicError("parameter " + std::to_string(index_of(id)) + " has no place in the fusion buffer");
+  if (slot == no_slot)
+    throw LogicError("parameter " + std::to_string(index_of(id)) + " has no place in the fusion buffer");
   if (!step.in_step) throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready outside a step");
-  if (step.marked[slot]) throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready twice in a step");
+  if (step.marked[slot])
+    throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready twice in a step");
   step.marked[slot] = 1;
   --step.missing[step.bucket_of_slot[slot]];
   step.start_full_buckets(stream);
@@ -136,7 +139,8 @@ void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
 const StepControl& FusionBuffer::wait(Stream& stream) {
   Impl& step = *impl_;
   for (std::size_t slot = 0; slot < step.slots.size(); ++slot)
-    if (!step.marked[slot]) throw LogicError("the gradient of " + step.slots[slot].name + " was never marked ready in this step");
+    if (!step.marked[slot])
+      throw LogicError("the gradient of " + step.slots[slot].name + " was never marked ready in this step");
   if (!step.in_step) throw LogicError("the fusion buffer was waited for outside a step");
   const auto start = std::chrono::steady_clock::now();
   step.start_full_buckets(stream);  // a model without parameters has only the control block

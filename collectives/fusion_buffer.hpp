@@ -28,8 +28,9 @@ struct FusionOptions {
 
 /// All gradients of a model in one allocation, which is also the wire buffer: nothing is packed or copied.
 ///
-/// Slots lie in the order in which backward finishes them, so a *bucket* is a slice of neighbours. When the last gradient
-/// of a bucket is ready its allreduce starts, beside the rest of backward. The step's control block goes with the last.
+/// Slots lie in the order in which backward finishes them, so a *bucket* is a slice of neighbours. When the last
+/// gradient of a bucket is ready its allreduce starts, beside the rest of backward. The step's control block goes with
+/// the last.
 ///
 /// Used in every step as begin, mark_ready for each slot (any order), wait. Allocates nothing after construction.
 class FusionBuffer {
@@ -45,8 +46,8 @@ class FusionBuffer {
   [[nodiscard]] StepControl& control() noexcept;
   /// The gradient of `id` is complete. Starts the bucket it completes, and lets an inline engine make progress.
   void mark_ready(ParameterId id, Stream& stream);
-  /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is what is returned, valid until
-  /// the next begin. Throws LogicError where a slot was never marked.
+  /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is what is returned, valid
+  /// until the next begin. Throws LogicError where a slot was never marked.
   const StepControl& wait(Stream& stream);
 
   struct Bucket {

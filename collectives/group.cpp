@@ -24,7 +24,8 @@ Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator com
   placement_.topology.oversubscribed = limits.oversubscribed;
 }
 
-// Memory ---------------------------------------------------------------------------------------------------------------
+// Memory
+// ---------------------------------------------------------------------------------------------------------------
 
 Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
   require_same("allocate", std::to_string(bytes) + " bytes");
@@ -53,9 +54,12 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
   });
 }
 
-// Collectives that are done when they return ---------------------------------------------------------------------------
+// Collectives that are done when they return
+// ---------------------------------------------------------------------------
 
-void Communicator::Group::allreduce_now(const Elements& data) { run_now(std::make_unique<PlainMpi>(communicator_, data)); }
+void Communicator::Group::allreduce_now(const Elements& data) {
+  run_now(std::make_unique<PlainMpi>(communicator_, data));
+}
 
 void Communicator::Group::allgather(const Elements& all) {
   run_now(std::make_unique<Ring>(across_all(), all, RingPart::allgather));
@@ -86,7 +90,8 @@ std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int k
       [&] { return std::make_shared<Group>(engine_, communicator_.split(color, key), limits_); });
 }
 
-// Texts ----------------------------------------------------------------------------------------------------------------
+// Texts
+// ----------------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Communicator::Group::gather_texts(std::string_view text) {
   return engine_->exclusively([&] { return communicator_.allgather_texts(text); });
@@ -103,7 +108,8 @@ std::string Communicator::Group::broadcast_text(std::string_view text, int root)
   });
 }
 
-std::optional<Communicator::Group::Differing> Communicator::Group::compare(std::string_view place, std::string_view text) {
+std::optional<Communicator::Group::Differing> Communicator::Group::compare(std::string_view place,
+                                                                           std::string_view text) {
   return engine_->exclusively([&]() -> std::optional<Differing> {
     const auto hashes = communicator_.allgather(Hash().add(place).add(text).value());
     if (std::all_of(hashes.begin(), hashes.end(), [&](std::uint64_t hash) { return hash == hashes[0]; })) return {};

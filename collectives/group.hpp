@@ -45,9 +45,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
-  void allreduce_now(const Elements& data);     ///< by MPI's own
-  void allgather(const Elements& all);          ///< in place: this rank's part is there already
-  void reduce_scatter(const Elements& all);     ///< in place: this rank's part is what counts afterwards
+  void allreduce_now(const Elements& data);  ///< by MPI's own
+  void allgather(const Elements& all);       ///< in place: this rank's part is there already
+  void reduce_scatter(const Elements& all);  ///< in place: this rank's part is what counts afterwards
   void broadcast(std::span<std::byte> bytes, int root);
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
@@ -74,15 +74,17 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
 
   /// Throws LogicError, on all ranks, where they differ.
   void require_same(std::string_view place, std::string_view text);
-  [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free, std::string& refusal);
+  [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free,
+                                                           std::string& refusal);
   void run_now(std::unique_ptr<Algorithm> algorithm);
 
-  [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Elements& elements, NodeCopies copies);
+  [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Elements& elements,
+                                                NodeCopies copies);
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
   [[nodiscard]] const Allocation* allocation_of(const Elements& elements) const;
-  [[nodiscard]] std::shared_ptr<SharedMemory> barrier_lines(std::span<const Site> sites);
+  [[nodiscard]] std::shared_ptr<SharedMemory> meetings(std::span<const Site> sites);
   [[nodiscard]] NodeCopies copies_of(const Elements& elements, const Site& site,
-                                     const std::shared_ptr<SharedMemory>& lines, std::size_t index) const;
+                                     const std::shared_ptr<SharedMemory>& meetings, std::size_t index) const;
   [[nodiscard]] std::unique_ptr<Transport> across_all();
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
   [[nodiscard]] int next_tag() noexcept;

@@ -4,11 +4,13 @@
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/choice.hpp>
 #include <ronda/collectives/group.hpp>
+#include <ronda/collectives/node/one_shot.hpp>
 #include <ronda/collectives/node/two_shot.hpp>
 #include <ronda/collectives/transport/mpi_transport.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace ronda {
@@ -16,6 +18,12 @@ namespace {
 
 /// Tags that MPI promises to have.
 constexpr int tags = 32768;
+
+/// What a tensor in shared memory needs of it beside itself, on each rank.
+struct alignas(64) Meeting {
+  BarrierLine line;
+  std::array<std::byte, 2 * OneShot::largest_bytes> staging;
+};
 
 std::string describe(const AllreduceSpec& spec) {
   std::string text = "by " + std::string(name_of(spec.algorithm));
@@ -46,9 +54,10 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   }
 
   std::vector<std::unique_ptr<Algorithm>> algorithms;
-  const auto lines = barrier_lines(sites);
+  const auto shared_meetings = meetings(sites);
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
-    if (tensors[i].count > 0) algorithms.push_back(make(chosen[i], tensors[i], copies_of(tensors[i], sites[i], lines, i)));
+    if (tensors[i].count > 0)
+      algorithms.push_back(make(chosen[i], tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
   return std::make_unique<Operation>(engine_, std::move(algorithms), chosen.empty() ? spec.algorithm : chosen[largest],
                                      spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
 }
@@ -56,7 +65,9 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
 std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Elements& elements,
                                                      NodeCopies copies) {
   switch (algorithm) {
-    case AllreduceAlgorithm::node: return std::make_unique<TwoShot>(std::move(copies));
+    case AllreduceAlgorithm::node:
+      if (elements.bytes().size() <= OneShot::largest_bytes) return std::make_unique<OneShot>(std::move(copies));
+      return std::make_unique<TwoShot>(std::move(copies));
     case AllreduceAlgorithm::ring: return std::make_unique<Ring>(across_all(), elements);
     case AllreduceAlgorithm::hierarchical: {
       const int slices = topology().fewest_ranks_on_a_node;
@@ -68,8 +79,8 @@ std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorith
   return std::make_unique<PlainMpi>(communicator_, elements);
 }
 
-/// Asks all ranks where their part of each tensor is. A tensor has a site in shared memory where all of them took it from
-/// the same `allocate`.
+/// Asks all ranks where their part of each tensor is. A tensor has a site in shared memory where all of them took it
+/// from the same `allocate`.
 std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<const Elements> tensors) {
   struct Place {
     std::uint64_t allocation = 0;  ///< 0: memory that no other rank sees
@@ -102,22 +113,23 @@ const Communicator::Group::Allocation* Communicator::Group::allocation_of(const 
     if (memory == nullptr) continue;
     const auto segment = memory->segment(topology().rank_on_node);
     const auto bytes = elements.bytes();
-    if (bytes.data() >= segment.data() && bytes.data() + bytes.size() <= segment.data() + segment.size()) return &allocation;
+    if (bytes.data() >= segment.data() && bytes.data() + bytes.size() <= segment.data() + segment.size())
+      return &allocation;
   }
   return nullptr;
 }
 
-/// A line a rank for each tensor in shared memory, taken together; nothing where no tensor is in shared memory.
-std::shared_ptr<SharedMemory> Communicator::Group::barrier_lines(std::span<const Site> sites) {
+/// A Meeting a rank for each tensor, taken together; nothing where no tensor is in shared memory.
+std::shared_ptr<SharedMemory> Communicator::Group::meetings(std::span<const Site> sites) {
   if (std::none_of(sites.begin(), sites.end(), [](const Site& site) { return site.memory != nullptr; })) return nullptr;
   std::string refusal;
-  auto lines = share_memory(sites.size() * sizeof(BarrierLine), 0, refusal);
-  if (lines == nullptr) throw ResourceError("no shared memory for the node's barriers: " + refusal);
-  return lines;
+  auto meetings = share_memory(sites.size() * sizeof(Meeting), 0, refusal);
+  if (meetings == nullptr) throw ResourceError("no shared memory for the node's barriers: " + refusal);
+  return meetings;
 }
 
 NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& site,
-                                          const std::shared_ptr<SharedMemory>& lines, std::size_t index) const {
+                                          const std::shared_ptr<SharedMemory>& meetings, std::size_t index) const {
   NodeCopies copies;
   if (site.memory == nullptr) return copies;
   copies.rank = topology().rank_on_node;
@@ -125,9 +137,11 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   copies.dtype = elements.dtype;
   for (int rank = 0; rank < topology().ranks_on_node; ++rank) {
     copies.data.push_back(site.memory->segment(rank).data() + site.offsets[static_cast<std::size_t>(rank)]);
-    copies.lines.push_back(reinterpret_cast<BarrierLine*>(lines->segment(rank).data()) + index);
+    Meeting& meeting = reinterpret_cast<Meeting*>(meetings->segment(rank).data())[index];
+    copies.lines.push_back(&meeting.line);
+    copies.staging.push_back(meeting.staging.data());
   }
-  copies.keeper = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(site.memory, lines);
+  copies.keeper = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(site.memory, meetings);
   return copies;
 }
 

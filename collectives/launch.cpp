@@ -58,7 +58,8 @@ class OneVoice {
     // What one rank meets others often meet as well: the lowest comes first, and ends the others before they speak.
     if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
     const auto rank = static_cast<std::size_t>(world.rank());
-    print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " + failure.text);
+    print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " +
+                failure.text);
   }
   world.abort(static_cast<int>(failure.status));
 }

@@ -2,7 +2,8 @@
 
 namespace ronda {
 
-/// What the environment says of this process before MPI is initialised: Open MPI's and Hydra's mpirun, Slurm's srun, PMIx.
+/// What the environment says of this process before MPI is initialised: Open MPI's and Hydra's mpirun, Slurm's srun,
+/// PMIx.
 struct Launcher {
   int rank = 0;
   int size = 1;

@@ -12,8 +12,8 @@
 
 namespace ronda {
 
-/// A planned collective as the engine runs it: one algorithm for each of its tensors, all under way at once, done when all
-/// are. Without any (a single rank) it is done as soon as it is started.
+/// A planned collective as the engine runs it: one algorithm for each of its tensors, all under way at once, done when
+/// all are. Without any (a single rank) it is done as soon as it is started.
 class Operation final : public Collective {
  public:
   /// @param keeper  what the algorithms use and must live as long as this object

@@ -60,7 +60,8 @@ CoreShare share_cores(const mpi::Communicator& communicator) {
   CoreShare share{0, 0};
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &mine)) continue;
-    const auto users = std::count_if(masks.begin(), masks.end(), [&](const cpu_set_t& mask) { return CPU_ISSET(core, &mask); });
+    const auto users =
+        std::count_if(masks.begin(), masks.end(), [&](const cpu_set_t& mask) { return CPU_ISSET(core, &mask); });
     share.mine += 1.0 / static_cast<double>(users);
   }
   const auto shares = communicator.allgather(share.mine);

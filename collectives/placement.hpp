@@ -12,15 +12,15 @@ struct Placement {
   std::vector<std::vector<int>> ranks_of_node;  ///< both in ascending order: nodes by their lowest rank
   mpi::Communicator node;                       ///< the ranks of this one's node
 
-  /// Collective over `communicator`. Takes every `ranks_per_node` ranks of a host for a node of their own where it is not
-  /// 0. `oversubscribed` is left to the caller.
+  /// Collective over `communicator`. Takes every `ranks_per_node` ranks of a host for a node of their own where it is
+  /// not 0. `oversubscribed` is left to the caller.
   [[nodiscard]] static Placement of(const mpi::Communicator& communicator, int ranks_per_node);
 };
 
 /// The cores that each rank has for itself.
 struct CoreShare {
-  double mine = 1;    ///< every core counts 1 divided by the ranks that may run on it
-  double least = 1;   ///< over all ranks
+  double mine = 1;   ///< every core counts 1 divided by the ranks that may run on it
+  double least = 1;  ///< over all ranks
 };
 /// Looks at the affinity of all ranks. Collective over `communicator`.
 [[nodiscard]] CoreShare share_cores(const mpi::Communicator& communicator);

@@ -39,7 +39,9 @@ template <class T>
 }
 
 RONDA_MULTIVERSION void add_float32(float* into, const float* from, std::size_t count) { add_loop(into, from, count); }
-RONDA_MULTIVERSION void add_float64(double* into, const double* from, std::size_t count) { add_loop(into, from, count); }
+RONDA_MULTIVERSION void add_float64(double* into, const double* from, std::size_t count) {
+  add_loop(into, from, count);
+}
 RONDA_MULTIVERSION void pair_float32(float* a, float* b, std::size_t count) { pair_loop(a, b, count); }
 RONDA_MULTIVERSION void pair_float64(double* a, double* b, std::size_t count) { pair_loop(a, b, count); }
 RONDA_MULTIVERSION void copies_float32(std::span<std::byte* const> copies, Range range,

@@ -52,11 +52,12 @@ class FrameOwner {
   FrameStorage frame_;
 };
 
-/// One run of a collective, written as a coroutine: straight-line text that stops at each `co_await` until what it waits
-/// for has arrived. Made suspended; `advance` runs it on. A task may await another task, which then runs in its place.
+/// One run of a collective, written as a coroutine: straight-line text that stops at each `co_await` until what it
+/// waits for has arrived. Made suspended; `advance` runs it on. A task may await another task, which then runs in its
+/// place.
 ///
-/// The coroutine is a member function of a FrameOwner, whose storage holds the frame: no run takes memory from the heap,
-/// except the first.
+/// The coroutine is a member function of a FrameOwner, whose storage holds the frame: no run takes memory from the
+/// heap, except the first.
 class [[nodiscard]] Task {
  public:
   struct promise_type;
@@ -109,9 +110,9 @@ struct Task::promise_type {
   static void* operator new(std::size_t bytes, FrameOwner& owner) { return owner.frame().take(bytes); }
   static void operator delete(void* /*frame*/, std::size_t /*bytes*/) noexcept {}  // the owner keeps it
 
-  promise_type* root = this;                              ///< of the task that the engine runs
-  Handle innermost = Handle::from_promise(*this);         ///< in the root: which of the nested tasks runs
-  Handle caller;                                          ///< the task that awaits this one
+  promise_type* root = this;                       ///< of the task that the engine runs
+  Handle innermost = Handle::from_promise(*this);  ///< in the root: which of the nested tasks runs
+  Handle caller;                                   ///< the task that awaits this one
   Awaitable* awaited = nullptr;
   std::exception_ptr error;
 };

@@ -59,8 +59,8 @@ int granted_level() {
 
 /// Before MPI is there to tell how many hosts there are: the level that the choice to come may need.
 int level_to_ask_for(Progress progress) {
-  const bool thread = progress == Progress::thread ||
-                      (progress == Progress::automatic && Launcher::from_environment().several_hosts);
+  const bool thread =
+      progress == Progress::thread || (progress == Progress::automatic && Launcher::from_environment().several_hosts);
   return thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE;
 }
 

@@ -9,8 +9,8 @@
 namespace ronda {
 
 /// Who moves messages along. `inline_`: the computing thread, which polls between layers and in waits; MPI is asked for
-/// MPI_THREAD_SINGLE. `thread`: a thread of its own; MPI_THREAD_SERIALIZED. `automatic`: a thread where ranks sit on several
-/// hosts and a core is free for it, inline otherwise.
+/// MPI_THREAD_SINGLE. `thread`: a thread of its own; MPI_THREAD_SERIALIZED. `automatic`: a thread where ranks sit on
+/// several hosts and a core is free for it, inline otherwise.
 enum class Progress : std::uint8_t { automatic, inline_, thread };
 /// auto, inline, thread. Throws InputError that lists them.
 [[nodiscard]] Progress parse_progress(std::string_view name);
@@ -21,8 +21,8 @@ struct WorldOptions {
   /// For tests of several nodes on one: takes every so many ranks of a host for a node. 0: the hosts as they are.
   /// Where it is not set, the environment variable RONDA_RANKS_PER_NODE counts.
   std::optional<int> ranks_per_node = {};
-  /// For tests, and to leave shared memory to others: takes /dev/shm for one with at most so many bytes free. Where it is
-  /// not set, the environment variable RONDA_SHARED_MEMORY_LIMIT counts.
+  /// For tests, and to leave shared memory to others: takes /dev/shm for one with at most so many bytes free. Where it
+  /// is not set, the environment variable RONDA_SHARED_MEMORY_LIMIT counts.
   std::optional<std::size_t> shared_memory_limit = {};
 };
 

@@ -10,9 +10,9 @@ namespace ronda {
 /// Sums over nodes of several ranks: in memory inside a node, by messages between nodes.
 ///
 /// The data is cut into *slices*, as many as the node with the fewest ranks has; on each node the rank with a slice's
-/// number owns it. The owner sums its slice over the copies of its node, sums it over the nodes in a ring with the owners
-/// of the same slice there, and writes it to the copies of its node. So all owners of a node send at the same time, and
-/// each byte crosses the network once for the node, not once for each of its ranks.
+/// number owns it. The owner sums its slice over the copies of its node, sums it over the nodes in a ring with the
+/// owners of the same slice there, and writes it to the copies of its node. So all owners of a node send at the same
+/// time, and each byte crosses the network once for the node, not once for each of its ranks.
 ///
 /// Cost: two node barriers; between nodes what a ring of the nodes costs, for 1/slices of the data an owner.
 /// Order of summation: by rank inside a node, as the ring's between nodes.

@@ -5,7 +5,8 @@
 
 namespace ronda {
 
-/// MPI_Allreduce: the reference, and the best choice for a few bytes over a network. It returns when all ranks have come.
+/// MPI_Allreduce: the reference, and the best choice for a few bytes over a network. It returns when all ranks have
+/// come.
 class PlainMpi final : public Algorithm {
  public:
   PlainMpi(const mpi::Communicator& communicator, Elements data) : communicator_(communicator.handle()), data_(data) {}

@@ -33,8 +33,8 @@ Task Ring::run() {
   }
 }
 
-/// All items up to `item - lanes` are through in both directions. So what is sent here has been received and summed, and
-/// what is received straight into the data is not being sent any more: that was n-1 steps, and two segments, ago.
+/// All items up to `item - lanes` are through in both directions. So what is sent here has been received and summed,
+/// and what is received straight into the data is not being sent any more: that was n-1 steps, and two segments, ago.
 void Ring::start(std::size_t item) {
   const int ranks = transport_->size();
   const int left = (transport_->rank() + ranks - 1) % ranks, right = (transport_->rank() + 1) % ranks;
@@ -60,7 +60,8 @@ Elements Ring::incoming_segment(std::size_t item) const noexcept {
 Elements Ring::segment(int chunk, std::size_t index) const noexcept {
   const int ranks = transport_->size();
   const int wrapped = (chunk % ranks + ranks) % ranks;
-  const Elements whole = data_.part(part_of(data_.count, static_cast<std::size_t>(wrapped), static_cast<std::size_t>(ranks)));
+  const Elements whole =
+      data_.part(part_of(data_.count, static_cast<std::size_t>(wrapped), static_cast<std::size_t>(ranks)));
   return whole.part(part_of(whole.count, index, segments_));
 }
 

@@ -24,21 +24,23 @@ enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 ///     rank 1   a1  b1  c1      .    B    .                     A  B  C
 ///     rank 2   a2  b2  c2      .    .    C                     A  B  C
 ///
-/// A chunk is sent in *segments*, two or more, so that one is summed while the next is on its way: what a rank passes on
-/// in a step it received one step, and so at least two segments, before. Seen from a rank the whole is one sequence of
-/// segments to send and one of segments to receive; the two that are under way at a time are its *lanes*.
+/// A chunk is sent in *segments*, two or more, so that one is summed while the next is on its way: what a rank passes
+/// on in a step it received one step, and so at least two segments, before. Seen from a rank the whole is one sequence
+/// of segments to send and one of segments to receive; the two that are under way at a time are its *lanes*.
 ///
-/// Either half is a collective of its own: reduce-scatter ends with chunk r finished on rank r, allgather begins with it.
+/// Either half is a collective of its own: reduce-scatter ends with chunk r finished on rank r, allgather begins with
+/// it.
 ///
 /// Cost: 2(n-1) latencies and 2(n-1)/n of the data over each link; no algorithm sends less
 /// (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009).
-/// Order of summation: chunk c starts at rank c+1 and goes up, so every rank gets the same bits, and the order depends on
-/// where an element lies in the data.
+/// Order of summation: chunk c starts at rank c+1 and goes up, so every rank gets the same bits, and the order depends
+/// on where an element lies in the data.
 class Ring final : public Algorithm {
  public:
   static constexpr std::size_t default_segment_bytes = std::size_t{1} << 20;
 
-  /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this object.
+  /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this
+  /// object.
   /// @param segment_bytes  the longest message; the same on every rank
   Ring(std::unique_ptr<Transport> transport, Elements data, RingPart part = RingPart::allreduce,
        std::size_t segment_bytes = default_segment_bytes);
@@ -60,10 +62,10 @@ class Ring final : public Algorithm {
 
   std::unique_ptr<Transport> transport_;
   Elements data_;
-  std::size_t segments_;             ///< of each chunk
+  std::size_t segments_;  ///< of each chunk
   std::size_t first_item_, end_item_, summing_items_;
   std::size_t scratch_bytes_ = 0;
-  Buffer scratch_;                   ///< a segment for each lane
+  Buffer scratch_;  ///< a segment for each lane
   std::array<Request, lanes> outgoing_, incoming_;
 };
 

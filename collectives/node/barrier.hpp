@@ -8,8 +8,8 @@
 
 namespace ronda {
 
-/// A rank's line in memory that all ranks of a node see: how many barriers it has come to. Two cache lines apart, because
-/// processors fetch lines in pairs.
+/// A rank's line in memory that all ranks of a node see: how many barriers it has come to. Two cache lines apart,
+/// because processors fetch lines in pairs.
 struct alignas(128) BarrierLine {
   std::uint64_t arrivals = 0;
 };
@@ -28,7 +28,8 @@ class NodeBarrier final : public Awaitable {
   }
 
   bool arrived() noexcept override {
-    while (next_ < lines_.size() && std::atomic_ref(lines_[next_]->arrivals).load(std::memory_order_acquire) >= arrivals_)
+    while (next_ < lines_.size() &&
+           std::atomic_ref(lines_[next_]->arrivals).load(std::memory_order_acquire) >= arrivals_)
       ++next_;
     return next_ == lines_.size();
   }

@@ -79,7 +79,8 @@ std::string take_pages(const File& file, std::size_t offset, std::size_t bytes) 
 
 /// So that no step pays for the first access to a page.
 void touch(const std::byte* base, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += 4096) static_cast<void>(*static_cast<const volatile std::byte*>(base + at));
+  for (std::size_t at = 0; at < bytes; at += 4096)
+    static_cast<void>(*static_cast<const volatile std::byte*>(base + at));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace ronda {
 
 /// Sums over the ranks of one node, in memory that all of them see: nothing is sent and nothing copied.
 ///
-/// Each rank is given one *part* of the data. When all have come, it sums that part over all copies and writes the sum to
-/// all copies; when all have done so, everybody has everything. Three ranks, parts a, b, c; what rank 1 does:
+/// Each rank is given one *part* of the data. When all have come, it sums that part over all copies and writes the sum
+/// to all copies; when all have done so, everybody has everything. Three ranks, parts a, b, c; what rank 1 does:
 ///
 ///                     before          rank 1 sums b       after
 ///     rank 0's copy   a0  b0  c0      a0  B  c0           A  B  C

@@ -13,7 +13,8 @@ void check(int code, const char* call) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  throw CommunicationError(std::string(call) + " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+  throw CommunicationError(std::string(call) +
+                           " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
 Communicator::Communicator(MPI_Comm handle) : handle_(handle) {
@@ -21,8 +22,8 @@ Communicator::Communicator(MPI_Comm handle) : handle_(handle) {
 }
 
 Communicator::~Communicator() {
-  // An object that outlives MPI has nothing left to free. MPI_Comm_free is collective by the letter, but implementations
-  // only count references down; no rank waits in it.
+  // An object that outlives MPI has nothing left to free. MPI_Comm_free is collective by the letter, but
+  // implementations only count references down; no rank waits in it.
   int finalized = 0;
   if (handle_ != MPI_COMM_NULL && MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) MPI_Comm_free(&handle_);
 }

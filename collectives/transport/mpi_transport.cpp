@@ -38,8 +38,9 @@ MpiTransport::MpiTransport(const mpi::Communicator& communicator, std::vector<in
 
 Request MpiTransport::send(int to, std::span<const std::byte> message) {
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag_, communicator_, &request),
-             "MPI_Isend");
+  mpi::check(
+      MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag_, communicator_, &request),
+      "MPI_Isend");
   return {*this, to_handle(request)};
 }
 
@@ -61,8 +62,8 @@ bool MpiTransport::test(Handle& handle) {
 }
 
 void MpiTransport::abandon(Handle handle) noexcept {
-  // Only where a task is given up half way. A receive that matched nothing is taken back, so that MPI does not write into
-  // memory that may be gone; whatever else goes wrong here no longer matters.
+  // Only where a task is given up half way. A receive that matched nothing is taken back, so that MPI does not write
+  // into memory that may be gone; whatever else goes wrong here no longer matters.
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
   MPI_Request request = to_request(handle);

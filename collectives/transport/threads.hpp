@@ -8,8 +8,8 @@
 
 namespace ronda {
 
-/// Ranks as threads of one process, for tests of algorithms. A message is copied when both sides are there, straight from
-/// the sender's memory, as late as that: an algorithm that touches memory too early is seen to do so.
+/// Ranks as threads of one process, for tests of algorithms. A message is copied when both sides are there, straight
+/// from the sender's memory, as late as that: an algorithm that touches memory too early is seen to do so.
 class ThreadNetwork {
  public:
   explicit ThreadNetwork(int ranks);

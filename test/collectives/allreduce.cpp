@@ -1,72 +1,213 @@
-// Every way to do an allreduce gives every rank the same sum, for the counts that break chunks, slices and parts.
+// Collectives over MPI: every way to do an allreduce gives every rank the same sum, alone and beside others.
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/core/error.hpp>
 
-#include <algorithm>
 #include <vector>
 
 namespace ronda {
 namespace {
 
-/// Small integers: their sums are exact in float32.
-template <class T>
-T element_of(std::size_t i, int rank) {
-  return static_cast<T>((i * 7 + static_cast<std::size_t>(rank) * 3) % 101);
-}
-
-template <class T>
-T sum_of(std::size_t i, int ranks) {
-  T sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += element_of<T>(i, rank);
-  return sum;
-}
-
-template <class T>
-void fill(std::span<T> elements, int rank) {
-  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = element_of<T>(i, rank);
-}
-
-/// Elements that are not the sum over all ranks.
-template <class T>
-std::size_t wrong(std::span<const T> elements, int ranks) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < elements.size(); ++i) count += elements[i] != sum_of<T>(i, ranks) ? 1 : 0;
-  return count;
-}
-
-template <class T>
-std::span<T> elements(const Buffer& buffer, std::size_t count) {
-  return {reinterpret_cast<T*>(buffer.data()), count};
-}
+using test::count_wrong;
+using test::elements_in;
+using test::fill_numbers;
 
 constexpr AllreduceAlgorithm all_algorithms[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::node,
                                                  AllreduceAlgorithm::ring, AllreduceAlgorithm::hierarchical,
                                                  AllreduceAlgorithm::mpi};
-constexpr std::size_t counts[] = {0, 1, 7, (1 << 20) + 3};
+constexpr std::size_t counts[] = {0, 1, 7, 1023, (1 << 20) + 3};
 
-bool possible(AllreduceAlgorithm algorithm, const Communicator& communicator) {
-  return algorithm != AllreduceAlgorithm::node || communicator.topology().nodes == 1;
+/// Those that this layout of ranks and this memory allow.
+std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communicator, bool node_shared = true) {
+  std::vector<AllreduceAlgorithm> possible;
+  for (const AllreduceAlgorithm algorithm : all_algorithms) {
+    if (algorithm == AllreduceAlgorithm::node && (communicator.topology().nodes > 1 || !node_shared)) continue;
+    if (algorithm == AllreduceAlgorithm::hierarchical && !node_shared) continue;
+    possible.push_back(algorithm);
+  }
+  return possible;
 }
 
 TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, double) {
   Communicator communicator = test::world().communicator();
   for (const std::size_t count : counts) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
-    const auto data = elements<TestType>(memory, count);
-    for (const AllreduceAlgorithm algorithm : all_algorithms) {
-      if (!possible(algorithm, communicator)) continue;
+    REQUIRE(communicator.take_notes().empty());
+    const auto data = elements_in<TestType>(memory, count);
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
       const auto reduction = communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
       for (int repetition = 0; repetition < 3; ++repetition) {
-        fill(data, communicator.rank());
+        fill_numbers(data, communicator.rank());
         reduction->start().wait();
         INFO(name_of(algorithm) << " of " << count << " elements, repetition " << repetition);
-        CHECK(wrong<TestType>(data, communicator.size()) == 0);
+        CHECK(count_wrong<TestType>(data, communicator.size()) == 0);
       }
     }
   }
+}
+
+TEST_CASE("sums that round are the same bits on all ranks and in all runs") {
+  Communicator communicator = test::world().communicator();
+  constexpr std::size_t count = 10'007;
+  const Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
+  const auto data = elements_in<float>(memory, count);
+  for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+    const auto reduction = communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
+    std::vector<float> first;
+    for (int run = 0; run < 3; ++run) {
+      for (std::size_t i = 0; i < count; ++i)
+        data[i] = 0.1F * static_cast<float>(i) + 1.0F / static_cast<float>(communicator.rank() + 3);
+      reduction->start().wait();
+      if (run == 0) first.assign(data.begin(), data.end());
+      CHECK(std::equal(first.begin(), first.end(), data.begin()));
+    }
+    std::vector<float> of_root = first;
+    communicator.broadcast(Tensor(std::span(of_root)));
+    INFO(name_of(algorithm));
+    CHECK(of_root == first);
+  }
+}
+
+TEST_CASE("several collectives in flight do not mix, whatever they are done by") {
+  Communicator communicator = test::world().communicator();
+  constexpr std::size_t count = 30'011;
+  struct Flight {
+    Buffer memory;
+    std::unique_ptr<Collective> reduction;
+    Event done;
+  };
+  std::vector<Flight> flights;
+  for (int copy = 0; copy < 2; ++copy)
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+      Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
+      const auto data = elements_in<float>(memory, count);
+      flights.push_back({std::move(memory), communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"}), {}});
+    }
+  for (int repetition = 0; repetition < 5; ++repetition) {
+    for (auto& flight : flights) {
+      fill_numbers(elements_in<float>(flight.memory, count), communicator.rank());
+      flight.done = flight.reduction->start();
+    }
+    if (repetition == 3) communicator.barrier();  // a blocking collective lets the others come to their end first
+    for (auto flight = flights.rbegin(); flight != flights.rend(); ++flight) flight->done.wait();
+    for (const auto& flight : flights)
+      CHECK(count_wrong<float>(elements_in<float>(flight.memory, count), communicator.size()) == 0);
+  }
+}
+
+TEST_CASE("one collective reduces several tensors of several types") {
+  Communicator communicator = test::world().communicator();
+  const Buffer a = communicator.allocate(1000 * sizeof(float), Memory::node_shared);
+  const Buffer b = communicator.allocate(8 * sizeof(double), Memory::node_shared);
+  const Buffer c = communicator.allocate(500'000 * sizeof(float), Memory::per_rank);
+  const auto floats = elements_in<float>(a, 1000);
+  const auto doubles = elements_in<double>(b, 8);
+  const auto many = elements_in<float>(c, 500'000);
+  const auto reduction =
+      communicator.plan({{Tensor(floats), Tensor(doubles), Tensor(many)}, ReduceOp::sum, {}, "test"});
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    fill_numbers(floats, communicator.rank());
+    fill_numbers(doubles, communicator.rank());
+    fill_numbers(many, communicator.rank());
+    const Event done = reduction->start();
+    while (!done.ready()) {
+    }
+    CHECK(count_wrong<float>(floats, communicator.size()) == 0);
+    CHECK(count_wrong<double>(doubles, communicator.size()) == 0);
+    CHECK(count_wrong<float>(many, communicator.size()) == 0);
+  }
+}
+
+TEST_CASE("an allreduce for once needs no plan, no shared memory, and takes any count") {
+  Communicator communicator = test::world().communicator();
+  for (const std::size_t count : counts) {
+    std::vector<double> data(count);
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator, communicator.size() == 1)) {
+      fill_numbers(std::span(data), communicator.rank());
+      communicator.allreduce(Tensor(std::span(data)), algorithm);
+      CHECK(count_wrong<double>(data, communicator.size()) == 0);
+    }
+  }
+}
+
+TEST_CASE("an algorithm that cannot be is refused on all ranks, with the reason") {
+  Communicator communicator = test::world().communicator();
+  if (communicator.topology().most_ranks_on_a_node == 1) return;
+  std::vector<float> data(10);
+  const AllreduceSpec spec{{Tensor(std::span(data))}, ReduceOp::sum, AllreduceAlgorithm::hierarchical, "test"};
+  CHECK_THROWS_AS(communicator.plan(spec), InputError);
+  std::vector<std::int32_t> integers(10);
+  CHECK_THROWS_AS(communicator.allreduce(Tensor(std::span(integers))), LogicError);
+}
+
+TEST_CASE("ranks that plan different things are told so, on all ranks") {
+  Communicator communicator = test::world().communicator();
+  if (communicator.size() == 1) return;
+  std::vector<float> data(10 + static_cast<std::size_t>(communicator.rank()));
+  CHECK_THROWS_AS(communicator.plan({{Tensor(std::span(data))}, ReduceOp::sum, {}, "test"}), LogicError);
+}
+
+TEST_CASE("broadcast, allgather and reduce_scatter") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{300'000}}) {
+    std::vector<float> mine(count), all(count * static_cast<std::size_t>(ranks));
+    fill_numbers(std::span(mine), rank);
+    communicator.allgather(Tensor(std::span(mine)), Tensor(std::span(all)));
+    for (int r = 0; r < ranks; ++r)
+      for (std::size_t i = 0; i < count; ++i)
+        REQUIRE(all[static_cast<std::size_t>(r) * count + i] == test::number_of<float>(i, r));
+
+    fill_numbers(std::span(all), rank);
+    communicator.reduce_scatter(Tensor(std::span(all)), Tensor(std::span(mine)));
+    CHECK(count_wrong<float>(mine, ranks, count * static_cast<std::size_t>(rank)) == 0);
+
+    fill_numbers(std::span(mine), rank);
+    communicator.broadcast(Tensor(std::span(mine)), ranks - 1);
+    for (std::size_t i = 0; i < count; ++i) REQUIRE(mine[i] == test::number_of<float>(i, ranks - 1));
+  }
+}
+
+TEST_CASE("texts go to everybody") {
+  const Communicator communicator = test::world().communicator();
+  const std::string mine(static_cast<std::size_t>(communicator.rank()) * 3, 'x');
+  const auto texts = communicator.gather_texts(mine);
+  REQUIRE(texts.size() == static_cast<std::size_t>(communicator.size()));
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) CHECK(texts[rank] == std::string(rank * 3, 'x'));
+  const int last = communicator.size() - 1;
+  CHECK(communicator.broadcast_text(mine, last) == texts.back());
+}
+
+TEST_CASE("groups that a communicator is split into are on their own") {
+  const Communicator world = test::world().communicator();
+  Communicator half = world.split(world.rank() % 2, -world.rank());  // in descending order of the world's ranks
+  CHECK(half.size() == (world.size() + (world.rank() % 2 == 0 ? 1 : 0)) / 2);
+  const auto ranks = half.gather_texts(std::to_string(world.rank()));
+  for (std::size_t i = 1; i < ranks.size(); ++i) CHECK(std::stoi(ranks[i]) < std::stoi(ranks[i - 1]));
+
+  constexpr std::size_t count = 5003;
+  const Buffer memory = half.allocate(count * sizeof(float), Memory::node_shared);
+  const auto data = elements_in<float>(memory, count);
+  for (const AllreduceAlgorithm algorithm : possible_algorithms(half)) {
+    fill_numbers(data, half.rank());
+    half.allreduce(Tensor(data), algorithm);
+    CHECK(count_wrong<float>(data, half.size()) == 0);
+  }
+}
+
+TEST_CASE("memory is zeroed, aligned, and may go while the others still have theirs") {
+  Communicator communicator = test::world().communicator();
+  for (const Memory kind : {Memory::per_rank, Memory::node_shared}) {
+    Buffer memory = communicator.allocate(100'000, kind);
+    CHECK(reinterpret_cast<std::uintptr_t>(memory.data()) % Buffer::alignment == 0);
+    CHECK(std::all_of(memory.data(), memory.data() + memory.bytes(), [](std::byte b) { return b == std::byte{0}; }));
+    std::fill(memory.data(), memory.data() + memory.bytes(), std::byte{1});
+    if (communicator.rank() == 0) memory = Buffer();  // waits for nobody
+  }
+  communicator.barrier();
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#include <ronda/collectives/node/one_shot.hpp>
+#include <ronda/collectives/reduction.hpp>
+
+#include <cstring>
+
+namespace ronda {
+
+OneShot::OneShot(NodeCopies copies) : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank) {
+  for (std::byte* staging : copies_.staging) {
+    places_[0].push_back(staging);
+    places_[1].push_back(staging + largest_bytes);
+  }
+}
+
+Task OneShot::run() {
+  std::byte* const own = copies_.data[static_cast<std::size_t>(copies_.rank)];
+  const auto& places = places_[turn_];
+  turn_ = 1 - turn_;
+  std::memcpy(places[static_cast<std::size_t>(copies_.rank)], own, copies_.count * size_of(copies_.dtype));
+  barrier_.arrive();
+  co_await barrier_;
+  sum_copies(places, copies_.dtype, {0, copies_.count}, {&own, 1});
+}
+
+}  // namespace ronda

@@ -1,0 +1,212 @@
+// The algorithms between threads, one a rank: any number of ranks, and ThreadSanitizer looks on.
+#include "support/catch.hpp"
+#include "support/numbers.hpp"
+
+#include <ronda/collectives/algorithms/hierarchical.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
+#include <ronda/collectives/node/one_shot.hpp>
+#include <ronda/collectives/node/two_shot.hpp>
+#include <ronda/collectives/transport/threads.hpp>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 15};
+constexpr std::size_t counts[] = {0, 1, 2, 7, 1023, (1 << 20) + 3};
+
+/// Hands an end of a network to an algorithm, which owns what it is given.
+class BorrowedTransport final : public Transport {
+ public:
+  explicit BorrowedTransport(Transport& lender) : lender_(lender) {}
+  [[nodiscard]] int rank() const noexcept override { return lender_.rank(); }
+  [[nodiscard]] int size() const noexcept override { return lender_.size(); }
+  [[nodiscard]] Request send(int to, std::span<const std::byte> message) override { return lender_.send(to, message); }
+  [[nodiscard]] Request receive(int from, std::span<std::byte> message) override {
+    return lender_.receive(from, message);
+  }
+
+ private:
+  bool test(Handle&) override { return true; }  // requests are the lender's
+  void abandon(Handle) noexcept override {}
+
+  Transport& lender_;
+};
+
+void run_to_end(Algorithm& algorithm) {
+  Task task = algorithm.run();
+  while (!task.done())
+    if (!task.advance()) std::this_thread::yield();
+  task.result();
+}
+
+void on_threads(int ranks, const std::function<void(int rank)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
+  for (auto& thread : threads) thread.join();
+}
+
+std::vector<float> numbers(std::size_t count, int rank) {
+  std::vector<float> values(count);
+  test::fill_numbers<float>(values, rank);
+  return values;
+}
+
+Elements elements(std::vector<float>& values) {
+  return {reinterpret_cast<std::byte*>(values.data()), values.size(), DType::float32};
+}
+
+/// Runs a ring twice, to see that it can be; what each rank has afterwards.
+std::vector<std::vector<float>> ring(int ranks, std::size_t count, RingPart part, std::size_t segment_bytes,
+                                     const std::function<std::vector<float>(int)>& initial) {
+  ThreadNetwork network(ranks);
+  std::vector<std::vector<float>> data(static_cast<std::size_t>(ranks));
+  on_threads(ranks, [&](int rank) {
+    auto& mine = data[static_cast<std::size_t>(rank)];
+    mine.resize(count);
+    Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(mine), part, segment_bytes);
+    for (int run = 0; run < 2; ++run) {
+      const auto values = initial(rank);
+      std::copy(values.begin(), values.end(), mine.begin());
+      run_to_end(algorithm);
+    }
+  });
+  return data;
+}
+
+TEST_CASE("a ring gives every rank the same sum") {
+  for (const int ranks : rank_counts)
+    for (const std::size_t count : counts)
+      for (const std::size_t segment_bytes : {std::size_t{64}, std::size_t{4096}, std::size_t{1} << 20}) {
+        if (count > 100'000 && (segment_bytes < 4096 || ranks > 4)) continue;  // a minute of nothing but small messages
+        INFO(ranks << " ranks, " << count << " elements, segments of " << segment_bytes << " bytes");
+        const auto data =
+            ring(ranks, count, RingPart::allreduce, segment_bytes, [&](int rank) { return numbers(count, rank); });
+        for (const auto& mine : data) CHECK(test::count_wrong<float>(mine, ranks) == 0);
+      }
+}
+
+TEST_CASE("the first half of a ring leaves each rank its chunk of the sum") {
+  for (const int ranks : rank_counts)
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1023}}) {
+      const auto data =
+          ring(ranks, count, RingPart::reduce_scatter, 256, [&](int rank) { return numbers(count, rank); });
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto& mine = data[static_cast<std::size_t>(rank)];
+        const Range chunk = part_of(count, static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks));
+        CHECK(test::count_wrong<float>(std::span(mine).subspan(chunk.begin, chunk.size()), ranks, chunk.begin) == 0);
+      }
+    }
+}
+
+TEST_CASE("the second half of a ring gives every rank everybody's chunk") {
+  for (const int ranks : rank_counts)
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1023}}) {
+      const auto owner_of = [&](std::size_t i) {
+        int rank = 0;
+        while (i >= part_of(count, static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks)).end) ++rank;
+        return rank;
+      };
+      const auto data = ring(ranks, count, RingPart::allgather, 256, [&](int rank) { return numbers(count, rank); });
+      for (const auto& mine : data)
+        for (std::size_t i = 0; i < count; ++i) REQUIRE(mine[i] == test::number_of<float>(i, owner_of(i)));
+    }
+}
+
+/// Memory of the ranks of one node, as a group would set it up.
+class Node {
+ public:
+  Node(int ranks, std::size_t count)
+      : data_(static_cast<std::size_t>(ranks)), lines_(data_.size()), staging_(data_.size()) {
+    for (auto& copy : data_) copy.resize(count);
+  }
+  [[nodiscard]] std::vector<float>& copy(int rank) { return data_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] NodeCopies copies(int rank) {
+    NodeCopies copies;
+    copies.rank = rank;
+    copies.count = data_[0].size();
+    for (std::size_t i = 0; i < data_.size(); ++i) {
+      copies.data.push_back(reinterpret_cast<std::byte*>(data_[i].data()));
+      copies.lines.push_back(&lines_[i]);
+      copies.staging.push_back(staging_[i].data());
+    }
+    return copies;
+  }
+
+ private:
+  std::vector<std::vector<float>> data_;
+  std::vector<BarrierLine> lines_;
+  std::vector<std::array<std::byte, 2 * OneShot::largest_bytes>> staging_;
+};
+
+template <class NodeAlgorithm>
+void sums_on_a_node(std::initializer_list<std::size_t> sizes) {
+  for (const int ranks : {1, 2, 3, 4, 7})
+    for (const std::size_t count : sizes) {
+      INFO(ranks << " ranks, " << count << " elements");
+      Node node(ranks, count);
+      on_threads(ranks, [&](int rank) {
+        NodeAlgorithm algorithm(node.copies(rank));
+        for (int run = 0; run < 5; ++run) {
+          test::fill_numbers<float>(node.copy(rank), rank);
+          run_to_end(algorithm);
+        }
+      });
+      for (int rank = 0; rank < ranks; ++rank) CHECK(test::count_wrong<float>(node.copy(rank), ranks) == 0);
+    }
+}
+
+TEST_CASE("two shots in shared memory give every rank the same sum") {
+  sums_on_a_node<TwoShot>({0, 1, 2, 7, 1023, 100'003});
+}
+
+TEST_CASE("one shot in shared memory gives every rank the same sum") { sums_on_a_node<OneShot>({0, 1, 2, 7, 63, 64}); }
+
+TEST_CASE("nodes of unequal numbers of ranks give every rank the same sum") {
+  const std::vector<std::vector<int>> layouts{{1}, {3}, {1, 1}, {2, 2}, {3, 2}, {1, 4}, {2, 3, 2}};
+  for (const auto& layout : layouts)
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{100'003}}) {
+      const int slices = *std::min_element(layout.begin(), layout.end());
+      std::vector<std::unique_ptr<ThreadNetwork>> across;  // one for each slice
+      for (int slice = 0; slice < slices; ++slice)
+        across.push_back(std::make_unique<ThreadNetwork>(static_cast<int>(layout.size())));
+      std::vector<std::unique_ptr<Node>> nodes;
+      std::vector<std::pair<int, int>> places;  // node and rank on it, by rank
+      for (std::size_t node = 0; node < layout.size(); ++node) {
+        nodes.push_back(std::make_unique<Node>(layout[node], count));
+        for (int rank = 0; rank < layout[node]; ++rank) places.emplace_back(static_cast<int>(node), rank);
+      }
+      const int ranks = static_cast<int>(places.size());
+      on_threads(ranks, [&](int rank) {
+        const auto [node_index, on_node] = places[static_cast<std::size_t>(rank)];
+        Node& node = *nodes[static_cast<std::size_t>(node_index)];
+        std::unique_ptr<Transport> to_owners;
+        if (on_node < slices)
+          to_owners = std::make_unique<BorrowedTransport>(across[static_cast<std::size_t>(on_node)]->end(node_index));
+        Hierarchical algorithm(node.copies(on_node), slices, std::move(to_owners));
+        for (int run = 0; run < 3; ++run) {
+          test::fill_numbers<float>(node.copy(on_node), rank);
+          run_to_end(algorithm);
+        }
+      });
+      for (const auto& [node_index, on_node] : places)
+        CHECK(test::count_wrong<float>(nodes[static_cast<std::size_t>(node_index)]->copy(on_node), ranks) == 0);
+    }
+}
+
+TEST_CASE("a failed message is reported where the ring waits for it, and the ring can be destroyed") {
+  ThreadNetwork network(2);
+  on_threads(2, [&](int rank) {
+    std::vector<float> data(rank == 0 ? 8 : 16);  // ranks that disagree about the length
+    Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(data));
+    CHECK_THROWS(run_to_end(algorithm));
+  });
+}
+
+}  // namespace
+}  // namespace ronda

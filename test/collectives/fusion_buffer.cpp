@@ -1,0 +1,113 @@
+// The step as the strategy uses it: mark gradients in any order, wait, and have the sums of all ranks.
+#include "support/catch.hpp"
+#include "support/numbers.hpp"
+#include "support/ranks.hpp"
+
+#include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace ronda {
+namespace {
+
+/// Slots back to back, at aligned offsets.
+std::vector<GradientSlot> slots_of(const std::vector<std::size_t>& counts) {
+  ArenaPlan plan;
+  std::vector<GradientSlot> slots;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::size_t bytes = counts[i] * sizeof(float);
+    // ids count from the first layer, slots lie in the order of backward
+    slots.push_back({ParameterId{static_cast<std::uint32_t>(counts.size() - 1 - i)}, "p" + std::to_string(i),
+                     plan.reserve(bytes), bytes});
+  }
+  return slots;
+}
+
+struct Model {
+  explicit Model(Communicator group, const std::vector<std::size_t>& counts, FusionOptions options = {})
+      : communicator(std::move(group)),
+        slots(slots_of(counts)),
+        arena(communicator.allocate(slots.empty() ? 0 : slots.back().offset + slots.back().bytes, Memory::node_shared)),
+        fusion(communicator, slots, arena.data(), options) {}
+
+  std::span<float> gradient(std::size_t slot) {
+    return {reinterpret_cast<float*>(arena.data() + slots[slot].offset), slots[slot].bytes / sizeof(float)};
+  }
+
+  Communicator communicator;
+  std::vector<GradientSlot> slots;
+  Buffer arena;
+  FusionBuffer fusion;
+};
+
+const std::vector<std::size_t> layers{10, 1000, 64, 200'000, 3, 0, 50'000, 7};
+const FusionOptions small_buckets{4096, 100'000, AllreduceAlgorithm::automatic};
+
+TEST_CASE("a step sums all gradients and the control block, whatever order the slots are marked in") {
+  Model model(test::world().communicator(), layers, small_buckets);
+  const int ranks = model.communicator.size(), rank = model.communicator.rank();
+  CpuStream stream;
+  std::vector<std::size_t> order(layers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (int step = 0; step < 8; ++step) {
+    // Ranks need not agree on the order, only on the buckets.
+    std::rotate(order.begin(), order.begin() + (step + rank) % static_cast<int>(order.size()), order.end());
+    if (step % 3 == 2) std::reverse(order.begin(), order.end());
+    model.fusion.begin();
+    model.fusion.control().loss = 1.5 * (rank + 1);
+    model.fusion.control().weight = rank;
+    for (const std::size_t slot : order) {
+      test::fill_numbers(model.gradient(slot), rank);
+      model.fusion.mark_ready(model.slots[slot].id, stream);
+    }
+    const StepControl& total = model.fusion.wait(stream);
+    CHECK(total.loss == 1.5 * ranks * (ranks + 1) / 2);
+    CHECK(total.weight == ranks * (ranks - 1) / 2.0);
+    CHECK(total.stop == 0);
+    for (std::size_t slot = 0; slot < layers.size(); ++slot) {
+      INFO("step " << step << ", slot " << slot);
+      CHECK(test::count_wrong<float>(model.gradient(slot), ranks) == 0);
+    }
+  }
+  CHECK(model.fusion.exposed_seconds() >= 0);
+}
+
+TEST_CASE("buckets are neighbours, the first one small, and hold every slot once") {
+  Model model(test::world().communicator(), layers, small_buckets);
+  const auto buckets = model.fusion.buckets();
+  CHECK(buckets.front().bytes <= small_buckets.first_bucket_bytes);
+  CHECK(buckets.front().first_slot == 0);
+  CHECK(buckets.back().end_slot == layers.size());
+  for (std::size_t i = 1; i < buckets.size(); ++i) {
+    CHECK(buckets[i].first_slot == buckets[i - 1].end_slot);
+    CHECK((buckets[i].bytes <= small_buckets.bucket_bytes || buckets[i].end_slot == buckets[i].first_slot + 1));
+  }
+  CHECK(model.fusion.describe().size() == buckets.size());
+}
+
+TEST_CASE("a model without parameters has a step too") {
+  Model model(test::world().communicator(), {});
+  CpuStream stream;
+  model.fusion.begin();
+  model.fusion.control().correct = 2;
+  CHECK(model.fusion.wait(stream).correct == 2 * model.communicator.size());
+}
+
+TEST_CASE("misuse of a step is told by the parameter's name") {
+  Model model(test::world().communicator(), {10, 20});
+  CpuStream stream;
+  CHECK_THROWS_AS(model.fusion.mark_ready(ParameterId{0}, stream), LogicError);  // outside a step
+  model.fusion.begin();
+  CHECK_THROWS_AS(model.fusion.mark_ready(ParameterId{9}, stream), LogicError);  // unknown
+  model.fusion.mark_ready(ParameterId{0}, stream);
+  CHECK_THROWS_AS(model.fusion.mark_ready(ParameterId{0}, stream), LogicError);  // twice
+  CHECK_THROWS_AS(model.fusion.wait(stream), LogicError);                        // one missing
+  CHECK_THROWS_AS(model.fusion.begin(), LogicError);                             // not waited for
+  model.fusion.mark_ready(ParameterId{1}, stream);
+  model.fusion.wait(stream);
+}
+
+}  // namespace
+}  // namespace ronda

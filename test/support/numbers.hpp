@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include <ronda/runtime/core/buffer.hpp>
+
+namespace ronda::test {
+
+/// Small integers that differ by place and rank: their sums are exact in float32.
+template <class T>
+T number_of(std::size_t i, int rank) {
+  return static_cast<T>((i * 7 + static_cast<std::size_t>(rank) * 3) % 101);
+}
+
+template <class T>
+void fill_numbers(std::span<T> elements, int rank) {
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = number_of<T>(i, rank);
+}
+
+/// How many elements are not the sum over all ranks of what `fill_numbers` wrote; `first` is the place of the first.
+template <class T>
+std::size_t count_wrong(std::span<const T> elements, int ranks, std::size_t first = 0) {
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    T sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += number_of<T>(first + i, rank);
+    wrong += elements[i] != sum ? 1 : 0;
+  }
+  return wrong;
+}
+
+template <class T>
+std::span<T> elements_in(const Buffer& buffer, std::size_t count) {
+  return {reinterpret_cast<T*>(buffer.data()), count};
+}
+
+}  // namespace ronda::test
