@@ -1,0 +1,79 @@
+// A training step allocates nothing of ours. Operator new is counted where it is called from this program, into which the
+// whole library is linked; what oneDNN and MPI take inside is their own business.
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+#include <ronda/layers/layers.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<long> allocations{0};
+
+/// Where this program was loaded; equal for all of its code.
+const void* object_of(const void* address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  if (counting && object_of(__builtin_return_address(0)) == object_of(&allocations)) ++allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+using namespace ronda;
+using namespace ronda::test;
+
+TEST_CASE("the count sees an allocation of ours") {
+  allocations = 0;
+  counting = true;
+  std::vector<int> seen(100, 1);
+  counting = false;
+  CHECK(seen[99] + allocations >= 2);
+}
+
+TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
+  const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
+  for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
+    for (const std::size_t accumulate : {1, 2}) {
+      Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4));
+      SoftmaxCrossEntropy loss;
+      EventSink silence;
+      const BatchPlan plan(40, 16, {static_cast<std::size_t>(world().rank()), static_cast<std::size_t>(world().size())}, accumulate);
+      BatchLoader loader(data, SampleOrder(40, 1, true), plan);
+      MirroredOptions options;
+      options.fields = {data.fields().begin(), data.fields().end()};
+      options.batch_capacity = plan.capacity();
+      options.global_batch = 16;
+      options.micro_batches = accumulate;
+      options.clip_norm = 1;
+      options.fusion.first_bucket_bytes = 256;
+      options.fusion.algorithm = algorithm;
+      MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.01}), options, silence);
+      const auto step = [&] {
+        for (std::size_t i = 0; i + 1 < accumulate; ++i) strategy.accumulate(loader.next());
+        strategy.train_step(loader.next());
+      };
+      step();
+      allocations = 0;
+      counting = true;
+      for (int k = 0; k < 7; ++k) step();  // over the end of an epoch
+      counting = false;
+      CHECK(allocations == 0);
+    }
+  }
+}

@@ -1,0 +1,215 @@
+// The flagship: many ranks do what one rank does.
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+#include <ronda/layers/layers.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+struct Set {
+  std::size_t global_batch = 0, accumulate = 1;
+  std::string optimizer = "nesterov";
+  double clip_norm = 0;
+  int threads = 1;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  std::size_t bucket_bytes = 4096;  // several buckets even for small models
+  Picks picks = {};
+};
+
+/// A strategy with its model, its loss and its place in the data.
+struct Run {
+  Sequential model;
+  SoftmaxCrossEntropy loss;
+  BatchPlan plan;
+  BatchLoader loader;
+  EventSink silence;
+  MirroredStrategy strategy;
+
+  Run(Communicator communicator, Sequential m, const Dataset& data, const Set& set)
+      : model(std::move(m)),
+        plan(data.size(), set.global_batch, {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())}, set.accumulate),
+        loader(data, SampleOrder(data.size(), 1, true), plan),
+        strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}), Schedule({.learning_rate = 0.05}),
+                 options(data, set, plan), silence) {}
+
+  static MirroredOptions options(const Dataset& data, const Set& set, const BatchPlan& plan) {
+    MirroredOptions o;
+    o.fields = {data.fields().begin(), data.fields().end()};
+    o.batch_capacity = plan.capacity();
+    o.global_batch = plan.global_batch();
+    o.micro_batches = set.accumulate;
+    o.clip_norm = set.clip_norm;
+    o.fusion = {.first_bucket_bytes = 1024, .bucket_bytes = set.bucket_bytes, .algorithm = set.algorithm};
+    o.threads = set.threads;
+    o.picks = set.picks;
+    return o;
+  }
+  StepResult step() {
+    for (std::size_t i = 0; i + 1 < plan.micro_batches(); ++i) strategy.accumulate(loader.next());
+    return strategy.train_step(loader.next());
+  }
+  void steps(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) step();
+  }
+  std::vector<float> parameters() {
+    std::vector<float> all;
+    for (const auto& p : strategy.parameters()) {
+      const auto values = to_file(p, p.value);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+};
+
+Sequential mlp() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
+Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(16, 3), ReLU(), Flatten(), Dense(4)); }
+
+Communicator everybody() { return world().communicator(); }
+Communicator alone() { return world().communicator().split(world().rank(), 0); }
+
+}  // namespace
+
+TEST_CASE("any number of ranks trains what one rank trains, exactly weighted") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // batches of 100: the last has 2 samples, so ranks stay empty
+  for (const char* optimizer : {"sgd", "nesterov", "adamw"})
+    for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi}) {
+      Set set{.global_batch = 100, .optimizer = optimizer};
+      set.algorithm = algorithm;
+      Run one(alone(), mlp(), data, set), many(everybody(), mlp(), data, set);
+      for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k) {
+        const StepResult a = one.step(), b = many.step();
+        CHECK(b.weight == a.weight);  // counts are exact
+        CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
+      }
+      // Sums in another order: a few roundings of 6e-8 a step, grown by eight steps.
+      CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
+      CHECK_FALSE(many.strategy.parameter_hash().empty());  // throws where replicas differ
+    }
+}
+
+TEST_CASE("a convolutional network too, for the first steps") {
+  const MemoryDataset data = toy_images(90, {12, 12, 1}, 4);
+  Run one(alone(), cnn(), data, {.global_batch = 25}), many(everybody(), cnn(), data, {.global_batch = 25});
+  one.steps(20);
+  many.steps(20);
+  CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
+  CHECK_FALSE(many.strategy.parameter_hash().empty());
+}
+
+TEST_CASE("two equal runs are equal to the bit, with two threads a rank as well") {
+  const MemoryDataset data = toy_images(96, {12, 12, 1}, 4);
+  for (const int threads : {1, 2}) {
+    Set set{.global_batch = 32};
+    set.threads = threads;
+    Run first(everybody(), cnn(), data, set);
+    set.picks = first.strategy.picks();
+    Run second(everybody(), cnn(), data, set);
+    first.steps(9);
+    second.steps(9);
+    CHECK(first.strategy.plan_hash() == second.strategy.plan_hash());
+    CHECK(first.strategy.parameter_hash() == second.strategy.parameter_hash());
+    CHECK_FALSE(second.strategy.timed_something());
+  }
+}
+
+TEST_CASE("micro-batches add up to their batch, with clipping too") {
+  const MemoryDataset data = toy_images(130, {9, 7, 1}, 4);
+  for (const double clip : {0.0, 0.1}) {
+    Set set{.global_batch = 50};
+    set.clip_norm = clip;
+    Run whole(everybody(), mlp(), data, set);
+    set.accumulate = 3;
+    Run pieces(everybody(), mlp(), data, set);
+    for (int k = 0; k < 6; ++k) {
+      const StepResult a = whole.step(), b = pieces.step();
+      CHECK(b.weight == a.weight);
+      CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
+      CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(1e-3));
+    }
+    CHECK(relative_distance(pieces.parameters(), whole.parameters()) < 1e-4);
+  }
+}
+
+TEST_CASE("the parts of a step, called by hand, give the bits of train_step") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Run whole(everybody(), mlp(), data, {.global_batch = 32});
+  Set same{.global_batch = 32};
+  same.picks = whole.strategy.picks();
+  Run parts(everybody(), mlp(), data, same);
+  for (int k = 0; k < 5; ++k) {
+    whole.step();
+    const Batch& batch = parts.loader.next();
+    const Pass pass = parts.strategy.begin_pass(batch);
+    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
+    const Tensor& gradient = parts.loss.forward_backward(outputs, batch.target(), pass);
+    parts.strategy.backward(gradient, pass);
+    parts.strategy.apply(parts.strategy.reduce(pass), pass);
+  }
+  CHECK(whole.strategy.parameter_hash() == parts.strategy.parameter_hash());
+}
+
+TEST_CASE("evaluation counts every sample once") {
+  const MemoryDataset data = toy_images(57, {9, 7, 1}, 4);
+  Run one(alone(), mlp(), data, {.global_batch = 16}), many(everybody(), mlp(), data, {.global_batch = 16});
+  const Evaluation a = one.strategy.evaluate(one.loader), b = many.strategy.evaluate(many.loader);
+  CHECK(b.accuracy == a.accuracy);  // quotients of equal whole numbers
+  CHECK(b.loss == Approx(a.loss).epsilon(1e-6));
+  CHECK(a.accuracy * 57 == Approx(std::round(a.accuracy * 57)));
+}
+
+TEST_CASE("a rank's wish to stop reaches all in the same step") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Run run(everybody(), mlp(), data, {.global_batch = 32});
+  CHECK_FALSE(run.step().stop);
+  if (world().rank() == world().size() - 1) run.strategy.request_stop();
+  CHECK(run.step().stop);
+}
+
+TEST_CASE("a frozen group keeps its values, a rate factor of one's own changes the others'") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Sequential model = mlp();
+  SoftmaxCrossEntropy loss;
+  EventSink silence;
+  const BatchPlan plan(64, 32, {static_cast<std::size_t>(world().rank()), static_cast<std::size_t>(world().size())});
+  BatchLoader loader(data, SampleOrder(64, 1, true), plan);
+  MirroredOptions options = Run::options(data, {}, plan);
+  options.group_of = [](std::string_view name) {
+    return ParameterGroup{.rate_factor = 1, .weight_decay = {}, .frozen = name.starts_with("dense1")};
+  };
+  MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options, silence);
+  const auto values = [&](std::size_t i) { return to_file(strategy.parameters()[i], strategy.parameters()[i].value); };
+  const auto before = values(0), before_last = values(2);
+  strategy.train_step(loader.next());
+  CHECK(values(0) == before);
+  CHECK(values(2) != before_last);
+}
+
+TEST_CASE("what cannot be planned is refused on all ranks together") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  CHECK_THROWS_AS(Run(everybody(), Sequential(Flatten()), data, {.global_batch = 32}), Error);
+  CHECK_THROWS_AS(Run(everybody(), Sequential(Conv2d(3, 11), Flatten(), Dense(2)), data, {.global_batch = 32}), Error);
+  SoftmaxCrossEntropy loss;
+  EventSink silence;
+  Sequential model = mlp();
+  MirroredOptions options = Run::options(data, {}, BatchPlan(64, 32));
+  options.memory_limit = 35'000;  // parameters, gradients and momenta take 9 KB each, a sample half a KB
+  try {
+    MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options, silence);
+    FAIL("a plan beyond the limit was accepted");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::bad_input);
+    CHECK(std::string(error.what()).find("--accumulate") != std::string::npos);
+  }
+  if (world().size() > 1) {  // ranks with different models
+    Sequential different(Flatten(), Dense(world().rank() == 0 ? 4 : 5));
+    MirroredOptions plain = Run::options(data, {}, BatchPlan(64, 32));
+    CHECK_THROWS_AS(MirroredStrategy(everybody(), different, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), plain, silence), Error);
+  }
+}
