@@ -22,6 +22,7 @@ struct Window {
 
 #if DNNL_VERSION_MAJOR >= 3
 
+inline bool is_empty(const memory::desc& d) { return !d || d.is_zero(); }
 inline bool is_blocked(const memory::desc& d) { return d.get_format_kind() == memory::format_kind::blocked; }
 inline memory::dims extents(const memory::desc& d) { return d.get_dims(); }
 inline memory::dims padded_extents(const memory::desc& d) { return d.get_padded_dims(); }
@@ -72,6 +73,7 @@ inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& 
 
 #else
 
+inline bool is_empty(const memory::desc& d) { return d.is_zero(); }
 inline bool is_blocked(const memory::desc& d) { return d.data.format_kind == dnnl_blocked; }
 inline memory::dims extents(const memory::desc& d) { return d.dims(); }
 inline memory::dims padded_extents(const memory::desc& d) {

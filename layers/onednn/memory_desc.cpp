@@ -92,7 +92,7 @@ memory::desc to_memory_desc(const TensorDesc& tensor, Axes axes) {
   // Blocks can only be asked for by name: try the library's names.
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
     const memory::desc md(dims, float32, static_cast<memory::format_tag>(tag), /*allow_empty=*/true);
-    if (md.get_size() != tensor.bytes()) continue;
+    if (adapter::is_empty(md) || md.get_size() != tensor.bytes()) continue;
     const auto found = to_tensor_desc(md, axes);
     if (found && ronda::same_bytes(*found, tensor)) return md;
   }

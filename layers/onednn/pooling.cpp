@@ -38,7 +38,15 @@ template <class Body>
 [[gnu::always_inline]] inline void each_in_window(const Plane& p, const WindowPart& window, Body&& body) {
   for (std::int64_t kh = window.kh_begin; kh < window.kh_end; ++kh)
     for (std::int64_t kw = window.kw_begin; kw < window.kw_end; ++kw)
-      body(p.input_at(window.top + kh, window.left + kw), static_cast<std::int32_t>(kh * p.kernel + kw));
+      body(p.input_at(window.top + kh, window.left + kw), static_cast<float>(kh * p.kernel + kw));
+}
+
+/// The same from the last to the first.
+template <class Body>
+[[gnu::always_inline]] inline void each_in_window_reversed(const Plane& p, const WindowPart& window, Body&& body) {
+  for (std::int64_t kh = window.kh_end; kh-- > window.kh_begin;)
+    for (std::int64_t kw = window.kw_end; kw-- > window.kw_begin;)
+      body(p.input_at(window.top + kh, window.left + kw), static_cast<float>(kh * p.kernel + kw));
 }
 
 /// Calls `body(window, offset in the output, width)` for every position and piece of lanes; the offset of the lane in
@@ -53,52 +61,64 @@ template <class Body>
     }
 }
 
-/// The running maximum of up to 16 lanes, and where it was.
+/// The maximum of up to 16 lanes, and then the place where it is: as a float, since the compiler makes vector
+/// instructions of choices only where what is compared and what is chosen have one type.
 struct Maximum {
   float value[16];
-  std::int32_t place[16];
+  float place[16];
 
   template <class Width>
-  [[gnu::always_inline]] void start(const float* x, std::int32_t at, Width width) {
-    for (std::int64_t l = 0; l < width; ++l) value[l] = x[l], place[l] = at;
+  [[gnu::always_inline]] void start(const float* __restrict x, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = x[l]; });
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = 0; });
   }
   template <class Width>
-  [[gnu::always_inline]] void take(const float* x, std::int32_t at, Width width) {
-    for (std::int64_t l = 0; l < width; ++l) {
-      place[l] = x[l] > value[l] ? at : place[l];
-      value[l] = x[l] > value[l] ? x[l] : value[l];
-    }
+  [[gnu::always_inline]] void take(const float* __restrict x, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = value[l] < x[l] ? x[l] : value[l]; });
+  }
+  /// To be called for all places, from the last to the first: of equals the first stays.
+  template <class Width>
+  [[gnu::always_inline]] void find(const float* __restrict x, float at, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = x[l] == value[l] ? at : place[l]; });
   }
   template <class Winner, class Width>
   [[gnu::always_inline]] void store(float* __restrict y, Winner* __restrict winners, Width width) const {
+    std::int32_t whole[16];
     for (std::int64_t l = 0; l < width; ++l) y[l] = value[l];
-    for (std::int64_t l = 0; l < width; ++l) winners[l] = static_cast<Winner>(place[l]);
+    for (std::int64_t l = 0; l < width; ++l) whole[l] = static_cast<std::int32_t>(place[l]);
+    for (std::int64_t l = 0; l < width; ++l) winners[l] = static_cast<Winner>(whole[l]);
   }
 };
 
 template <class Winner>
+[[gnu::always_inline]] inline void maximum_two_by_two(const Plane& p, const float* __restrict x, float* __restrict y,
+                                                      Winner* __restrict winners) {
+  const std::int64_t right = p.lanes, below = p.width * p.lanes;
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    const float* corner = x + p.input_at(window.top, window.left) + lane;
+    Maximum maximum;
+    maximum.start(corner, width);
+    maximum.take(corner + right, width);
+    maximum.take(corner + below, width);
+    maximum.take(corner + below + right, width);
+    maximum.find(corner + below + right, 3, width);
+    maximum.find(corner + below, 2, width);
+    maximum.find(corner + right, 1, width);
+    maximum.find(corner, 0, width);
+    maximum.store(y + out, winners + out, width);
+  });
+}
+
+template <class Winner>
 [[gnu::always_inline]] inline void maximum_image(const Plane& p, const float* __restrict x, float* __restrict y,
                                                  Winner* __restrict winners) {
-  if (p.is_two_by_two()) {
-    const std::int64_t right = p.lanes, below = p.width * p.lanes;
-    each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
-      const float* corner = x + p.input_at(window.top, window.left) + lane;
-      Maximum maximum;
-      maximum.start(corner, 0, width);
-      maximum.take(corner + right, 1, width);
-      maximum.take(corner + below, 2, width);
-      maximum.take(corner + below + right, 3, width);
-      maximum.store(y + out, winners + out, width);
-    });
-    return;
-  }
+  if (p.is_two_by_two()) return maximum_two_by_two(p, x, y, winners);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     Maximum maximum;
-    maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane,
-                  static_cast<std::int32_t>(window.kh_begin * p.kernel + window.kw_begin), width);
-    each_in_window(p, window, [&](std::int64_t in, std::int32_t place) RONDA_INLINE {
-      maximum.take(x + in + lane, place, width);
-    });
+    maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane, width);
+    each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE { maximum.take(x + in + lane, width); });
+    each_in_window_reversed(
+        p, window, [&](std::int64_t in, float place) RONDA_INLINE { maximum.find(x + in + lane, place, width); });
     maximum.store(y + out, winners + out, width);
   });
 }
@@ -109,15 +129,25 @@ RONDA_MULTIVERSION void maximum_image_wide(const Plane& p, const float* x, float
   maximum_image(p, x, y, winners);
 }
 
-/// dx[l] = the gradient where this place won, otherwise 0.
-template <class Width>
-[[gnu::always_inline]] inline void put_if_won(float* __restrict dx, const float* __restrict dy,
-                                              const std::uint8_t* __restrict winners, std::int32_t place, Width width) {
-  for (std::int64_t l = 0; l < width; ++l) {
-    const float gradient = dy[l];
-    dx[l] = winners[l] == place ? gradient : 0.0F;
+/// The gradient of up to 16 lanes, and where it belongs.
+struct Gradient {
+  float value[16];
+  float place[16];
+
+  template <class Winner, class Width>
+  [[gnu::always_inline]] Gradient(const float* __restrict dy, const Winner* __restrict winners, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = dy[l]; });
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = static_cast<float>(winners[l]); });
   }
-}
+  template <class Width>
+  [[gnu::always_inline]] void put(float* __restrict dx, float at, Width width) const {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[l] = place[l] == at ? value[l] : 0.0F; });
+  }
+  template <class Width>
+  [[gnu::always_inline]] void add(float* __restrict dx, float at, Width width) const {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[l] += place[l] == at ? value[l] : 0.0F; });
+  }
+};
 
 /// 2×2 windows side by side: every element is written once; what an odd extent leaves over gets 0.
 [[gnu::always_inline]] inline void maximum_backward_two_by_two(const Plane& p, const float* __restrict dy,
@@ -126,10 +156,11 @@ template <class Width>
   const std::int64_t right = p.lanes, below = p.width * p.lanes;
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     float* corner = dx + p.input_at(window.top, window.left) + lane;
-    put_if_won(corner, dy + out, winners + out, 0, width);
-    put_if_won(corner + right, dy + out, winners + out, 1, width);
-    put_if_won(corner + below, dy + out, winners + out, 2, width);
-    put_if_won(corner + below + right, dy + out, winners + out, 3, width);
+    const Gradient gradient(dy + out, winners + out, width);
+    gradient.put(corner, 0, width);
+    gradient.put(corner + right, 1, width);
+    gradient.put(corner + below, 2, width);
+    gradient.put(corner + below + right, 3, width);
   });
   const std::int64_t covered_height = 2 * p.out_height, covered_width = 2 * p.out_width;
   for (std::int64_t h = 0; h < covered_height; ++h)
@@ -142,12 +173,9 @@ template <class Winner>
                                                     const Winner* __restrict winners, float* __restrict dx) {
   std::fill_n(dx, p.input_at(p.height, 0), 0.0F);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
-    each_in_window(p, window, [&](std::int64_t in, std::int32_t place) RONDA_INLINE {
-      for (std::int64_t l = 0; l < width; ++l) {
-        const float gradient = dy[out + l];
-        dx[in + lane + l] += winners[out + l] == place ? gradient : 0.0F;
-      }
-    });
+    const Gradient gradient(dy + out, winners + out, width);
+    each_in_window(p, window,
+                   [&](std::int64_t in, float place) RONDA_INLINE { gradient.add(dx + in + lane, place, width); });
   });
 }
 RONDA_MULTIVERSION void maximum_backward_narrow(const Plane& p, const float* dy, const std::uint8_t* winners,
@@ -162,11 +190,11 @@ RONDA_MULTIVERSION void maximum_backward_wide(const Plane& p, const float* dy, c
 RONDA_MULTIVERSION void average_image(const Plane& p, const float* __restrict x, float* __restrict y) {
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     float sum[16] = {};
-    each_in_window(p, window, [&](std::int64_t in, std::int32_t) RONDA_INLINE {
-      for (std::int64_t l = 0; l < width; ++l) sum[l] += x[in + lane + l];
+    each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
+      each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += x[in + lane + l]; });
     });
     const float area = window.area();
-    for (std::int64_t l = 0; l < width; ++l) y[out + l] = sum[l] / area;
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[out + l] = sum[l] / area; });
   });
 }
 
@@ -174,8 +202,8 @@ RONDA_MULTIVERSION void average_backward(const Plane& p, const float* __restrict
   std::fill_n(dx, p.input_at(p.height, 0), 0.0F);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     const float area = window.area();
-    each_in_window(p, window, [&](std::int64_t in, std::int32_t) RONDA_INLINE {
-      for (std::int64_t l = 0; l < width; ++l) dx[in + lane + l] += dy[out + l] / area;
+    each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
+      each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[in + lane + l] += dy[out + l] / area; });
     });
   });
 }
