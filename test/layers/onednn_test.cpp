@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include <ronda/layers/primitives.hpp>
@@ -90,7 +89,7 @@ class Bench {
         input_gradient_(input, garbage),
         pass_(Buffer::host(plan_.pass_bytes)),
         scratch_(Buffer::host(plan_.scratch_bytes)) {
-    std::memset(scratch_.data(), 0xff, plan_.scratch_bytes);
+    std::fill_n(scratch_.data(), plan_.scratch_bytes, std::byte{0xff});
     fill(input_.tensor, 1);
     fill(output_gradient_.tensor, 2);
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
@@ -274,4 +273,67 @@ TEST_CASE("relu and copies equal the plain loops") {
           return primitives.reorder(input, image(3, 4, 5, channels, to), context);
         });
     }
+}
+
+TEST_CASE("dense reads an image in the order of its bytes") {
+  for (const char* layout : {"plain", "adbc16d", "adbc"}) {
+    const TensorDesc input = image(4, 3, 2, 32, layout);
+    compare("dense", input, [&](Primitives& primitives, const OperationContext& context) {
+      return primitives.dense({input, 10, true, Activation::relu}, context);
+    });
+  }
+}
+
+TEST_CASE("what nobody needs is not computed") {
+  const auto library = make_onednn_primitives(1);
+  FirstPicker picker;
+  const TensorDesc pixels = image(3, 9, 9, 3);
+  const std::vector<PoolSpec> pools{{PoolKind::maximum, 2, 2, 0}, {PoolKind::average, 2, 2, 0}};
+  for (const PoolSpec& pool : pools) {
+    const ConvolutionSpec spec{pixels, 16, 3, 1, 1, true, Activation::relu, pool};
+    const auto training = library->convolution(spec, {picker});
+    const auto first_layer = library->convolution(spec, {picker, Mode::training, false});
+    const auto evaluation = library->convolution(spec, {picker, Mode::evaluation, false});
+    Bench full(*training, pixels), partial(*first_layer, pixels, false), forward_only(*evaluation, pixels, false);
+    const auto output = full.forward();
+    CHECK(partial.forward() == output);
+    CHECK(forward_only.forward() == output);
+    CHECK(evaluation->plan().pass_bytes == 0);
+    const auto all = full.backward(), without = partial.backward();
+    CHECK(std::isnan(without[0][0]));
+    CHECK(std::equal(all.begin() + 1, all.end(), without.begin() + 1));
+  }
+}
+
+TEST_CASE("two threads give equal bits from run to run") {
+  use_threads(2);
+  const auto library = make_onednn_primitives(2);
+  const auto plain = make_reference_primitives();
+  FirstPicker picker;
+  const TensorDesc pixels = image(5, 12, 12, 8);
+  const ConvolutionSpec spec{pixels, 32, 3, 1, 0, true, Activation::relu, PoolSpec{}};
+  const auto reference = plain->convolution(spec, {picker}), operation = library->convolution(spec, {picker}),
+             again = library->convolution(spec, {picker});
+  Bench expected(*reference, pixels), found(*operation, pixels), second(*again, pixels);
+  check_close("output", found.forward(2), expected.forward(), 1e-5F);
+  const auto gradients = found.backward(2), plain_gradients = expected.backward();
+  for (std::size_t i = 0; i < gradients.size(); ++i) check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+  for (int round = 0; round < 3; ++round) {
+    CHECK(second.forward(2) == found.forward(2));
+    CHECK(second.backward(2) == gradients);
+  }
+  use_threads(1);
+}
+
+TEST_CASE("shapes that do not fit are refused") {
+  const auto library = make_onednn_primitives(1);
+  FirstPicker picker;
+  const OperationContext context{picker};
+  CHECK_THROWS_AS(library->dense({image(2, 3, 3, 17, "adbc16d"), 4}, context), LogicError);
+  CHECK_THROWS_AS(library->dense({{Shape{4}, DType::float32, {}}, 4}, context), InputError);
+  CHECK_THROWS_AS(library->convolution({image(2, 2, 2, 1), 4, 3, 1, 0, true, Activation::none, {}}, context),
+                  InputError);
+  CHECK_THROWS_AS(library->pool(image(2, 3, 3, 1), {PoolKind::maximum, 2, 2, 2}, context), InputError);
+  CHECK_THROWS_AS(library->pool(image(2, 3, 3, 1, "bcda"), {}, context), LogicError);
+  CHECK_THROWS_AS(library->reorder(image(2, 3, 3, 1), image(2, 3, 1, 3), context), Error);
 }
