@@ -43,26 +43,41 @@ CommandLine::CommandLine(std::string application, const std::string& description
 }
 
 void CommandLine::add_data_and_length() {
-  const auto in = [](CLI::Option* option) { option->group("Data and length"); return option; };
+  const auto in = [](CLI::Option* option) {
+    option->group("Data and length");
+    return option;
+  };
   in(app_.add_option("--data", data, "Folder with the four MNIST files, gzipped or not"));
-  in(app_.add_option("--epochs", training.epochs, "Passes over the training data [" + std::to_string(defaults_.epochs) + ", or what --steps needs]"));
+  in(app_.add_option(
+      "--epochs", training.epochs,
+      "Passes over the training data [" + std::to_string(defaults_.epochs) + ", or what --steps needs]"));
   in(app_.add_option("--steps", training.steps, "End after so many steps, counted over all epochs"));
   auto* batch = in(app_.add_option("--batch-size", training.batch_size, "Samples a rank and step"))->default_str("");
-  in(app_.add_option("--global-batch-size", training.global_batch_size, "Samples a step over all ranks [128]"))->default_str("")->excludes(batch);
+  in(app_.add_option("--global-batch-size", training.global_batch_size, "Samples a step over all ranks [128]"))
+      ->default_str("")
+      ->excludes(batch);
   in(app_.add_option("--accumulate", training.accumulate, "Micro-batches a step, reduced once"));
   in(app_.add_option("--seed", training.seed, "Of the initial parameters and the order of samples"));
   in(app_.add_flag("--no-shuffle", no_shuffle_, "Take the samples in the order of the files"));
 }
 
 void CommandLine::add_learning() {
-  const auto in = [](CLI::Option* option) { option->group("Learning"); return option; };
+  const auto in = [](CLI::Option* option) {
+    option->group("Learning");
+    return option;
+  };
   in(app_.add_option("--optimizer", training.optimizer.name, "sgd, momentum, nesterov, adam, adamw"));
   std::ostringstream rate;
   rate << "Before scaling [" << defaults_.learning_rate << ", or the default of the --optimizer named]";
-  in(app_.add_option("--learning-rate", training.learning_rate, rate.str()))->default_str("")->check(CLI::PositiveNumber);
-  in(app_.add_option("--scale-learning-rate", training.scale_learning_rate, "With the global batch, from 128: none, linear, sqrt"));
+  in(app_.add_option("--learning-rate", training.learning_rate, rate.str()))
+      ->default_str("")
+      ->check(CLI::PositiveNumber);
+  in(app_.add_option("--scale-learning-rate", training.scale_learning_rate,
+                     "With the global batch, from 128: none, linear, sqrt"));
   in(app_.add_option("--schedule", training.schedule, "constant, step, cosine, polynomial"));
-  in(app_.add_option("--warmup-epochs", warmup_epochs_, "Epochs in which the rate grows [a tenth of all; none where it is constant]"))->default_str("");
+  in(app_.add_option("--warmup-epochs", warmup_epochs_,
+                     "Epochs in which the rate grows [a tenth of all; none where it is constant]"))
+      ->default_str("");
   in(app_.add_option("--momentum", training.optimizer.momentum, "Of momentum and nesterov"));
   in(app_.add_option("--beta1", training.optimizer.beta1, "Of adam and adamw"));
   in(app_.add_option("--beta2", training.optimizer.beta2, "Of adam and adamw"));
@@ -75,21 +90,30 @@ void CommandLine::add_learning() {
 }
 
 void CommandLine::add_placement() {
-  const auto in = [](CLI::Option* option) { option->group("Where and how"); return option; };
+  const auto in = [](CLI::Option* option) {
+    option->group("Where and how");
+    return option;
+  };
   in(app_.add_option("--device", device_, "auto, cpu, cuda"));
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
   in(app_.add_option("--allreduce", allreduce_, "auto, node, ring, hierarchical, mpi"));
   in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
-  in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))->default_str("")->transform(CLI::AsSizeValue(false));
-  in(app_.add_option("--memory-limit", training.memory_limit, "Refuse a plan that needs more a rank, e.g. 2G"))->default_str("")->transform(CLI::AsSizeValue(false));
-  in(app_.add_option("--plan", training.plan, "Take everything chosen by timing from this file, or write it there"))->default_str("");
+  in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))
+      ->default_str("")
+      ->transform(CLI::AsSizeValue(false));
+  in(app_.add_option("--memory-limit", training.memory_limit, "Refuse a plan that needs more a rank, e.g. 2G"))
+      ->default_str("")
+      ->transform(CLI::AsSizeValue(false));
+  in(app_.add_option("--plan", training.plan, "Take everything chosen by timing from this file, or write it there"))
+      ->default_str("");
 }
 
 void CommandLine::add_files_and_output() {
   const auto in = [](CLI::Option* option, const char* group) { option->group(group)->default_str(""); };
   in(app_.add_option("--init", training.init, "Start from these parameters (safetensors)"), "Files");
   in(app_.add_option("--save", training.save, "Write the trained parameters (safetensors)"), "Files");
-  in(app_.add_option("--predictions", training.predictions, "Write the outputs for the test data (safetensors)"), "Files");
+  in(app_.add_option("--predictions", training.predictions, "Write the outputs for the test data (safetensors)"),
+     "Files");
   in(app_.add_option("--summary-json", training.summary_json, "Write the results"), "Files");
   in(app_.add_option("--metrics", training.metrics, "Write a JSON line a step"), "Files");
   in(app_.set_config("--config", "", "Read options from a TOML or INI file"), "Files");
@@ -110,9 +134,11 @@ bool CommandLine::parse(int argc, char** argv) {
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
   if (app_.count("--weight-decay") > 0) training.optimizer.weight_decay = weight_decay_;
   if (app_.count("--warmup-epochs") > 0) training.warmup_epochs = warmup_epochs_;
-  if (app_.count("--learning-rate") == 0 && app_.count("--optimizer") == 0) training.learning_rate = defaults_.learning_rate;
+  if (app_.count("--learning-rate") == 0 && app_.count("--optimizer") == 0)
+    training.learning_rate = defaults_.learning_rate;
   for (const char* size : {"--batch-size", "--global-batch-size"})
-    if (app_.count(size) > 0 && app_.get_option(size)->as<std::size_t>() == 0) throw InputError(std::string(size) + " is at least 1");
+    if (app_.count(size) > 0 && app_.get_option(size)->as<std::size_t>() == 0)
+      throw InputError(std::string(size) + " is at least 1");
   training.shuffle = !no_shuffle_;
   apply_names();
   return true;

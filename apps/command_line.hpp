@@ -48,7 +48,8 @@ class CommandLine {
   bool no_shuffle_ = false;
 };
 
-/// The MNIST files beside the binary: `share/mnist` or `share/ronda/mnist` of a folder above it; empty where there are none.
+/// The MNIST files beside the binary: `share/mnist` or `share/ronda/mnist` of a folder above it; empty where there are
+/// none.
 [[nodiscard]] std::filesystem::path find_mnist();
 
 }  // namespace ronda::apps

@@ -43,8 +43,8 @@ int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::
     Trainer trainer(world, model, loss, command_line.training, &sinks);
     const Evaluation result = trainer.fit(mnist->train, mnist->test);
     if (world.rank() == 0 && !command_line.quiet)
-      std::cout << "test accuracy " << result.accuracy * 100 << " %, " << static_cast<long>(trainer.statistics().samples_per_second())
-                << " samples/s" << std::endl;
+      std::cout << "test accuracy " << result.accuracy * 100 << " %, "
+                << static_cast<long>(trainer.statistics().samples_per_second()) << " samples/s" << std::endl;
     return 0;
   });
 }

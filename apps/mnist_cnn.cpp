@@ -5,7 +5,8 @@
 
 int main(int argc, char** argv) {
   using namespace ronda;
-  apps::CommandLine options("mnist_cnn", "Trains a small convolutional network on MNIST.", {.epochs = 2, .learning_rate = 0.1});
+  apps::CommandLine options("mnist_cnn", "Trains a small convolutional network on MNIST.",
+                            {.epochs = 2, .learning_rate = 0.1});
   return apps::train_on_mnist(options, argc, argv, [] {
     return Sequential(Conv2d(32, 3), ReLU(), MaxPool2d(2),  //
                       Conv2d(64, 3), ReLU(), MaxPool2d(2),  //

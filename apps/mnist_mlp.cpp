@@ -6,7 +6,8 @@
 
 int main(int argc, char** argv) {
   using namespace ronda;
-  apps::CommandLine options("mnist_mlp", "Trains a multi-layer perceptron (784-128-10) on MNIST.", {.epochs = 5, .learning_rate = 0.2});
+  apps::CommandLine options("mnist_mlp", "Trains a multi-layer perceptron (784-128-10) on MNIST.",
+                            {.epochs = 5, .learning_rate = 0.2});
   std::vector<std::int64_t> hidden{128};
   options.app()
       .add_option("--hidden", hidden, "Sizes of the hidden layers, e.g. 4096,4096,4096")

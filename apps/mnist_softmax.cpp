@@ -4,8 +4,8 @@
 #include "mnist_application.hpp"
 
 int main(int argc, char** argv) {
-  ronda::apps::CommandLine options("mnist_softmax", "Trains a softmax regression (784-10) on MNIST.", {.epochs = 5, .learning_rate = 0.1});
-  return ronda::apps::train_on_mnist(options, argc, argv, [] {
-    return ronda::Sequential(ronda::Flatten(), ronda::Dense(10));
-  });
+  ronda::apps::CommandLine options("mnist_softmax", "Trains a softmax regression (784-10) on MNIST.",
+                                   {.epochs = 5, .learning_rate = 0.1});
+  return ronda::apps::train_on_mnist(options, argc, argv,
+                                     [] { return ronda::Sequential(ronda::Flatten(), ronda::Dense(10)); });
 }

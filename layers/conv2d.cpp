@@ -16,7 +16,8 @@ bool Conv2d::absorb(const Layer& next) {
   return true;
 }
 
-std::unique_ptr<Operation> Conv2d::make(const TensorDesc& input, Primitives& primitives, const OperationContext& context) {
+std::unique_ptr<Operation> Conv2d::make(const TensorDesc& input, Primitives& primitives,
+                                        const OperationContext& context) {
   if (input.shape.rank() != 4) throw InputError("a convolution takes (N, H, W, C), not " + input.shape.text());
   return primitives.convolution({.input = input,
                                  .outputs = outputs_,

@@ -10,7 +10,8 @@ bool Dense::absorb(const Layer& next) {
   return true;
 }
 
-std::unique_ptr<Operation> Dense::make(const TensorDesc& input, Primitives& primitives, const OperationContext& context) {
+std::unique_ptr<Operation> Dense::make(const TensorDesc& input, Primitives& primitives,
+                                       const OperationContext& context) {
   if (input.shape.rank() != 2)
     throw InputError("a dense layer takes (N, features), not " + input.shape.text() + "; put a Flatten before it");
   return primitives.dense({.input = input, .outputs = outputs_, .bias = bias_, .activation = activation_}, context);

@@ -11,7 +11,8 @@ class Dense final : public OperationLayer {
   bool absorb(const Layer& next) override;  ///< a ReLU
 
  protected:
-  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives, const OperationContext& context) override;
+  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
+                                  const OperationContext& context) override;
   [[nodiscard]] Fans fans(const TensorDesc& input) const override { return {input.shape[1], outputs_}; }
   [[nodiscard]] bool reads_features() const noexcept override { return true; }
 

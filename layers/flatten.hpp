@@ -7,9 +7,9 @@
 
 namespace ronda {
 
-/// (N, H, W, C) as (N, H·W·C), without moving a byte where the samples lie dense one after another: the features come in
-/// the order of the activation's bytes. The dense layer behind it stores its columns in that order too, and only files
-/// show PyTorch's (C, H, W) order (see Parameter::flattened).
+/// (N, H, W, C) as (N, H·W·C), without moving a byte where the samples lie dense one after another: the features come
+/// in the order of the activation's bytes. The dense layer behind it stores its columns in that order too, and only
+/// files show PyTorch's (C, H, W) order (see Parameter::flattened).
 class Flatten final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "flatten"; }

@@ -54,7 +54,8 @@ void initialize(const Parameter& parameter, Initializer initializer, std::int64_
   std::vector<float> values(static_cast<std::size_t>(parameter.value.desc().count()), 0.0F);
   if (fan_in > 0 && initializer != Initializer::zeros) {
     const RngKey key(seed, Purpose::initial_values, parameter.name);
-    const double deviation = std::sqrt(variance(initializer, static_cast<double>(fan_in), static_cast<double>(fan_out)));
+    const double deviation =
+        std::sqrt(variance(initializer, static_cast<double>(fan_in), static_cast<double>(fan_out)));
     const bool normal = initializer == Initializer::he_normal || initializer == Initializer::glorot_normal;
     const auto scale = static_cast<float>(normal ? deviation : deviation * std::sqrt(3.0));  // uniform in ±√3·deviation
     for (std::size_t i = 0; i < values.size(); ++i)

@@ -11,8 +11,8 @@ namespace ronda {
 class Planner;
 class Bindings;
 
-/// A step of a model. First it is *planned* (once: shapes in, shapes out, memory asked for), then *bound* to the memory it
-/// asked for, then run many times. A composite (Sequential) is a layer too, and so is a user's own.
+/// A step of a model. First it is *planned* (once: shapes in, shapes out, memory asked for), then *bound* to the memory
+/// it asked for, then run many times. A composite (Sequential) is a layer too, and so is a user's own.
 ///
 /// Not thread-safe: one layer takes part in one pass at a time.
 class Layer {
@@ -33,9 +33,9 @@ class Layer {
   /// The output stays valid until the next forward. `input` must stay valid until the pass's backward.
   virtual const Tensor& forward(const Tensor& input, const Pass& pass) = 0;
 
-  /// Writes (never adds to) the gradients of its parameters, tells `pass.on_ready` of each as soon as it is complete, and
-  /// returns the gradient of its input, valid until the next layer's backward has returned; an empty tensor where the
-  /// planner said that nobody needs it. `output_gradient` is not changed.
+  /// Writes (never adds to) the gradients of its parameters, tells `pass.on_ready` of each as soon as it is complete,
+  /// and returns the gradient of its input, valid until the next layer's backward has returned; an empty tensor where
+  /// the planner said that nobody needs it. `output_gradient` is not changed.
   virtual const Tensor& backward(const Tensor& output_gradient, const Pass& pass) = 0;
 
   /// Shows what must be kept beside parameters (batch statistics); most layers have none.

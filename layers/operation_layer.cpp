@@ -14,7 +14,8 @@ TensorDesc OperationLayer::plan(const TensorDesc& input, Planner& planner) {
   output_id_ = planner.buffer(name + " output", needs.output.bytes(), Lifetime::pass);
   pass_id_ = planner.buffer(name + " kept", needs.pass_bytes, Lifetime::pass);
   scratch_id_ = planner.buffer(name + " scratch", needs.scratch_bytes, Lifetime::scratch);
-  if (input_gradient_needed_) input_gradient_id_ = planner.buffer(name + " input gradient", input.bytes(), Lifetime::gradient);
+  if (input_gradient_needed_)
+    input_gradient_id_ = planner.buffer(name + " input gradient", input.bytes(), Lifetime::gradient);
   planner.note(name + ": " + input.shape.text() + " -> " + needs.output.text() + "; " + needs.picks);
   return needs.output;
 }

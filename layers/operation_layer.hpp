@@ -17,7 +17,8 @@ class OperationLayer : public Layer {
   const Tensor& backward(const Tensor& output_gradient, const Pass& pass) final;
 
  protected:
-  virtual std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives, const OperationContext& context) = 0;
+  virtual std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
+                                          const OperationContext& context) = 0;
   /// What the weight's initial values rest on; both 0 for a layer without parameters.
   struct Fans {
     std::int64_t in = 0, out = 0;

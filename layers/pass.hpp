@@ -16,7 +16,8 @@ class OnReady {
   OnReady() = default;
   template <class Sink>
   explicit OnReady(Sink& sink)
-      : sink_(&sink), call_([](void* s, ParameterId id, Stream& stream) { static_cast<Sink*>(s)->mark_ready(id, stream); }) {}
+      : sink_(&sink),
+        call_([](void* s, ParameterId id, Stream& stream) { static_cast<Sink*>(s)->mark_ready(id, stream); }) {}
   void operator()(ParameterId id, Stream& stream) const {
     if (call_ != nullptr) call_(sink_, id, stream);
   }
@@ -30,12 +31,12 @@ class OnReady {
 struct Pass {
   Stream& stream;
   Mode mode = Mode::training;
-  std::uint64_t step = 0;            ///< from 1; the same on all ranks
-  RngKey key{0, Purpose::layer};     ///< for layers that draw random numbers
-  const Tensor* weights = nullptr;   ///< float32 (N): 1 a sample, 0 a padding row, or what the user weighs samples with
-  float loss_scale = 1;              ///< a power of two that the loss gradient is multiplied with
-  StepControl* control = nullptr;    ///< where the loss adds its sums
-  OnReady on_ready;                  ///< called by a layer for each parameter whose gradient is complete
+  std::uint64_t step = 0;           ///< from 1; the same on all ranks
+  RngKey key{0, Purpose::layer};    ///< for layers that draw random numbers
+  const Tensor* weights = nullptr;  ///< float32 (N): 1 a sample, 0 a padding row, or what the user weighs samples with
+  float loss_scale = 1;             ///< a power of two that the loss gradient is multiplied with
+  StepControl* control = nullptr;   ///< where the loss adds its sums
+  OnReady on_ready;                 ///< called by a layer for each parameter whose gradient is complete
 
   /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.
   template <class Sink>

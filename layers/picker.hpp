@@ -7,15 +7,15 @@
 
 namespace ronda {
 
-/// One way to do an operation. `run` does it once on memory of its own, for timing; empty where this processor or library
-/// cannot do it (it still has a place in the list, which must be the same on all ranks).
+/// One way to do an operation. `run` does it once on memory of its own, for timing; empty where this processor or
+/// library cannot do it (it still has a place in the list, which must be the same on all ranks).
 struct Candidate {
   std::string name;
   std::function<void()> run;
 };
 
-/// Decides between candidates. The strategy's asks the plan or the cache first, and otherwise times them on all ranks at
-/// once and takes rank 0's winner everywhere.
+/// Decides between candidates. The strategy's asks the plan or the cache first, and otherwise times them on all ranks
+/// at once and takes rank 0's winner everywhere.
 class Picker {
  public:
   virtual ~Picker() = default;

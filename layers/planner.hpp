@@ -20,11 +20,11 @@ class Primitives;
 
 /// A parameter that a layer wants.
 struct ParameterRequest {
-  std::string name;                      ///< `dense1.weight`
-  TensorDesc desc;                       ///< logical shape as in files, layout as the primitive prefers
-  std::int64_t fan_in = 0, fan_out = 0;  ///< 0 for a bias
-  bool decay = true;                     ///< whether weight decay applies
-  std::optional<TensorDesc> flattened = std::nullopt;     ///< see Parameter
+  std::string name;                                    ///< `dense1.weight`
+  TensorDesc desc;                                     ///< logical shape as in files, layout as the primitive prefers
+  std::int64_t fan_in = 0, fan_out = 0;                ///< 0 for a bias
+  bool decay = true;                                   ///< whether weight decay applies
+  std::optional<TensorDesc> flattened = std::nullopt;  ///< see Parameter
   std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
 };
 
@@ -85,8 +85,8 @@ class Planner {
   std::vector<std::string> notes_;
 };
 
-/// Offsets of a planner's buffers in one arena: buffers of a pass one after another, two regions that input gradients take
-/// in turn, and one scratch region.
+/// Offsets of a planner's buffers in one arena: buffers of a pass one after another, two regions that input gradients
+/// take in turn, and one scratch region.
 struct BufferPlan {
   std::vector<std::size_t> offsets;  ///< by BufferId
   std::size_t bytes = 0, pass_bytes = 0, gradient_bytes = 0, scratch_bytes = 0;

@@ -10,7 +10,8 @@ class Pool2d : public OperationLayer {
 
  protected:
   explicit Pool2d(const PoolSpec& spec) : spec_(spec) {}
-  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives, const OperationContext& context) override {
+  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
+                                  const OperationContext& context) override {
     return primitives.pool(input, spec_, context);
   }
 

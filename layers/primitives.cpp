@@ -25,7 +25,8 @@ Shape convolution_output(const ConvolutionSpec& spec) {
 Shape pool_output(const Shape& in, const PoolSpec& spec) {
   if (in.rank() != 4) throw InputError("a pooling takes (N, H, W, C), not " + in.text());
   if (2 * spec.padding > spec.kernel)  // a window could lie in the padding alone
-    throw InputError("pooling: padding " + std::to_string(spec.padding) + " is more than half of kernel " + std::to_string(spec.kernel));
+    throw InputError("pooling: padding " + std::to_string(spec.padding) + " is more than half of kernel " +
+                     std::to_string(spec.kernel));
   return {in[0], window_count(in[1], spec.kernel, spec.stride, spec.padding, "pooling"),
           window_count(in[2], spec.kernel, spec.stride, spec.padding, "pooling"), in[3]};
 }

@@ -19,12 +19,13 @@ enum class PoolKind : std::uint8_t { maximum, average };
 
 struct PoolSpec {
   PoolKind kind = PoolKind::maximum;
-  std::int64_t kernel = 2, stride = 2, padding = 0;  ///< both directions; average counts only real elements under padding
+  std::int64_t kernel = 2, stride = 2,
+               padding = 0;  ///< both directions; average counts only real elements under padding
   bool operator==(const PoolSpec&) const = default;
 };
 
-/// y = activation(x · Wᵀ + b), x (N, inputs), W (outputs, inputs). x may be an activation (N, H, W, C) of any layout that is
-/// read as (N, H·W·C): its bytes in their order, which must be dense (no padding).
+/// y = activation(x · Wᵀ + b), x (N, inputs), W (outputs, inputs). x may be an activation (N, H, W, C) of any layout
+/// that is read as (N, H·W·C): its bytes in their order, which must be dense (no padding).
 struct DenseSpec {
   TensorDesc input;
   std::int64_t outputs = 0;
@@ -47,12 +48,12 @@ struct OperationPlan {
   std::vector<TensorDesc> parameters;  ///< weight, then bias, in the layouts it wants; gradients have the same
   std::size_t pass_bytes = 0;          ///< kept from forward to backward, beside input and output
   std::size_t scratch_bytes = 0;
-  std::string picks;                   ///< what was chosen, for --verbose and the plan
+  std::string picks;  ///< what was chosen, for --verbose and the plan
 };
 
 /// The memory an operation works on. Pointers stay valid as long as the operation.
 struct OperationMemory {
-  Tensor output, input_gradient;        ///< input_gradient empty where nobody needs it
+  Tensor output, input_gradient;           ///< input_gradient empty where nobody needs it
   std::array<Parameter*, 2> parameters{};  ///< weight, bias
   std::byte* pass = nullptr;
   std::byte* scratch = nullptr;
@@ -101,7 +102,8 @@ std::unique_ptr<Primitives> make_reference_primitives();
 std::unique_ptr<Primitives> make_onednn_primitives(int threads);
 
 /// (H + 2·padding − kernel) / stride + 1. Throws InputError, naming `what`, where that is no positive size.
-std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding, const char* what);
+std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                          const char* what);
 [[nodiscard]] Shape convolution_output(const ConvolutionSpec& spec);  ///< before pooling
 [[nodiscard]] Shape pool_output(const Shape& input, const PoolSpec& spec);
 

@@ -9,7 +9,8 @@ class ReLU final : public OperationLayer {
   [[nodiscard]] std::string_view kind() const noexcept override { return "relu"; }
 
  protected:
-  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives, const OperationContext& context) override {
+  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
+                                  const OperationContext& context) override {
     return primitives.relu(input, context);
   }
 };

@@ -16,8 +16,7 @@ class Sequential final : public Layer {
  public:
   Sequential() = default;
   template <class... Layers>
-    requires(std::derived_from<std::remove_cvref_t<Layers>, Layer> && ...)
-  explicit Sequential(Layers&&... layers) {
+  requires(std::derived_from<std::remove_cvref_t<Layers>, Layer>&&...) explicit Sequential(Layers&&... layers) {
     (add(std::make_unique<std::remove_cvref_t<Layers>>(std::forward<Layers>(layers))), ...);
   }
   Sequential(Sequential&&) = default;
@@ -26,10 +25,8 @@ class Sequential final : public Layer {
   /// Appends a layer. Before planning only.
   void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
   template <class L>
-    requires std::derived_from<L, Layer>
-  void add(L layer) {
-    add(std::make_unique<L>(std::move(layer)));
-  }
+  requires std::derived_from<L, Layer>
+  void add(L layer) { add(std::make_unique<L>(std::move(layer))); }
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "sequential"; }
   TensorDesc plan(const TensorDesc& input, Planner& planner) override;

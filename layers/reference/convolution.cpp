@@ -6,7 +6,8 @@ namespace {
 /// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward.
 class Convolution final : public Operation {
  public:
-  explicit Convolution(const ConvolutionSpec& spec) : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
+  explicit Convolution(const ConvolutionSpec& spec)
+      : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
     const std::int64_t channels = spec.input.shape[3];
     plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
@@ -60,7 +61,8 @@ class Convolution final : public Operation {
     std::fill_n(weights.pointer<float>(), weights.desc().padded_count(), 0.0F);
     const Accessor dw(weights);
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { dw(o, c, kh, kw) += dz(n, oh, ow, o) * x(n, h, w, c); });
+      each_tap(oh, ow,
+               [&](auto h, auto w, auto kh, auto kw, auto c) { dw(o, c, kh, kw) += dz(n, oh, ow, o) * x(n, h, w, c); });
     });
     if (!spec_.bias) return;
     float* db = memory_.parameters[1]->gradient.pointer<float>();
@@ -72,7 +74,9 @@ class Convolution final : public Operation {
     std::fill_n(memory_.input_gradient.pointer<float>(), spec_.input.padded_count(), 0.0F);
     const Accessor dx(memory_.input_gradient), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, c, kh, kw); });
+      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) {
+        dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, c, kh, kw);
+      });
     });
   }
 

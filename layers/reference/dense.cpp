@@ -10,7 +10,8 @@ class Dense final : public Operation {
     const Shape& in = spec.input.shape;
     if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
     if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
-    if (spec.input.padded_count() != spec.input.count()) throw LogicError("a dense layer cannot read the padding of " + spec.input.text());
+    if (spec.input.padded_count() != spec.input.count())
+      throw LogicError("a dense layer cannot read the padding of " + spec.input.text());
     batch_ = in[0];
     inputs_ = in[0] > 0 ? in.count() / in[0] : 0;
     plan_.output = {Shape{batch_, spec.outputs}, DType::float32, {}};
@@ -57,7 +58,8 @@ class Dense final : public Operation {
     std::fill_n(dw, spec_.outputs * inputs_, 0.0F);
     for (std::int64_t n = 0; n < batch_; ++n)
       for (std::int64_t o = 0; o < spec_.outputs; ++o)
-        for (std::int64_t i = 0; i < inputs_; ++i) dw[o * inputs_ + i] += dz[n * spec_.outputs + o] * x[n * inputs_ + i];
+        for (std::int64_t i = 0; i < inputs_; ++i)
+          dw[o * inputs_ + i] += dz[n * spec_.outputs + o] * x[n * inputs_ + i];
     if (!spec_.bias) return;
     float* db = memory_.parameters[1]->gradient.pointer<float>();
     std::fill_n(db, spec_.outputs, 0.0F);
@@ -71,7 +73,8 @@ class Dense final : public Operation {
     std::fill_n(dx, batch_ * inputs_, 0.0F);
     for (std::int64_t n = 0; n < batch_; ++n)
       for (std::int64_t o = 0; o < spec_.outputs; ++o)
-        for (std::int64_t i = 0; i < inputs_; ++i) dx[n * inputs_ + i] += dz[n * spec_.outputs + o] * w[o * inputs_ + i];
+        for (std::int64_t i = 0; i < inputs_; ++i)
+          dx[n * inputs_ + i] += dz[n * spec_.outputs + o] * w[o * inputs_ + i];
   }
 
   DenseSpec spec_;

@@ -16,7 +16,8 @@ class Relu final : public Operation {
   }
   void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient.empty()) return;
-    const auto y = memory_.output.as<float>(), dy = output_gradient.as<float>(), dx = memory_.input_gradient.as<float>();
+    const auto y = memory_.output.as<float>(), dy = output_gradient.as<float>(),
+               dx = memory_.input_gradient.as<float>();
     for (std::size_t i = 0; i < y.size(); ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0F;
   }
 
@@ -44,10 +45,18 @@ class ReferencePrimitives final : public Primitives {
  public:
   [[nodiscard]] std::string name() const override { return "reference loops"; }
   std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext&) override { return make_dense(spec); }
-  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext&) override { return make_convolution(spec); }
-  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec, const OperationContext&) override { return make_pool(input, spec); }
-  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override { return make_relu(input); }
-  std::unique_ptr<Operation> reorder(const TensorDesc&, const TensorDesc& to, const OperationContext&) override { return make_reorder(to); }
+  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext&) override {
+    return make_convolution(spec);
+  }
+  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec, const OperationContext&) override {
+    return make_pool(input, spec);
+  }
+  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override {
+    return make_relu(input);
+  }
+  std::unique_ptr<Operation> reorder(const TensorDesc&, const TensorDesc& to, const OperationContext&) override {
+    return make_reorder(to);
+  }
 };
 
 }  // namespace

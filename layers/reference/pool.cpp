@@ -58,11 +58,13 @@ class Pool final : public Operation {
   void each_in_window(std::int64_t oh, std::int64_t ow, Body body) const {
     const std::int64_t top = oh * spec_.stride - spec_.padding, left = ow * spec_.stride - spec_.padding;
     for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + spec_.kernel, input_.shape[1]); ++h)
-      for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + spec_.kernel, input_.shape[2]); ++w) body(h, w);
+      for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + spec_.kernel, input_.shape[2]); ++w)
+        body(h, w);
   }
 
   /// The first of the largest, as PyTorch.
-  std::pair<std::int64_t, std::int64_t> winner(const Accessor& x, std::int64_t n, std::int64_t oh, std::int64_t ow, std::int64_t c) const {
+  std::pair<std::int64_t, std::int64_t> winner(const Accessor& x, std::int64_t n, std::int64_t oh, std::int64_t ow,
+                                               std::int64_t c) const {
     std::pair<std::int64_t, std::int64_t> best{-1, -1};
     each_in_window(oh, ow, [&](auto h, auto w) {
       if (best.first < 0 || x(n, h, w, c) > x(n, best.first, best.second, c)) best = {h, w};
@@ -77,6 +79,8 @@ class Pool final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec) { return std::make_unique<Pool>(input, spec); }
+std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec) {
+  return std::make_unique<Pool>(input, spec);
+}
 
 }  // namespace ronda::reference

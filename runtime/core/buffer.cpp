@@ -19,7 +19,8 @@ Buffer Buffer::host(std::size_t bytes) {
   if (memory == nullptr) throw ResourceError("cannot allocate " + std::to_string(bytes) + " bytes of memory");
   if (unit == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint; without it everything works, slower
   std::memset(memory, 0, rounded);
-  return {static_cast<std::byte*>(memory), bytes, Device{}, std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); })};
+  return {static_cast<std::byte*>(memory), bytes, Device{},
+          std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); })};
 }
 
 }  // namespace ronda

@@ -11,9 +11,7 @@ struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
 
-  [[nodiscard]] std::string text() const {
-    return kind == DeviceKind::cpu ? "cpu" : "cuda:" + std::to_string(index);
-  }
+  [[nodiscard]] std::string text() const { return kind == DeviceKind::cpu ? "cpu" : "cuda:" + std::to_string(index); }
   bool operator==(const Device&) const = default;
 };
 

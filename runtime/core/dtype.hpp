@@ -5,7 +5,8 @@
 
 namespace ronda {
 
-/// Element types. Layers compute in float32; float64 serves reductions of few exact numbers, int32 labels, uint8 pixels.
+/// Element types. Layers compute in float32; float64 serves reductions of few exact numbers, int32 labels, uint8
+/// pixels.
 enum class DType : std::uint8_t { float32, float64, int32, uint8 };
 
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {

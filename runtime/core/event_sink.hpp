@@ -20,8 +20,8 @@ struct StepTimes {
 };
 
 struct StepReport {
-  std::uint64_t step = 0;  ///< from 1, over all epochs
-  std::uint64_t epoch = 0; ///< from 1
+  std::uint64_t step = 0;   ///< from 1, over all epochs
+  std::uint64_t epoch = 0;  ///< from 1
   std::uint64_t step_in_epoch = 0, steps_in_epoch = 0;
   double loss = 0;      ///< exact mean over the global batch, before the update
   double accuracy = 0;  ///< likewise
@@ -45,9 +45,9 @@ struct EpochReport {
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  virtual void on_note(std::string_view /*text*/) {}      ///< worth a line to everybody
-  virtual void on_detail(std::string_view /*text*/) {}    ///< worth a line under --verbose
-  virtual void on_warning(std::string_view /*text*/) {}   ///< something fell back; training goes on
+  virtual void on_note(std::string_view /*text*/) {}     ///< worth a line to everybody
+  virtual void on_detail(std::string_view /*text*/) {}   ///< worth a line under --verbose
+  virtual void on_warning(std::string_view /*text*/) {}  ///< something fell back; training goes on
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}
 };

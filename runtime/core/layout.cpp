@@ -40,8 +40,10 @@ Layout Layout::parse(std::string_view tag) {
   while (at < tag.size() && tag[at] >= 'a' && tag[at] <= 'z') order.push_back(tag[at++] - 'a');
   while (at < tag.size()) {
     std::int64_t size = 0;
-    while (at < tag.size() && tag[at] >= '0' && tag[at] <= '9' && size < 1'000'000) size = size * 10 + (tag[at++] - '0');
-    if (size == 0 || at == tag.size() || tag[at] < 'a' || tag[at] - 'a' >= static_cast<int>(order.size())) throw no_tag(tag);
+    while (at < tag.size() && tag[at] >= '0' && tag[at] <= '9' && size < 1'000'000)
+      size = size * 10 + (tag[at++] - '0');
+    if (size == 0 || at == tag.size() || tag[at] < 'a' || tag[at] - 'a' >= static_cast<int>(order.size()))
+      throw no_tag(tag);
     blocks.push_back({tag[at++] - 'a', size});
   }
   if (order.empty() || order.size() > Shape::capacity || blocks.size() > max_blocks) throw no_tag(tag);

@@ -11,8 +11,8 @@
 
 namespace ronda {
 
-/// Where the elements of a logical shape lie in memory: an order of the axes, outermost first, then *inner blocks*, which
-/// cut an axis into pieces that are stored together (padding the axis to a whole number of pieces).
+/// Where the elements of a logical shape lie in memory: an order of the axes, outermost first, then *inner blocks*,
+/// which cut an axis into pieces that are stored together (padding the axis to a whole number of pieces).
 ///
 /// Written as a tag in which a letter is an axis of the logical shape: for activations (N, H, W, C), `abcd` is plain
 /// NHWC and `adbc16d` keeps 16 channels together. The empty layout is plain row-major order of whatever rank.
@@ -37,7 +37,9 @@ class Layout {
   [[nodiscard]] std::string tag() const;
 
   [[nodiscard]] bool is_plain() const noexcept { return rank_ == 0; }
-  [[nodiscard]] std::span<const Block> blocks() const noexcept { return {blocks_.data(), static_cast<std::size_t>(block_count_)}; }
+  [[nodiscard]] std::span<const Block> blocks() const noexcept {
+    return {blocks_.data(), static_cast<std::size_t>(block_count_)};
+  }
 
   /// Extents after padding to whole blocks.
   [[nodiscard]] Shape padded(const Shape& shape) const;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Marks a function whose loops are compiled for several instruction sets; the loader picks one for the processor at hand.
-/// This is the one place of dispatch for our own loops. All versions round alike: contraction is off and fused
+/// Marks a function whose loops are compiled for several instruction sets; the loader picks one for the processor at
+/// hand. This is the one place of dispatch for our own loops. All versions round alike: contraction is off and fused
 /// multiply-adds are written out, so the bits do not depend on the processor.
 /// Sanitizers cannot run the loader's resolvers, and get the baseline alone.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)

@@ -10,7 +10,8 @@ namespace ronda {
 void detail::parallel_ranges(int threads, std::size_t count, RangeFunction function, void* context) {
 #pragma omp parallel num_threads(threads)
   {
-    // OpenMP may grant fewer threads than asked for: the partition follows what was asked, so that results do not change.
+    // OpenMP may grant fewer threads than asked for: the partition follows what was asked, so that results do not
+    // change.
     const int granted = omp_get_num_threads();
     for (int worker = omp_get_thread_num(); worker < threads; worker += granted) {
       const Range range = part_of(count, static_cast<std::size_t>(worker), static_cast<std::size_t>(threads));

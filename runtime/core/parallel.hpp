@@ -23,8 +23,9 @@ void parallel_ranges(int threads, std::size_t count, RangeFunction function, voi
 }  // namespace detail
 
 /// Calls `body(Range)` on `threads` threads, each with its part of [0, count); the partition depends on nothing but its
-/// arguments, so results are the same from run to run. Returns when all are done. `body` must not throw. The threads are
-/// OpenMP's, shared with the library primitives, so that no core gets two. `align` keeps the cuts at multiples of it.
+/// arguments, so results are the same from run to run. Returns when all are done. `body` must not throw. The threads
+/// are OpenMP's, shared with the library primitives, so that no core gets two. `align` keeps the cuts at multiples of
+/// it.
 template <class Body>
 void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align = 1) {
   if (threads <= 1 || count <= align) {

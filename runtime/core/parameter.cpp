@@ -45,7 +45,8 @@ void from_file(const Parameter& parameter, std::span<const float> file, const Te
   if (parameter.flattened) {
     const auto order = stored_columns(parameter, static_cast<std::size_t>(stored.shape()[1]));
     for (std::size_t row = 0; row * order.size() < file.size(); ++row)
-      for (std::size_t i = 0; i < order.size(); ++i) plain[row * order.size() + order[i]] = file[row * order.size() + i];
+      for (std::size_t i = 0; i < order.size(); ++i)
+        plain[row * order.size() + order[i]] = file[row * order.size() + i];
   }
   reorder(Tensor({stored.shape(), DType::float32, {}}, plain.data()), stored);
 }

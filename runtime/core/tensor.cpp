@@ -10,7 +10,8 @@ namespace {
 template <class T>
 class Reorder {
  public:
-  Reorder(const Tensor& from, const Tensor& to) : from_(from.pointer<T>()), to_(to.pointer<T>()), rank_(from.shape().rank()) {
+  Reorder(const Tensor& from, const Tensor& to)
+      : from_(from.pointer<T>()), to_(to.pointer<T>()), rank_(from.shape().rank()) {
     for (int axis = 0; axis < rank_; ++axis) {
       from_offsets_.push_back(from.desc().layout.offsets(from.shape(), axis));
       to_offsets_.push_back(to.desc().layout.offsets(to.shape(), axis));
@@ -47,7 +48,8 @@ bool same_bytes(const TensorDesc& a, const TensorDesc& b) {
 
 void Tensor::check_type(DType wanted) const {
   if (wanted != desc_.dtype)
-    throw LogicError("a tensor of " + std::string(name_of(desc_.dtype)) + " was read as " + std::string(name_of(wanted)));
+    throw LogicError("a tensor of " + std::string(name_of(desc_.dtype)) + " was read as " +
+                     std::string(name_of(wanted)));
 }
 
 void reorder(const Tensor& from, const Tensor& to) {

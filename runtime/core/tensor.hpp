@@ -28,8 +28,8 @@ struct TensorDesc {
   bool operator==(const TensorDesc&) const = default;
 };
 
-/// True where both descriptions put every element at the same offset (axes of extent 1 may be in any order), so that one
-/// tensor can be read as the other without moving a byte.
+/// True where both descriptions put every element at the same offset (axes of extent 1 may be in any order), so that
+/// one tensor can be read as the other without moving a byte.
 [[nodiscard]] bool same_bytes(const TensorDesc& a, const TensorDesc& b);
 
 /// A view of bytes that somebody else owns (a Buffer, an arena, a user's vector). Copying it copies no data.

@@ -13,7 +13,8 @@ RONDA_MULTIVERSION void add(float* sum, const float* value, std::size_t count) {
 
 }  // namespace
 
-GradientAccumulator::GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena, std::size_t arena_bytes)
+GradientAccumulator::GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena,
+                                         std::size_t arena_bytes)
     : parameters_(parameters), arena_(arena), sums_(Buffer::host(arena_bytes)) {}
 
 void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {
@@ -23,7 +24,8 @@ void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {
   const std::size_t count = gradient.desc().bytes() / sizeof(float);
   parallel_for(stream.threads(), count, [&](Range part) {
     if (!first_)
-      add(last_ != nullptr ? fresh + part.begin : sum + part.begin, last_ != nullptr ? sum + part.begin : fresh + part.begin, part.size());
+      add(last_ != nullptr ? fresh + part.begin : sum + part.begin,
+          last_ != nullptr ? sum + part.begin : fresh + part.begin, part.size());
     else if (last_ == nullptr)
       std::memcpy(sum + part.begin, fresh + part.begin, part.size() * sizeof(float));
   });

@@ -9,8 +9,8 @@
 namespace ronda {
 
 /// Sums the gradients of several micro-batches before they are reduced once. Layers write their gradients as always and
-/// know nothing of it: when one is ready, it is added to a copy kept here; in the last micro-batch the copy is added to it
-/// and the fusion buffer hears that it is ready.
+/// know nothing of it: when one is ready, it is added to a copy kept here; in the last micro-batch the copy is added to
+/// it and the fusion buffer hears that it is ready.
 class GradientAccumulator {
  public:
   /// @param parameters  with gradients in the arena of `arena_bytes` that starts at `arena`; both outlive this object

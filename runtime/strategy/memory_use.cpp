@@ -18,8 +18,8 @@ std::string human_bytes(std::size_t bytes) {
 
 std::string MemoryUse::text() const {
   return "a rank needs " + human_bytes(total()) + ": parameters " + human_bytes(parameters) + ", gradients " +
-         human_bytes(gradients) + ", optimizer " + human_bytes(optimizer) + ", activations " + human_bytes(activations) +
-         ", workspace " + human_bytes(workspace);
+         human_bytes(gradients) + ", optimizer " + human_bytes(optimizer) + ", activations " +
+         human_bytes(activations) + ", workspace " + human_bytes(workspace);
 }
 
 void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t rows, std::size_t micro_batches) {
@@ -33,7 +33,8 @@ void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t row
                      "); raise --memory-limit");
   const std::size_t pieces = (rows * micro_batches + fit - 1) / fit;
   throw InputError(found + ". A batch of " + std::to_string(fit) + " a rank fits (--batch-size " + std::to_string(fit) +
-                   "), or the same batch in " + std::to_string(pieces) + " pieces (--accumulate " + std::to_string(pieces) + ")");
+                   "), or the same batch in " + std::to_string(pieces) + " pieces (--accumulate " +
+                   std::to_string(pieces) + ")");
 }
 
 }  // namespace ronda

@@ -10,7 +10,9 @@ struct MemoryUse {
   std::size_t activations = 0;  ///< kept from forward to backward, and gradients between layers; grows with the batch
   std::size_t workspace = 0;    ///< scratch of the primitives
 
-  [[nodiscard]] std::size_t total() const noexcept { return parameters + gradients + optimizer + activations + workspace; }
+  [[nodiscard]] std::size_t total() const noexcept {
+    return parameters + gradients + optimizer + activations + workspace;
+  }
   /// `a rank needs 12.0 MiB: parameters 1.0 MiB, …`.
   [[nodiscard]] std::string text() const;
 };

@@ -93,8 +93,8 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
     result.loss = total.loss / total.weight;
     result.accuracy = total.correct / total.weight;
-    const ArenaRange arena{reinterpret_cast<float*>(values_.data()), reinterpret_cast<const float*>(gradient_arena_.data()),
-                           arena_bytes_ / sizeof(float)};
+    const ArenaRange arena{reinterpret_cast<float*>(values_.data()),
+                           reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float)};
     double factor = 1 / (total.weight * loss_scale_);
     if (options_.clip_norm > 0) {
       result.gradient_norm = std::sqrt(optimizer_->squared_norm(arena, pass.stream)) * factor;
@@ -108,7 +108,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   return result;
 }
 
-void MirroredStrategy::lap(double StepTimes::* phase) noexcept {
+void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
   const double time = now();
   times_.*phase += time - last_lap_;
   last_lap_ = time;
@@ -139,8 +139,9 @@ Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
 
 // ---- planning -------------------------------------------------------------------------------------------------------
 
-MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
-                                   Schedule schedule, MirroredOptions options, EventSink& sink)
+MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss& loss,
+                                   std::unique_ptr<Optimizer> optimizer, Schedule schedule, MirroredOptions options,
+                                   EventSink& sink)
     : communicator_(std::move(communicator)),
       model_(model),
       loss_(loss),
@@ -154,7 +155,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
       loss_scale_(power_of_two_near_inverse(options_.global_batch)) {
   use_threads(options_.threads);
   agree(communicator_, [&] { plan(); });
-  agree(communicator_, [&] { check_memory_limit(memory_, options_.memory_limit, options_.batch_capacity, options_.micro_batches); });
+  agree(communicator_,
+        [&] { check_memory_limit(memory_, options_.memory_limit, options_.batch_capacity, options_.micro_batches); });
   agree(communicator_, [&] { take_memory(); });
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
   gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), options_.fusion);
@@ -170,7 +172,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
 void MirroredStrategy::plan() {
   const auto field = std::ranges::find(options_.fields, "input", &Field::name);
   if (field == options_.fields.end()) throw InputError("the data has no field 'input'");
-  if (field->dtype != DType::float32) throw InputError("the model's input is float32, not " + std::string(name_of(field->dtype)));
+  if (field->dtype != DType::float32)
+    throw InputError("the model's input is float32, not " + std::string(name_of(field->dtype)));
   if (options_.batch_capacity == 0) throw InputError("a batch has at least one sample");
   std::vector<std::int64_t> extents{static_cast<std::int64_t>(options_.batch_capacity)};
   extents.insert(extents.end(), field->shape.begin(), field->shape.end());
@@ -185,8 +188,8 @@ void MirroredStrategy::plan() {
              .workspace = buffers_.scratch_bytes};
 }
 
-/// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states lie at
-/// the same offsets of their arenas.
+/// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states lie
+/// at the same offsets of their arenas.
 void MirroredStrategy::plan_arena() {
   const auto requests = planner_.parameters();
   if (requests.empty()) throw InputError("the model has no parameters to train");
@@ -199,7 +202,8 @@ void MirroredStrategy::plan_arena() {
   plan_lines_.push_back("primitives " + primitives_->name());
   plan_lines_.insert(plan_lines_.end(), planner_.notes().begin(), planner_.notes().end());
   for (const auto& slot : slots_)
-    plan_lines_.push_back(slot.name + ": " + requests[index_of(slot.id)].desc.text() + " at " + std::to_string(slot.offset));
+    plan_lines_.push_back(slot.name + ": " + requests[index_of(slot.id)].desc.text() + " at " +
+                          std::to_string(slot.offset));
 }
 
 void MirroredStrategy::take_memory() {
@@ -211,7 +215,8 @@ void MirroredStrategy::take_memory() {
 void MirroredStrategy::set_initial_values() {
   const auto requests = planner_.parameters();
   parameters_.resize(requests.size());
-  OptimizerBindings bindings{.values = reinterpret_cast<float*>(values_.data()), .states = {}, .segments = {}, .groups = {}};
+  OptimizerBindings bindings{
+      .values = reinterpret_cast<float*>(values_.data()), .states = {}, .segments = {}, .groups = {}};
   for (std::size_t s = 0; s < optimizer_->states().size(); ++s)
     bindings.states.push_back(reinterpret_cast<float*>(states_.data() + s * arena_bytes_));
   for (const auto& slot : slots_) {
@@ -223,7 +228,8 @@ void MirroredStrategy::set_initial_values() {
                  .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset),
                  .master = std::nullopt,
                  .flattened = request.flattened};
-    initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out, options_.seed);
+    initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out,
+               options_.seed);
     bindings.groups.push_back(options_.group_of ? options_.group_of(slot.name) : ParameterGroup{});
     bindings.segments.push_back({slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1});
   }
@@ -260,7 +266,8 @@ std::string MirroredStrategy::parameter_hash() const {
   const auto all = communicator_.gather_texts(mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0]) {
-      Error error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] + " on rank " + std::to_string(rank));
+      Error error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] + " on rank " +
+                  std::to_string(rank));
       error.set_agreed();
       throw error;
     }

@@ -31,11 +31,11 @@ struct MirroredOptions {
   std::uint64_t seed = 1;
   double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   FusionOptions fusion;
-  int threads = 1;               ///< of this rank
-  std::size_t memory_limit = 0;  ///< bytes a rank; 0: none
-  std::shared_ptr<Primitives> primitives;  ///< null: oneDNN
-  Picks picks;                   ///< what was chosen in an earlier run
-  bool picks_complete = false;   ///< nothing may be timed: see RankPicker
+  int threads = 1;                                                ///< of this rank
+  std::size_t memory_limit = 0;                                   ///< bytes a rank; 0: none
+  std::shared_ptr<Primitives> primitives;                         ///< null: oneDNN
+  Picks picks;                                                    ///< what was chosen in an earlier run
+  bool picks_complete = false;                                    ///< nothing may be timed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
 };
 
@@ -65,11 +65,11 @@ struct Evaluation {
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
 class MirroredStrategy {
  public:
-  /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere. Collective;
-  /// errors are agreed. Model, loss and sink outlive the strategy.
-  /// Throws InputError for shapes that do not fit, ranks that plan different things, and a plan beyond the memory limit.
-  MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer, Schedule schedule,
-                   MirroredOptions options, EventSink& sink);
+  /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere.
+  /// Collective; errors are agreed. Model, loss and sink outlive the strategy. Throws InputError for shapes that do not
+  /// fit, ranks that plan different things, and a plan beyond the memory limit.
+  MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
+                   Schedule schedule, MirroredOptions options, EventSink& sink);
 
   /// One step on this rank's batch (the last micro-batch, where there are several). Collective. Allocates nothing.
   StepResult train_step(const Batch& batch);
@@ -84,8 +84,8 @@ class MirroredStrategy {
   const StepControl& reduce(const Pass& pass);
   StepResult apply(const StepControl& total, const Pass& pass);
 
-  /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch with
-  /// its outputs (for metrics of one's own).
+  /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch
+  /// with its outputs (for metrics of one's own).
   using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
   Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {});
 
@@ -117,7 +117,7 @@ class MirroredStrategy {
   void take_memory();
   void set_initial_values();
   [[nodiscard]] Pass reporting(const Pass& pass);
-  void lap(double StepTimes::* phase) noexcept;
+  void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;
   Layer& model_;

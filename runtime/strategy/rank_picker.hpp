@@ -11,8 +11,8 @@ namespace ronda {
 /// What was picked before, by question: from a plan file, or the user's cache.
 using Picks = std::map<std::string, std::string, std::less<>>;
 
-/// Picks for all ranks of a communicator. What is known is taken; anything else is timed, on all ranks at once (so that no
-/// rank is timed beside idle neighbours), and rank 0's fastest among those that every rank can run is everybody's.
+/// Picks for all ranks of a communicator. What is known is taken; anything else is timed, on all ranks at once (so that
+/// no rank is timed beside idle neighbours), and rank 0's fastest among those that every rank can run is everybody's.
 class RankPicker final : public Picker {
  public:
   /// @param known     the same on all ranks

@@ -10,10 +10,11 @@ namespace {
 const NamedTensor& find(const Safetensors& file, const std::filesystem::path& path, const Parameter& parameter) {
   const auto tensor = std::ranges::find(file.tensors, parameter.name, &NamedTensor::name);
   if (tensor == file.tensors.end())
-    throw InputError(path.string() + ": the model's parameter " + parameter.name + " is not in this file; was it saved by another model?");
+    throw InputError(path.string() + ": the model's parameter " + parameter.name +
+                     " is not in this file; was it saved by another model?");
   if (tensor->shape != parameter.value.shape())
-    throw InputError(path.string() + ": " + parameter.name + " has shape " + tensor->shape.text() + ", the model's has " +
-                     parameter.value.shape().text());
+    throw InputError(path.string() + ": " + parameter.name + " has shape " + tensor->shape.text() +
+                     ", the model's has " + parameter.value.shape().text());
   return *tensor;
 }
 
@@ -23,7 +24,8 @@ void load_parameters(const std::filesystem::path& path, std::span<const Paramete
   const Safetensors file = read_safetensors(path);
   for (const auto& tensor : file.tensors)
     if (std::ranges::find(parameters, tensor.name, &Parameter::name) == parameters.end())
-      throw InputError(path.string() + ": the model has no parameter " + tensor.name + "; was it saved by another model?");
+      throw InputError(path.string() + ": the model has no parameter " + tensor.name +
+                       "; was it saved by another model?");
   for (const auto& parameter : parameters) find(file, path, parameter);  // nothing is set before everything fits
   for (const auto& parameter : parameters) from_file(parameter, find(file, path, parameter).values, parameter.value);
 }

@@ -24,20 +24,25 @@ Picks from_text(const std::string& text) {
   return picks;
 }
 
-void check_environment(const PlanFile& plan, const std::map<std::string, std::string>& mine, const std::filesystem::path& file) {
+void check_environment(const PlanFile& plan, const std::map<std::string, std::string>& mine,
+                       const std::filesystem::path& file) {
   for (const auto& [key, value] : mine) {
     const auto entry = plan.environment.find(key);
     const std::string found = entry == plan.environment.end() ? "nothing" : "'" + entry->second + "'";
     if (found != "'" + value + "'")
-      throw InputError(file.string() + ": this plan is for another set-up: " + key + " is '" + value + "' here, the plan has " +
-                       found + "; name a new file to make a plan for this one");
+      throw InputError(file.string() + ": this plan is for another set-up: " + key + " is '" + value +
+                       "' here, the plan has " + found + "; name a new file to make a plan for this one");
   }
 }
 
 }  // namespace
 
-PlanStore::PlanStore(Communicator communicator, std::filesystem::path file, std::map<std::string, std::string> environment)
-    : communicator_(std::move(communicator)), file_(std::move(file)), environment_(std::move(environment)), users_(!file_.empty()) {
+PlanStore::PlanStore(Communicator communicator, std::filesystem::path file,
+                     std::map<std::string, std::string> environment)
+    : communicator_(std::move(communicator)),
+      file_(std::move(file)),
+      environment_(std::move(environment)),
+      users_(!file_.empty()) {
   const auto directory = users_ || communicator_.rank() != 0 ? std::nullopt : cache_directory();
   if (!directory) return;
   Hash hash;
@@ -79,10 +84,11 @@ void PlanStore::keep(const MirroredStrategy& strategy) {
 void PlanStore::compare(const MirroredStrategy& strategy) const {
   const auto& mine = strategy.plan_lines();
   for (std::size_t i = 0; i < std::max(mine.size(), entries_.size()); ++i) {
-    const std::string here = i < mine.size() ? mine[i] : "nothing", there = i < entries_.size() ? entries_[i] : "nothing";
+    const std::string here = i < mine.size() ? mine[i] : "nothing",
+                      there = i < entries_.size() ? entries_[i] : "nothing";
     if (here != there)
-      throw InputError(file_.string() + ": this run comes to another plan than the file's: '" + here + "' here, '" + there +
-                       "' in the file; name a new file to make a plan for this run");
+      throw InputError(file_.string() + ": this run comes to another plan than the file's: '" + here + "' here, '" +
+                       there + "' in the file; name a new file to make a plan for this run");
   }
 }
 

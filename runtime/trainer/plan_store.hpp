@@ -8,21 +8,22 @@
 
 namespace ronda {
 
-/// Keeps what was chosen by timing from one run to the next: in a file that the user names, or in the user's cache, a file for
-/// each kind of machine and set-up. Rank 0 reads and writes; all ranks get the same.
+/// Keeps what was chosen by timing from one run to the next: in a file that the user names, or in the user's cache, a
+/// file for each kind of machine and set-up. Rank 0 reads and writes; all ranks get the same.
 class PlanStore {
  public:
   /// @param file         the user's plan file; empty: the cache
   /// @param environment  what timings depend on: processor, library, threads, ranks a node
   PlanStore(Communicator communicator, std::filesystem::path file, std::map<std::string, std::string> environment);
 
-  /// What is known. Collective; throws InputError, agreed, where the user's file is damaged or from another environment.
+  /// What is known. Collective; throws InputError, agreed, where the user's file is damaged or from another
+  /// environment.
   [[nodiscard]] Picks load();
   /// Whether the plan has to be the user's: the file was there.
   [[nodiscard]] bool complete() const noexcept { return given_; }
 
-  /// Compares with the user's file where it was there (InputError, agreed, on the first line that differs), and otherwise
-  /// writes what was chosen. A cache that cannot be written is no error. Collective.
+  /// Compares with the user's file where it was there (InputError, agreed, on the first line that differs), and
+  /// otherwise writes what was chosen. A cache that cannot be written is no error. Collective.
   void keep(const MirroredStrategy& strategy);
 
  private:

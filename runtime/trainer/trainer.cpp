@@ -25,14 +25,15 @@ std::string plural(std::size_t count, const std::string& noun) {
 /// All that must be the same on every rank, a line each.
 std::string text_of(const TrainingOptions& o) {
   std::ostringstream text;
-  text << "application " << o.application << " " << o.variant << "\nepochs " << o.epochs.value_or(0) << "\nsteps " << o.steps.value_or(0)
-       << "\nbatch-size " << o.batch_size << "\nglobal-batch-size " << o.global_batch_size << "\naccumulate " << o.accumulate
-       << "\noptimizer " << o.optimizer.name << "\nmomentum " << o.optimizer.momentum << "\nbeta1 " << o.optimizer.beta1
-       << "\nbeta2 " << o.optimizer.beta2 << "\nepsilon " << o.optimizer.epsilon << "\nweight-decay "
-       << o.optimizer.weight_decay.value_or(0) << "\nlearning-rate " << o.learning_rate << "\nschedule " << o.schedule
-       << "\nscale-learning-rate " << o.scale_learning_rate << "\nwarmup-epochs " << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm
-       << "\ninitializer " << name_of(o.initializer) << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce "
-       << name_of(o.allreduce) << "\nbucket-bytes " << o.bucket_bytes << "\n";
+  text << "application " << o.application << " " << o.variant << "\nepochs " << o.epochs.value_or(0) << "\nsteps "
+       << o.steps.value_or(0) << "\nbatch-size " << o.batch_size << "\nglobal-batch-size " << o.global_batch_size
+       << "\naccumulate " << o.accumulate << "\noptimizer " << o.optimizer.name << "\nmomentum " << o.optimizer.momentum
+       << "\nbeta1 " << o.optimizer.beta1 << "\nbeta2 " << o.optimizer.beta2 << "\nepsilon " << o.optimizer.epsilon
+       << "\nweight-decay " << o.optimizer.weight_decay.value_or(0) << "\nlearning-rate " << o.learning_rate
+       << "\nschedule " << o.schedule << "\nscale-learning-rate " << o.scale_learning_rate << "\nwarmup-epochs "
+       << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm << "\ninitializer " << name_of(o.initializer)
+       << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce)
+       << "\nbucket-bytes " << o.bucket_bytes << "\n";
   return text.str();
 }
 
@@ -87,7 +88,8 @@ void Trainer::check_options(const Dataset& train) {
   if (options_.steps == 0U || options_.epochs == 0U) throw InputError("--steps and --epochs are at least 1");
   if (options_.threads < 0) throw InputError("--threads cannot be negative");
   const auto ranks = static_cast<std::size_t>(world_.size());
-  if (options_.batch_size > std::size_t{1} << 40) throw InputError("--batch-size " + std::to_string(options_.batch_size) + " is beyond any memory");
+  if (options_.batch_size > std::size_t{1} << 40)
+    throw InputError("--batch-size " + std::to_string(options_.batch_size) + " is beyond any memory");
   if (options_.batch_size > 0) options_.global_batch_size = options_.batch_size * ranks;
   if (options_.global_batch_size == 0) options_.global_batch_size = 128;
   if (options_.learning_rate == 0) options_.learning_rate = default_learning_rate(options_.optimizer.name);
@@ -96,7 +98,8 @@ void Trainer::check_options(const Dataset& train) {
   const std::uint64_t steps_per_epoch = train_plan(train).steps_per_epoch();
   const std::uint64_t wanted = options_.steps.value_or(std::numeric_limits<std::uint64_t>::max());
   epochs_ = options_.epochs.value_or(options_.steps ? (wanted + steps_per_epoch - 1) / steps_per_epoch : 1);
-  if (epochs_ > std::numeric_limits<std::uint64_t>::max() / steps_per_epoch) throw InputError("so many epochs cannot be counted");
+  if (epochs_ > std::numeric_limits<std::uint64_t>::max() / steps_per_epoch)
+    throw InputError("so many epochs cannot be counted");
   total_steps_ = std::min(wanted, epochs_ * steps_per_epoch);
   epochs_ = (total_steps_ + steps_per_epoch - 1) / steps_per_epoch;
   if (world_.rank() != 0) return;
@@ -148,7 +151,9 @@ void Trainer::build(const Dataset& train) {
   strategy_->broadcast_parameters();
 }
 
-Shard Trainer::shard() const { return {static_cast<std::size_t>(world_.rank()), static_cast<std::size_t>(world_.size())}; }
+Shard Trainer::shard() const {
+  return {static_cast<std::size_t>(world_.rank()), static_cast<std::size_t>(world_.size())};
+}
 
 BatchPlan Trainer::train_plan(const Dataset& train) const {
   return {train.size(), options_.global_batch_size, shard(), options_.accumulate};
@@ -161,7 +166,8 @@ BatchPlan Trainer::test_plan(const Dataset& test) const {
 
 Schedule Trainer::schedule(const BatchPlan& plan) const {
   const double tenth = options_.schedule == "constant" ? 0 : 0.1 * static_cast<double>(total_steps_);
-  const double warmup = options_.warmup_epochs ? *options_.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : tenth;
+  const double warmup =
+      options_.warmup_epochs ? *options_.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : tenth;
   return Schedule({.name = options_.schedule,
                    .learning_rate = options_.learning_rate,
                    .total_steps = total_steps_,
@@ -174,7 +180,8 @@ std::map<std::string, std::string> Trainer::environment(const Primitives& primit
   const Topology& topology = world_.communicator().topology();
   const auto names = world_.communicator().gather_texts(processor_name());
   std::string processors;
-  for (const auto& name : std::set<std::string>(names.begin(), names.end())) processors += (processors.empty() ? "" : ", ") + name;
+  for (const auto& name : std::set<std::string>(names.begin(), names.end()))
+    processors += (processors.empty() ? "" : ", ") + name;
   return {{"processor", processors},
           {"library", primitives.name()},
           {"threads", std::to_string(threads_)},
@@ -185,8 +192,9 @@ std::string Trainer::first_line(const Dataset& train) const {
   const Topology& topology = world_.communicator().topology();
   return options_.application + ": " + plural(static_cast<std::size_t>(world_.size()), "replica") + " on " +
          plural(static_cast<std::size_t>(topology.nodes), "host") + ", cpu with " +
-         plural(static_cast<std::size_t>(threads_), "thread") + " each; " + std::to_string(train.size()) + " samples, " +
-         std::to_string(options_.global_batch_size) + " a step, " + plural(epochs_, "epoch") + ", " + plural(total_steps_, "step");
+         plural(static_cast<std::size_t>(threads_), "thread") + " each; " + std::to_string(train.size()) +
+         " samples, " + std::to_string(options_.global_batch_size) + " a step, " + plural(epochs_, "epoch") + ", " +
+         plural(total_steps_, "step");
 }
 
 // ---- training -------------------------------------------------------------------------------------------------------
@@ -260,7 +268,8 @@ void Trainer::write_predictions(const Dataset& test) {
     columns = static_cast<std::size_t>(outputs.shape().without_batch().count());
     all.resize(test.size() * columns);
     const Range rows = test_loader_->plan().part(batch_number++);
-    std::copy_n(outputs.pointer<float>(), rows.size() * columns, all.begin() + static_cast<std::ptrdiff_t>(rows.begin * columns));
+    std::copy_n(outputs.pointer<float>(), rows.size() * columns,
+                all.begin() + static_cast<std::ptrdiff_t>(rows.begin * columns));
   });
   strategy_->communicator().allreduce(Tensor(std::span(all)));
   agree(world_.communicator(), [&] {
@@ -299,7 +308,8 @@ void Trainer::write_files(const EpochReport& last) {
   summary.plan_hash = strategy_->plan_hash();
   for (const auto& bucket : gradients.buckets()) summary.allreduce.bytes_per_step += bucket.bytes;
   for (const auto& epoch : history_)
-    summary.epoch_history.push_back({epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});
+    summary.epoch_history.push_back(
+        {epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0) return;
     if (!options_.save.empty()) save_parameters(options_.save, strategy_->parameters());

@@ -23,7 +23,8 @@ namespace ronda {
 ///     Evaluation result = trainer.fit(train, test);
 class Trainer {
  public:
-  /// @param sink  is told of everything on rank 0; null: silence. Model, loss and sink outlive the trainer. Not collective.
+  /// @param sink  is told of everything on rank 0; null: silence. Model, loss and sink outlive the trainer. Not
+  /// collective.
   Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink = nullptr);
 
   /// Called on every rank: after each step, after each epoch, and after each test. They see what all ranks agree on.
@@ -34,8 +35,8 @@ class Trainer {
   };
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
-  /// Trains on `train` and returns the last test's result. Collective; once for a trainer. Ranks must be given equal data.
-  /// Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks.
+  /// Trains on `train` and returns the last test's result. Collective; once for a trainer. Ranks must be given equal
+  /// data. Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks.
   Evaluation fit(const Dataset& train, const Dataset& test);
 
   /// Any rank's hook may ask to end after the next step.

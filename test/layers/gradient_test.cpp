@@ -56,7 +56,8 @@ struct Probe {
     std::vector<std::vector<float>> dw;
     for (auto& p : model.parameters()) dw.emplace_back(p.gradient.as<float>().begin(), p.gradient.as<float>().end());
     compare(what + " input", input.as<float>(), dx);
-    for (std::size_t i = 0; i < dw.size(); ++i) compare(what + " " + model.parameters()[i].name, model.parameters()[i].value.as<float>(), dw[i]);
+    for (std::size_t i = 0; i < dw.size(); ++i)
+      compare(what + " " + model.parameters()[i].name, model.parameters()[i].value.as<float>(), dw[i]);
   }
   /// All these functions are piecewise linear: where a wide and a narrow difference disagree, a kink (ReLU, max) lies
   /// between, and the point says nothing.

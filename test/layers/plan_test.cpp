@@ -40,8 +40,9 @@ TEST_CASE("shapes that do not fit are the user's error, and say so") {
 }
 
 TEST_CASE("buffers of a pass keep apart, gradients take turns, scratch is shared") {
-  const std::vector<BufferRequest> requests{{"a", 100, Lifetime::pass},    {"b", 300, Lifetime::gradient}, {"c", 50, Lifetime::scratch},
-                                            {"d", 200, Lifetime::gradient}, {"e", 70, Lifetime::scratch},  {"f", 10, Lifetime::gradient},
+  const std::vector<BufferRequest> requests{{"a", 100, Lifetime::pass},   {"b", 300, Lifetime::gradient},
+                                            {"c", 50, Lifetime::scratch}, {"d", 200, Lifetime::gradient},
+                                            {"e", 70, Lifetime::scratch}, {"f", 10, Lifetime::gradient},
                                             {"g", 100, Lifetime::pass}};
   const BufferPlan plan = place_buffers(requests);
   CHECK(plan.offsets[2] == plan.offsets[4]);
@@ -57,7 +58,12 @@ TEST_CASE("initial values depend on seed and name alone, and have the promised s
   const auto make = [](std::string name, const Layout& layout, std::uint64_t seed, Buffer& memory) {
     const TensorDesc desc{Shape{64, 100}, DType::float32, layout};
     memory = Buffer::host(desc.bytes());
-    Parameter parameter{.id = {}, .name = std::move(name), .value = Tensor(desc, memory.data()), .gradient = {}, .master = {}, .flattened = {}};
+    Parameter parameter{.id = {},
+                        .name = std::move(name),
+                        .value = Tensor(desc, memory.data()),
+                        .gradient = {},
+                        .master = {},
+                        .flattened = {}};
     initialize(parameter, Initializer::he_normal, 100, 64, seed);
     return to_file(parameter, parameter.value);
   };
@@ -69,8 +75,8 @@ TEST_CASE("initial values depend on seed and name alone, and have the promised s
   double sum = 0, squares = 0;
   for (const float x : plain) sum += x, squares += double{x} * x;
   const double count = static_cast<double>(plain.size());
-  CHECK(std::abs(sum / count) < 0.01);                                 // 5 standard errors of 0.14 / 80
-  CHECK(squares / count == Approx(2.0 / 100).epsilon(0.1));            // standard error of a variance: 1.8 %
+  CHECK(std::abs(sum / count) < 0.01);                       // 5 standard errors of 0.14 / 80
+  CHECK(squares / count == Approx(2.0 / 100).epsilon(0.1));  // standard error of a variance: 1.8 %
   CHECK_THROWS_AS(parse_initializer("he"), InputError);
   CHECK(parse_initializer("kaiming_uniform") == Initializer::he_uniform);
 }

@@ -1,5 +1,5 @@
-// A training step allocates nothing of ours. Operator new is counted where it is called from this program, into which the
-// whole library is linked; what oneDNN and MPI take inside is their own business.
+// A training step allocates nothing of ours. Operator new is counted where it is called from this program, into which
+// the whole library is linked; what oneDNN and MPI take inside is their own business.
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
@@ -53,7 +53,8 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4));
       SoftmaxCrossEntropy loss;
       EventSink silence;
-      const BatchPlan plan(40, 16, {static_cast<std::size_t>(world().rank()), static_cast<std::size_t>(world().size())}, accumulate);
+      const BatchPlan plan(40, 16, {static_cast<std::size_t>(world().rank()), static_cast<std::size_t>(world().size())},
+                           accumulate);
       BatchLoader loader(data, SampleOrder(40, 1, true), plan);
       MirroredOptions options;
       options.fields = {data.fields().begin(), data.fields().end()};
@@ -63,7 +64,8 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       options.clip_norm = 1;
       options.fusion.first_bucket_bytes = 256;
       options.fusion.algorithm = algorithm;
-      MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.01}), options, silence);
+      MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
+                                Schedule({.learning_rate = 0.01}), options, silence);
       const auto step = [&] {
         for (std::size_t i = 0; i + 1 < accumulate; ++i) strategy.accumulate(loader.next());
         strategy.train_step(loader.next());

@@ -34,7 +34,9 @@ struct Run {
 
   Run(Communicator communicator, Sequential m, const Dataset& data, const Set& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch, {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())}, set.accumulate),
+        plan(data.size(), set.global_batch,
+             {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())},
+             set.accumulate),
         loader(data, SampleOrder(data.size(), 1, true), plan),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}), Schedule({.learning_rate = 0.05}),
                  options(data, set, plan), silence) {}
@@ -77,7 +79,8 @@ Communicator alone() { return world().communicator().split(world().rank(), 0); }
 }  // namespace
 
 TEST_CASE("any number of ranks trains what one rank trains, exactly weighted") {
-  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // batches of 100: the last has 2 samples, so ranks stay empty
+  const MemoryDataset data =
+      toy_images(302, {9, 7, 1}, 4);  // batches of 100: the last has 2 samples, so ranks stay empty
   for (const char* optimizer : {"sgd", "nesterov", "adamw"})
     for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi}) {
       Set set{.global_batch = 100, .optimizer = optimizer};
@@ -183,7 +186,8 @@ TEST_CASE("a frozen group keeps its values, a rate factor of one's own changes t
   options.group_of = [](std::string_view name) {
     return ParameterGroup{.rate_factor = 1, .weight_decay = {}, .frozen = name.starts_with("dense1")};
   };
-  MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options, silence);
+  MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options,
+                            silence);
   const auto values = [&](std::size_t i) { return to_file(strategy.parameters()[i], strategy.parameters()[i].value); };
   const auto before = values(0), before_last = values(2);
   strategy.train_step(loader.next());
@@ -201,7 +205,8 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
   MirroredOptions options = Run::options(data, {}, BatchPlan(64, 32));
   options.memory_limit = 35'000;  // parameters, gradients and momenta take 9 KB each, a sample half a KB
   try {
-    MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options, silence);
+    MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options,
+                              silence);
     FAIL("a plan beyond the limit was accepted");
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::bad_input);
@@ -210,6 +215,8 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
   if (world().size() > 1) {  // ranks with different models
     Sequential different(Flatten(), Dense(world().rank() == 0 ? 4 : 5));
     MirroredOptions plain = Run::options(data, {}, BatchPlan(64, 32));
-    CHECK_THROWS_AS(MirroredStrategy(everybody(), different, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), plain, silence), Error);
+    CHECK_THROWS_AS(MirroredStrategy(everybody(), different, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}),
+                                     plain, silence),
+                    Error);
   }
 }

@@ -8,7 +8,8 @@
 
 namespace ronda::test {
 
-/// One layer (or composite) with all its memory, outside any strategy: plan, bind, and then forward and backward by hand.
+/// One layer (or composite) with all its memory, outside any strategy: plan, bind, and then forward and backward by
+/// hand.
 class PlainModel {
  public:
   PlainModel(Layer& layer, const TensorDesc& input, Primitives& primitives, Picker& picker, std::uint64_t seed = 7,
@@ -36,9 +37,7 @@ class PlainModel {
 
   [[nodiscard]] const TensorDesc& output() const { return output_; }
   [[nodiscard]] std::vector<Parameter>& parameters() { return parameters_; }
-  [[nodiscard]] Pass pass() {
-    return {.stream = stream_, .weights = nullptr, .control = &control_, .on_ready = {}};
-  }
+  [[nodiscard]] Pass pass() { return {.stream = stream_, .weights = nullptr, .control = &control_, .on_ready = {}}; }
 
  private:
   Layer& layer_;

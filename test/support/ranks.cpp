@@ -25,7 +25,8 @@ World& world() { return the_world().value(); }
 int with_world(int& argc, char**& argv, const std::function<int()>& tests) {
   the_world().emplace(argc, argv, WorldOptions{progress_from_environment()});
   int worst = 0;
-  for (const auto& text : world().communicator().gather_texts(std::to_string(tests()))) worst = std::max(worst, std::stoi(text));
+  for (const auto& text : world().communicator().gather_texts(std::to_string(tests())))
+    worst = std::max(worst, std::stoi(text));
   the_world().reset();
   return std::min(worst, 255);
 }

@@ -9,7 +9,8 @@
 namespace ronda::test {
 
 /// Noisy images of `classes` fixed patterns: learnable in a few steps, the same everywhere.
-inline MemoryDataset toy_images(std::size_t samples, const Shape& shape, std::int32_t classes, std::uint64_t stream = 1) {
+inline MemoryDataset toy_images(std::size_t samples, const Shape& shape, std::int32_t classes,
+                                std::uint64_t stream = 1) {
   const RngKey pattern(3, Purpose::test, 0), noise(3, Purpose::test, stream), choice(4, Purpose::test, stream);
   const auto pixels = static_cast<std::size_t>(shape.count());
   std::vector<float> inputs;
