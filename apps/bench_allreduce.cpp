@@ -33,8 +33,10 @@ struct Result {
   std::size_t wrong = 0;
 };
 
-/// How often each measurement is taken, in turns; the best counts, because whatever disturbs can only slow down.
-constexpr int rounds = 5;
+/// Each measurement is short and taken many times, in turns with what it is compared with; the best counts, because
+/// whatever disturbs can only slow down.
+constexpr int least_rounds = 5, most_rounds = 100;
+constexpr double enough_microseconds = 5e5;
 
 /// Reads the command line; false where it asked for help, which is printed.
 bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
@@ -96,7 +98,7 @@ std::vector<std::size_t> sizes(const Options& options, std::size_t element) {
 
 int iterations(const Options& options, std::size_t bytes) {
   if (options.iterations > 0) return options.iterations;
-  return static_cast<int>(std::clamp<std::size_t>((std::size_t{32} << 20) / std::max<std::size_t>(bytes, 1), 3, 1000));
+  return static_cast<int>(std::clamp<std::size_t>((std::size_t{8} << 20) / std::max<std::size_t>(bytes, 1), 1, 200));
 }
 
 /// The slowest rank's time for one of `count` calls, in microseconds.
@@ -153,11 +155,15 @@ class Bench {
     result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
     const int repetitions = iterations(options_, bytes);
     for (int i = 0; i < options_.warmup; ++i) ours();
-    for (int round = 0; round < rounds; ++round) {
-      result.microseconds = std::min(result.microseconds, time(communicator_, repetitions, ours));
-      if (options_.compare.empty()) continue;
-      if (round == 0) time(communicator_, std::max(1, options_.warmup), mpi);
-      result.mpi_microseconds = std::min(result.mpi_microseconds, time(communicator_, repetitions, mpi));
+    if (!options_.compare.empty())
+      for (int i = 0; i < options_.warmup; ++i) mpi();
+    double spent = 0;  // the same on all ranks
+    for (int round = 0; round < least_rounds || (round < most_rounds && spent < enough_microseconds); ++round) {
+      const double now = time(communicator_, repetitions, ours);
+      result.microseconds = std::min(result.microseconds, now);
+      const double beside = options_.compare.empty() ? 0 : time(communicator_, repetitions, mpi);
+      if (!options_.compare.empty()) result.mpi_microseconds = std::min(result.mpi_microseconds, beside);
+      spent += repetitions * (now + beside);
     }
     return result;
   }
