@@ -1,22 +1,11 @@
 #include "command_line.hpp"
 
-#include <cstdlib>
-#include <iostream>
+#include <sstream>
 
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 namespace ronda::apps {
-namespace {
-
-/// Before MPI is there only the launcher's environment tells who writes for all.
-bool is_first_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
-  return true;
-}
-
-}  // namespace
 
 std::filesystem::path find_mnist() {
   std::error_code ignored;  // a folder that cannot be looked into has no data for us
@@ -126,7 +115,7 @@ bool CommandLine::parse(int argc, char** argv) {
   try {
     app_.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    if (is_first_rank()) app_.exit(success);
+    app_.exit(success);
     return false;
   } catch (const CLI::ParseError& error) {
     throw InputError(std::string(error.what()) + "; see " + training.application + " --help");

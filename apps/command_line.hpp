@@ -24,7 +24,7 @@ class CommandLine {
   /// For options of one application's own.
   [[nodiscard]] CLI::App& app() noexcept { return app_; }
 
-  /// Fills everything below. False where --help or --version was asked for and answered (by rank 0 alone). Throws
+  /// Fills everything below. False where --help or --version was asked for and answered. Throws
   /// InputError for what cannot be understood.
   bool parse(int argc, char** argv);
 
