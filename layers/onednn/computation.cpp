@@ -100,7 +100,8 @@ bool is_fallback(const std::string& implementation) {
          implementation.find(":gemm:") != std::string::npos;
 }
 
-Option pick(Picker& picker, const std::string& question, std::vector<Option> options) {
+Option pick(Picker& picker, const std::string& question, std::vector<Option> options,
+            const std::optional<Candidate>& ours) {
   std::size_t bytes = 0;
   for (const Option& option : options)
     if (option.computation) bytes = std::max(bytes, option.computation->rehearsal_bytes());
@@ -111,6 +112,10 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
     if (Computation* computation = option.computation.get())
       candidate.run = [computation, &memory] { computation->rehearse(memory.data()); };
     candidates.push_back(std::move(candidate));
+  }
+  if (ours) {
+    candidates.push_back(*ours);
+    options.push_back({ours->name, nullptr});
   }
   return std::move(options[picker.pick(question, candidates)]);
 }

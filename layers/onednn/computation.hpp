@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -107,7 +108,9 @@ std::unique_ptr<Computation> if_possible(Make&& make) {
   }
 }
 
-/// The picker's choice, each option timed on memory of its own. Throws Error where there is none.
-Option pick(Picker& picker, const std::string& question, std::vector<Option> options);
+/// The picker's choice, each option timed on memory of its own; `ours` is one more that is no primitive, and the answer
+/// then has no computation. Throws Error where there is nothing to choose.
+Option pick(Picker& picker, const std::string& question, std::vector<Option> options,
+            const std::optional<Candidate>& ours = std::nullopt);
 
 }  // namespace ronda::onednn

@@ -2,6 +2,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/winners.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -44,14 +45,20 @@ class Directions {
     if (context.mode == Mode::evaluation) return;
     hint_ = describe_forward(last_resort);
     const std::string layouts = spec.input.layout.tag() + " " + output.layout.tag() + " " + weight.layout.tag();
-    backward_weights =
-        choose(context.picker, "backward weights", layouts, [&](const Way& way) { return make_backward_weights(way); });
+    winners = WinnerGradients::make(runtime, spec, output, weight);
+    backward_weights = choose(
+        context.picker, "backward weights", layouts, [&](const Way& way) { return make_backward_weights(way); },
+        from_winners(&WinnerGradients::weights_rehearsal));
     if (!context.input_gradient) return;
-    backward_data =
-        choose(context.picker, "backward data", layouts, [&](const Way& way) { return make_backward_data(way); });
+    backward_data = choose(
+        context.picker, "backward data", layouts, [&](const Way& way) { return make_backward_data(way); },
+        from_winners(&WinnerGradients::data_rehearsal));
   }
 
-  std::unique_ptr<Computation> forward, backward_weights, backward_data;
+  std::unique_ptr<Computation> forward;
+  std::unique_ptr<Computation> backward_weights,
+      backward_data;  ///< empty where nobody needs them, or `winners` does it
+  std::unique_ptr<WinnerGradients> winners;
   TensorDesc output, weight;
   std::string picks;
 
@@ -59,7 +66,7 @@ class Directions {
     std::size_t bytes = 0;
     for (const auto* direction : {&forward, &backward_weights, &backward_data})
       if (*direction) bytes = std::max(bytes, (*direction)->scratch_bytes());
-    return bytes;
+    return winners ? std::max(bytes, winners->scratch_bytes()) : bytes;
   }
 
  private:
@@ -124,9 +131,16 @@ class Directions {
     return std::make_unique<Computation>(runtime_, primitive, description.scratchpad_desc(), std::move(inputs), result);
   }
 
+  /// Behind a max-pool our own loops are a candidate too, on every rank, whether they can run here or not.
+  [[nodiscard]] std::optional<Candidate> from_winners(std::function<void()> (WinnerGradients::*rehearsal)()) const {
+    if (!spec_.pool || spec_.pool->kind != PoolKind::maximum) return std::nullopt;
+    return Candidate{"winners", winners ? (winners.get()->*rehearsal)() : nullptr};
+  }
+
   /// The picker's choice among the ways; the last resort only counts where there is no other.
   template <class Make>
-  std::unique_ptr<Computation> choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make) {
+  std::unique_ptr<Computation> choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make,
+                                      const std::optional<Candidate>& ours = std::nullopt) {
     std::vector<Option> options;
     bool any = false;
     for (const Way& way : ways) {
@@ -134,8 +148,8 @@ class Directions {
       any = any || options.back().computation;
     }
     options.push_back({last_resort.name, any ? nullptr : make(last_resort)});
-    Option chosen =
-        pick(picker, "convolution " + std::string(direction) + " " + text() + " " + layouts, std::move(options));
+    const std::string question = std::string("convolution ") + direction + " " + text() + " " + layouts;
+    Option chosen = pick(picker, question, std::move(options), ours);
     picks += (picks.empty() ? "" : ", ") + std::string(direction) + " " + chosen.name;
     return std::move(chosen.computation);
   }
@@ -200,12 +214,21 @@ class Convolution final : public Operation {
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
-    const float* dz = before_pooling(output_gradient.pointer<float>());
+    const Gradients gradients = before_activation(output_gradient.pointer<float>());
     if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
-    directions_.backward_weights->run({input.data(), dz}, weight.gradient.data(), scratch);
+    if (directions_.backward_weights)
+      directions_.backward_weights->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
+    else
+      directions_.winners->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
+                                            weight.gradient.pointer<float>(), scratch);
     pass.on_ready(weight.id, pass.stream);
-    if (!memory_.input_gradient.empty())
-      directions_.backward_data->run({dz, weight.value.data()}, memory_.input_gradient.data(), scratch);
+    if (memory_.input_gradient.empty()) return;
+    if (directions_.backward_data)
+      directions_.backward_data->run({gradients.convolved, weight.value.data()}, memory_.input_gradient.data(),
+                                     scratch);
+    else
+      directions_.winners->backward_data(gradients.pooled, places_of_winners(), weight.value.pointer<float>(),
+                                         memory_.input_gradient.pointer<float>(), scratch);
   }
 
  private:
@@ -225,26 +248,35 @@ class Convolution final : public Operation {
     plan_.scratch_bytes = computation_offset_ + directions_.scratch_bytes();
   }
 
-  /// The gradient of the convolution proper.
-  const float* before_pooling(const float* dy) {
-    if (!pooling_) return before_activation(dy, memory_.output.data());
+  /// Gradients before the activation.
+  struct Gradients {
+    const float* pooled;     ///< of the pooled output; null where the activation comes before the pooling
+    const float* convolved;  ///< of the convolution proper; not written where the winners do everything
+  };
+
+  Gradients before_activation(const float* dy) {
+    if (!pooling_) return {nullptr, masked(dy, memory_.output.data())};
     float* between = as_floats(memory_.scratch + between_offset_);
-    if (!relu_before_average_) {
-      pooling_->backward(before_activation(dy, memory_.output.data()), winners_, between, threads_);
-      return between;
+    if (relu_before_average_) {
+      pooling_->backward(dy, winners_, between, threads_);
+      return {nullptr, masked(between, convolved_)};
     }
-    pooling_->backward(dy, winners_, between, threads_);
-    return before_activation(between, convolved_);
+    const float* pooled = masked(dy, memory_.output.data());
+    if (directions_.backward_weights || directions_.backward_data)
+      pooling_->backward(pooled, winners_, between, threads_);
+    return {pooled, between};
   }
 
-  /// Also sums up the bias's gradient.
-  const float* before_activation(const float* dy, std::byte* y) {
+  /// The gradient where y is positive. Also sums up the bias's gradient.
+  const float* masked(const float* dy, std::byte* y) {
     const bool relu = spec_.activation == Activation::relu;
     float* dz = as_floats(memory_.scratch + masked_offset_);
     float* db = spec_.bias ? memory_.parameters[1]->gradient.pointer<float>() : nullptr;
     activation_->backward(dy, relu ? as_floats(y) : nullptr, dz, db, memory_.scratch + sums_offset_);
     return relu ? dz : dy;
   }
+
+  const std::uint8_t* places_of_winners() const { return reinterpret_cast<const std::uint8_t*>(winners_); }
 
   int threads_;
   ConvolutionSpec spec_;

@@ -1,0 +1,241 @@
+#include <ronda/layers/onednn/memory_desc.hpp>
+#include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/winners.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/multiversion.hpp>
+
+#include <algorithm>
+
+namespace ronda::onednn {
+namespace {
+
+using Winner = WinnerGradients::Winner;
+constexpr std::int64_t vector = 16;
+
+/// A kernel × kernel grid of vectors in memory: strides in elements.
+struct Grid {
+  std::int64_t row, column;
+};
+
+/// sums[kh, kw] += gradient · operand[offset + kh, kw] for every winner of a list. The sums stay in registers.
+template <int kernel>
+[[gnu::always_inline]] inline void accumulate(const Winner* __restrict list, std::size_t count,
+                                              const float* __restrict operand, Grid from, float* __restrict sums,
+                                              Grid to) {
+  float sum[kernel][kernel][vector];
+  for (int kh = 0; kh < kernel; ++kh)
+    for (int kw = 0; kw < kernel; ++kw)
+      for (int l = 0; l < vector; ++l) sum[kh][kw][l] = sums[kh * to.row + kw * to.column + l];
+  for (std::size_t i = 0; i < count; ++i) {
+    const float gradient = list[i].gradient;
+    const float* start = operand + list[i].offset;
+    for (int kh = 0; kh < kernel; ++kh)
+      for (int kw = 0; kw < kernel; ++kw)
+        for (int l = 0; l < vector; ++l)
+          sum[kh][kw][l] = __builtin_fmaf(gradient, start[kh * from.row + kw * from.column + l], sum[kh][kw][l]);
+  }
+  for (int kh = 0; kh < kernel; ++kh)
+    for (int kw = 0; kw < kernel; ++kw)
+      for (int l = 0; l < vector; ++l) sums[kh * to.row + kw * to.column + l] = sum[kh][kw][l];
+}
+RONDA_MULTIVERSION void accumulate_3(const Winner* list, std::size_t count, const float* operand, Grid from,
+                                     float* sums, Grid to) {
+  accumulate<3>(list, count, operand, from, sums, to);
+}
+RONDA_MULTIVERSION void accumulate_5(const Winner* list, std::size_t count, const float* operand, Grid from,
+                                     float* sums, Grid to) {
+  accumulate<5>(list, count, operand, from, sums, to);
+}
+auto accumulate_of(std::int64_t kernel) { return kernel == 3 ? accumulate_3 : accumulate_5; }
+
+Kernel copy(const Runtime& runtime, const TensorDesc& from, const TensorDesc& to) {
+  return make_reorder(runtime, to_memory_desc(from, Axes::weight), to_memory_desc(to, Axes::weight));
+}
+
+TensorDesc by_sixteens(const TensorDesc& weight) { return {weight.shape, DType::float32, Layout::parse("abcd16b")}; }
+
+}  // namespace
+
+std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, const ConvolutionSpec& spec,
+                                                       const TensorDesc& convolved, const TensorDesc& weight) {
+  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16) return nullptr;
+  if ((spec.kernel != 3 && spec.kernel != 5) || spec.padding != 0) return nullptr;
+  const auto input = images_of(spec.input), output = images_of(convolved);
+  if (!input || !output || input->lanes % vector != 0) return nullptr;
+  return std::unique_ptr<WinnerGradients>(new WinnerGradients(runtime, spec, *input, *output, weight));
+}
+
+WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input,
+                                 const Images& convolved, const TensorDesc& weight)
+    : threads_(runtime.threads),
+      spec_(spec),
+      input_(input),
+      convolved_(convolved),
+      pooled_(convolved),
+      blocks_(input.groups * input.lanes / vector),
+      taps_(spec.kernel * spec.kernel),
+      places_(spec.pool->kernel * spec.pool->kernel),
+      to_parameter_(copy(runtime, by_sixteens(weight), weight)),
+      from_parameter_(copy(runtime, weight, by_sixteens(weight))),
+      parameter_bytes_(weight.bytes()),
+      weight_bytes_(by_sixteens(weight).bytes()) {
+  const Shape pooled = pool_output({convolved.samples, convolved.height, convolved.width, spec.outputs}, *spec.pool);
+  pooled_.height = pooled[1];
+  pooled_.width = pooled[2];
+  for (std::int64_t place = 0; place < places_; ++place)
+    place_at_[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(
+        (place / spec.pool->kernel * input.width + place % spec.pool->kernel) * spec.stride * input.lanes);
+  constexpr std::int64_t cached_floats = 6000;  // most of a first-level cache
+  group_ = static_cast<std::size_t>(std::clamp<std::int64_t>(cached_floats / (input.positions() * vector), 1, 8));
+  list_length_ = std::max(group_ * static_cast<std::size_t>(pooled_.positions()) + 1,
+                          static_cast<std::size_t>(places_ * (spec.outputs + 1)));
+  scratch_bytes_ = weight_bytes_ + static_cast<std::size_t>(threads_) * list_length_ * sizeof(Winner);
+}
+
+/// Where the window of a pooled position starts in the input; before it where the pool is padded.
+std::int64_t WinnerGradients::window_at(std::int64_t i, std::int64_t j) const {
+  const PoolSpec& pool = *spec_.pool;
+  return ((i * pool.stride - pool.padding) * input_.width + j * pool.stride - pool.padding) * spec_.stride *
+         input_.lanes;
+}
+
+/// Where sixteen channels of a sample start.
+std::int64_t WinnerGradients::input_block(std::int64_t block) const {
+  return block * vector / input_.lanes * input_.image_size() + block * vector % input_.lanes;
+}
+
+void WinnerGradients::backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw,
+                                       std::byte* scratch) {
+  float* sums = weights_of(scratch);
+  const auto workers = static_cast<std::size_t>(threads_);
+  parallel_for(threads_, workers, [&](Range range) {
+    for (std::size_t worker = range.begin; worker < range.end; ++worker)
+      add_channels(part_of(static_cast<std::size_t>(spec_.outputs), worker, workers), x, dy, winners, sums,
+                   lists_of(scratch, worker));
+  });
+  to_parameter_.run(std::array<void*, 2>{sums, dw});
+}
+
+/// The weight gradients of some output channels.
+void WinnerGradients::add_channels(Range channels, const float* x, const float* dy, const std::uint8_t* winners,
+                                   float* sums, Winner* list) const {
+  const auto accumulate = accumulate_of(spec_.kernel);
+  const std::int64_t channel_size = blocks_ * taps_ * vector, sample_size = input_.groups * input_.image_size();
+  const auto samples = static_cast<std::size_t>(input_.samples);
+  std::fill(sums + static_cast<std::int64_t>(channels.begin) * channel_size,
+            sums + static_cast<std::int64_t>(channels.end) * channel_size, 0.0F);
+  for (std::size_t first = 0; first < samples; first += group_) {
+    const Range group{first, std::min(first + group_, samples)};
+    for (auto channel = static_cast<std::int64_t>(channels.begin); channel < static_cast<std::int64_t>(channels.end);
+         ++channel) {
+      const std::size_t count = list_channel(group, channel, dy, winners, list);
+      for (std::int64_t block = 0; block < blocks_; ++block)
+        accumulate(list, count, x + static_cast<std::int64_t>(first) * sample_size + input_block(block),
+                   {input_.width * input_.lanes, input_.lanes}, sums + channel * channel_size + block * taps_ * vector,
+                   {spec_.kernel * vector, vector});
+    }
+  }
+}
+
+/// The winners of one output channel; offsets from the first sample's first channels. Every element is written, and
+/// overwritten by the next where it is no winner: half of them are, so that a branch would cost more.
+std::size_t WinnerGradients::list_channel(Range samples, std::int64_t channel, const float* dy,
+                                          const std::uint8_t* winners, Winner* list) const {
+  const std::int64_t lanes = pooled_.lanes, sample_size = input_.groups * input_.image_size();
+  std::size_t count = 0;
+  for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
+    const std::int64_t image = static_cast<std::int64_t>(sample) * pooled_.groups + channel / lanes;
+    std::int64_t at = image * pooled_.image_size() + channel % lanes;
+    const std::int64_t start = static_cast<std::int64_t>(sample - samples.begin) * sample_size;
+    for (std::int64_t i = 0; i < pooled_.height; ++i)
+      for (std::int64_t j = 0; j < pooled_.width; ++j, at += lanes) {
+        list[count] = {dy[at], static_cast<std::int32_t>(start + window_at(i, j)) + place_at_[winners[at]]};
+        count += dy[at] != 0;
+      }
+  }
+  return count;
+}
+
+void WinnerGradients::backward_data(const float* dy, const std::uint8_t* winners, const float* w, float* dx,
+                                    std::byte* scratch) {
+  float* weights = weights_of(scratch);
+  from_parameter_.run(std::array<void*, 2>{const_cast<float*>(w), weights});
+  const auto workers = static_cast<std::size_t>(threads_);
+  parallel_for(threads_, workers, [&](Range range) {
+    for (std::size_t worker = range.begin; worker < range.end; ++worker) {
+      const Range samples = part_of(static_cast<std::size_t>(input_.samples), worker, workers);
+      for (std::size_t sample = samples.begin; sample < samples.end; ++sample)
+        add_sample(static_cast<std::int64_t>(sample), dy, winners, weights, dx, lists_of(scratch, worker));
+    }
+  });
+}
+
+/// The input gradient of one sample, window by window: its winners of all channels, listed by place.
+void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std::uint8_t* winners,
+                                 const float* weights, float* dx, Winner* lists) const {
+  const auto accumulate = accumulate_of(spec_.kernel);
+  const std::int64_t lanes = pooled_.lanes, channel_size = blocks_ * taps_ * vector, length = spec_.outputs + 1;
+  const std::int64_t sample_size = input_.groups * input_.image_size();
+  float* sample_dx = dx + sample * sample_size;
+  std::fill_n(sample_dx, sample_size, 0.0F);
+  for (std::int64_t i = 0; i < pooled_.height; ++i)
+    for (std::int64_t j = 0; j < pooled_.width; ++j) {
+      std::array<std::int32_t, 256> counts;
+      std::fill_n(counts.begin(), places_, 0);
+      for (std::int64_t channel = 0; channel < spec_.outputs; ++channel) {
+        const std::int64_t at = (sample * pooled_.groups + channel / lanes) * pooled_.image_size() +
+                                (i * pooled_.width + j) * lanes + channel % lanes;
+        std::int32_t& count = counts[winners[at]];
+        lists[winners[at] * length + count] = {dy[at], static_cast<std::int32_t>(channel * channel_size)};
+        count += dy[at] != 0;
+      }
+      for (std::int64_t place = 0; place < places_; ++place) {
+        const std::int32_t count = counts[static_cast<std::size_t>(place)];
+        if (count == 0) continue;
+        float* corner = sample_dx + window_at(i, j) + place_at_[static_cast<std::size_t>(place)];
+        for (std::int64_t block = 0; block < blocks_; ++block)
+          accumulate(lists + place * length, static_cast<std::size_t>(count), weights + block * taps_ * vector,
+                     {spec_.kernel * vector, vector}, corner + input_block(block),
+                     {input_.width * input_.lanes, input_.lanes});
+      }
+    }
+}
+
+/// Tensors of the sizes of a step.
+struct WinnerGradients::Rehearsal {
+  Buffer x, dx, w, dy, winners, scratch;
+  static Buffer floats(const Images& images) {
+    return Buffer::host(images.count() * static_cast<std::size_t>(images.image_size()) * sizeof(float));
+  }
+  static float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+  [[nodiscard]] std::uint8_t* places() const { return reinterpret_cast<std::uint8_t*>(winners.data()); }
+};
+
+std::shared_ptr<WinnerGradients::Rehearsal> WinnerGradients::make_rehearsal() const {
+  using R = Rehearsal;
+  auto r = std::make_shared<R>(R{R::floats(input_), R::floats(input_), Buffer::host(parameter_bytes_),
+                                 R::floats(pooled_), R::floats(pooled_), Buffer::host(scratch_bytes_)});
+  const auto bit = [](std::size_t i) { return static_cast<float>(i * 2654435761U >> 15 & 1); };
+  const Buffer convolved = R::floats(convolved_);
+  for (std::size_t i = 0; i < convolved.bytes() / sizeof(float); ++i) R::data(convolved)[i] = bit(i) + bit(i + 7) / 2;
+  const Pooling pooling(*spec_.pool, convolved_, {pooled_.samples, pooled_.height, pooled_.width, spec_.outputs});
+  pooling.forward(R::data(convolved), R::data(r->dy), r->winners.data(), threads_);
+  for (std::size_t i = 0; i < r->dy.bytes() / sizeof(float); ++i) R::data(r->dy)[i] = bit(i);
+  return r;
+}
+
+std::function<void()> WinnerGradients::weights_rehearsal() {
+  return [this, r = make_rehearsal()] {
+    backward_weights(Rehearsal::data(r->x), Rehearsal::data(r->dy), r->places(), Rehearsal::data(r->w),
+                     r->scratch.data());
+  };
+}
+
+std::function<void()> WinnerGradients::data_rehearsal() {
+  return [this, r = make_rehearsal()] {
+    backward_data(Rehearsal::data(r->dy), r->places(), Rehearsal::data(r->w), Rehearsal::data(r->dx),
+                  r->scratch.data());
+  };
+}
+
+}  // namespace ronda::onednn
