@@ -182,12 +182,18 @@ void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std
     for (std::int64_t j = 0; j < pooled_.width; ++j) {
       std::array<std::int32_t, 256> counts;
       std::fill_n(counts.begin(), places_, 0);
-      for (std::int64_t channel = 0; channel < spec_.outputs; ++channel) {
-        const std::int64_t at = (sample * pooled_.groups + channel / lanes) * pooled_.image_size() +
-                                (i * pooled_.width + j) * lanes + channel % lanes;
-        std::int32_t& count = counts[winners[at]];
-        lists[winners[at] * length + count] = {dy[at], static_cast<std::int32_t>(channel * channel_size)};
-        count += dy[at] != 0;
+      for (std::int64_t group = 0; group < pooled_.groups; ++group) {
+        const std::int64_t at =
+            (sample * pooled_.groups + group) * pooled_.image_size() + (i * pooled_.width + j) * lanes;
+        const std::int64_t channel = group * lanes, end = std::min(channel + lanes, spec_.outputs);
+        for (std::int64_t lane = 0; lane < end - channel; ++lane) {
+          const std::size_t place = winners[at + lane];
+          const float gradient = dy[at + lane];
+          const std::int32_t count = counts[place];
+          lists[static_cast<std::int64_t>(place) * length + count] = {
+              gradient, static_cast<std::int32_t>((channel + lane) * channel_size)};
+          counts[place] = count + (gradient != 0 ? 1 : 0);
+        }
       }
       for (std::int64_t place = 0; place < places_; ++place) {
         const std::int32_t count = counts[static_cast<std::size_t>(place)];
