@@ -82,7 +82,8 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
 std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
   std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi};
-  all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
+  if (topology.most_ranks_on_a_node > 1)
+    all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
   return all;
 }
 

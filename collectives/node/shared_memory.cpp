@@ -88,9 +88,7 @@ void touch(const std::byte* base, std::size_t bytes) {
 SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const Wish& wish) {
   const int ranks = node.size(), rank = node.rank();
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // A page more than is needed. First-level caches of AMD's Zen tell addresses apart by their low 28 bits: segments that
-  // are 256 MiB apart push each other out, and sums took seven times as long.
-  const std::size_t stride = (wish.segment_bytes + page - 1) / page * page + page;
+  const std::size_t stride = (std::max<std::size_t>(wish.segment_bytes, 1) + page - 1) / page * page;
   const std::size_t total = stride * static_cast<std::size_t>(ranks);
 
   std::string name, refusal;
@@ -105,21 +103,42 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
   std::shared_ptr<SharedMemory> memory;
   if (refusal.empty() && file.open()) refusal = take_pages(file, stride * static_cast<std::size_t>(rank), stride);
   if (refusal.empty() && file.open()) {
-    void* base = ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
-    if (base == MAP_FAILED)
-      refusal = reason("cannot map");
-    else
-      memory.reset(new SharedMemory(static_cast<std::byte*>(base), stride, ranks, wish.segment_bytes));
+    memory.reset(new SharedMemory(wish.segment_bytes, stride, ranks));
+    refusal = memory->map(file.descriptor());
   }
 
   const auto refusals = node.allgather_texts(refusal);
   if (rank == 0 && !name.empty()) ::shm_unlink(name.c_str());
   for (const std::string& text : refusals)
     if (!text.empty()) return {nullptr, text};
-  touch(memory->base_, total);
+  for (int owner = 0; owner < ranks; ++owner) touch(memory->segment(owner).data(), stride);
   return {std::move(memory), {}};
 }
 
-SharedMemory::~SharedMemory() { ::munmap(base_, total_); }
+/// Ranks sum the same place of all segments at the same time. First-level caches of AMD's Zen guess where a line is
+/// from a hash of its address bits 12 to 27 (Lipp et al., "Take a way", AsiaCCS 2020); lines with one hash push each
+/// other out, and such sums take seven times as long. Segments that lie some pages more than a multiple of 256 MiB
+/// apart differ in it. This costs addresses only, no memory.
+SharedMemory::SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int ranks)
+    : segment_bytes_(segment_bytes), file_stride_(file_stride), ranks_(static_cast<std::size_t>(ranks)) {
+  constexpr std::size_t hashed = std::size_t{1} << 28, small = std::size_t{1} << 20;
+  stride_ = file_stride <= small ? file_stride : (file_stride + hashed - 1) / hashed * hashed + 17 * 4096;
+}
+
+/// Empty, or why it could not be done.
+std::string SharedMemory::map(int file) {
+  void* addresses = ::mmap(nullptr, stride_ * ranks_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (addresses == MAP_FAILED) return reason("no addresses to map");
+  base_ = static_cast<std::byte*>(addresses);
+  for (std::size_t rank = 0; rank < ranks_; ++rank)
+    if (::mmap(base_ + rank * stride_, file_stride_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+               static_cast<off_t>(rank * file_stride_)) == MAP_FAILED)
+      return reason("cannot map");
+  return {};
+}
+
+SharedMemory::~SharedMemory() {
+  if (base_ != nullptr) ::munmap(base_, stride_ * ranks_);
+}
 
 }  // namespace ronda

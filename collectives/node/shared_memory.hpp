@@ -8,8 +8,8 @@
 
 namespace ronda {
 
-/// Memory that all ranks of a node see: a segment for each, in one mapping. Unmapping is each rank's own affair, so the
-/// owner of a buffer can let go of it without waiting for anybody.
+/// Memory that all ranks of a node see: a segment for each, mapped one after the other. Unmapping is each rank's own
+/// affair, so the owner of a buffer can let go of it without waiting for anybody.
 ///
 /// It is a file of the memory file system that loses its name as soon as all ranks have opened it, so nothing is left
 /// behind, however the ranks end. Every page is taken from the system before anybody touches it: a file system that is
@@ -37,11 +37,12 @@ class SharedMemory {
   }
 
  private:
-  SharedMemory(std::byte* base, std::size_t stride, int ranks, std::size_t segment_bytes)
-      : base_(base), stride_(stride), total_(stride * static_cast<std::size_t>(ranks)), segment_bytes_(segment_bytes) {}
+  SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int ranks);
+  std::string map(int file);
 
-  std::byte* base_;
-  std::size_t stride_, total_, segment_bytes_;
+  std::byte* base_ = nullptr;
+  std::size_t segment_bytes_, file_stride_, ranks_;
+  std::size_t stride_;  ///< of the segments' addresses, at least `file_stride_`
 };
 
 }  // namespace ronda
