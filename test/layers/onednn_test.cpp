@@ -240,7 +240,8 @@ TEST_CASE("convolution with pooling equals the plain loops") {
           Case{image(1, 9, 9, 3), 16, 3, {kind, 3, 2, 1}}, Case{image(2, 7, 7, 3), 3, 3, {kind, 3, 1, 0}},
           Case{image(2, 20, 20, 2), 4, 3, {kind, 18, 1, 0}}, Case{image(2, 9, 9, 8, "adbc8d"), 8, 3, {kind, 2, 3, 0}},
           Case{image(9, 9, 8, 32), 20, 3, {kind, 2, 2, 0}}, Case{image(3, 9, 8, 17, "adbc16d"), 16, 3, {kind, 3, 2, 1}},
-          Case{image(2, 12, 10, 16), 24, 5, {kind, 2, 2, 0}}, Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}}})
+          Case{image(2, 12, 10, 16), 24, 5, {kind, 2, 2, 0}}, Case{image(2, 10, 9, 3), 40, 5, {kind, 3, 2, 0}},
+          Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}}})
       for (const bool bias : {true, false})
         for (const Activation activation : {Activation::none, Activation::relu})
           compare(
