@@ -16,7 +16,8 @@ Task OneShot::run() {
   std::byte* const own = copies_.data[static_cast<std::size_t>(copies_.rank)];
   const auto& places = places_[turn_];
   turn_ = 1 - turn_;
-  std::memcpy(places[static_cast<std::size_t>(copies_.rank)], own, copies_.count * size_of(copies_.dtype));
+  const std::size_t bytes = copies_.count * size_of(copies_.dtype);
+  if (bytes > 0) std::memcpy(places[static_cast<std::size_t>(copies_.rank)], own, bytes);
   barrier_.arrive();
   co_await barrier_;
   sum_copies(places, copies_.dtype, {0, copies_.count}, {&own, 1});
