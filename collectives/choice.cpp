@@ -6,14 +6,10 @@ namespace {
 
 /// Below, a message's latency is all that counts, and MPI's own tree has fewer of them than a ring.
 constexpr std::size_t small_for_a_ring = std::size_t{32} << 10;
-/// Below, ranks that share cores lose more in giving way at a barrier than the sum takes.
-constexpr std::size_t small_when_oversubscribed = std::size_t{8} << 10;
 
 AllreduceAlgorithm fastest(std::size_t bytes, bool node_shared, const Topology& topology) {
-  const bool one_node = topology.nodes == 1;
-  if (node_shared && one_node)
-    return topology.oversubscribed && bytes <= small_when_oversubscribed ? AllreduceAlgorithm::mpi
-                                                                         : AllreduceAlgorithm::node;
+  if (node_shared && topology.nodes == 1)
+    return AllreduceAlgorithm::node;  // for any size, also where ranks share cores
   if (bytes <= small_for_a_ring) return AllreduceAlgorithm::mpi;
   if (node_shared && topology.most_ranks_on_a_node > 1) return AllreduceAlgorithm::hierarchical;
   return AllreduceAlgorithm::ring;
