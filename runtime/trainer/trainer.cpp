@@ -184,6 +184,7 @@ std::map<std::string, std::string> Trainer::environment(const Primitives& primit
     processors += (processors.empty() ? "" : ", ") + name;
   return {{"processor", processors},
           {"library", primitives.name()},
+          {"ronda", version()},
           {"threads", std::to_string(threads_)},
           {"ranks a node", std::to_string(topology.most_ranks_on_a_node)}};
 }
