@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Options that cannot work: one message that names the option, status 2, alone and on two ranks, within 10 s.
+source "$(dirname "$0")/lib.sh"
+
+refused '--no-such-option' mnist_softmax --no-such-option
+refused '--epochs' mnist_softmax --epochs
+refused '--epochs' mnist_softmax --epochs many
+refused '--epochs' mnist_softmax --epochs 0
+refused '--steps' mnist_softmax --steps 0
+refused '--batch-size' mnist_softmax --batch-size 0
+refused '--batch-size' mnist_softmax --batch-size -1
+refused '--batch-size' mnist_softmax --batch-size 1000000000000000
+refused '--global-batch-size' mnist_softmax --global-batch-size 0
+refused '--global-batch-size' mnist_softmax --batch-size 8 --global-batch-size 16
+refused '--accumulate' mnist_softmax --accumulate 0
+refused '--learning-rate' mnist_softmax --learning-rate -1
+refused 'sgd, momentum, nesterov, adam' mnist_softmax --optimizer adamant
+refused 'constant, step, cosine, polynomial' mnist_softmax --schedule sometimes
+refused 'auto, node, ring, hierarchical or mpi' mnist_softmax --allreduce horse
+refused 'he_normal' mnist_softmax --initializer guess
+refused 'auto, inline or thread' mnist_softmax --progress never
+refused '--device' mnist_softmax --device cuda
+refused '--device' mnist_softmax --device abacus
+refused '--dtype' mnist_softmax --dtype float16
+refused '--memory-limit' mnist_softmax --memory-limit 1K
+refused '--hidden' mnist_mlp --hidden 128,0
+refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
+
+# Two nodes cannot sum in one node's memory.
+what='--allreduce node on two nodes'
+RONDA_RANKS_PER_NODE=1 run mpirun -n 2 "$apps/mnist_softmax" --allreduce node
+expect_status 2
+expect_message 'node'

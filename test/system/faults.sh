@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A rank dies, a person interrupts, a disk is full, in the midst of training: all ranks are gone within 10 s.
+source "$(dirname "$0")/lib.sh"
+
+living() { # living PROCESS…: those that still run; one that nobody has waited for does not
+  local process
+  for process in "$@"; do
+    grep -q '^State:[[:space:]]*[^ZX]' "/proc/$process/status" 2>/dev/null && echo "$process"
+  done
+}
+ranks_of() { # ranks_of MPIRUN: its children that are ours
+  local process
+  for process in $(ps -o pid= --ppid "$1"); do
+    [[ $(readlink "/proc/$process/exe") != "$apps"/* ]] || echo "$process"
+  done
+}
+
+# breaks HOW RANKS: starts a training that would take hours, does `HOW MPIRUN RANK…` to it when it has begun.
+breaks() {
+  local how=$1 ranks=$2 launcher processes waited
+  what="$how, $ranks ranks"
+  rm -f "$work/metrics"
+  set -m # a process group of its own, as a shell gives to what a person starts
+  mpirun -n "$ranks" "$apps/mnist_mlp" --quiet --epochs 100000 --metrics "$work/metrics" >"$work/out" 2>"$work/err" &
+  launcher=$!
+  set +m
+  for ((waited = 0; waited < 300; ++waited)); do
+    [[ ! -s $work/metrics ]] || break
+    sleep 0.1
+  done
+  expect 'training to begin' test -s "$work/metrics"
+  mapfile -t processes < <(ranks_of "$launcher")
+  ((${#processes[@]} == ranks)) || fail "found ${#processes[@]} ranks"
+  "$how" "$launcher" "${processes[@]}"
+  for ((waited = 0; waited < 100; ++waited)); do
+    [[ -n $(living "$launcher" "${processes[@]}") ]] || break
+    sleep 0.1
+  done
+  [[ -z $(living "$launcher" "${processes[@]}") ]] || fail "still there after 10 s: $(living "$launcher" "${processes[@]}")"
+  kill -9 "$launcher" "${processes[@]}" 2>/dev/null
+  wait "$launcher" 2>/dev/null
+  status=$?
+  ((status != 0)) || fail 'exit status 0'
+  ((waited == 0)) || echo "$what: gone after $((waited / 10)).$((waited % 10)) s, status $status"
+}
+
+kill_first() { kill -9 "$2"; }
+kill_last() { kill -9 "${!#}"; }
+kill_launcher() { kill -9 "$1"; }
+interrupt() { kill -INT "$1"; }
+terminate() { kill -TERM "$1"; }
+
+breaks kill_first 2
+breaks kill_last 3
+breaks kill_launcher 2
+breaks interrupt 2
+breaks terminate 2
+
+# One rank alone meets an error: the disk takes no more of rank 0's metrics.
+mpi 2 "$apps/mnist_mlp" --epochs 100000 --metrics /dev/full
+expect_status 1
+expect_message '/dev/full'

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The installed tree is enough: the applications find their data in it, and the examples build against it and run.
+# installed.sh APPS BUILD CXX: the build folder to install from, and the compiler it was made with.
+source "$(dirname "$0")/lib.sh"
+limit=500
+build=$(cd "${2:?usage: $0 APPS BUILD CXX}" && pwd) CXX=$3
+export CXX
+
+prefix=$work/prefix
+what='cmake --install'
+run cmake --install "$build" --prefix "$prefix"
+expect_status 0
+
+cd "$work" || exit
+apps=$prefix/bin
+trained 1 mnist_softmax --steps 20
+trained 2 mnist_softmax --steps 20
+expect_summary world_size 2
+
+for example in first_program custom_loop; do
+  what="building $example"
+  run cmake -S "$prefix/share/ronda/examples/$example" -B "$work/$example" -DCMAKE_PREFIX_PATH="$prefix"
+  expect_status 0
+  run cmake --build "$work/$example"
+  expect_status 0
+  expect 'no warnings' test "$(grep -c 'warning:' "$work/out" "$work/err" | awk -F: '{ sum += $2 } END { print sum }')" -eq 0
+  for ranks in 1 2; do
+    mpi $ranks "$work/$example/$example"
+    expect_status 0
+    cat "$work/out"
+    case $example in
+      first_program) expect '97 % or more' at_least "$(awk '/^test accuracy/ { print $3 }' "$work/out")" 97 ;;
+      custom_loop) expect 'the same bits' test "$(grep -c ': the same bits$' "$work/out")" -eq 1 ;;
+    esac
+  done
+done

@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# Sourced by the system tests: runs an application, alone or by mpirun, and says what is not as it should be. A test goes on
+# after a failed check, so that one run shows them all; its exit status tells whether there was one.
+set -uo pipefail
+
+apps=$(cd "${1:?usage: $0 APPS}" && pwd) # the folder of the applications
+work=$(mktemp -d "${TMPDIR:-/tmp}/ronda-test.XXXXXX")
+trap finish EXIT
+mnist=
+for folder in "$apps/../../../share/mnist" "$apps/../share/ronda/mnist"; do # in the build tree, after installation
+  [[ ! -d $folder ]] || mnist=$(cd "$folder" && pwd)
+done
+failures=0
+what= # is being tried
+
+finish() {
+  local result=$?
+  rm -rf "$work"
+  ((failures == 0)) || { echo "$failures checks failed"; exit 1; }
+  exit "$result"
+}
+
+skip() { # skip REASON: this machine cannot run the test
+  echo "skipped: $*"
+  exit 77
+}
+
+fail() {
+  failures=$((failures + 1))
+  printf 'FAILED: %s: %s\n' "$what" "$*"
+  sed 's/^/    | /' "$work/out" "$work/err" 2>/dev/null | tail -20
+}
+
+expect() { # expect TEXT COMMAND…: the command succeeds
+  local text=$1
+  shift
+  "$@" || fail "expected $text"
+}
+
+# mpi RANKS COMMAND…: under mpirun where there are several ranks. The limit is part of what is promised: nobody hangs.
+limit=10
+mpi() {
+  local ranks=$1
+  shift
+  local launcher=(mpirun -n "$ranks")
+  ((ranks > 1)) || launcher=()
+  what="$ranks ranks: ${*/#$apps\//}"
+  run "${launcher[@]}" "$@"
+}
+
+run() { # run COMMAND…: sets `status`; what it says goes to $work/out and $work/err
+  timeout -k 5 "$limit" "$@" >"$work/out" 2>"$work/err" </dev/null
+  status=$?
+  ((status != 124 && status != 137)) || fail "not over in $limit s"
+}
+
+expect_status() { ((status == $1)) || fail "exit status $status, expected $1"; }
+
+# Open MPI has lines of its own; ours is one, and starts a line.
+expect_message() { # expect_message REGEX: one error message in all, which matches
+  local count
+  count=$(grep -ac '^ronda: error: ' "$work/err")
+  ((count == 1)) || fail "$count messages, expected one"
+  grep -aE '^ronda: error: ' "$work/err" | grep -aEq -- "$1" || fail "expected a message about '$1'"
+}
+
+# refused REGEX APPLICATION OPTION…: status 2 and one message, alone and on two ranks.
+refused() {
+  local regex=$1 application=$2 ranks
+  shift 2
+  for ranks in 1 2; do
+    mpi "$ranks" "$apps/$application" "$@"
+    expect_status 2
+    expect_message "$regex"
+  done
+}
+
+# trained RANKS APPLICATION OPTION…: status 0, nothing said; leaves $work/summary.json
+trained() {
+  local ranks=$1 application=$2
+  shift 2
+  rm -f "$work/summary.json"
+  mpi "$ranks" "$apps/$application" --quiet --summary-json "$work/summary.json" "$@"
+  expect_status 0
+}
+
+# summary KEY: its value in $work/summary.json; every key has a line of its own there.
+summary() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$work/summary.json" | head -1; }
+
+expect_summary() { # expect_summary KEY VALUE
+  [[ $(summary "$1") == "$2" ]] || fail "$1 is '$(summary "$1")' in the summary, expected '$2'"
+}
+
+at_least() { awk -v x="$1" -v y="$2" 'BEGIN { exit !(x != "" && x >= y) }'; } # at_least X Y: numbers

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Many containers have 64 MB of /dev/shm, less than the gradients of a large model: training falls back, says so, goes on.
+source "$(dirname "$0")/lib.sh"
+limit=120
+
+((EUID == 0)) && unshare -m true 2>/dev/null || skip 'needs root, and the right to mount'
+what='64 MB of shared memory'
+run unshare -m bash -c 'mount -t tmpfs -o size=64m none /dev/shm && exec "$@"' - \
+  mpirun -n 2 "$apps/mnist_mlp" --hidden 4096,4096,4096 --steps 3 --batch-size 16
+expect_status 0
+expect 'a word on shared memory' grep -Eiq 'ronda: warning: .*(shared memory|/dev/shm)' "$work/err"
