@@ -8,6 +8,7 @@
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/observe/console.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>

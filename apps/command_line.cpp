@@ -22,6 +22,7 @@ CommandLine::CommandLine(std::string application, const std::string& description
   training.optimizer.name = "nesterov";
   training.schedule = "cosine";
   app_.option_defaults()->always_capture_default();
+  app_.allow_config_extras(CLI::config_extras_mode::error);
   app_.set_version_flag("--version", training.application + " (Ronda) " + version(), "The version")->group("Output");
   app_.get_formatter()->column_width(42);
   app_.set_help_flag("-h,--help", "This help")->group("Output");

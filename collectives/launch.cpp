@@ -100,7 +100,8 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
   const Launcher launcher = Launcher::from_environment();
   WorldOptions options;
   std::exception_ptr error;
-  if (!prepare_alone(prepare, options, launcher.rank, error)) return 0;
+  const bool go_on = prepare_alone(prepare, options, launcher.rank, error);
+  if (!go_on && launcher.size == 1) return 0;
   try {
     if (error && launcher.size == 1) std::rethrow_exception(error);
     World world(argc, argv, error ? WorldOptions() : options);
@@ -109,7 +110,9 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
       agree(all.communicator(), [&] {
         if (error) std::rethrow_exception(error);
       });
-      return body(all);
+      // Some ranks may have been asked for help, and others to work.
+      require_equal(all.communicator(), "what the ranks are asked to do", go_on ? "run" : "answer a question and end");
+      return go_on ? body(all) : 0;
     });
   } catch (...) {  // before there was a world
     const Failure failure = Failure::current();

@@ -41,6 +41,10 @@ class Layer {
   /// Shows what must be kept beside parameters (batch statistics); most layers have none.
   virtual void visit(StateVisitor& /*visitor*/) {}
 
+  /// Whether `plan` takes an input of any layout. To one that does not, as a user's own may not, a composite gives
+  /// plain row-major tensors, with a reorder before it where that needs one.
+  [[nodiscard]] virtual bool reads_any_layout() const noexcept { return false; }
+
   /// Asked by a composite before planning: "can you do `next`'s work too?" A layer that says yes plans for both, and
   /// `next` is left out. Only layers that know each other fuse; a user's own says no.
   virtual bool absorb(const Layer& /*next*/) { return false; }

@@ -11,6 +11,7 @@ namespace ronda {
 /// A layer that is one operation of the device's library: asks for its memory, hands it over, passes calls on.
 class OperationLayer : public Layer {
  public:
+  [[nodiscard]] bool reads_any_layout() const noexcept final { return true; }
   TensorDesc plan(const TensorDesc& input, Planner& planner) final;
   void bind(const Bindings& bindings) final;
   const Tensor& forward(const Tensor& input, const Pass& pass) final;

@@ -23,7 +23,6 @@ struct ParameterRequest {
   std::string name;                                    ///< `dense1.weight`
   TensorDesc desc;                                     ///< logical shape as in files, layout as the primitive prefers
   std::int64_t fan_in = 0, fan_out = 0;                ///< 0 for a bias
-  bool decay = true;                                   ///< whether weight decay applies
   std::optional<TensorDesc> flattened = std::nullopt;  ///< see Parameter
   std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
 };

@@ -29,6 +29,7 @@ class Sequential final : public Layer {
   void add(L layer) { add(std::make_unique<L>(std::move(layer))); }
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "sequential"; }
+  [[nodiscard]] bool reads_any_layout() const noexcept override { return true; }
   TensorDesc plan(const TensorDesc& input, Planner& planner) override;
   void bind(const Bindings& bindings) override;
   const Tensor& forward(const Tensor& input, const Pass& pass) override;
@@ -36,10 +37,11 @@ class Sequential final : public Layer {
   void visit(StateVisitor& visitor) override;
 
  private:
-  void fuse();
+  [[nodiscard]] std::vector<Layer*> fused() const;
 
   std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<Layer*> run_;  ///< those that were not absorbed by the one before
+  std::vector<std::unique_ptr<Layer>> reorders_;  ///< before layers that read plain tensors alone
+  std::vector<Layer*> run_;                       ///< those that were not absorbed by the one before, and the reorders
 };
 
 }  // namespace ronda

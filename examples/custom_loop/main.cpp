@@ -30,26 +30,18 @@ MemoryDataset points(std::size_t count, unsigned seed) {
 
 /// This rank's part of each global batch of `data`, epoch after epoch.
 BatchLoader load(const World& world, const Dataset& data, bool shuffle) {
-  const Shard shard{static_cast<std::size_t>(world.rank()), static_cast<std::size_t>(world.size())};
-  return {data, SampleOrder(data.size(), 1, shuffle), BatchPlan(data.size(), global_batch, shard)};
+  return {data, SampleOrder(data.size(), 1, shuffle),
+          BatchPlan(data.size(), global_batch, shard_of(world.communicator()))};
 }
 
 /// The model's replica on this rank: plans model and loss, takes their memory, sets the initial parameters.
 MirroredStrategy mirror(const World& world, Layer& model, Loss& loss, const BatchLoader& loader, const Dataset& data,
-                        EventSink& sink, const Picks& picks = {}) {
-  MirroredOptions options;
-  options.fields.assign(data.fields().begin(), data.fields().end());
-  options.batch_capacity = loader.plan().capacity();
-  options.global_batch = loader.plan().global_batch();
+                        const Picks& picks = {}) {
+  MirroredOptions options = MirroredOptions::for_data(data, loader.plan());
   options.threads = world.cores();
   options.picks = picks;
-  return {world.communicator(),
-          model,
-          loss,
-          make_optimizer({.name = "adam"}),
-          Schedule({.learning_rate = 0.01}),
-          options,
-          sink};
+  return {
+      world.communicator(), model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.01}), options};
 }
 
 /// What MirroredStrategy::train_step does, spelled out. Between any two lines is room for what one wants to do there.
@@ -75,7 +67,7 @@ std::array<double, classes> recall(MirroredStrategy& strategy, BatchLoader& load
       if (std::ranges::max_element(x) - x.begin() == labels[n]) counts[classes + label] += 1;
     }
   });
-  strategy.communicator().allreduce(Tensor(std::span<double>(counts)));
+  strategy.communicator().allreduce(Tensor(std::span(counts)));
   std::array<double, classes> shares{};
   for (std::size_t c = 0; c < classes; ++c) shares[c] = counts[classes + c] / counts[c];
   return shares;
@@ -85,9 +77,8 @@ std::array<double, classes> recall(MirroredStrategy& strategy, BatchLoader& load
 void train(const World& world, const Dataset& data, const Dataset& test) {
   Sequential model(Dense(32), PReLU(), Dense(classes));
   HingeLoss loss;
-  EventSink silence;
   BatchLoader loader = load(world, data, true), test_loader = load(world, test, false);
-  MirroredStrategy strategy = mirror(world, model, loss, loader, data, silence);
+  MirroredStrategy strategy = mirror(world, model, loss, loader, data);
   for (int epoch = 1; epoch <= 5; ++epoch) {
     double sum = 0;
     for (std::size_t k = 0; k < loader.plan().steps_per_epoch(); ++k)
@@ -105,12 +96,10 @@ void train(const World& world, const Dataset& data, const Dataset& test) {
 bool same_bits(const World& world, const Dataset& data) {
   Sequential model(Dense(32), ReLU(), Dense(classes)), model_by_hand(Dense(32), ReLU(), Dense(classes));
   SoftmaxCrossEntropy loss, loss_by_hand;
-  EventSink silence;
   BatchLoader loader = load(world, data, true), loader_by_hand = load(world, data, true);
-  MirroredStrategy strategy = mirror(world, model, loss, loader, data, silence);
+  MirroredStrategy strategy = mirror(world, model, loss, loader, data);
   // What the first chose by timing the second takes over: another choice may round in another way.
-  MirroredStrategy by_hand =
-      mirror(world, model_by_hand, loss_by_hand, loader_by_hand, data, silence, strategy.picks());
+  MirroredStrategy by_hand = mirror(world, model_by_hand, loss_by_hand, loader_by_hand, data, strategy.picks());
   for (int k = 0; k < 50; ++k) {
     strategy.train_step(loader.next());
     step_by_hand(by_hand, loss_by_hand, loader_by_hand.next());

@@ -40,8 +40,8 @@ class Tensor {
       : desc_(std::move(desc)), data_(static_cast<std::byte*>(data)), device_(device) {}
 
   /// A plain one-dimensional view of a caller's elements.
-  template <class T>
-  explicit Tensor(std::span<T> elements)
+  template <class T, std::size_t Extent>
+  explicit Tensor(std::span<T, Extent> elements)
       : Tensor({Shape{static_cast<std::int64_t>(elements.size())}, dtype_of<T>, {}}, elements.data()) {}
 
   [[nodiscard]] const TensorDesc& desc() const noexcept { return desc_; }

@@ -21,8 +21,8 @@ nlohmann::json parse_json(std::string_view text, const std::filesystem::path& pa
   };
   try {
     return Json::parse(text, watch);
-  } catch (const Json::exception& error) {
-    throw InputError(path.string() + ": expected JSON: " + error.what());
+  } catch (const Json::parse_error& error) {  // its own text repeats the file's bytes, whatever they are
+    throw InputError(path.string() + ": expected JSON, found something else at byte " + std::to_string(error.byte));
   }
 }
 

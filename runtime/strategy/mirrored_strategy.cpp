@@ -25,6 +25,19 @@ std::string joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
+MirroredOptions MirroredOptions::for_data(const Dataset& data, const BatchPlan& plan) {
+  MirroredOptions options;
+  options.fields.assign(data.fields().begin(), data.fields().end());
+  options.batch_capacity = plan.capacity();
+  options.global_batch = plan.global_batch();
+  options.micro_batches = plan.micro_batches();
+  return options;
+}
+
+Shard shard_of(const Communicator& communicator) noexcept {
+  return {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())};
+}
+
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 StepResult MirroredStrategy::train_step(const Batch& batch) {
@@ -141,8 +154,9 @@ Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
 
 MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss& loss,
                                    std::unique_ptr<Optimizer> optimizer, Schedule schedule, MirroredOptions options,
-                                   EventSink& sink)
+                                   EventSink* sink)
     : communicator_(std::move(communicator)),
+      sink_(sink != nullptr ? *sink : silence_),
       model_(model),
       loss_(loss),
       optimizer_(std::move(optimizer)),
@@ -150,7 +164,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
       options_(std::move(options)),
       stream_(options_.threads),
       primitives_(options_.primitives ? options_.primitives : make_onednn_primitives(options_.threads)),
-      picker_(communicator_, options_.picks, options_.picks_complete, sink),
+      picker_(communicator_, options_.picks, options_.plan_name, sink_),
       planner_(*primitives_, picker_, Mode::training),
       loss_scale_(power_of_two_near_inverse(options_.global_batch)) {
   use_threads(options_.threads);
@@ -164,9 +178,9 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   require_equal(communicator_, "the plan", joined(plan_lines_));
   agree(communicator_, [&] { set_initial_values(); });
   broadcast_parameters();
-  for (const auto& note : communicator_.take_notes()) sink.on_warning(note);
-  for (const auto& line : plan_lines_) sink.on_detail(line);
-  sink.on_detail(memory_.text());
+  for (const auto& note : communicator_.take_notes()) sink_.on_warning(note);
+  for (const auto& line : plan_lines_) sink_.on_detail(line);
+  sink_.on_detail(memory_.text());
 }
 
 void MirroredStrategy::plan() {

@@ -22,6 +22,9 @@
 namespace ronda {
 
 struct MirroredOptions {
+  /// Everything at its default, for batches of `data` as `plan` cuts them.
+  [[nodiscard]] static MirroredOptions for_data(const Dataset& data, const BatchPlan& plan);
+
   std::vector<Field> fields;       ///< of the training data; `input` is what the model is planned for
   std::size_t batch_capacity = 0;  ///< rows of a rank's micro-batch
   std::size_t global_batch = 0;    ///< samples of a step over all ranks, for the scale of the loss gradient
@@ -31,13 +34,16 @@ struct MirroredOptions {
   std::uint64_t seed = 1;
   double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   FusionOptions fusion;
-  int threads = 1;                                                ///< of this rank
-  std::size_t memory_limit = 0;                                   ///< bytes a rank; 0: none
-  std::shared_ptr<Primitives> primitives;                         ///< null: oneDNN
-  Picks picks;                                                    ///< what was chosen in an earlier run
-  bool picks_complete = false;                                    ///< nothing may be timed: see RankPicker
+  int threads = 1;                         ///< of this rank
+  std::size_t memory_limit = 0;            ///< bytes a rank; 0: none
+  std::shared_ptr<Primitives> primitives;  ///< null: oneDNN
+  Picks picks;                             ///< what was chosen in an earlier run
+  std::string plan_name;                   ///< where `picks` are from, if nothing may be timed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
 };
+
+/// The part of the data that is this rank's. Not collective.
+[[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
 
 /// What a step was, over all ranks.
 struct StepResult {
@@ -69,7 +75,10 @@ class MirroredStrategy {
   /// Collective; errors are agreed. Model, loss and sink outlive the strategy. Throws InputError for shapes that do not
   /// fit, ranks that plan different things, and a plan beyond the memory limit.
   MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
-                   Schedule schedule, MirroredOptions options, EventSink& sink);
+                   Schedule schedule, MirroredOptions options, EventSink* sink = nullptr);
+
+  MirroredStrategy(const MirroredStrategy&) = delete;  // its parts know each other's places
+  MirroredStrategy& operator=(const MirroredStrategy&) = delete;
 
   /// One step on this rank's batch (the last micro-batch, where there are several). Collective. Allocates nothing.
   StepResult train_step(const Batch& batch);
@@ -120,6 +129,8 @@ class MirroredStrategy {
   void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;
+  EventSink silence_;
+  EventSink& sink_;
   Layer& model_;
   Loss& loss_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -18,8 +18,8 @@ double seconds_of(const std::function<void()>& work) {
 
 }  // namespace
 
-RankPicker::RankPicker(Communicator communicator, Picks known, bool complete, EventSink& sink)
-    : communicator_(std::move(communicator)), known_(std::move(known)), complete_(complete), sink_(sink) {}
+RankPicker::RankPicker(Communicator communicator, Picks known, std::string plan_name, EventSink& sink)
+    : communicator_(std::move(communicator)), known_(std::move(known)), plan_name_(std::move(plan_name)), sink_(sink) {}
 
 std::size_t RankPicker::pick(std::string_view question, std::span<const Candidate> candidates) {
   require_equal(communicator_, "what the ranks plan", question);
@@ -33,9 +33,9 @@ std::size_t RankPicker::pick(std::string_view question, std::span<const Candidat
         return i;
       }
   }
-  if (complete_)
+  if (!plan_name_.empty())
     throw InputError(
-        "the plan has no usable entry for '" + std::string(question) +
+        plan_name_ + ": this plan has no usable entry for '" + std::string(question) +
         "': it was made for another model, batch, processor or library; leave --plan out, or name a new file");
   const std::size_t chosen = fastest(candidates, runnable);
   answered_.insert_or_assign(std::string(question), candidates[chosen].name);

@@ -15,9 +15,10 @@ using Picks = std::map<std::string, std::string, std::less<>>;
 /// no rank is timed beside idle neighbours), and rank 0's fastest among those that every rank can run is everybody's.
 class RankPicker final : public Picker {
  public:
-  /// @param known     the same on all ranks
-  /// @param complete  a question that `known` does not answer is an InputError: the plan was made for something else
-  RankPicker(Communicator communicator, Picks known, bool complete, EventSink& sink);
+  /// @param known      the same on all ranks
+  /// @param plan_name  where a whole plan is from; then a question that `known` does not answer is an InputError: the
+  ///                   plan was made for something else. Empty: what is not known is timed.
+  RankPicker(Communicator communicator, Picks known, std::string plan_name, EventSink& sink);
 
   std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override;
 
@@ -32,7 +33,8 @@ class RankPicker final : public Picker {
 
   Communicator communicator_;
   Picks known_, answered_;
-  bool complete_, timed_ = false;
+  std::string plan_name_;
+  bool timed_ = false;
   EventSink& sink_;
 };
 

@@ -19,8 +19,8 @@ class PlanStore {
   /// What is known. Collective; throws InputError, agreed, where the user's file is damaged or from another
   /// environment.
   [[nodiscard]] Picks load();
-  /// Whether the plan has to be the user's: the file was there.
-  [[nodiscard]] bool complete() const noexcept { return given_; }
+  /// The user's file, where it was there: then the plan has to be that one. Otherwise empty.
+  [[nodiscard]] std::string given_name() const { return given_ ? file_.string() : std::string(); }
 
   /// Compares with the user's file where it was there (InputError, agreed, on the first line that differs), and
   /// otherwise writes what was chosen. A cache that cannot be written is no error. Collective.

@@ -34,6 +34,16 @@ std::string text_of(const TrainingOptions& o) {
        << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm << "\ninitializer " << name_of(o.initializer)
        << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce)
        << "\nbucket-bytes " << o.bucket_bytes << "\n";
+  text << "memory-limit " << o.memory_limit << "\n";
+  const auto given = [&](const char* name, const std::filesystem::path& path) {
+    text << name << (path.empty() ? " not given\n" : " given\n");  // the path itself may differ from host to host
+  };
+  given("init", o.init);
+  given("save", o.save);
+  given("plan", o.plan);
+  given("summary-json", o.summary_json);
+  given("metrics", o.metrics);
+  given("predictions", o.predictions);
   return text.str();
 }
 
@@ -117,20 +127,16 @@ void Trainer::build(const Dataset& train) {
   std::shared_ptr<Primitives> primitives = make_onednn_primitives(threads_);
   const BatchPlan plan = train_plan(train);
   PlanStore store(world_.communicator(), options_.plan, environment(*primitives));
-  MirroredOptions options{.fields = {train.fields().begin(), train.fields().end()},
-                          .batch_capacity = plan.capacity(),
-                          .global_batch = plan.global_batch(),
-                          .micro_batches = options_.accumulate,
-                          .initializer = options_.initializer,
-                          .seed = options_.seed,
-                          .clip_norm = options_.clip_norm,
-                          .fusion = {.algorithm = options_.allreduce},
-                          .threads = threads_,
-                          .memory_limit = options_.memory_limit,
-                          .primitives = primitives,
-                          .picks = store.load(),
-                          .picks_complete = store.complete(),
-                          .group_of = {}};
+  MirroredOptions options = MirroredOptions::for_data(train, plan);
+  options.initializer = options_.initializer;
+  options.seed = options_.seed;
+  options.clip_norm = options_.clip_norm;
+  options.fusion.algorithm = options_.allreduce;
+  options.threads = threads_;
+  options.memory_limit = options_.memory_limit;
+  options.primitives = primitives;
+  options.picks = store.load();
+  options.plan_name = store.given_name();
   if (options_.bucket_bytes > 0) {
     options.fusion.bucket_bytes = options_.bucket_bytes;
     options.fusion.first_bucket_bytes = std::min(options.fusion.first_bucket_bytes, options_.bucket_bytes);
@@ -142,7 +148,7 @@ void Trainer::build(const Dataset& train) {
     rates = schedule(plan);
   });
   strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss_, std::move(optimizer), *rates,
-                                                 std::move(options), sink_);
+                                                 std::move(options), &sink_);
   store.keep(*strategy_);
   if (options_.init.empty()) return;
   agree(world_.communicator(), [&] {
@@ -151,17 +157,14 @@ void Trainer::build(const Dataset& train) {
   strategy_->broadcast_parameters();
 }
 
-Shard Trainer::shard() const {
-  return {static_cast<std::size_t>(world_.rank()), static_cast<std::size_t>(world_.size())};
-}
-
 BatchPlan Trainer::train_plan(const Dataset& train) const {
-  return {train.size(), options_.global_batch_size, shard(), options_.accumulate};
+  return {train.size(), options_.global_batch_size, shard_of(world_.communicator()), options_.accumulate};
 }
 
 BatchPlan Trainer::test_plan(const Dataset& test) const {
   const std::size_t rows = strategy_->batch_capacity();
-  return BatchPlan(test.size(), rows * shard().count, shard()).with_capacity(rows);
+  return BatchPlan(test.size(), rows * shard_of(world_.communicator()).count, shard_of(world_.communicator()))
+      .with_capacity(rows);
 }
 
 Schedule Trainer::schedule(const BatchPlan& plan) const {

@@ -57,7 +57,6 @@ class Trainer {
   void write_files(const EpochReport& last);
   [[nodiscard]] BatchPlan train_plan(const Dataset& train) const;
   [[nodiscard]] BatchPlan test_plan(const Dataset& test) const;
-  [[nodiscard]] Shard shard() const;
   [[nodiscard]] Schedule schedule(const BatchPlan& plan) const;
   [[nodiscard]] std::map<std::string, std::string> environment(const Primitives& primitives) const;
   [[nodiscard]] std::string first_line(const Dataset& train) const;

@@ -15,19 +15,19 @@ namespace ronda {
 /// How to train: what the applications' options say, with their defaults.
 struct TrainingOptions {
   std::string application = "training";  ///< for messages and the summary
-  std::string variant;                   ///< whatever else must be the same on all ranks (sizes of the model), in words
+  std::string variant = {};              ///< whatever else must be the same on all ranks (sizes of the model), in words
 
-  std::optional<std::uint64_t> epochs;  ///< 1 where neither is given; as many as `steps` need where only that is
-  std::optional<std::uint64_t> steps;   ///< end after so many steps, counted over all epochs
-  std::size_t batch_size = 0;           ///< samples a rank and step; 0: `global_batch_size` holds
-  std::size_t global_batch_size = 0;    ///< over all ranks; 128 where neither is given
-  std::size_t accumulate = 1;           ///< micro-batches a step
+  std::optional<std::uint64_t> epochs = {};  ///< 1 where neither is given; as many as `steps` need where only that is
+  std::optional<std::uint64_t> steps = {};   ///< end after so many steps, counted over all epochs
+  std::size_t batch_size = 0;                ///< samples a rank and step; 0: `global_batch_size` holds
+  std::size_t global_batch_size = 0;         ///< over all ranks; 128 where neither is given
+  std::size_t accumulate = 1;                ///< micro-batches a step
 
-  OptimizerOptions optimizer;
+  OptimizerOptions optimizer = {};
   double learning_rate = 0;  ///< 0: the optimizer's default
   std::string schedule = "constant";
   std::string scale_learning_rate = "none";
-  std::optional<double> warmup_epochs;  ///< not given: a tenth of the training, none where the rate is constant
+  std::optional<double> warmup_epochs = {};  ///< not given: a tenth of the training, none where the rate is constant
   double clip_norm = 0;
   Initializer initializer = Initializer::he_normal;
 
@@ -39,7 +39,8 @@ struct TrainingOptions {
   std::size_t bucket_bytes = 0;  ///< 0: FusionOptions' default
   std::size_t memory_limit = 0;  ///< bytes a rank; 0: none
 
-  std::filesystem::path init, save, plan, summary_json, metrics, predictions;  ///< empty: none
+  std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {},
+                        predictions = {};  ///< empty: none
 };
 
 }  // namespace ronda

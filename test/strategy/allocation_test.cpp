@@ -52,9 +52,7 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
     for (const std::size_t accumulate : {1, 2}) {
       Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4));
       SoftmaxCrossEntropy loss;
-      EventSink silence;
-      const BatchPlan plan(40, 16, {static_cast<std::size_t>(world().rank()), static_cast<std::size_t>(world().size())},
-                           accumulate);
+      const BatchPlan plan(40, 16, shard_of(world().communicator()), accumulate);
       BatchLoader loader(data, SampleOrder(40, 1, true), plan);
       MirroredOptions options;
       options.fields = {data.fields().begin(), data.fields().end()};
@@ -65,7 +63,7 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       options.fusion.first_bucket_bytes = 256;
       options.fusion.algorithm = algorithm;
       MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
-                                Schedule({.learning_rate = 0.01}), options, silence);
+                                Schedule({.learning_rate = 0.01}), options);
       const auto step = [&] {
         for (std::size_t i = 0; i + 1 < accumulate; ++i) strategy.accumulate(loader.next());
         strategy.train_step(loader.next());
