@@ -6,6 +6,18 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 namespace ronda::apps {
+namespace {
+
+/// A text that quotes what was given, which may be anything, for a terminal.
+std::string printable(std::string text) {
+  constexpr std::size_t enough = 200;
+  if (text.size() > enough) text = text.substr(0, enough) + "...";
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+}  // namespace
 
 std::filesystem::path find_mnist() {
   std::error_code ignored;  // a folder that cannot be looked into has no data for us
@@ -118,8 +130,11 @@ bool CommandLine::parse(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     app_.exit(success);
     return false;
+  } catch (const CLI::ConfigError& error) {
+    throw InputError("the --config file: " + printable(error.what()) + "; its names are those of the options, see " +
+                     training.application + " --help");
   } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + "; see " + training.application + " --help");
+    throw InputError(printable(error.what()) + "; see " + training.application + " --help");
   }
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
   if (app_.count("--weight-decay") > 0) training.optimizer.weight_decay = weight_decay_;

@@ -1,6 +1,6 @@
 #include <ronda/collectives/backoff.hpp>
 #include <ronda/collectives/engine.hpp>
-#include <ronda/collectives/operation.hpp>
+#include <ronda/collectives/planned_collective.hpp>
 
 #include <chrono>
 
@@ -27,7 +27,7 @@ void Engine::leave_behind() noexcept {
   if (thread_.joinable()) thread_.detach();
 }
 
-void Engine::submit(Operation& operation) {
+void Engine::submit(PlannedCollective& operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   if (!threaded_) {
     running_.append(operation);
@@ -41,7 +41,7 @@ void Engine::submit(Operation& operation) {
   wake_.notify_one();
 }
 
-void Engine::withdraw(Operation& operation) noexcept {
+void Engine::withdraw(PlannedCollective& operation) noexcept {
   // Only a rank that fails takes out what is not done. Its thread may stand still in a blocking call for ranks that do
   // not come; then the process ends soon, and must not hang here before it has said why.
   auto turn = std::unique_lock(turn_, std::defer_lock);
@@ -55,7 +55,7 @@ bool Engine::poll() {
   return advance();
 }
 
-void Engine::wait(const Operation& operation, std::uint64_t ticket) {
+void Engine::wait(const PlannedCollective& operation, std::uint64_t ticket) {
   if (threaded_) return operation.wait_for_other_thread(ticket);
   Backoff backoff(oversubscribed_);
   while (!operation.finished(ticket)) {
@@ -85,7 +85,7 @@ void Engine::run_thread() {
 
 void Engine::take_submitted() {
   const std::lock_guard door(door_);
-  while (Operation* operation = submitted_.first) {
+  while (PlannedCollective* operation = submitted_.first) {
     submitted_.remove(*operation);
     running_.append(*operation);
   }
@@ -94,8 +94,8 @@ void Engine::take_submitted() {
 bool Engine::advance() {
   polling_ = true;
   bool moved = false;
-  Operation* next = nullptr;
-  for (Operation* operation = running_.first; operation != nullptr; operation = next) {
+  PlannedCollective* next = nullptr;
+  for (PlannedCollective* operation = running_.first; operation != nullptr; operation = next) {
     next = operation->next_;
     if (operation->blocking() && operation != running_.first) continue;
     moved |= operation->advance();
@@ -123,15 +123,15 @@ void Engine::drain() {
   }
 }
 
-void Engine::Queue::append(Operation& operation) noexcept {
+void Engine::Queue::append(PlannedCollective& operation) noexcept {
   operation.next_ = nullptr;
   (last == nullptr ? first : last->next_) = &operation;
   last = &operation;
 }
 
-bool Engine::Queue::remove(Operation& operation) noexcept {
-  Operation* before = nullptr;
-  for (Operation* at = first; at != nullptr; before = at, at = at->next_) {
+bool Engine::Queue::remove(PlannedCollective& operation) noexcept {
+  PlannedCollective* before = nullptr;
+  for (PlannedCollective* at = first; at != nullptr; before = at, at = at->next_) {
     if (at != &operation) continue;
     (before == nullptr ? first : before->next_) = operation.next_;
     if (last == &operation) last = before;

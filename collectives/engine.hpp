@@ -10,7 +10,7 @@
 
 namespace ronda {
 
-class Operation;
+class PlannedCollective;
 
 /// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or
 /// polls does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
@@ -35,14 +35,14 @@ class Engine {
   void leave_behind() noexcept;
 
   /// Starts to move `operation`, which stays where it is until it is done or withdrawn. One thread submits.
-  void submit(Operation& operation);
+  void submit(PlannedCollective& operation);
   /// Takes `operation` out before it is done.
-  void withdraw(Operation& operation) noexcept;
+  void withdraw(PlannedCollective& operation) noexcept;
   /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to
   /// do.
   bool poll();
   /// Returns when `operation` has finished as many runs as `ticket` says.
-  void wait(const Operation& operation, std::uint64_t ticket);
+  void wait(const PlannedCollective& operation, std::uint64_t ticket);
 
   /// Lets what is in flight come to its end, then runs `work`, which may call MPI, while the engine rests. All ranks do
   /// so at the same place, or the others' collectives might wait for this rank's.
@@ -56,10 +56,10 @@ class Engine {
  private:
   /// Operations one after the other, linked through themselves, so that none is ever allocated.
   struct Queue {
-    Operation* first = nullptr;
-    Operation* last = nullptr;
-    void append(Operation& operation) noexcept;
-    bool remove(Operation& operation) noexcept;
+    PlannedCollective* first = nullptr;
+    PlannedCollective* last = nullptr;
+    void append(PlannedCollective& operation) noexcept;
+    bool remove(PlannedCollective& operation) noexcept;
   };
 
   void run_thread();

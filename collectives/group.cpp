@@ -73,7 +73,7 @@ void Communicator::Group::reduce_scatter(const Elements& all) {
 void Communicator::Group::run_now(std::unique_ptr<Algorithm> algorithm) {
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   algorithms.push_back(std::move(algorithm));
-  Operation operation(engine_, std::move(algorithms), AllreduceAlgorithm::automatic, "a collective", nullptr);
+  PlannedCollective operation(engine_, std::move(algorithms), AllreduceAlgorithm::automatic, "a collective", nullptr);
   operation.start().wait();
 }
 

@@ -13,7 +13,7 @@
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/node/copies.hpp>
 #include <ronda/collectives/node/shared_memory.hpp>
-#include <ronda/collectives/operation.hpp>
+#include <ronda/collectives/planned_collective.hpp>
 #include <ronda/collectives/placement.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>

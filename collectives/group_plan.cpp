@@ -58,8 +58,9 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0)
       algorithms.push_back(make(chosen[i], tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
-  return std::make_unique<Operation>(engine_, std::move(algorithms), chosen.empty() ? spec.algorithm : chosen[largest],
-                                     spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
+  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms),
+                                             chosen.empty() ? spec.algorithm : chosen[largest],
+                                             spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
 }
 
 std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Elements& elements,

@@ -221,8 +221,10 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
   CHECK_THROWS_AS(Run(everybody(), Sequential(Conv2d(3, 11), Flatten(), Dense(2)), data, {.global_batch = 32}), Error);
   SoftmaxCrossEntropy loss;
   Sequential model = mlp();
-  MirroredOptions options = Run::options(data, {}, BatchPlan(64, 32));
-  options.memory_limit = 35'000;  // parameters, gradients and momenta take 9 KB each, a sample half a KB
+  Run fits(everybody(), mlp(), data, {.global_batch = 32});
+  MirroredOptions options = Run::options(data, {.global_batch = 32}, fits.plan);
+  options.picks = fits.strategy.picks();
+  options.memory_limit = fits.strategy.memory().total() - 1;
   try {
     MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options);
     FAIL("a plan beyond the limit was accepted");

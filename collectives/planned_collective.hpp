@@ -14,12 +14,12 @@ namespace ronda {
 
 /// A planned collective as the engine runs it: one algorithm for each of its tensors, all under way at once, done when
 /// all are. Without any (a single rank) it is done as soon as it is started.
-class Operation final : public Collective {
+class PlannedCollective final : public Collective {
  public:
   /// @param keeper  what the algorithms use and must live as long as this object
-  Operation(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms, AllreduceAlgorithm name,
-            std::string label, std::shared_ptr<const void> keeper);
-  ~Operation();
+  PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
+                    AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper);
+  ~PlannedCollective();
 
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;
@@ -50,7 +50,7 @@ class Operation final : public Collective {
   std::uint64_t started_ = 0;
   std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
   std::exception_ptr failure_;              ///< sticky
-  Operation* next_ = nullptr;               ///< in the engine's queue
+  PlannedCollective* next_ = nullptr;       ///< in the engine's queue
 };
 
 }  // namespace ronda

@@ -1,12 +1,12 @@
-#include <ronda/collectives/operation.hpp>
+#include <ronda/collectives/planned_collective.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 
 namespace ronda {
 
-Operation::Operation(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                     AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper)
+PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
+                                     AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper)
     : keeper_(std::move(keeper)),
       engine_(std::move(engine)),
       algorithms_(std::move(algorithms)),
@@ -17,11 +17,11 @@ Operation::Operation(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr
   for (const auto& algorithm : algorithms_) algorithm->prepare();
 }
 
-Operation::~Operation() {
+PlannedCollective::~PlannedCollective() {
   if (!finished(started_)) engine_->withdraw(*this);
 }
 
-Event Operation::start(const Event& ready) {
+Event PlannedCollective::start(const Event& ready) {
   if (!finished(started_)) throw LogicError(label_ + " was started again before it was done");
   if (failure_) std::rethrow_exception(failure_);
   if (algorithms_.empty()) {
@@ -36,19 +36,19 @@ Event Operation::start(const Event& ready) {
   return {*this, started_};
 }
 
-bool Operation::poll(std::uint64_t ticket) {
+bool PlannedCollective::poll(std::uint64_t ticket) {
   if (!finished(ticket)) engine_->poll();
   if (!finished(ticket)) return false;
   if (failure_) std::rethrow_exception(failure_);
   return true;
 }
 
-void Operation::wait(std::uint64_t ticket) {
+void PlannedCollective::wait(std::uint64_t ticket) {
   engine_->wait(*this, ticket);
   if (failure_) std::rethrow_exception(failure_);
 }
 
-bool Operation::advance() noexcept {
+bool PlannedCollective::advance() noexcept {
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;
@@ -70,12 +70,12 @@ bool Operation::advance() noexcept {
   return moved;
 }
 
-void Operation::announce() noexcept {
+void PlannedCollective::announce() noexcept {
   finished_.store(started_, std::memory_order_release);
   finished_.notify_all();
 }
 
-void Operation::wait_for_other_thread(std::uint64_t ticket) const noexcept {
+void PlannedCollective::wait_for_other_thread(std::uint64_t ticket) const noexcept {
   for (std::uint64_t seen = finished_.load(std::memory_order_acquire); seen < ticket;
        seen = finished_.load(std::memory_order_acquire))
     finished_.wait(seen, std::memory_order_acquire);
