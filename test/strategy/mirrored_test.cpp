@@ -226,7 +226,8 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
   options.picks = fits.strategy.picks();
   options.memory_limit = fits.strategy.memory().total() - 1;
   try {
-    MirroredStrategy strategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options);
+    MirroredStrategy strategy(everybody(), model, loss, make_optimizer({.name = "nesterov"}),
+                              Schedule({.learning_rate = 0.1}), options);
     FAIL("a plan beyond the limit was accepted");
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::bad_input);
