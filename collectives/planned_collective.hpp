@@ -19,7 +19,7 @@ class PlannedCollective final : public Collective {
   /// @param keeper  what the algorithms use and must live as long as this object
   PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
                     AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper);
-  ~PlannedCollective();
+  ~PlannedCollective() override;
 
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;

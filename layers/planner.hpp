@@ -62,7 +62,7 @@ class Planner {
   void set_input_gradient_needed(bool needed) noexcept { input_gradient_needed_ = needed; }
 
   /// A flatten says here what its columns were; the next dense layer takes it (see Parameter::flattened).
-  void set_flattened(TensorDesc sample) { flattened_ = std::move(sample); }
+  void set_flattened(const TensorDesc& sample) { flattened_ = sample; }
   std::optional<TensorDesc> take_flattened();
 
   /// A line of the plan that --verbose shows and the ranks compare: `conv1 forward: winograd, …`.

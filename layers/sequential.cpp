@@ -2,8 +2,6 @@
 #include <ronda/layers/sequential.hpp>
 #include <ronda/runtime/core/error.hpp>
 
-#include <ranges>
-
 namespace ronda {
 namespace {
 
@@ -60,8 +58,8 @@ const Tensor& Sequential::forward(const Tensor& input, const Pass& pass) {
 
 const Tensor& Sequential::backward(const Tensor& output_gradient, const Pass& pass) {
   const Tensor* gradient = &output_gradient;
-  for (Layer* layer : run_ | std::views::reverse) {
-    gradient = &layer->backward(*gradient, pass);
+  for (auto layer = run_.rbegin(); layer != run_.rend(); ++layer) {
+    gradient = &(*layer)->backward(*gradient, pass);
     if (gradient->empty()) break;  // nothing before this layer has parameters
   }
   return *gradient;

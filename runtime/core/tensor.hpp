@@ -36,8 +36,8 @@ struct TensorDesc {
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(TensorDesc desc, void* data, Device device = {})
-      : desc_(std::move(desc)), data_(static_cast<std::byte*>(data)), device_(device) {}
+  Tensor(const TensorDesc& desc, void* data, Device device = {})
+      : desc_(desc), data_(static_cast<std::byte*>(data)), device_(device) {}
 
   /// A plain one-dimensional view of a caller's elements.
   template <class T, std::size_t Extent>

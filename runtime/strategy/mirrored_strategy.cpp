@@ -5,7 +5,7 @@
 
 #include <chrono>
 #include <cmath>
-#include <ranges>
+#include <algorithm>
 
 namespace ronda {
 namespace {
