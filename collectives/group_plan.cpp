@@ -20,7 +20,7 @@ namespace {
 constexpr int tags = 32768;
 
 /// What a tensor in shared memory needs of it beside itself, on each rank.
-struct alignas(64) Meeting {
+struct Meeting {
   BarrierLine line;
   std::array<std::byte, 2 * OneShot::largest_bytes> staging;
 };
