@@ -64,7 +64,10 @@ double Schedule::decay(std::uint64_t step) const noexcept {
   const double over = after_warmup_ == 0 ? 0 : static_cast<double>(step) / static_cast<double>(after_warmup_);
   switch (kind_) {
     case Kind::constant: return 1;
-    case Kind::step: return std::pow(step_factor_, static_cast<double>(step / step_every_));
+    case Kind::step: {
+      const std::uint64_t whole_intervals = step / step_every_;
+      return std::pow(step_factor_, static_cast<double>(whole_intervals));
+    }
     case Kind::cosine: return 0.5 * (1 + std::cos(std::numbers::pi * over));
     case Kind::polynomial: return std::pow(1 - over, power_);
   }

@@ -43,7 +43,7 @@ dnnl::primitive_attr Computation::attributes(bool relu) {
 }
 
 Computation::Computation(const Runtime& runtime, const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
-                         std::vector<Argument> inputs, const Argument& output) {
+                         const std::vector<Argument>& inputs, const Argument& output) {
   ArenaPlan scratch;
   std::vector<Kernel::Argument> wanted;
   const auto place = [&](const Argument& argument, bool is_input) {

@@ -56,7 +56,7 @@ class Computation {
   static dnnl::primitive_attr attributes(bool relu = false);
 
   Computation(const Runtime& runtime, const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
-              std::vector<Argument> inputs, const Argument& output);
+              const std::vector<Argument>& inputs, const Argument& output);
 
   /// @param inputs   in the order in which they were declared; not written to
   /// @param scratch  `scratch_bytes()` bytes, aligned to Buffer::alignment

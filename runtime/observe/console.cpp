@@ -42,7 +42,7 @@ void add_rate(Text& text, double rate) {
 }
 
 void add_duration(Text& text, double seconds) {
-  const auto whole = static_cast<unsigned long long>(std::clamp(seconds, 0.0, 1e9) + 0.5);
+  const auto whole = static_cast<unsigned long long>(std::llround(std::clamp(seconds, 0.0, 1e9)));
   if (whole >= 3600)
     text.add("%llu:%02llu:%02llu", whole / 3600, whole / 60 % 60, whole % 60);
   else
