@@ -135,10 +135,10 @@ class MatrixProduct {
  private:
   std::unique_ptr<Computation> product(const memory::desc& a, const memory::desc& b, const memory::desc& bias,
                                        const memory::desc& c, bool relu,
-                                       std::vector<Computation::Argument> inputs) const {
+                                       const std::vector<Computation::Argument>& inputs) const {
     const auto description = adapter::matmul(runtime_.engine, a, b, bias, c, Computation::attributes(relu));
-    return std::make_unique<Computation>(runtime_, dnnl::matmul(description), description.scratchpad_desc(),
-                                         std::move(inputs), Computation::Argument{DNNL_ARG_DST, c, c});
+    return std::make_unique<Computation>(runtime_, dnnl::matmul(description), description.scratchpad_desc(), inputs,
+                                         Computation::Argument{DNNL_ARG_DST, c, c});
   }
 
   const Runtime& runtime_;

@@ -276,7 +276,7 @@ std::string MirroredStrategy::parameter_hash() const {
     const std::vector<float> values = to_file(parameter, parameter.value);
     hash.add(parameter.name).add(std::as_bytes(std::span(values)));
   }
-  const std::string mine = hash.text();
+  std::string mine = hash.text();
   const auto all = communicator_.gather_texts(mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0]) {
