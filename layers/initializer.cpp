@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cmath>
+#include <string>
+#include <vector>
 #include <utility>
 
 namespace ronda {
@@ -41,12 +43,6 @@ std::string_view name_of(Initializer initializer) noexcept {
   for (const auto& [known, value] : names)
     if (value == initializer) return known;
   return "?";
-}
-
-std::vector<std::string> initializer_names() {
-  std::vector<std::string> list;
-  for (const auto& [known, initializer] : names) list.emplace_back(known);
-  return list;
 }
 
 void initialize(const Parameter& parameter, Initializer initializer, std::int64_t fan_in, std::int64_t fan_out,

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +14,6 @@ enum class Initializer : std::uint8_t { he_normal, he_uniform, glorot_normal, gl
 /// Knows PyTorch's names too (kaiming_normal, xavier_uniform, …). Throws InputError that lists the names.
 [[nodiscard]] Initializer parse_initializer(std::string_view name);
 [[nodiscard]] std::string_view name_of(Initializer initializer) noexcept;
-[[nodiscard]] std::vector<std::string> initializer_names();
 
 /// Fills `parameter.value` by seed and name alone: the same for every number of ranks and every layout.
 /// @param fan_in, fan_out  inputs and outputs of one weight's neuron; 0 for a bias, which becomes zero

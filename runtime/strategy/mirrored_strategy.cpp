@@ -1,16 +1,14 @@
+#include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
-#include <chrono>
 #include <cmath>
 #include <algorithm>
 
 namespace ronda {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// An exact power of two near 1/samples: the gradient's size stays near a mean's, and no bit is lost by the scaling.
 float power_of_two_near_inverse(std::size_t samples) {
@@ -57,7 +55,7 @@ void MirroredStrategy::accumulate(const Batch& batch) {
 }
 
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
-  last_lap_ = now();
+  last_lap_ = steady_seconds();
   if (micro_batch_ == 0) {
     times_ = {};
     gradients_->begin();
@@ -122,7 +120,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
 }
 
 void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
-  const double time = now();
+  const double time = steady_seconds();
   times_.*phase += time - last_lap_;
   last_lap_ = time;
 }

@@ -3,6 +3,7 @@
 #include <ronda/runtime/files/plan_file.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 
+#include <algorithm>
 #include <sstream>
 
 namespace ronda {

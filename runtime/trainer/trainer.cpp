@@ -1,3 +1,4 @@
+#include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
@@ -8,15 +9,13 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <sstream>
 
 namespace ronda {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string plural(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -221,13 +220,13 @@ void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
 }
 
 StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
-  const double start = now();
+  const double start = steady_seconds();
   const std::size_t in_epoch = static_cast<std::size_t>(step_ % loader.plan().steps_per_epoch());
   double data = 0;
   const auto next = [&]() -> const Batch& {
-    const double asked = now();
+    const double asked = steady_seconds();
     const Batch& batch = loader.next();
-    data += now() - asked;
+    data += steady_seconds() - asked;
     return batch;
   };
   for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro) strategy_->accumulate(next());
@@ -243,7 +242,7 @@ StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
                                .accuracy = last_step_.accuracy,
                                .learning_rate = last_step_.learning_rate,
                                .samples = loader.plan().samples(in_epoch),
-                               .seconds = now() - start,
+                               .seconds = steady_seconds() - start,
                                .times = last_step_.times};
   report.seconds += step_report.seconds;
   report.samples += step_report.samples;

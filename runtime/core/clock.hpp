@@ -1,0 +1,11 @@
+#pragma once
+#include <chrono>
+
+namespace ronda {
+
+/// Seconds of a clock that never goes back, from an arbitrary beginning; for differences.
+[[nodiscard]] inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace ronda
