@@ -2,8 +2,11 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -81,6 +84,9 @@ int run_body(World& world, const std::function<int(World&)>& body) {
   end_all(world, failure);
 }
 
+/// A launcher that was killed takes its ranks along; Open MPI 5's would otherwise go on, or wait, for ever.
+void end_with_launcher() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 /// Runs `prepare` on this rank; false where there is nothing more to do.
 bool prepare_alone(const std::function<bool(WorldOptions&)>& prepare, WorldOptions& options, int rank,
                    std::exception_ptr& error) {
@@ -98,6 +104,7 @@ bool prepare_alone(const std::function<bool(WorldOptions&)>& prepare, WorldOptio
 int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prepare,
            const std::function<int(World&)>& body) {
   const Launcher launcher = Launcher::from_environment();
+  if (launcher.size > 1) end_with_launcher();
   WorldOptions options;
   std::exception_ptr error;
   const bool go_on = prepare_alone(prepare, options, launcher.rank, error);

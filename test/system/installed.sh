@@ -19,7 +19,7 @@ expect_summary world_size 2
 
 for example in first_program custom_loop; do
   what="building $example"
-  run cmake -S "$prefix/share/ronda/examples/$example" -B "$work/$example" -DCMAKE_PREFIX_PATH="$prefix"
+  run cmake -G Ninja -S "$prefix/share/ronda/examples/$example" -B "$work/$example" -DCMAKE_PREFIX_PATH="$prefix"
   expect_status 0
   run cmake --build "$work/$example"
   expect_status 0

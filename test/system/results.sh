@@ -7,8 +7,8 @@ limit=60
 
 mpi 1 "$apps/mnist_mlp" --help
 expect_status 0
-for text in 'Data and length:' 'Learning:' 'Where and how:' 'Files:' 'Output:' '--seed UINT=1' 'TEXT=nesterov' '--hidden'; do
-  expect "'$text' in the help" grep -Fq -- "$text" "$work/out"
+for text in 'Data and length:' 'Learning:' 'Where and how:' 'Files:' 'Output:' '--seed UINT( \[1\]|=1)' 'nesterov\]?' '--hidden'; do
+  expect "'$text' in the help" grep -Eq -- "$text" "$work/out" # defaults stand in brackets with CLI11 2.4, behind = with 2.3
 done
 mpi 2 "$apps/mnist_mlp" --help
 expect_status 0
