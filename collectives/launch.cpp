@@ -63,6 +63,7 @@ class OneVoice {
     const auto rank = static_cast<std::size_t>(world.rank());
     print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " +
                 failure.text);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything
   }
   world.abort(static_cast<int>(failure.status));
 }
