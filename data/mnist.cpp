@@ -44,7 +44,7 @@ MnistDataset load(const std::filesystem::path& directory, const std::string& pre
 }  // namespace
 
 MnistDataset::MnistDataset(IdxArray images, IdxArray labels, std::string_view source)
-    : pixels_(std::move(images.values)),
+    : pixels_(Buffer::host(images.values.size())),
       labels_(std::move(labels.values)),
       pixels_per_image_(static_cast<std::size_t>(images.shape[1] * images.shape[2])),
       fields_{Field{"input", Shape{images.shape[1], images.shape[2], 1}, DType::float32},
@@ -53,11 +53,12 @@ MnistDataset::MnistDataset(IdxArray images, IdxArray labels, std::string_view so
   if (images.shape[0] != labels.shape[0])
     throw fail("expected as many labels as images, found " + std::to_string(images.shape[0]) + " images and " +
                std::to_string(labels.shape[0]) + " labels; take both files from one set");
-  if (pixels_.empty()) throw fail("expected images, found dimensions " + images.shape.text() + "; fetch the file anew");
+  if (images.values.empty()) throw fail("expected images, found dimensions " + images.shape.text() + "; fetch the file anew");
   const auto bad = std::find_if(labels_.begin(), labels_.end(), [](std::uint8_t label) { return label >= classes; });
   if (bad != labels_.end())
     throw fail("expected labels from 0 to " + std::to_string(classes - 1) + ", found " + std::to_string(*bad) +
                " for sample " + std::to_string(bad - labels_.begin()) + "; fetch the file anew");
+  std::copy(images.values.begin(), images.values.end(), reinterpret_cast<std::uint8_t*>(pixels_.data()));
 }
 
 void MnistDataset::read(std::span<const std::uint64_t> samples, Batch& batch) const {
@@ -75,7 +76,7 @@ std::uint64_t MnistDataset::fingerprint() const {
   const Shape& shape = fields_[0].shape;
   return Hash()
       .add(std::as_bytes(std::span(shape.begin(), shape.end())))
-      .add(std::as_bytes(std::span(pixels_)))
+      .add(std::span(pixels_.data(), pixels_.bytes()))
       .add(std::as_bytes(std::span(labels_)))
       .value();
 }

@@ -5,6 +5,7 @@
 
 #include <ronda/data/dataset.hpp>
 #include <ronda/data/idx.hpp>
+#include <ronda/runtime/core/buffer.hpp>
 
 namespace ronda {
 
@@ -29,10 +30,11 @@ class MnistDataset final : public Dataset {
 
  private:
   [[nodiscard]] const std::uint8_t* image(std::uint64_t sample) const {
-    return pixels_.data() + sample * pixels_per_image_;
+    return reinterpret_cast<const std::uint8_t*>(pixels_.data()) + sample * pixels_per_image_;
   }
 
-  std::vector<std::uint8_t> pixels_, labels_;
+  Buffer pixels_;  ///< in large pages: every sample is on another, and a page is looked up more slowly than read
+  std::vector<std::uint8_t> labels_;
   std::size_t pixels_per_image_;
   std::array<Field, 2> fields_;
 };

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# One rank and several, on MNIST with the same global batch, end with the same model but for roundings.
+# ranks_agree.sh APPS PARAMETER_DISTANCE
+source "$(dirname "$0")/lib.sh"
+limit=120
+parameter_distance=${2:?usage: $0 APPS PARAMETER_DISTANCE}
+
+# agree APPLICATION OPTION…: parameters of 2, 3 and 4 ranks within 1e-4 of one rank's, as a part of their norm.
+# Two orders of summation differ by 1e-7, and stay so until they put a ReLU's input, or a near tie in a max-pool, on
+# different sides: that one sample's gradient is another then, which moves the parameters by up to 1e-3 at once. It happens
+# in about one epoch of five, whoever computes; so a number of ranks gets four seeds to agree for once.
+agree() {
+  local ranks
+  for ranks in 2 3 4; do
+    what="1 and $ranks ranks: $*"
+    agree_for_a_seed $ranks "$@" || fail 'no seed within 1e-4'
+  done
+}
+agree_for_a_seed() { # agree_for_a_seed RANKS APPLICATION OPTION…
+  local ranks=$1 seed distance
+  shift
+  for seed in 1 2 3 4; do
+    trained 1 "$@" --seed $seed --save "$work/one"
+    trained "$ranks" "$@" --seed $seed --save "$work/several"
+    distance=$("$parameter_distance" "$work/one" "$work/several") || return
+    echo "$*: 1 and $ranks ranks differ by $distance"
+    at_least 1e-4 "$distance" && return
+  done
+  return 1
+}
+
+# A batch that divides by all of them, one that does not, and a last one of 3 samples, which leaves the fourth rank none.
+for application in mnist_softmax mnist_mlp; do
+  for batch in 120 100 2857; do agree $application --epochs 1 --global-batch-size $batch; done
+done
+# Further on, near ties in the max-pools are too many.
+for batch in 120 100; do agree mnist_cnn --steps 20 --global-batch-size $batch; done
+
+accuracies=()
+for ranks in 1 2 3 4; do
+  trained $ranks mnist_cnn --epochs 1 --global-batch-size 120
+  accuracies+=("$(summary test_accuracy)")
+done
+echo "mnist_cnn after an epoch on 1, 2, 3 and 4 ranks: ${accuracies[*]}"
+for accuracy in "${accuracies[@]}"; do
+  expect 'accuracies within 0.003' awk -v a="${accuracies[0]}" -v b="$accuracy" 'BEGIN { exit !(b != "" && (a - b)^2 <= 0.003^2) }'
+done
