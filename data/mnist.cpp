@@ -53,7 +53,8 @@ MnistDataset::MnistDataset(IdxArray images, IdxArray labels, std::string_view so
   if (images.shape[0] != labels.shape[0])
     throw fail("expected as many labels as images, found " + std::to_string(images.shape[0]) + " images and " +
                std::to_string(labels.shape[0]) + " labels; take both files from one set");
-  if (images.values.empty()) throw fail("expected images, found dimensions " + images.shape.text() + "; fetch the file anew");
+  if (images.values.empty())
+    throw fail("expected images, found dimensions " + images.shape.text() + "; fetch the file anew");
   const auto bad = std::find_if(labels_.begin(), labels_.end(), [](std::uint8_t label) { return label >= classes; });
   if (bad != labels_.end())
     throw fail("expected labels from 0 to " + std::to_string(classes - 1) + ", found " + std::to_string(*bad) +

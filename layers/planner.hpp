@@ -35,7 +35,7 @@ enum class Lifetime : std::uint8_t {
 };
 enum class BufferId : std::uint32_t {};
 struct BufferRequest {
-  std::string owner;
+  std::string owner;  ///< what it is for: `conv1 output`
   std::size_t bytes;
   Lifetime lifetime;
 };

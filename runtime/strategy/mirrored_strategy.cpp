@@ -178,6 +178,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   broadcast_parameters();
   for (const auto& note : communicator_.take_notes()) sink_.on_warning(note);
   for (const auto& line : plan_lines_) sink_.on_detail(line);
+  for (const auto& request : planner_.buffers())
+    if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   sink_.on_detail(memory_.text());
 }
 

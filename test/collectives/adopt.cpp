@@ -1,0 +1,50 @@
+// A program with an MPI of its own: it hands some of its ranks to Ronda, and goes on with MPI when Ronda is gone.
+#include <ronda/collectives/mpi_world.hpp>
+
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+using namespace ronda;
+
+bool holds(bool condition, const char* what) {
+  if (!condition) std::printf("FAILED: expected %s\n", what);
+  return condition;
+}
+
+/// Ranks in the communicator's order, and sums over its ranks alone.
+bool adopt_and_reduce(MPI_Comm communicator, Progress progress) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &size);
+  const World world = World::adopt(communicator, {.progress = progress});
+  Communicator group = world.communicator();
+  std::vector<float> values(1000, static_cast<float>(rank + 1));
+  group.allreduce(Tensor(std::span(values)));
+  const auto sum = static_cast<float>(size * (size + 1) / 2);
+  const bool equal = values.front() == sum && values.back() == sum;
+  return holds(world.rank() == rank && world.size() == size, "the communicator's ranks") & holds(equal, "their sum");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+
+  bool good = adopt_and_reduce(MPI_COMM_WORLD, Progress::inline_);
+  MPI_Comm even_or_odd = MPI_COMM_NULL;  // in reversed order
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &even_or_odd);
+  good &= adopt_and_reduce(even_or_odd, Progress::inline_);
+  if (level >= MPI_THREAD_SERIALIZED) good &= adopt_and_reduce(even_or_odd, Progress::thread);
+  MPI_Comm_free(&even_or_odd);
+
+  int all = good ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return all != 0 ? 0 : 1;
+}
