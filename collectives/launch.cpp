@@ -74,6 +74,16 @@ int end_together(const World& world, const Failure& failure) {
   return static_cast<int>(failure.status);
 }
 
+/// Before there was a world. What all ranks meet the launcher's first one tells; it ends the job by leaving, as any
+/// does, so the others give it time.
+int end_without_world(const Launcher& launcher, const Failure& failure) {
+  if (failure.agreed && launcher.rank > 0)
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  else
+    print_error(failure.text);
+  return static_cast<int>(failure.status);
+}
+
 int run_body(World& world, const std::function<int(World&)>& body) {
   Failure failure;
   try {
@@ -122,10 +132,8 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
       require_equal(all.communicator(), "what the ranks are asked to do", go_on ? "run" : "answer a question and end");
       return go_on ? body(all) : 0;
     });
-  } catch (...) {  // before there was a world
-    const Failure failure = Failure::current();
-    print_error(failure.text);
-    return static_cast<int>(failure.status);
+  } catch (...) {
+    return end_without_world(launcher, Failure::current());
   }
 }
 

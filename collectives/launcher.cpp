@@ -1,11 +1,21 @@
 #include <ronda/collectives/launcher.hpp>
 
+#include <array>
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
+#include <utility>
 
 namespace ronda {
 namespace {
+
+/// Rank and size, as launchers name them; the innermost first, because Slurm's steps may hold the daemons of another.
+/// SLURM_NTASKS is none of them: a batch script has it, and a rank too, but is no step.
+constexpr std::array<std::pair<const char*, const char*>, 3> variables{{
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "PMI_SIZE"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+}};
 
 std::optional<int> number(std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -21,15 +31,19 @@ std::optional<int> number(std::initializer_list<const char*> names) {
 }  // namespace
 
 Launcher Launcher::from_environment() {
-  const auto rank = number({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"});
-  const auto size = number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
+  Launcher launcher;
+  if (const auto rank = number({"PMIX_RANK"}))
+    launcher = {*rank, *rank + 2, true};  // how many there are, it does not say
+  for (const auto& [rank_variable, size_variable] : variables) {
+    const auto rank = number({rank_variable}), size = number({size_variable});
+    if (!rank || !size) continue;
+    launcher = {*rank, *size, true, size_variable};
+    break;
+  }
   const auto on_node = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
   const auto nodes = number({"SLURM_STEP_NUM_NODES"});
-  // A batch script's own environment names a size, but only what the launcher started has a rank.
-  if (!rank) return {};
-  Launcher launcher{*rank, size.value_or(*rank + 2), true};
-  if (on_node && size) launcher.several_hosts = *on_node < *size;
   if (nodes) launcher.several_hosts = *nodes > 1;
+  if (on_node) launcher.several_hosts = *on_node < launcher.size;
   if (launcher.size == 1) launcher.several_hosts = false;
   return launcher;
 }

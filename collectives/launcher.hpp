@@ -7,7 +7,8 @@ namespace ronda {
 struct Launcher {
   int rank = 0;
   int size = 1;
-  bool several_hosts = false;  ///< or it cannot be told
+  bool several_hosts = false;           ///< or it cannot be told
+  const char* size_variable = nullptr;  ///< that `size` was read from; null where nobody said it
 
   [[nodiscard]] static Launcher from_environment();
 };

@@ -29,6 +29,29 @@ Number from_environment(const char* name, Number otherwise) {
   return static_cast<Number>(value);
 }
 
+std::string library_name() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  mpi::check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  const std::string_view name = text.data();
+  return std::string(name.substr(0, name.find_first_of(",\n")));
+}
+
+/// Started by another MPI's launcher, every rank would be a world of its own, and train alone.
+void require_launchers_ranks() {
+  const Launcher launcher = Launcher::from_environment();
+  int size = 0;
+  mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (launcher.size_variable == nullptr || size >= launcher.size) return;
+  const std::string variable = launcher.size_variable;
+  InputError error("expected " + std::to_string(launcher.size) + " ranks (" + variable + "), found " +
+                   std::to_string(size) + ": the launcher is not of the MPI that this program was built with, " +
+                   library_name() + "; take the mpirun of that one, or srun --mpi=pmix; for a run alone, unset " +
+                   variable);
+  error.set_agreed();
+  throw error;
+}
+
 /// MPI, from its initialisation to its end.
 class MpiLifetime {
  public:
@@ -39,6 +62,7 @@ class MpiLifetime {
     int level = MPI_THREAD_SINGLE;
     mpi::check(MPI_Init_thread(&argc, &argv, wanted_level, &level), "MPI_Init_thread");
     mpi::check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    require_launchers_ranks();
   }
   MpiLifetime(const MpiLifetime&) = delete;
   ~MpiLifetime() {

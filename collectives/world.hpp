@@ -30,7 +30,8 @@ struct WorldOptions {
 class World {
  public:
   /// Initialises MPI; the destructor finalizes it (unless an exception is under way: then MPI is left as it is, because
-  /// finalizing would wait for ranks that no longer come). Throws CommunicationError.
+  /// finalizing would wait for ranks that no longer come). Throws CommunicationError; InputError, agreed, where MPI
+  /// has fewer ranks than the launcher started.
   World(int& argc, char**& argv, WorldOptions options = {});
 
   /// For a program that has initialised MPI itself (and finalizes it after this object is gone). `communicator` is an
