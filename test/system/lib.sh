@@ -10,6 +10,7 @@ mnist=
 for folder in "$apps/../../../share/mnist" "$apps/../share/ronda/mnist"; do # in the build tree, after installation
   [[ ! -d $folder ]] || mnist=$(cd "$folder" && pwd)
 done
+export OMPI_MCA_btl=^tcp # one host needs no network, and Open MPI 5 has words about some
 failures=0
 what= # is being tried
 
