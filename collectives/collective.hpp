@@ -22,8 +22,8 @@ enum class AllreduceAlgorithm : std::uint8_t {
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 
-/// An allreduce that will be done many times. All tensors are reduced in place, together; every rank gives the same
-/// counts and types in the same order.
+/// An allreduce that will be done many times. All tensors, of any types, are reduced in place, together; every rank
+/// gives the same counts and types in the same order.
 struct AllreduceSpec {
   std::vector<Tensor> tensors;
   ReduceOp op = ReduceOp::sum;

@@ -33,13 +33,12 @@ Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_-
 
 std::unique_ptr<Collective> Communicator::plan(const AllreduceSpec& spec) { return group_->plan(spec); }
 
-void Communicator::allreduce(const Tensor& tensor, AllreduceAlgorithm algorithm) {
+void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
   const Elements elements = elements_of(tensor);
-  require_summable(elements.dtype);
   if (size() == 1) return;
   if (algorithm == AllreduceAlgorithm::automatic && elements.bytes().size() <= not_worth_a_plan)
-    return group_->allreduce_now(elements);
-  plan({{tensor}, ReduceOp::sum, algorithm, "an allreduce"})->start().wait();
+    return group_->allreduce_now(elements, op);
+  plan({{tensor}, op, algorithm, "an allreduce"})->start().wait();
 }
 
 void Communicator::broadcast(const Tensor& tensor, int root) {
@@ -53,9 +52,9 @@ void Communicator::allgather(const Tensor& mine, const Tensor& all) {
   if (size() > 1) group_->allgather(elements_of(all));
 }
 
-void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine) {
+void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op) {
   const Elements place = place_of(elements_of(all), elements_of(mine), rank(), size());
-  if (size() > 1) group_->reduce_scatter(elements_of(all));
+  if (size() > 1) group_->reduce_scatter(elements_of(all), op);
   copy(place, elements_of(mine));
 }
 

@@ -52,15 +52,16 @@ class Communicator {
   /// Throws InputError, on all ranks, where the algorithm asked for makes no sense for this layout or memory.
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
 
-  /// Sums in place on every rank; returns when done. float32 and float64, any count, also 0 and beyond 2^31.
-  void allreduce(const Tensor& tensor, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
+  /// Reduces in place on every rank; returns when done. Any type, any count, also 0 and beyond 2^31.
+  void allreduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum,
+                 AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
   /// `tensor` of `root` replaces that of the others.
   void broadcast(const Tensor& tensor, int root = 0);
   /// `all` holds size() times as many elements as `mine`: rank r's at place r.
   void allgather(const Tensor& mine, const Tensor& all);
-  /// `mine` becomes the sum over all ranks of place rank() of `all`, which holds size() times as many elements and is
+  /// `mine` becomes what all ranks' place rank() of `all` reduces to; `all` holds size() times as many elements and is
   /// used as scratch.
-  void reduce_scatter(const Tensor& all, const Tensor& mine);
+  void reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op = ReduceOp::sum);
   void barrier();
 
   /// A new group of the ranks that give the same colour, ordered by (key, rank).

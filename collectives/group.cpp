@@ -1,4 +1,3 @@
-#include <ronda/collectives/algorithms/plain_mpi.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -57,17 +56,16 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
 // Collectives that are done when they return
 // ---------------------------------------------------------------------------
 
-void Communicator::Group::allreduce_now(const Elements& data) {
-  run_now(std::make_unique<PlainMpi>(communicator_, data));
+void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
+  run_now(std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, data, Reduction{op, size_}));
 }
 
 void Communicator::Group::allgather(const Elements& all) {
-  run_now(std::make_unique<Ring>(across_all(), all, RingPart::allgather));
+  run_now(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather));
 }
 
-void Communicator::Group::reduce_scatter(const Elements& all) {
-  require_summable(all.dtype);
-  run_now(std::make_unique<Ring>(across_all(), all, RingPart::reduce_scatter));
+void Communicator::Group::reduce_scatter(const Elements& all, ReduceOp op) {
+  run_now(std::make_unique<Ring>(across_all(), all, Reduction{op, size_}, RingPart::reduce_scatter));
 }
 
 void Communicator::Group::run_now(std::unique_ptr<Algorithm> algorithm) {

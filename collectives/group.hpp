@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <ronda/collectives/algorithms/plain_mpi.hpp>
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/node/copies.hpp>
@@ -23,6 +24,7 @@ namespace ronda {
 
 /// What a world decides for all groups in it.
 struct GroupLimits {
+  std::shared_ptr<const MpiOperations> mpi_operations;
   int ranks_per_node = 0;  ///< see WorldOptions
   std::size_t shared_memory = std::numeric_limits<std::size_t>::max();
   bool oversubscribed = false;
@@ -45,9 +47,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
-  void allreduce_now(const Elements& data);  ///< by MPI's own
-  void allgather(const Elements& all);       ///< in place: this rank's part is there already
-  void reduce_scatter(const Elements& all);  ///< in place: this rank's part is what counts afterwards
+  void allreduce_now(const Elements& data, ReduceOp op);  ///< by MPI's own
+  void allgather(const Elements& all);                    ///< in place: this rank's part is there already
+  void reduce_scatter(const Elements& all, ReduceOp op);  ///< in place: this rank's part is what counts afterwards
   void broadcast(std::span<std::byte> bytes, int root);
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
@@ -78,8 +80,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                            std::string& refusal);
   void run_now(std::unique_ptr<Algorithm> algorithm);
 
-  [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Elements& elements,
-                                                NodeCopies copies);
+  [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Reduction& reduction,
+                                                const Elements& elements, NodeCopies copies);
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
   [[nodiscard]] const Allocation* allocation_of(const Elements& elements) const;
   [[nodiscard]] std::shared_ptr<SharedMemory> meetings(std::span<const Site> sites);

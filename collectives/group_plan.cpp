@@ -26,7 +26,7 @@ struct Meeting {
 };
 
 std::string describe(const AllreduceSpec& spec) {
-  std::string text = "by " + std::string(name_of(spec.algorithm));
+  std::string text = std::string(name_of(spec.op)) + " by " + std::string(name_of(spec.algorithm));
   for (const Tensor& tensor : spec.tensors)
     text += ", " + std::to_string(tensor.desc().padded_count()) + " " + std::string(name_of(tensor.dtype()));
   return text;
@@ -36,10 +36,7 @@ std::string describe(const AllreduceSpec& spec) {
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec) {
   std::vector<Elements> tensors;
-  for (const Tensor& tensor : spec.tensors) {
-    require_summable(tensor.dtype());
-    tensors.push_back(elements_of(tensor));
-  }
+  for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   require_same("planning an allreduce", describe(spec));
 
   const std::vector<Site> sites = locate(tensors);
@@ -57,27 +54,29 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   const auto shared_meetings = meetings(sites);
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0)
-      algorithms.push_back(make(chosen[i], tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
+      algorithms.push_back(
+          make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
   return std::make_unique<PlannedCollective>(engine_, std::move(algorithms),
                                              chosen.empty() ? spec.algorithm : chosen[largest],
                                              spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
 }
 
-std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Elements& elements,
-                                                     NodeCopies copies) {
+std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Reduction& reduction,
+                                                     const Elements& elements, NodeCopies copies) {
   switch (algorithm) {
     case AllreduceAlgorithm::node:
-      if (elements.bytes().size() <= OneShot::largest_bytes) return std::make_unique<OneShot>(std::move(copies));
-      return std::make_unique<TwoShot>(std::move(copies));
-    case AllreduceAlgorithm::ring: return std::make_unique<Ring>(across_all(), elements);
+      if (elements.bytes().size() <= OneShot::largest_bytes)
+        return std::make_unique<OneShot>(std::move(copies), reduction);
+      return std::make_unique<TwoShot>(std::move(copies), reduction);
+    case AllreduceAlgorithm::ring: return std::make_unique<Ring>(across_all(), elements, reduction);
     case AllreduceAlgorithm::hierarchical: {
       const int slices = topology().fewest_ranks_on_a_node;
-      return std::make_unique<Hierarchical>(std::move(copies), slices, across_nodes());
+      return std::make_unique<Hierarchical>(std::move(copies), reduction, slices, across_nodes());
     }
     case AllreduceAlgorithm::mpi:
     case AllreduceAlgorithm::automatic: break;
   }
-  return std::make_unique<PlainMpi>(communicator_, elements);
+  return std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, elements, reduction);
 }
 
 /// Asks all ranks where their part of each tensor is. A tensor has a site in shared memory where all of them took it

@@ -4,89 +4,233 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <string>
+#include <type_traits>
+#include <utility>
+
+/// A lambda that becomes part of the RONDA_MULTIVERSION function it is written in.
+#define RONDA_INLINE __attribute__((always_inline))
 
 namespace ronda {
 namespace {
 
+// ---- one element ----------------------------------------------------------------------------------------------------
+
+/// What elements are computed with.
 template <class T>
-[[gnu::always_inline]] inline void add_loop(T* __restrict into, const T* __restrict from, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) into[i] += from[i];
-}
+struct Arithmetic {
+  using Type = T;
+};
+template <>
+struct Arithmetic<Float16> {
+  using Type = float;
+};
+template <>
+struct Arithmetic<BFloat16> {
+  using Type = float;
+};
+template <class T>
+using Wide = typename Arithmetic<T>::Type;
 
 template <class T>
-[[gnu::always_inline]] inline void pair_loop(T* __restrict a, T* __restrict b, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const T sum = a[i] + b[i];
-    a[i] = sum;
-    b[i] = sum;
+[[gnu::always_inline]] inline Wide<T> load(T value) noexcept {
+  if constexpr (std::is_same_v<Wide<T>, T>)
+    return value;
+  else
+    return to_float(value);
+}
+template <class T>
+[[gnu::always_inline]] inline T store(Wide<T> value) noexcept {
+  if constexpr (std::is_same_v<Wide<T>, T>)
+    return value;
+  else
+    return to_half<T>(value);
+}
+
+/// The lesser or, for `maximum`, the greater. Of two equal numbers that are zeros −0 is the lesser.
+template <ReduceOp op, class W>
+[[gnu::always_inline]] inline W extreme(W a, W b) noexcept {
+  const W chosen = (op == ReduceOp::minimum ? b < a : a < b) ? b : a;
+  if constexpr (std::is_integral_v<W>) {
+    return chosen;
+  } else {
+    using Bits = std::conditional_t<sizeof(W) == 4, std::uint32_t, std::uint64_t>;
+    const auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
+    const W equal = std::bit_cast<W>(op == ReduceOp::minimum ? x | y : x & y);  // the sign alone can differ
+    const W ordered = a == b ? equal : chosen;
+    return a != a || b != b ? std::numeric_limits<W>::quiet_NaN() : ordered;
   }
 }
 
-/// In blocks that stay in the first-level cache between the sums and the copies.
-template <class T>
+template <ReduceOp op, class W>
+[[gnu::always_inline]] inline W apply(W a, W b) noexcept {
+  if constexpr (op == ReduceOp::minimum || op == ReduceOp::maximum) {
+    return extreme<op>(a, b);
+  } else if constexpr (std::is_integral_v<W>) {
+    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);  // which may wrap around
+    return static_cast<W>(op == ReduceOp::product ? x * y : x + y);
+  } else {
+    return op == ReduceOp::product ? a * b : a + b;
+  }
+}
+
+/// What sums are divided by: no small integer, of which there may be more ranks.
+template <class W>
+using Divisor = std::conditional_t<std::is_integral_v<W>, std::int64_t, W>;
+
+template <ReduceOp op, class W>
+[[gnu::always_inline]] inline W finished(W value, Divisor<W> ranks) noexcept {
+  return op == ReduceOp::mean ? static_cast<W>(value / ranks) : value;
+}
+
+// ---- loops ----------------------------------------------------------------------------------------------------------
+
+template <ReduceOp op, class T>
+[[gnu::always_inline]] inline void combine_loop(T* __restrict into, const T* __restrict from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) into[i] = store<T>(apply<op>(load(into[i]), load(from[i])));
+}
+
+template <ReduceOp op, class T>
+[[gnu::always_inline]] inline void pair_loop(T* __restrict a, T* __restrict b, std::size_t count,
+                                             Divisor<Wide<T>> ranks) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const T result = store<T>(finished<op>(apply<op>(load(a[i]), load(b[i])), ranks));
+    a[i] = result;
+    b[i] = result;
+  }
+}
+
+/// In blocks that stay in the first-level cache from the first copy to the last target.
+template <ReduceOp op, class T>
 [[gnu::always_inline]] inline void copies_loop(std::span<std::byte* const> copies, Range range,
-                                               std::span<std::byte* const> targets) {
-  constexpr std::size_t block = 4096 / sizeof(T);
-  alignas(64) std::array<T, block> sum;
+                                               std::span<std::byte* const> targets, Divisor<Wide<T>> ranks) {
+  constexpr std::size_t block = 4096 / sizeof(Wide<T>);
+  alignas(64) std::array<Wide<T>, block> wide;
+  alignas(64) std::array<T, block> result;
   for (std::size_t at = range.begin; at < range.end; at += block) {
     const std::size_t count = std::min(block, range.end - at);
-    std::memcpy(sum.data(), copies[0] + at * sizeof(T), count * sizeof(T));
-    for (std::byte* copy : copies.subspan(1)) add_loop(sum.data(), reinterpret_cast<const T*>(copy) + at, count);
-    for (std::byte* target : targets) std::memcpy(target + at * sizeof(T), sum.data(), count * sizeof(T));
+    const T* first = reinterpret_cast<const T*>(copies[0]) + at;
+    for (std::size_t i = 0; i < count; ++i) wide[i] = load(first[i]);
+    for (std::byte* copy : copies.subspan(1)) {
+      const T* __restrict from = reinterpret_cast<const T*>(copy) + at;
+      for (std::size_t i = 0; i < count; ++i) wide[i] = apply<op>(wide[i], load(from[i]));
+    }
+    for (std::size_t i = 0; i < count; ++i) result[i] = store<T>(finished<op>(wide[i], ranks));
+    for (std::byte* target : targets) std::memcpy(target + at * sizeof(T), result.data(), count * sizeof(T));
   }
 }
 
-RONDA_MULTIVERSION void add_float32(float* into, const float* from, std::size_t count) { add_loop(into, from, count); }
-RONDA_MULTIVERSION void add_float64(double* into, const double* from, std::size_t count) {
-  add_loop(into, from, count);
-}
-RONDA_MULTIVERSION void pair_float32(float* a, float* b, std::size_t count) { pair_loop(a, b, count); }
-RONDA_MULTIVERSION void pair_float64(double* a, double* b, std::size_t count) { pair_loop(a, b, count); }
-RONDA_MULTIVERSION void copies_float32(std::span<std::byte* const> copies, Range range,
-                                       std::span<std::byte* const> targets) {
-  copies_loop<float>(copies, range, targets);
-}
-RONDA_MULTIVERSION void copies_float64(std::span<std::byte* const> copies, Range range,
-                                       std::span<std::byte* const> targets) {
-  copies_loop<double>(copies, range, targets);
+/// Calls body.operator()<op>().
+template <class Body>
+[[gnu::always_inline]] inline void with(ReduceOp op, Body&& body) {
+  switch (op) {
+    case ReduceOp::sum: return body.template operator()<ReduceOp::sum>();
+    case ReduceOp::mean: return body.template operator()<ReduceOp::mean>();
+    case ReduceOp::minimum: return body.template operator()<ReduceOp::minimum>();
+    case ReduceOp::maximum: return body.template operator()<ReduceOp::maximum>();
+    case ReduceOp::product: return body.template operator()<ReduceOp::product>();
+  }
 }
 
 template <class T>
-T* at(std::byte* bytes, std::size_t index) {
-  return reinterpret_cast<T*>(bytes) + index;
+[[gnu::always_inline]] inline void reduce(const Reduction& reduction, std::span<std::byte* const> copies, Range range,
+                                          std::span<std::byte* const> targets) {
+  const auto ranks = static_cast<Divisor<Wide<T>>>(reduction.ranks);
+  const bool pair = copies.size() == 2 && targets.data() == copies.data() && targets.size() == 2;
+  with(reduction.op, [&]<ReduceOp op>() RONDA_INLINE {
+    if (pair)
+      pair_loop<op>(reinterpret_cast<T*>(copies[0]) + range.begin, reinterpret_cast<T*>(copies[1]) + range.begin,
+                    range.size(), ranks);
+    else
+      copies_loop<op, T>(copies, range, targets, ranks);
+  });
 }
 
+// ---- for every type -------------------------------------------------------------------------------------------------
+
+#define RONDA_FOR_EACH_TYPE(X) \
+  X(float32, float)            \
+  X(float64, double)           \
+  X(float16, Float16)          \
+  X(bfloat16, BFloat16)        \
+  X(int8, std::int8_t)         \
+  X(uint8, std::uint8_t)       \
+  X(int32, std::int32_t)       \
+  X(int64, std::int64_t)
+
+#define RONDA_LOOPS(name, T)                                                                                          \
+  RONDA_MULTIVERSION void combine_##name(ReduceOp op, std::byte* into, const std::byte* from, std::size_t count) {    \
+    with(op, [&]<ReduceOp o>() RONDA_INLINE {                                                                         \
+      combine_loop<o>(reinterpret_cast<T*>(into), reinterpret_cast<const T*>(from), count);                           \
+    });                                                                                                               \
+  }                                                                                                                   \
+  RONDA_MULTIVERSION void divide_##name(std::byte* sums, std::size_t count, int ranks) {                              \
+    auto* values = reinterpret_cast<T*>(sums);                                                                        \
+    const auto divisor = static_cast<Divisor<Wide<T>>>(ranks);                                                        \
+    for (std::size_t i = 0; i < count; ++i) values[i] = store<T>(finished<ReduceOp::mean>(load(values[i]), divisor)); \
+  }                                                                                                                   \
+  RONDA_MULTIVERSION void reduce_##name(const Reduction& reduction, std::span<std::byte* const> copies, Range range,  \
+                                        std::span<std::byte* const> targets) {                                        \
+    reduce<T>(reduction, copies, range, targets);                                                                     \
+  }
+RONDA_FOR_EACH_TYPE(RONDA_LOOPS)
+
+constexpr std::array<std::pair<ReduceOp, std::string_view>, 5> names{{
+    {ReduceOp::sum, "sum"},
+    {ReduceOp::mean, "mean"},
+    {ReduceOp::minimum, "min"},
+    {ReduceOp::maximum, "max"},
+    {ReduceOp::product, "prod"},
+}};
+
 }  // namespace
+
+ReduceOp parse_reduce_op(std::string_view name) {
+  for (const auto& [op, text] : names)
+    if (text == name) return op;
+  throw InputError("'" + std::string(name) + "' is no operation: expected sum, mean, min, max or prod");
+}
+
+std::string_view name_of(ReduceOp op) noexcept {
+  for (const auto& [known, text] : names)
+    if (known == op) return text;
+  return "?";
+}
 
 Elements elements_of(const Tensor& tensor) {
   return {tensor.data(), static_cast<std::size_t>(tensor.desc().padded_count()), tensor.dtype()};
 }
 
-void require_summable(DType dtype) {
-  if (dtype != DType::float32 && dtype != DType::float64)
-    throw LogicError("ranks sum float32 and float64, not " + std::string(name_of(dtype)));
+void combine(ReduceOp op, const Elements& into, const std::byte* from) {
+  switch (into.dtype) {
+#define RONDA_CASE(name, T) \
+  case DType::name: return combine_##name(op, into.data, from, into.count);
+    RONDA_FOR_EACH_TYPE(RONDA_CASE)
+#undef RONDA_CASE
+  }
 }
 
-void add(const Elements& into, const std::byte* from) {
-  if (into.dtype == DType::float32)
-    add_float32(at<float>(into.data, 0), reinterpret_cast<const float*>(from), into.count);
-  else
-    add_float64(at<double>(into.data, 0), reinterpret_cast<const double*>(from), into.count);
+void finish(const Reduction& reduction, const Elements& sums) {
+  if (reduction.op != ReduceOp::mean || reduction.ranks == 1) return;
+  switch (sums.dtype) {
+#define RONDA_CASE(name, T) \
+  case DType::name: return divide_##name(sums.data, sums.count, reduction.ranks);
+    RONDA_FOR_EACH_TYPE(RONDA_CASE)
+#undef RONDA_CASE
+  }
 }
 
-void sum_copies(std::span<std::byte* const> copies, DType dtype, Range range, std::span<std::byte* const> targets) {
-  const bool pair = copies.size() == 2 && targets.data() == copies.data() && targets.size() == 2;
-  const bool single = dtype == DType::float32;
-  if (pair && single)
-    pair_float32(at<float>(copies[0], range.begin), at<float>(copies[1], range.begin), range.size());
-  else if (pair)
-    pair_float64(at<double>(copies[0], range.begin), at<double>(copies[1], range.begin), range.size());
-  else if (single)
-    copies_float32(copies, range, targets);
-  else
-    copies_float64(copies, range, targets);
+void reduce_copies(const Reduction& reduction, std::span<std::byte* const> copies, DType dtype, Range range,
+                   std::span<std::byte* const> targets) {
+  switch (dtype) {
+#define RONDA_CASE(name, T) \
+  case DType::name: return reduce_##name(reduction, copies, range, targets);
+    RONDA_FOR_EACH_TYPE(RONDA_CASE)
+#undef RONDA_CASE
+  }
 }
 
 }  // namespace ronda

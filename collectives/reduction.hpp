@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <span>
 
+#include <ronda/collectives/reduce_op.hpp>
 #include <ronda/runtime/core/dtype.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/core/tensor.hpp>
@@ -22,14 +23,25 @@ struct Elements {
 
 /// The tensor's elements in memory, padding included.
 [[nodiscard]] Elements elements_of(const Tensor& tensor);
-/// Throws LogicError for a type that is not summed.
-void require_summable(DType dtype);
 
-/// into[i] += from[i], for all of `into`.
-void add(const Elements& into, const std::byte* from);
+/// What is computed over how many ranks. A mean is a sum on the way, and divided once at its end.
+struct Reduction {
+  ReduceOp op = ReduceOp::sum;
+  int ranks = 1;
 
-/// Sums elements `range` over all `copies`, always in their order, so that the bits do not depend on who does it, and
-/// writes the sum to every one of `targets`, which may be the copies themselves.
-void sum_copies(std::span<std::byte* const> copies, DType dtype, Range range, std::span<std::byte* const> targets);
+  /// The same, but left for others to finish.
+  [[nodiscard]] Reduction unfinished() const noexcept { return {op == ReduceOp::mean ? ReduceOp::sum : op, ranks}; }
+};
+
+/// into[i] = into[i] op from[i], for all of `into`; a mean is summed.
+void combine(ReduceOp op, const Elements& into, const std::byte* from);
+
+/// Divides what are sums over all ranks, where a mean is wanted.
+void finish(const Reduction& reduction, const Elements& sums);
+
+/// Reduces elements `range` over all `copies`, always in their order, so that the bits do not depend on who does it,
+/// and writes the result, finished, to every one of `targets`, which may be the copies themselves.
+void reduce_copies(const Reduction& reduction, std::span<std::byte* const> copies, DType dtype, Range range,
+                   std::span<std::byte* const> targets);
 
 }  // namespace ronda

@@ -129,6 +129,7 @@ World::Impl::Impl(std::unique_ptr<MpiLifetime> mpi, MPI_Comm original, const Wor
   const CoreShare share = share_cores(all);
   GroupLimits limits;
   limits.world_size = all.size();
+  limits.mpi_operations = std::make_shared<const MpiOperations>();
   limits.oversubscribed = share.least < 1;
   limits.ranks_per_node = options.ranks_per_node.value_or(from_environment("RONDA_RANKS_PER_NODE", 0));
   limits.shared_memory =

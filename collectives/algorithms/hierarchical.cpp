@@ -4,12 +4,12 @@
 
 namespace ronda {
 
-Hierarchical::Hierarchical(NodeCopies copies, int slices, std::unique_ptr<Transport> across)
-    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank) {
+Hierarchical::Hierarchical(NodeCopies copies, const Reduction& reduction, int slices, std::unique_ptr<Transport> across)
+    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank), in_node_(reduction.unfinished()) {
   if (across == nullptr) return;
   slice_ = copies_.part(static_cast<std::size_t>(copies_.rank), static_cast<std::size_t>(slices));
   const Elements own{copies_.data[static_cast<std::size_t>(copies_.rank)], copies_.count, copies_.dtype};
-  ring_.emplace(std::move(across), own.part(slice_));
+  ring_.emplace(std::move(across), own.part(slice_), reduction);
 }
 
 void Hierarchical::prepare() {
@@ -22,7 +22,7 @@ Task Hierarchical::run() {
   co_await barrier_;
   if (ring_) {
     std::byte* const own = copies_.data[static_cast<std::size_t>(copies_.rank)];
-    sum_copies(copies_.data, copies_.dtype, slice_, {&own, 1});
+    reduce_copies(in_node_, copies_.data, copies_.dtype, slice_, {&own, 1});
     co_await ring_->run();
     const std::size_t offset = slice_.begin * size_of(copies_.dtype), bytes = slice_.size() * size_of(copies_.dtype);
     for (std::byte* copy : copies_.data)

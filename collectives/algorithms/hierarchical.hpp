@@ -7,7 +7,7 @@
 
 namespace ronda {
 
-/// Sums over nodes of several ranks: in memory inside a node, by messages between nodes.
+/// Reduces over nodes of several ranks: in memory inside a node, by messages between nodes.
 ///
 /// The data is cut into *slices*, as many as the node with the fewest ranks has; on each node the rank with a slice's
 /// number owns it. The owner sums its slice over the copies of its node, sums it over the nodes in a ring with the
@@ -21,7 +21,7 @@ class Hierarchical final : public Algorithm {
   /// @param copies  of this rank's node
   /// @param slices  the same on all nodes; at most the ranks of the smallest
   /// @param across  to the owners of this rank's slice on all nodes, by node; null where this rank owns none
-  Hierarchical(NodeCopies copies, int slices, std::unique_ptr<Transport> across);
+  Hierarchical(NodeCopies copies, const Reduction& reduction, int slices, std::unique_ptr<Transport> across);
 
   Task run() override;
   void prepare() override;
@@ -29,6 +29,7 @@ class Hierarchical final : public Algorithm {
  private:
   NodeCopies copies_;
   NodeBarrier barrier_;
+  Reduction in_node_;
   Range slice_;
   std::optional<Ring> ring_;  ///< none where this rank owns no slice
 };

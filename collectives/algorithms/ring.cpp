@@ -4,8 +4,9 @@
 
 namespace ronda {
 
-Ring::Ring(std::unique_ptr<Transport> transport, Elements data, RingPart part, std::size_t segment_bytes)
-    : transport_(std::move(transport)), data_(data) {
+Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction, RingPart part,
+           std::size_t segment_bytes)
+    : transport_(std::move(transport)), data_(data), reduction_(reduction), part_(part) {
   const auto ranks = static_cast<std::size_t>(transport_->size());
   const std::size_t chunk_bytes = (data_.count + ranks - 1) / ranks * size_of(data_.dtype);
   segments_ = std::max(lanes, (chunk_bytes + segment_bytes - 1) / segment_bytes);
@@ -22,6 +23,7 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, RingPart part, s
 }
 
 Task Ring::run() {
+  if (transport_->size() == 1 && part_ != RingPart::allgather) finish(reduction_, data_);  // no way around to end
   for (std::size_t item = first_item_; item < std::min(end_item_, first_item_ + lanes); ++item) start(item);
   for (std::size_t item = first_item_; item < end_item_; ++item) {
     Request& incoming = incoming_[item % lanes];
@@ -44,7 +46,8 @@ void Ring::start(std::size_t item) {
 }
 
 void Ring::take(std::size_t item) {
-  if (sums(item)) add(incoming_segment(item), scratch(item).data());
+  if (sums(item)) combine(reduction_.op, incoming_segment(item), scratch(item).data());
+  if (completes(item)) finish(reduction_, incoming_segment(item));
 }
 
 Elements Ring::outgoing_segment(std::size_t item) const noexcept {

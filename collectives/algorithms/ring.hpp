@@ -13,7 +13,7 @@ namespace ronda {
 /// How much of the ring's way is gone.
 enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 
-/// Sums data over all ranks, in place, by passing pieces around a ring.
+/// Reduces data over all ranks, in place, by passing pieces around a ring.
 ///
 /// The n ranks sit in a circle; each sends only to its right neighbour and receives only from its left one. The data is
 /// cut into n *chunks*. In n-1 steps of reduce-scatter every chunk travels once around and gathers each rank's part;
@@ -41,9 +41,10 @@ class Ring final : public Algorithm {
 
   /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this
   /// object.
+  /// @param reduction  over as many ranks as count for a mean, which may be more than the transport's
   /// @param segment_bytes  the longest message; the same on every rank
-  Ring(std::unique_ptr<Transport> transport, Elements data, RingPart part = RingPart::allreduce,
-       std::size_t segment_bytes = default_segment_bytes);
+  Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
+       RingPart part = RingPart::allreduce, std::size_t segment_bytes = default_segment_bytes);
 
   /// Collective over the transport's ranks. Throws, where it is awaited, what the transport reports.
   Task run() override;
@@ -58,10 +59,16 @@ class Ring final : public Algorithm {
   [[nodiscard]] Elements outgoing_segment(std::size_t item) const noexcept;
   [[nodiscard]] Elements segment(int chunk, std::size_t index) const noexcept;
   [[nodiscard]] bool sums(std::size_t item) const noexcept { return item < summing_items_; }
+  /// Whether what is received as `item` ends its way around: a part of the chunk that this rank finishes.
+  [[nodiscard]] bool completes(std::size_t item) const noexcept {
+    return sums(item) && item + segments_ >= summing_items_;
+  }
   [[nodiscard]] std::span<std::byte> scratch(std::size_t item) const noexcept;
 
   std::unique_ptr<Transport> transport_;
   Elements data_;
+  Reduction reduction_;
+  RingPart part_;
   std::size_t segments_;  ///< of each chunk
   std::size_t first_item_, end_item_, summing_items_;
   std::size_t scratch_bytes_ = 0;

@@ -1,11 +1,11 @@
 #include <ronda/collectives/node/one_shot.hpp>
-#include <ronda/collectives/reduction.hpp>
 
 #include <cstring>
 
 namespace ronda {
 
-OneShot::OneShot(NodeCopies copies) : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank) {
+OneShot::OneShot(NodeCopies copies, const Reduction& reduction)
+    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank), reduction_(reduction) {
   for (std::byte* staging : copies_.staging) {
     places_[0].push_back(staging);
     places_[1].push_back(staging + largest_bytes);
@@ -20,7 +20,7 @@ Task OneShot::run() {
   if (bytes > 0) std::memcpy(places[static_cast<std::size_t>(copies_.rank)], own, bytes);
   barrier_.arrive();
   co_await barrier_;
-  sum_copies(places, copies_.dtype, {0, copies_.count}, {&own, 1});
+  reduce_copies(reduction_, places, copies_.dtype, {0, copies_.count}, {&own, 1});
 }
 
 }  // namespace ronda

@@ -3,11 +3,12 @@
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/node/copies.hpp>
+#include <ronda/collectives/reduction.hpp>
 
 namespace ronda {
 
-/// Sums a few bytes over the ranks of one node: each copies its data to where all see it, and when all have come, each
-/// sums all of them for itself. One barrier where TwoShot needs two.
+/// Reduces a few bytes over the ranks of one node: each copies its data to where all see it, and when all have come,
+/// each reduces all of them for itself. One barrier where TwoShot needs two.
 ///
 /// The copies go to two places in turn. A rank that writes to one of them again has passed the barrier between, so all
 /// ranks have come to that one, and are through with reading what was there before.
@@ -17,13 +18,14 @@ class OneShot final : public Algorithm {
   /// Above, fetching all of the others' copies takes longer than a second barrier.
   static constexpr std::size_t largest_bytes = 256;
 
-  explicit OneShot(NodeCopies copies);
+  OneShot(NodeCopies copies, const Reduction& reduction);
 
   Task run() override;
 
  private:
   NodeCopies copies_;
   NodeBarrier barrier_;
+  Reduction reduction_;
   std::array<std::vector<std::byte*>, 2> places_;  ///< in turn, by rank
   std::size_t turn_ = 0;
 };

@@ -1,5 +1,4 @@
 #include <ronda/collectives/node/two_shot.hpp>
-#include <ronda/collectives/reduction.hpp>
 
 namespace ronda {
 
@@ -7,7 +6,7 @@ Task TwoShot::run() {
   barrier_.arrive();
   co_await barrier_;
   const Range mine = copies_.part(static_cast<std::size_t>(copies_.rank), copies_.data.size());
-  sum_copies(copies_.data, copies_.dtype, mine, copies_.data);
+  reduce_copies(reduction_, copies_.data, copies_.dtype, mine, copies_.data);
   barrier_.arrive();
   co_await barrier_;
 }

@@ -1,10 +1,11 @@
 #pragma once
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/node/copies.hpp>
+#include <ronda/collectives/reduction.hpp>
 
 namespace ronda {
 
-/// Sums over the ranks of one node, in memory that all of them see: nothing is sent and nothing copied.
+/// Reduces over the ranks of one node, in memory that all of them see: nothing is sent and nothing copied.
 ///
 /// Each rank is given one *part* of the data. When all have come, it sums that part over all copies and writes the sum
 /// to all copies; when all have done so, everybody has everything. Three ranks, parts a, b, c; what rank 1 does:
@@ -18,13 +19,15 @@ namespace ronda {
 /// Order of summation: by rank, so the bits are the same on all ranks and in all runs.
 class TwoShot final : public Algorithm {
  public:
-  explicit TwoShot(NodeCopies copies) : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank) {}
+  TwoShot(NodeCopies copies, const Reduction& reduction)
+      : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank), reduction_(reduction) {}
 
   Task run() override;
 
  private:
   NodeCopies copies_;
   NodeBarrier barrier_;
+  Reduction reduction_;
 };
 
 }  // namespace ronda

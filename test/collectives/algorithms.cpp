@@ -69,7 +69,8 @@ std::vector<std::vector<float>> ring(int ranks, std::size_t count, RingPart part
   on_threads(ranks, [&](int rank) {
     auto& mine = data[static_cast<std::size_t>(rank)];
     mine.resize(count);
-    Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(mine), part, segment_bytes);
+    Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(mine), {ReduceOp::sum, ranks}, part,
+                   segment_bytes);
     for (int run = 0; run < 2; ++run) {
       const auto values = initial(rank);
       std::copy(values.begin(), values.end(), mine.begin());
@@ -151,7 +152,7 @@ void sums_on_a_node(std::initializer_list<std::size_t> sizes) {
       INFO(ranks << " ranks, " << count << " elements");
       Node node(ranks, count);
       on_threads(ranks, [&](int rank) {
-        NodeAlgorithm algorithm(node.copies(rank));
+        NodeAlgorithm algorithm(node.copies(rank), {ReduceOp::sum, ranks});
         for (int run = 0; run < 5; ++run) {
           test::fill_numbers<float>(node.copy(rank), rank);
           run_to_end(algorithm);
@@ -188,7 +189,7 @@ TEST_CASE("nodes of unequal numbers of ranks give every rank the same sum") {
         std::unique_ptr<Transport> to_owners;
         if (on_node < slices)
           to_owners = std::make_unique<BorrowedTransport>(across[static_cast<std::size_t>(on_node)]->end(node_index));
-        Hierarchical algorithm(node.copies(on_node), slices, std::move(to_owners));
+        Hierarchical algorithm(node.copies(on_node), {ReduceOp::sum, ranks}, slices, std::move(to_owners));
         for (int run = 0; run < 3; ++run) {
           test::fill_numbers<float>(node.copy(on_node), rank);
           run_to_end(algorithm);
@@ -203,7 +204,7 @@ TEST_CASE("a failed message is reported where the ring waits for it, and the rin
   ThreadNetwork network(2);
   on_threads(2, [&](int rank) {
     std::vector<float> data(rank == 0 ? 8 : 16);  // ranks that disagree about the length
-    Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(data));
+    Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(data), Reduction{});
     CHECK_THROWS(run_to_end(algorithm));
   });
 }

@@ -1,6 +1,7 @@
 // Collectives over MPI: every way to do an allreduce gives every rank the same sum, alone and beside others.
 #include "support/catch.hpp"
 #include "support/numbers.hpp"
+#include "support/operands.hpp"
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/communicator.hpp>
@@ -46,6 +47,22 @@ TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, d
         CHECK(count_wrong<TestType>(data, communicator.size()) == 0);
       }
     }
+  }
+}
+
+TEMPLATE_TEST_CASE("every algorithm does every operation on every type", "", float, double, Float16, BFloat16,
+                   std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
+  Communicator communicator = test::world().communicator();
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{(1 << 16) + 1}}) {
+    const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
+    const auto data = elements_in<TestType>(memory, count);
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator))
+      for (const ReduceOp op : test::all_operations) {
+        test::fill_operands(op, data, communicator.rank());
+        communicator.plan({{Tensor(data)}, op, algorithm, "test"})->start().wait();
+        INFO(name_of(op) << " by " << name_of(algorithm) << " of " << count << " elements");
+        CHECK(test::count_wrong<TestType>(op, data, communicator.size()) == 0);
+      }
   }
 }
 
@@ -127,7 +144,7 @@ TEST_CASE("an allreduce for once needs no plan, no shared memory, and takes any 
     std::vector<double> data(count);
     for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator, communicator.size() == 1)) {
       fill_numbers(std::span(data), communicator.rank());
-      communicator.allreduce(Tensor(std::span(data)), algorithm);
+      communicator.allreduce(Tensor(std::span(data)), ReduceOp::sum, algorithm);
       CHECK(count_wrong<double>(data, communicator.size()) == 0);
     }
   }
@@ -139,8 +156,6 @@ TEST_CASE("an algorithm that cannot be is refused on all ranks, with the reason"
   std::vector<float> data(10);
   const AllreduceSpec spec{{Tensor(std::span(data))}, ReduceOp::sum, AllreduceAlgorithm::hierarchical, "test"};
   CHECK_THROWS_AS(communicator.plan(spec), InputError);
-  std::vector<std::int32_t> integers(10);
-  CHECK_THROWS_AS(communicator.allreduce(Tensor(std::span(integers))), LogicError);
 }
 
 TEST_CASE("ranks that plan different things are told so, on all ranks") {
@@ -148,6 +163,8 @@ TEST_CASE("ranks that plan different things are told so, on all ranks") {
   if (communicator.size() == 1) return;
   std::vector<float> data(10 + static_cast<std::size_t>(communicator.rank()));
   CHECK_THROWS_AS(communicator.plan({{Tensor(std::span(data))}, ReduceOp::sum, {}, "test"}), LogicError);
+  const ReduceOp op = communicator.rank() == 0 ? ReduceOp::minimum : ReduceOp::maximum;
+  CHECK_THROWS_AS(communicator.plan({{Tensor(std::span(data).first(10))}, op, {}, "test"}), LogicError);
 }
 
 TEST_CASE("broadcast, allgather and reduce_scatter") {
@@ -193,7 +210,7 @@ TEST_CASE("groups that a communicator is split into are on their own") {
   const auto data = elements_in<float>(memory, count);
   for (const AllreduceAlgorithm algorithm : possible_algorithms(half)) {
     fill_numbers(data, half.rank());
-    half.allreduce(Tensor(data), algorithm);
+    half.allreduce(Tensor(data), ReduceOp::sum, algorithm);
     CHECK(count_wrong<float>(data, half.size()) == 0);
   }
 }
