@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 namespace ronda {
@@ -22,6 +23,12 @@ mpi::Communicator node_of(const mpi::Communicator& communicator, int ranks_per_n
   mpi::Communicator host = communicator.split_by_node();
   if (ranks_per_node <= 0) return host;
   return host.split(host.rank() / ranks_per_node, host.rank());
+}
+
+/// Nothing has bound the first process of a machine or container to less than all of it.
+int cores_of_machine() {
+  cpu_set_t all;
+  return sched_getaffinity(1, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 0;
 }
 
 }  // namespace
@@ -58,12 +65,17 @@ CoreShare share_cores(const mpi::Communicator& communicator) {
   const auto masks = communicator.split_by_node().allgather(mine);
 
   CoreShare share{0, 0};
+  cpu_set_t used;
+  CPU_ZERO(&used);
+  for (const cpu_set_t& mask : masks) CPU_OR(&used, &used, &mask);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &mine)) continue;
     const auto users =
         std::count_if(masks.begin(), masks.end(), [&](const cpu_set_t& mask) { return CPU_ISSET(core, &mask); });
     share.mine += 1.0 / static_cast<double>(users);
   }
+  share.mine = std::round(share.mine * 1e6) / 1e6;  // six sixths are one core
+  share.crowded = share.mine < 1 && CPU_COUNT(&used) < cores_of_machine();
   const auto shares = communicator.allgather(share.mine);
   share.least = *std::min_element(shares.begin(), shares.end());
   return share;

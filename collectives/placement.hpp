@@ -21,6 +21,8 @@ struct Placement {
 struct CoreShare {
   double mine = 1;   ///< every core counts 1 divided by the ranks that may run on it
   double least = 1;  ///< over all ranks
+  /// This rank has less than a core, though its machine (or container) has cores that no rank here may run on.
+  bool crowded = false;
 };
 /// Looks at the affinity of all ranks. Collective over `communicator`.
 [[nodiscard]] CoreShare share_cores(const mpi::Communicator& communicator);

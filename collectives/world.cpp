@@ -120,6 +120,7 @@ struct World::Impl {
   std::shared_ptr<Engine> engine;
   std::optional<Communicator> communicator;
   int cores = 1;
+  bool crowded = false;
   int exceptions_before = std::uncaught_exceptions();
 };
 
@@ -140,6 +141,7 @@ World::Impl::Impl(std::unique_ptr<MpiLifetime> mpi, MPI_Comm original, const Wor
   engine = std::make_shared<Engine>(progress, limits.oversubscribed);
   communicator.emplace(std::make_shared<Communicator::Group>(engine, std::move(all), limits));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;
+  crowded = share.crowded;
   cores = std::max(1, static_cast<int>(left + 1e-6));
 }
 
@@ -171,6 +173,7 @@ World::~World() = default;
 const Communicator& World::communicator() const noexcept { return *impl_->communicator; }
 Progress World::progress() const noexcept { return impl_->engine->progress(); }
 int World::cores() const noexcept { return impl_->cores; }
+bool World::crowded() const noexcept { return impl_->crowded; }
 
 void World::abort(int status) noexcept {
   MPI_Abort(MPI_COMM_WORLD, status);

@@ -51,6 +51,8 @@ class World {
   [[nodiscard]] Progress progress() const noexcept;
   /// Cores that this rank may use for computing: its binding, or its share of the node's cores.
   [[nodiscard]] int cores() const noexcept;
+  /// This rank shares a core with others, though its machine has cores that no rank is bound to.
+  [[nodiscard]] bool crowded() const noexcept;
 
   /// Ends all ranks at once, without waiting for any. For `launch`, after a failure that the others do not know of.
   [[noreturn]] void abort(int status) noexcept;

@@ -28,4 +28,20 @@ int available_cores() {
   return std::max(CPU_COUNT(&set), 1);
 }
 
+std::string list_of_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::string list;
+  for (int first = 0; first < CPU_SETSIZE; ++first) {
+    if (!CPU_ISSET(first, &set)) continue;
+    int last = first;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+    list += (list.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) list += "-" + std::to_string(last);
+    first = last;
+  }
+  return list;
+}
+
 }  // namespace ronda

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 #include <type_traits>
 
 namespace ronda {
@@ -51,5 +52,7 @@ void use_threads(int threads);
 
 /// The cores that this process may run on (its affinity), at least 1.
 [[nodiscard]] int available_cores();
+/// Their numbers: `0-3,8`; empty where the system does not say.
+[[nodiscard]] std::string list_of_cores();
 
 }  // namespace ronda

@@ -4,6 +4,7 @@
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
 #include <ronda/runtime/files/summary.hpp>
+#include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -64,6 +65,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   agree(world_.communicator(), [&] { check_options(train); });
   check_ranks_agree(train, test);
   sink_.on_note(first_line(train));
+  tell_binding(world_, threads_, sink_);
   build(train);
   const BatchPlan plan = train_plan(train);
   BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, prefetch_);

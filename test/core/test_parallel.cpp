@@ -1,4 +1,7 @@
+#include <sched.h>
+
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include <ronda/runtime/core/parallel.hpp>
@@ -43,3 +46,21 @@ TEST_CASE("parallel_for does everything once, cut at multiples of its alignment"
 }
 
 TEST_CASE("there is a core to run on") { REQUIRE(available_cores() >= 1); }
+
+TEST_CASE("cores are listed by ranges") {
+  cpu_set_t before, some;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&some);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_SET(first, &some);
+  std::string expected = std::to_string(first);
+  if (CPU_ISSET(first + 1, &before)) {
+    CPU_SET(first + 1, &some);
+    expected += "-" + std::to_string(first + 1);
+  }
+  REQUIRE(sched_setaffinity(0, sizeof some, &some) == 0);
+  const std::string list = list_of_cores();
+  sched_setaffinity(0, sizeof before, &before);
+  REQUIRE(list == expected);
+}

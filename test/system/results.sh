@@ -27,6 +27,16 @@ for ranks in 1 2; do
   expect 'the accuracy' grep -Eq '^test accuracy [0-9.]+ %' "$work/out"
 done
 
+mpi 2 "$apps/mnist_softmax" --steps 1 --verbose
+expect_status 0
+expect 'the cores of both ranks' grep -Eq '^ronda: cores by rank: [0-9,-]+ \| [0-9,-]+ on .*; threads of each: [0-9]+, progress inline$' "$work/err"
+if (($(nproc) > 1)); then
+  core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
+  mpi 2 taskset -c "$core" "$apps/mnist_softmax" --steps 1
+  expect_status 0
+  expect 'one warning' test "$(grep -c "^ronda: warning: rank 0 on .* share cores ($core)" "$work/err")" -eq 1
+fi
+
 # ---- what it writes
 
 trained 2 mnist_softmax --epochs 2 --global-batch-size 7000 --metrics "$work/metrics"
