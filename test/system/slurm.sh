@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The batch scripts under Slurm itself, on two nodes that are this machine (see slurm_nodes.sh).
+source "$(dirname "$0")/lib.sh"
+limit=60
+here=$(cd "$(dirname "$0")" && pwd)
+scripts=$here/../../scripts/slurm
+
+((EUID == 0)) || skip 'needs root'
+for tool in unshare ip munged slurmctld slurmd sbatch; do
+  command -v $tool >/dev/null || skip "needs $tool"
+done
+run "$here/slurm_nodes.sh" 2 2 true
+((status == 0)) || skip "no Slurm here: $(tail -1 "$work/err")"
+
+# What runs in the cluster: submits, waits for the end (sbatch --wait looks every ten seconds only), and passes on the job's
+# exit status.
+cat >"$work/submit" <<'END'
+job=$(sbatch --parsable "$@") || exit
+while [[ -n $(squeue --noheader --jobs="$job") ]]; do sleep 0.2; done
+exit "$(scontrol show job "$job" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p')"
+END
+submit() { # submit OPTION… SCRIPT ARGUMENT…: two nodes of two ranks; what the job says goes to $work/out and $work/err
+  what="sbatch ${*/#$apps\//}"
+  rm -f "$work/summary.json"
+  run "$here/slurm_nodes.sh" 2 2 bash "$work/submit" --ntasks-per-node=2 --output="$work/job.out" --error="$work/job.err" "$@"
+  mv "$work/job.out" "$work/out"
+  mv "$work/job.err" "$work/err"
+}
+train=("$apps/mnist_mlp" --quiet --steps 5 --summary-json "$work/summary.json")
+
+for script in mpirun srun; do
+  submit "$scripts/$script.sbatch" "${train[@]}"
+  expect_status 0
+  expect_summary world_size 4
+  expect_summary hosts 2
+  submit "$scripts/$script.sbatch" "$apps/mnist_mlp" --optimizer adamant
+  expect_status 2
+  expect_message 'adamant'
+done
+
+# A batch script may start fewer ranks than it has room for.
+submit --wrap="mpirun -n 3 ${train[*]}"
+expect_status 0
+expect_summary world_size 3
+submit --wrap="${train[*]}"
+expect_status 0
+expect_summary world_size 1
