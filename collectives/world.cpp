@@ -4,6 +4,7 @@
 #include <ronda/collectives/mpi_world.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -33,8 +34,10 @@ std::string library_name() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   mpi::check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-  const std::string_view name = text.data();
-  return std::string(name.substr(0, name.find_first_of(",\n")));
+  std::string name = text.data();
+  name.resize(std::min(name.size(), name.find_first_of(",\n")));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
 }
 
 /// Started by another MPI's launcher, every rank would be a world of its own, and train alone.
@@ -45,9 +48,10 @@ void require_launchers_ranks() {
   if (launcher.size_variable == nullptr || size >= launcher.size) return;
   const std::string variable = launcher.size_variable;
   InputError error("expected " + std::to_string(launcher.size) + " ranks (" + variable + "), found " +
-                   std::to_string(size) + ": the launcher is not of the MPI that this program was built with, " +
-                   library_name() + "; take the mpirun of that one, or srun --mpi=pmix; for a run alone, unset " +
-                   variable);
+                   std::to_string(size) + ": the launcher does not reach the MPI that this program was built with, " +
+                   library_name() +
+                   "; take the mpirun of that MPI, or srun --mpi=pmix (Open MPI), --mpi=pmi2 (MPICH); " +
+                   "for a run alone, unset " + variable);
   error.set_agreed();
   throw error;
 }

@@ -30,6 +30,7 @@ int run(World& world, const std::string& how) {
   if (how == "one-throws" && last) throw std::runtime_error("lost my way");
   if (how == "all-throw") throw LogicError("the same everywhere");
   if (how == "result") return 75;
+  if (how == "count" && world.rank() == 0) std::cout << "a world of " << world.size() << "\n";
   Communicator communicator = world.communicator();
   communicator.barrier();  // where the others wait
   return 0;
