@@ -59,7 +59,8 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
   app.add_option("--op", options.op, "what is computed")->check(CLI::IsMember({"sum"}))->capture_default_str();
-  app.add_option("--algorithm", options.algorithm, "auto, node, ring, hierarchical, mpi; all: each that can be")
+  app.add_option("--algorithm", options.algorithm,
+                 "auto, node, ring, halving, doubling, hierarchical, mpi; all: each that can be")
       ->capture_default_str();
   app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
       ->check(CLI::IsMember({"mpi"}));
@@ -81,7 +82,8 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
 
 std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
-  std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi};
+  std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
+                                      AllreduceAlgorithm::doubling, AllreduceAlgorithm::mpi};
   if (topology.most_ranks_on_a_node > 1)
     all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
   return all;
@@ -147,11 +149,11 @@ class Bench {
   Result measure(std::size_t bytes, AllreduceAlgorithm algorithm) {
     const std::size_t count = bytes / sizeof(T);
     const std::span data(reinterpret_cast<T*>(memory_.data()), count);
-    const auto plan = communicator_.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "bench"});
+    const auto plan = communicator_.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "bench"});
     const auto ours = [&] { plan->start().wait(); };
     const auto mpi = [&] { plain_allreduce(count); };
 
-    Result result{count * sizeof(T), std::string(name_of(plan->algorithm()))};
+    Result result{count * sizeof(T), std::string(plan->algorithm())};
     result.wrong = count_wrong(communicator_, data, ours);
     result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
     const int repetitions = iterations(options_, bytes);

@@ -7,6 +7,9 @@ namespace {
 /// Below, a message's latency is all that counts, and MPI's own tree has fewer of them than a ring.
 constexpr std::size_t small_for_a_ring = std::size_t{32} << 10;
 
+/// The longest that algorithms take which send all of the data at once.
+constexpr std::size_t one_message = std::size_t{1} << 30;
+
 AllreduceAlgorithm fastest(std::size_t bytes, bool node_shared, const Topology& topology) {
   if (node_shared && topology.nodes == 1)
     return AllreduceAlgorithm::node;  // for any size, also where ranks share cores
@@ -28,6 +31,10 @@ AllreduceAlgorithm choose_allreduce(AllreduceAlgorithm wanted, std::size_t bytes
     throw InputError("the allreduce '" + std::string(name_of(wanted)) +
                      "' needs memory that the ranks of a node share, and this tensor's is not: allocate it with "
                      "Memory::node_shared and see that /dev/shm has the room, or take ring or auto");
+  const bool in_one_message = wanted == AllreduceAlgorithm::halving || wanted == AllreduceAlgorithm::doubling;
+  if (in_one_message && bytes > one_message)
+    throw InputError("the allreduce '" + std::string(name_of(wanted)) + "' takes 1 GiB at most, not " +
+                     std::to_string(bytes) + " bytes; take ring or auto");
   if (wanted == AllreduceAlgorithm::hierarchical && topology.most_ranks_on_a_node == 1) return AllreduceAlgorithm::ring;
   return wanted;
 }

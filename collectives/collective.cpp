@@ -7,10 +7,12 @@
 namespace ronda {
 namespace {
 
-constexpr std::array<std::pair<AllreduceAlgorithm, std::string_view>, 5> names{{
+constexpr std::array<std::pair<AllreduceAlgorithm, std::string_view>, 7> names{{
     {AllreduceAlgorithm::automatic, "auto"},
     {AllreduceAlgorithm::node, "node"},
     {AllreduceAlgorithm::ring, "ring"},
+    {AllreduceAlgorithm::halving, "halving"},
+    {AllreduceAlgorithm::doubling, "doubling"},
     {AllreduceAlgorithm::hierarchical, "hierarchical"},
     {AllreduceAlgorithm::mpi, "mpi"},
 }};
@@ -20,7 +22,8 @@ constexpr std::array<std::pair<AllreduceAlgorithm, std::string_view>, 5> names{{
 AllreduceAlgorithm parse_allreduce(std::string_view name) {
   for (const auto& [algorithm, text] : names)
     if (text == name) return algorithm;
-  throw InputError("'" + std::string(name) + "' is no allreduce: expected auto, node, ring, hierarchical or mpi");
+  throw InputError("'" + std::string(name) +
+                   "' is no allreduce: expected auto, node, ring, halving, doubling, hierarchical or mpi");
 }
 
 std::string_view name_of(AllreduceAlgorithm algorithm) noexcept {

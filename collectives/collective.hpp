@@ -15,10 +15,12 @@ enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
   node,          ///< two shots in the node's shared window; needs all ranks on one node and node-shared memory
   ring,          ///< segmented pipelined ring over messages; any layout of ranks
+  halving,       ///< recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most
+  doubling,      ///< recursive doubling over messages: for the shortest; 1 GiB at most
   hierarchical,  ///< `node` inside each node, a ring a slice across nodes
   mpi,           ///< plain MPI_Allreduce, the reference
 };
-/// auto, node, ring, hierarchical, mpi. Throws InputError that lists them.
+/// auto, node, ring, halving, doubling, hierarchical, mpi. Throws InputError that lists them.
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 
@@ -31,6 +33,75 @@ struct AllreduceSpec {
   std::string label;  ///< for messages: `bucket 3`
 };
 
+// Besides the allreduce. All ranks give the same of everything but the tensors' places, unless it says otherwise.
+// `counts` are elements by rank; left out, all ranks have as many.
+
+/// `tensor` of `root` replaces that of the others.
+struct BroadcastSpec {
+  Tensor tensor;
+  int root = 0;
+  std::string label = "a broadcast";
+};
+
+/// `tensor` of `root` becomes what all ranks' reduce to; the others' are used as scratch.
+struct ReduceSpec {
+  Tensor tensor;
+  int root = 0;
+  ReduceOp op = ReduceOp::sum;
+  std::string label = "a reduce";
+};
+
+/// Rank r's part of `all`, on rank r, becomes what all ranks' reduce to; the other parts are used as scratch.
+struct ReduceScatterSpec {
+  Tensor all;
+  ReduceOp op = ReduceOp::sum;
+  std::vector<std::size_t> counts = {};
+  std::string label = "a reduce-scatter";
+};
+
+/// Rank r's part of `all` on rank r replaces that of the others.
+struct AllgatherSpec {
+  Tensor all;
+  std::vector<std::size_t> counts = {};
+  std::string label = "an allgather";
+};
+
+/// `mine` of rank r becomes rank r's part of `all` on `root`; the other ranks need no `all`.
+struct GatherSpec {
+  Tensor mine, all;
+  int root = 0;
+  std::vector<std::size_t> counts = {};
+  std::string label = "a gather";
+};
+
+/// Rank r's part of `all` on `root` becomes `mine` of rank r; the other ranks need no `all`.
+struct ScatterSpec {
+  Tensor all, mine;
+  int root = 0;
+  std::vector<std::size_t> counts = {};
+  std::string label = "a scatter";
+};
+
+/// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are each rank's own: what it sends
+/// to, and receives from, each rank.
+struct AlltoallSpec {
+  Tensor outgoing, incoming;
+  std::vector<std::size_t> outgoing_counts = {}, incoming_counts = {};
+  std::string label = "an alltoall";
+};
+
+/// `tensor` goes to one other rank, which receives as much from this one. Of these two ranks alone.
+struct SendSpec {
+  Tensor tensor;
+  int to = 0;
+  std::string label = "a send";
+};
+struct ReceiveSpec {
+  Tensor tensor;
+  int from = 0;
+  std::string label = "a receive";
+};
+
 /// A planned collective. Its memory, messages and coroutine frames were set up when it was planned, so that starting it
 /// allocates nothing.
 class Collective : public Completion {
@@ -39,8 +110,8 @@ class Collective : public Completion {
   /// Starts once `ready` has happened. Collective: all ranks start the same collectives in the same order; several may
   /// be in flight, but one only once at a time. The tensors belong to the collective until the returned event is done.
   virtual Event start(const Event& ready = {}) = 0;
-  /// What it is done by, for reports: `node`, `ring`, …
-  [[nodiscard]] virtual AllreduceAlgorithm algorithm() const noexcept = 0;
+  /// What it is done by, for reports: `node`, `ring`, `tree`, …
+  [[nodiscard]] virtual std::string_view algorithm() const noexcept = 0;
 };
 
 }  // namespace ronda

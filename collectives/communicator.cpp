@@ -3,6 +3,8 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -11,17 +13,27 @@ namespace {
 constexpr std::size_t not_worth_a_plan = std::size_t{4} << 10;
 
 /// The part of `all` that belongs to `rank`, which has the size and type of `mine`.
-Elements place_of(const Elements& all, const Elements& mine, int rank, int size) {
-  if (all.dtype != mine.dtype || all.count != mine.count * static_cast<std::size_t>(size))
-    throw LogicError("tensors of " + std::to_string(mine.count) + " and " + std::to_string(all.count) +
-                     " elements on " + std::to_string(size) + " ranks do not fit together");
-  const std::size_t begin = mine.count * static_cast<std::size_t>(rank);
+Elements place_of(const Elements& all, const Elements& mine, const std::vector<std::size_t>& counts, int rank,
+                  int size) {
+  const auto self = static_cast<std::size_t>(rank), ranks = static_cast<std::size_t>(size);
+  std::size_t begin = mine.count * self, total = mine.count * ranks;
+  if (counts.size() == ranks) {
+    begin = std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
+    total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  }
+  const bool counted = counts.empty() || (counts.size() == ranks && counts[self] == mine.count);
+  if (all.dtype != mine.dtype || all.count != total || !counted)
+    throw LogicError("tensors of " + std::to_string(mine.count) + " " + std::string(name_of(mine.dtype)) + " and " +
+                     std::to_string(all.count) + " " + std::string(name_of(all.dtype)) + " on " + std::to_string(size) +
+                     " ranks do not fit together");
   return all.part({begin, begin + mine.count});
 }
 
 void copy(const Elements& from, const Elements& to) {
   if (from.count > 0 && from.data != to.data) std::memcpy(to.data, from.data, from.bytes().size());
 }
+
+void run(const std::unique_ptr<Collective>& collective) { collective->start().wait(); }
 
 }  // namespace
 
@@ -32,31 +44,54 @@ const Topology& Communicator::topology() const noexcept { return group_->topolog
 Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_->allocate(bytes, memory); }
 
 std::unique_ptr<Collective> Communicator::plan(const AllreduceSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const BroadcastSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const ReduceSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const ReduceScatterSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const AllgatherSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const GatherSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const ScatterSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const AlltoallSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const SendSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const ReceiveSpec& spec) { return group_->plan(spec); }
 
 void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
   const Elements elements = elements_of(tensor);
   if (size() == 1) return;
   if (algorithm == AllreduceAlgorithm::automatic && elements.bytes().size() <= not_worth_a_plan)
     return group_->allreduce_now(elements, op);
-  plan({{tensor}, op, algorithm, "an allreduce"})->start().wait();
+  run(plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}));
 }
 
-void Communicator::broadcast(const Tensor& tensor, int root) {
-  if (root < 0 || root >= size())
-    throw LogicError("a broadcast from rank " + std::to_string(root) + " of " + std::to_string(size()));
-  if (size() > 1) group_->broadcast(elements_of(tensor).bytes(), root);
+void Communicator::broadcast(const Tensor& tensor, int root) { run(plan(BroadcastSpec{tensor, root})); }
+
+void Communicator::reduce(const Tensor& tensor, int root, ReduceOp op) { run(plan(ReduceSpec{tensor, root, op})); }
+
+void Communicator::allgather(const Tensor& mine, const Tensor& all, std::vector<std::size_t> counts) {
+  copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), counts, rank(), size()));
+  run(plan(AllgatherSpec{all, std::move(counts)}));
 }
 
-void Communicator::allgather(const Tensor& mine, const Tensor& all) {
-  copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), rank(), size()));
-  if (size() > 1) group_->allgather(elements_of(all));
-}
-
-void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op) {
-  const Elements place = place_of(elements_of(all), elements_of(mine), rank(), size());
-  if (size() > 1) group_->reduce_scatter(elements_of(all), op);
+void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op, std::vector<std::size_t> counts) {
+  const Elements place = place_of(elements_of(all), elements_of(mine), counts, rank(), size());
+  run(plan(ReduceScatterSpec{all, op, std::move(counts)}));
   copy(place, elements_of(mine));
 }
+
+void Communicator::gather(const Tensor& mine, const Tensor& all, int root, std::vector<std::size_t> counts) {
+  run(plan(GatherSpec{mine, all, root, std::move(counts)}));
+}
+
+void Communicator::scatter(const Tensor& all, const Tensor& mine, int root, std::vector<std::size_t> counts) {
+  run(plan(ScatterSpec{all, mine, root, std::move(counts)}));
+}
+
+void Communicator::alltoall(const Tensor& outgoing, const Tensor& incoming, std::vector<std::size_t> outgoing_counts,
+                            std::vector<std::size_t> incoming_counts) {
+  run(plan(AlltoallSpec{outgoing, incoming, std::move(outgoing_counts), std::move(incoming_counts)}));
+}
+
+void Communicator::send(const Tensor& tensor, int to) { run(plan(SendSpec{tensor, to})); }
+void Communicator::receive(const Tensor& tensor, int from) { run(plan(ReceiveSpec{tensor, from})); }
 
 void Communicator::barrier() { group_->barrier(); }
 

@@ -49,19 +49,46 @@ class Communicator {
   /// not, all ranks get private memory, and `notes()` says why.
   Buffer allocate(std::size_t bytes, Memory memory);
 
+  // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several
+  // can be in flight. Throws LogicError, on all ranks, where they give different things.
+
   /// Throws InputError, on all ranks, where the algorithm asked for makes no sense for this layout or memory.
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
+  std::unique_ptr<Collective> plan(const BroadcastSpec& spec);
+  std::unique_ptr<Collective> plan(const ReduceSpec& spec);
+  std::unique_ptr<Collective> plan(const ReduceScatterSpec& spec);
+  std::unique_ptr<Collective> plan(const AllgatherSpec& spec);
+  std::unique_ptr<Collective> plan(const GatherSpec& spec);
+  std::unique_ptr<Collective> plan(const ScatterSpec& spec);
+  std::unique_ptr<Collective> plan(const AlltoallSpec& spec);
+  std::unique_ptr<Collective> plan(const SendSpec& spec);  ///< not collective: of the two ranks
+  std::unique_ptr<Collective> plan(
+      const ReceiveSpec& spec);  ///< likewise; what a rank sends to another keeps its order
 
-  /// Reduces in place on every rank; returns when done. Any type, any count, also 0 and beyond 2^31.
+  // The same for once: planned, started and waited for. Any type, any count, also 0 and beyond 2^31. `counts` are
+  // elements by rank; left out, all ranks have as many.
+
+  /// Reduces in place on every rank.
   void allreduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum,
                  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
   /// `tensor` of `root` replaces that of the others.
   void broadcast(const Tensor& tensor, int root = 0);
-  /// `all` holds size() times as many elements as `mine`: rank r's at place r.
-  void allgather(const Tensor& mine, const Tensor& all);
-  /// `mine` becomes what all ranks' place rank() of `all` reduces to; `all` holds size() times as many elements and is
-  /// used as scratch.
-  void reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op = ReduceOp::sum);
+  /// `tensor` of `root` becomes what all ranks' reduce to; the others' are used as scratch.
+  void reduce(const Tensor& tensor, int root = 0, ReduceOp op = ReduceOp::sum);
+  /// `all` is everybody's `mine`, by rank.
+  void allgather(const Tensor& mine, const Tensor& all, std::vector<std::size_t> counts = {});
+  /// `mine` becomes what all ranks' part rank() of `all` reduces to; `all` is used as scratch.
+  void reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op = ReduceOp::sum,
+                      std::vector<std::size_t> counts = {});
+  /// `all` of `root` becomes everybody's `mine`, by rank; the other ranks need no `all`.
+  void gather(const Tensor& mine, const Tensor& all, int root = 0, std::vector<std::size_t> counts = {});
+  /// `mine` becomes part rank() of `all` of `root`; the other ranks need no `all`.
+  void scatter(const Tensor& all, const Tensor& mine, int root = 0, std::vector<std::size_t> counts = {});
+  /// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are this rank's own.
+  void alltoall(const Tensor& outgoing, const Tensor& incoming, std::vector<std::size_t> outgoing_counts = {},
+                std::vector<std::size_t> incoming_counts = {});
+  void send(const Tensor& tensor, int to);       ///< not collective: of the two ranks
+  void receive(const Tensor& tensor, int from);  ///< likewise
   void barrier();
 
   /// A new group of the ranks that give the same colour, ordered by (key, rank).

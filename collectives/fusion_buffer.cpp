@@ -25,12 +25,11 @@ std::vector<FusionBuffer::Bucket> fill_buckets(const std::vector<GradientSlot>& 
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::size_t end = slots[i].offset + slots[i].bytes;
     const std::size_t limit = buckets.size() <= 1 ? options.first_bucket_bytes : options.bucket_bytes;
-    if (buckets.empty() || end - buckets.back().offset > limit)
-      buckets.push_back({i, i, slots[i].offset, 0, AllreduceAlgorithm::automatic});
+    if (buckets.empty() || end - buckets.back().offset > limit) buckets.push_back({i, i, slots[i].offset, 0, {}});
     buckets.back().end_slot = i + 1;
     buckets.back().bytes = end - buckets.back().offset;
   }
-  if (buckets.empty()) buckets.push_back({0, 0, 0, 0, AllreduceAlgorithm::automatic});  // for the control block
+  if (buckets.empty()) buckets.push_back({0, 0, 0, 0, {}});  // for the control block
   return buckets;
 }
 
@@ -158,7 +157,7 @@ std::vector<std::string> FusionBuffer::describe() const {
   for (const Bucket& bucket : impl_->buckets)
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
-                    std::string(name_of(bucket.algorithm)));
+                    bucket.algorithm);
   return lines;
 }
 

@@ -52,7 +52,7 @@ class FusionBuffer {
 
   struct Bucket {
     std::size_t first_slot, end_slot, offset, bytes;
-    AllreduceAlgorithm algorithm;
+    std::string algorithm{};
   };
   [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
   /// Seconds that `wait` has waited so far: communication that nothing hid.

@@ -1,4 +1,3 @@
-#include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
@@ -57,26 +56,10 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
 // ---------------------------------------------------------------------------
 
 void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
-  run_now(std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, data, Reduction{op, size_}));
-}
-
-void Communicator::Group::allgather(const Elements& all) {
-  run_now(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather));
-}
-
-void Communicator::Group::reduce_scatter(const Elements& all, ReduceOp op) {
-  run_now(std::make_unique<Ring>(across_all(), all, Reduction{op, size_}, RingPart::reduce_scatter));
-}
-
-void Communicator::Group::run_now(std::unique_ptr<Algorithm> algorithm) {
-  std::vector<std::unique_ptr<Algorithm>> algorithms;
-  algorithms.push_back(std::move(algorithm));
-  PlannedCollective operation(engine_, std::move(algorithms), AllreduceAlgorithm::automatic, "a collective", nullptr);
-  operation.start().wait();
-}
-
-void Communicator::Group::broadcast(std::span<std::byte> bytes, int root) {
-  engine_->exclusively([&] { communicator_.broadcast(bytes, root); });
+  planned(std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, data, Reduction{op, size_}), "mpi",
+          "an allreduce")
+      ->start()
+      .wait();
 }
 
 void Communicator::Group::barrier() {

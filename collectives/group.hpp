@@ -44,13 +44,19 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
 
   Buffer allocate(std::size_t bytes, Memory memory);
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
+  std::unique_ptr<Collective> plan(const BroadcastSpec& spec);
+  std::unique_ptr<Collective> plan(const ReduceSpec& spec);
+  std::unique_ptr<Collective> plan(const ReduceScatterSpec& spec);
+  std::unique_ptr<Collective> plan(const AllgatherSpec& spec);
+  std::unique_ptr<Collective> plan(const GatherSpec& spec);
+  std::unique_ptr<Collective> plan(const ScatterSpec& spec);
+  std::unique_ptr<Collective> plan(const AlltoallSpec& spec);
+  std::unique_ptr<Collective> plan(const SendSpec& spec);     ///< not collective
+  std::unique_ptr<Collective> plan(const ReceiveSpec& spec);  ///< not collective
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
   void allreduce_now(const Elements& data, ReduceOp op);  ///< by MPI's own
-  void allgather(const Elements& all);                    ///< in place: this rank's part is there already
-  void reduce_scatter(const Elements& all, ReduceOp op);  ///< in place: this rank's part is what counts afterwards
-  void broadcast(std::span<std::byte> bytes, int root);
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
@@ -78,7 +84,6 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   void require_same(std::string_view place, std::string_view text);
   [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free,
                                                            std::string& refusal);
-  void run_now(std::unique_ptr<Algorithm> algorithm);
 
   [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Reduction& reduction,
                                                 const Elements& elements, NodeCopies copies);
@@ -87,6 +92,13 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::shared_ptr<SharedMemory> meetings(std::span<const Site> sites);
   [[nodiscard]] NodeCopies copies_of(const Elements& elements, const Site& site,
                                      const std::shared_ptr<SharedMemory>& meetings, std::size_t index) const;
+  [[nodiscard]] std::unique_ptr<Collective> planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
+                                                    const std::string& label);
+  [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
+                                                            std::span<std::byte> mine, int root, bool gathers);
+  void require_rank(int rank, const std::string& label) const;
+  [[nodiscard]] std::unique_ptr<Transport> transport(int tag);
+  [[nodiscard]] std::unique_ptr<Transport> between_two();
   [[nodiscard]] std::unique_ptr<Transport> across_all();
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
   [[nodiscard]] int next_tag() noexcept;

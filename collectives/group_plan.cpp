@@ -1,6 +1,8 @@
 // How a group plans an allreduce: where do the tensors lie, what is each done by, what memory does that take?
 #include <ronda/collectives/algorithms/hierarchical.hpp>
 #include <ronda/collectives/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/algorithms/recursive_doubling.hpp>
+#include <ronda/collectives/algorithms/recursive_halving.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/choice.hpp>
 #include <ronda/collectives/group.hpp>
@@ -57,7 +59,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
       algorithms.push_back(
           make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
   return std::make_unique<PlannedCollective>(engine_, std::move(algorithms),
-                                             chosen.empty() ? spec.algorithm : chosen[largest],
+                                             name_of(chosen.empty() ? spec.algorithm : chosen[largest]),
                                              spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
 }
 
@@ -69,6 +71,8 @@ std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorith
         return std::make_unique<OneShot>(std::move(copies), reduction);
       return std::make_unique<TwoShot>(std::move(copies), reduction);
     case AllreduceAlgorithm::ring: return std::make_unique<Ring>(across_all(), elements, reduction);
+    case AllreduceAlgorithm::halving: return std::make_unique<RecursiveHalving>(across_all(), elements, reduction);
+    case AllreduceAlgorithm::doubling: return std::make_unique<RecursiveDoubling>(across_all(), elements, reduction);
     case AllreduceAlgorithm::hierarchical: {
       const int slices = topology().fewest_ranks_on_a_node;
       return std::make_unique<Hierarchical>(std::move(copies), reduction, slices, across_nodes());
@@ -145,10 +149,14 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   return copies;
 }
 
-std::unique_ptr<Transport> Communicator::Group::across_all() {
+std::unique_ptr<Transport> Communicator::Group::across_all() { return transport(next_tag()); }
+
+std::unique_ptr<Transport> Communicator::Group::between_two() { return transport(0); }
+
+std::unique_ptr<Transport> Communicator::Group::transport(int tag) {
   std::vector<int> everybody(static_cast<std::size_t>(size_));
   std::iota(everybody.begin(), everybody.end(), 0);
-  return std::make_unique<MpiTransport>(communicator_, std::move(everybody), next_tag());
+  return std::make_unique<MpiTransport>(communicator_, std::move(everybody), tag);
 }
 
 std::unique_ptr<Transport> Communicator::Group::across_nodes() {
@@ -162,7 +170,7 @@ std::unique_ptr<Transport> Communicator::Group::across_nodes() {
 
 /// Keeps apart the messages of collectives that are in flight together. All ranks plan in the same order.
 int Communicator::Group::next_tag() noexcept {
-  tag_ = (tag_ + 1) % tags;
+  tag_ = tag_ % (tags - 1) + 1;  // 0 is for messages between two ranks alone
   return tag_;
 }
 

@@ -6,7 +6,7 @@
 namespace ronda {
 
 PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                                     AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper)
+                                     std::string_view name, std::string label, std::shared_ptr<const void> keeper)
     : keeper_(std::move(keeper)),
       engine_(std::move(engine)),
       algorithms_(std::move(algorithms)),

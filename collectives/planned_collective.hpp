@@ -18,13 +18,13 @@ class PlannedCollective final : public Collective {
  public:
   /// @param keeper  what the algorithms use and must live as long as this object
   PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                    AllreduceAlgorithm name, std::string label, std::shared_ptr<const void> keeper);
+                    std::string_view name, std::string label, std::shared_ptr<const void> keeper);
   ~PlannedCollective() override;
 
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;
   void wait(std::uint64_t ticket) override;
-  [[nodiscard]] AllreduceAlgorithm algorithm() const noexcept override { return name_; }
+  [[nodiscard]] std::string_view algorithm() const noexcept override { return name_; }
 
   [[nodiscard]] bool finished(std::uint64_t ticket) const noexcept {
     return finished_.load(std::memory_order_acquire) >= ticket;
@@ -42,8 +42,7 @@ class PlannedCollective final : public Collective {
   std::shared_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Algorithm>> algorithms_;
   std::vector<Task> tasks_;  ///< of the run under way; those that are done are taken out
-  AllreduceAlgorithm name_;
-  std::string label_;
+  std::string name_, label_;
   bool blocking_ = false;
   Event ready_;
   bool waiting_for_ready_ = false;

@@ -5,11 +5,12 @@
 namespace ronda {
 
 Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction, RingPart part,
-           std::size_t segment_bytes)
-    : transport_(std::move(transport)), data_(data), reduction_(reduction), part_(part) {
+           std::vector<Range> chunks, std::size_t segment_bytes)
+    : transport_(std::move(transport)), data_(data), reduction_(reduction), part_(part), chunks_(std::move(chunks)) {
   const auto ranks = static_cast<std::size_t>(transport_->size());
-  const std::size_t chunk_bytes = (data_.count + ranks - 1) / ranks * size_of(data_.dtype);
-  segments_ = std::max(lanes, (chunk_bytes + segment_bytes - 1) / segment_bytes);
+  for (std::size_t rank = chunks_.size(); rank < ranks; ++rank) chunks_.push_back(part_of(data_.count, rank, ranks));
+  const std::size_t longest = std::ranges::max(chunks_, {}, &Range::size).size();
+  segments_ = std::max(lanes, (longest * size_of(data_.dtype) + segment_bytes - 1) / segment_bytes);
 
   const std::size_t half = (ranks - 1) * segments_;
   summing_items_ = half;
@@ -17,7 +18,7 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction&
   end_item_ = part == RingPart::reduce_scatter ? half : 2 * half;
 
   if (part == RingPart::allgather) return;
-  const std::size_t largest = (chunk_bytes / size_of(data_.dtype) + segments_ - 1) / segments_ * size_of(data_.dtype);
+  const std::size_t largest = (longest + segments_ - 1) / segments_ * size_of(data_.dtype);
   scratch_bytes_ = (largest + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
   scratch_ = Buffer::host(lanes * scratch_bytes_);
 }
@@ -63,8 +64,7 @@ Elements Ring::incoming_segment(std::size_t item) const noexcept {
 Elements Ring::segment(int chunk, std::size_t index) const noexcept {
   const int ranks = transport_->size();
   const int wrapped = (chunk % ranks + ranks) % ranks;
-  const Elements whole =
-      data_.part(part_of(data_.count, static_cast<std::size_t>(wrapped), static_cast<std::size_t>(ranks)));
+  const Elements whole = data_.part(chunks_[static_cast<std::size_t>(wrapped)]);
   return whole.part(part_of(whole.count, index, segments_));
 }
 

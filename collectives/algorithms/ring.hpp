@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/reduction.hpp>
@@ -29,7 +30,7 @@ enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 /// of segments to send and one of segments to receive; the two that are under way at a time are its *lanes*.
 ///
 /// Either half is a collective of its own: reduce-scatter ends with chunk r finished on rank r, allgather begins with
-/// it.
+/// it. Chunks may be of any lengths; unless told otherwise they are as even as can be.
 ///
 /// Cost: 2(n-1) latencies and 2(n-1)/n of the data over each link; no algorithm sends less
 /// (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009).
@@ -42,9 +43,11 @@ class Ring final : public Algorithm {
   /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this
   /// object.
   /// @param reduction  over as many ranks as count for a mean, which may be more than the transport's
+  /// @param chunks  of the data, by rank; empty: even ones
   /// @param segment_bytes  the longest message; the same on every rank
   Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
-       RingPart part = RingPart::allreduce, std::size_t segment_bytes = default_segment_bytes);
+       RingPart part = RingPart::allreduce, std::vector<Range> chunks = {},
+       std::size_t segment_bytes = default_segment_bytes);
 
   /// Collective over the transport's ranks. Throws, where it is awaited, what the transport reports.
   Task run() override;
@@ -69,7 +72,8 @@ class Ring final : public Algorithm {
   Elements data_;
   Reduction reduction_;
   RingPart part_;
-  std::size_t segments_;  ///< of each chunk
+  std::vector<Range> chunks_;  ///< by rank
+  std::size_t segments_;       ///< of each chunk
   std::size_t first_item_, end_item_, summing_items_;
   std::size_t scratch_bytes_ = 0;
   Buffer scratch_;  ///< a segment for each lane

@@ -13,13 +13,13 @@ enum class DType : std::uint8_t { float32, float64, int32, uint8, float16, bfloa
 
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::float32: return 4;
-    case DType::float64: return 8;
-    case DType::int32: return 4;
+    case DType::int8:
     case DType::uint8: return 1;
-    case DType::float16: return 2;
+    case DType::float16:
     case DType::bfloat16: return 2;
-    case DType::int8: return 1;
+    case DType::float32:
+    case DType::int32: return 4;
+    case DType::float64:
     case DType::int64: return 8;
   }
   return 0;

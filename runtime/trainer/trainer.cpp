@@ -306,7 +306,7 @@ void Trainer::write_files(const EpochReport& last) {
   summary.test_loss = last.test_loss;
   summary.test_accuracy = last.test_accuracy;
   summary.parameter_hash = hash;
-  summary.allreduce.algorithm = name_of(gradients.buckets().back().algorithm);
+  summary.allreduce.algorithm = gradients.buckets().back().algorithm;
   summary.allreduce.buckets = gradients.buckets().size();
   summary.allreduce.exposed_seconds = gradients.exposed_seconds();
   summary.startup_seconds = startup_seconds_;

@@ -1,16 +1,23 @@
 // The algorithms between threads, one a rank: any number of ranks, and ThreadSanitizer looks on.
 #include "support/catch.hpp"
 #include "support/numbers.hpp"
+#include "support/operands.hpp"
 
+#include <ronda/collectives/algorithms/binomial_tree.hpp>
+#include <ronda/collectives/algorithms/exchange.hpp>
 #include <ronda/collectives/algorithms/hierarchical.hpp>
+#include <ronda/collectives/algorithms/recursive_doubling.hpp>
+#include <ronda/collectives/algorithms/recursive_halving.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/node/one_shot.hpp>
 #include <ronda/collectives/node/two_shot.hpp>
 #include <ronda/collectives/transport/threads.hpp>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -70,7 +77,7 @@ std::vector<std::vector<float>> ring(int ranks, std::size_t count, RingPart part
     auto& mine = data[static_cast<std::size_t>(rank)];
     mine.resize(count);
     Ring algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), elements(mine), {ReduceOp::sum, ranks}, part,
-                   segment_bytes);
+                   {}, segment_bytes);
     for (int run = 0; run < 2; ++run) {
       const auto values = initial(rank);
       std::copy(values.begin(), values.end(), mine.begin());
@@ -197,6 +204,128 @@ TEST_CASE("nodes of unequal numbers of ranks give every rank the same sum") {
       });
       for (const auto& [node_index, on_node] : places)
         CHECK(test::count_wrong<float>(nodes[static_cast<std::size_t>(node_index)]->copy(on_node), ranks) == 0);
+    }
+}
+
+using MakeAlgorithm =
+    std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Transport>, const Elements&, const Reduction&)>;
+
+/// Runs what `make` makes twice, between threads; what each rank has afterwards of its operands.
+template <class T>
+std::vector<std::vector<T>> run_on_operands(int ranks, std::size_t count, ReduceOp op, const MakeAlgorithm& make) {
+  ThreadNetwork network(ranks);
+  std::vector<std::vector<T>> data(static_cast<std::size_t>(ranks), std::vector<T>(count));
+  on_threads(ranks, [&](int rank) {
+    auto& mine = data[static_cast<std::size_t>(rank)];
+    const Elements elements{reinterpret_cast<std::byte*>(mine.data()), count, dtype_of<T>};
+    const auto algorithm = make(std::make_unique<BorrowedTransport>(network.end(rank)), elements, {op, ranks});
+    for (int run = 0; run < 2; ++run) {
+      test::fill_operands<T>(op, mine, rank);
+      run_to_end(*algorithm);
+    }
+  });
+  return data;
+}
+
+template <class A>
+std::unique_ptr<Algorithm> make(std::unique_ptr<Transport> transport, const Elements& data,
+                                const Reduction& reduction) {
+  return std::make_unique<A>(std::move(transport), data, reduction);
+}
+
+TEMPLATE_TEST_CASE("every allreduce by messages does every operation, for any number of ranks", "", float, Float16,
+                   std::int8_t, std::int64_t) {
+  const std::pair<const char*, MakeAlgorithm> algorithms[] = {
+      {"ring", make<Ring>}, {"doubling", make<RecursiveDoubling>}, {"halving", make<RecursiveHalving>}};
+  for (const auto& [name, make_algorithm] : algorithms)
+    for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8})
+      for (const std::size_t count : {0, 1, 2, 7, 5003})
+        for (const ReduceOp op : test::all_operations) {
+          INFO(name_of(op) << " by " << name << " of " << count << " elements on " << ranks << " ranks");
+          for (const auto& mine : run_on_operands<TestType>(ranks, count, op, make_algorithm))
+            CHECK(test::count_wrong<TestType>(op, mine, ranks) == 0);
+        }
+}
+
+TEST_CASE("a tree takes a root's data to all, and all ranks' to a root") {
+  for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 15})
+    for (int root = 0; root < ranks; ++root)
+      for (const std::size_t count : {0, 1, 1023}) {
+        INFO(count << " elements, root " << root << " of " << ranks);
+        const auto along = [&](BinomialTree::Direction direction) {
+          return [=](std::unique_ptr<Transport> transport, const Elements& data, const Reduction& reduction) {
+            return std::make_unique<BinomialTree>(std::move(transport), data, root, direction, reduction);
+          };
+        };
+        const auto everywhere =
+            run_on_operands<double>(ranks, count, ReduceOp::sum, along(BinomialTree::Direction::broadcast));
+        std::vector<double> of_root(count);
+        test::fill_operands<double>(ReduceOp::sum, of_root, root);
+        for (const auto& mine : everywhere) CHECK(mine == of_root);
+        const auto reduced =
+            run_on_operands<double>(ranks, count, ReduceOp::mean, along(BinomialTree::Direction::reduce));
+        CHECK(test::count_wrong<double>(ReduceOp::mean, reduced[static_cast<std::size_t>(root)], ranks) == 0);
+      }
+}
+
+TEST_CASE("halves of a ring with chunks of any lengths") {
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    std::vector<Range> chunks;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::size_t begin = chunks.empty() ? 0 : chunks.back().end;
+      chunks.push_back({begin, begin + static_cast<std::size_t>(rank * 37 % 5 * 100)});
+    }
+    const std::size_t count = chunks.back().end;
+    const auto half = [&](RingPart part) {
+      return [=](std::unique_ptr<Transport> transport, const Elements& data, const Reduction& reduction) {
+        return std::make_unique<Ring>(std::move(transport), data, reduction, part, chunks, 256);
+      };
+    };
+    const auto reduced = run_on_operands<float>(ranks, count, ReduceOp::mean, half(RingPart::reduce_scatter));
+    const auto gathered = run_on_operands<float>(ranks, count, ReduceOp::sum, half(RingPart::allgather));
+    for (int owner = 0; owner < ranks; ++owner) {
+      const Range chunk = chunks[static_cast<std::size_t>(owner)];
+      const auto at = [&](const std::vector<float>& values) {
+        return std::span(values).subspan(chunk.begin, chunk.size());
+      };
+      CHECK(test::count_wrong<float>(ReduceOp::mean, at(reduced[static_cast<std::size_t>(owner)]), ranks,
+                                     chunk.begin) == 0);
+      std::vector<float> of_owner(count);
+      test::fill_operands<float>(ReduceOp::sum, of_owner, owner);
+      for (const auto& mine : gathered) CHECK(std::ranges::equal(at(mine), at(of_owner)));
+    }
+  }
+}
+
+TEST_CASE("an exchange takes messages of any lengths from everybody to everybody") {
+  const auto length = [](int from, int to) { return static_cast<std::size_t>((from * 31 + to * 17) % 7 * 300); };
+  const auto content = [](int from, int to) { return static_cast<std::byte>(from * 16 + to); };
+  for (const int ranks : {1, 2, 3, 4, 7, 8, 15})
+    for (const std::size_t piece_bytes : {std::size_t{64}, Exchange::default_piece_bytes}) {
+      ThreadNetwork network(ranks);
+      std::atomic<int> wrong = 0;
+      on_threads(ranks, [&](int rank) {
+        std::vector<std::size_t> to_others, from_others;
+        std::vector<std::byte> sent;
+        for (int peer = 0; peer < ranks; ++peer) {
+          to_others.push_back(length(rank, peer));
+          from_others.push_back(length(peer, rank));
+          sent.insert(sent.end(), to_others.back(), content(rank, peer));
+        }
+        std::vector<std::byte> received(std::accumulate(from_others.begin(), from_others.end(), std::size_t{0}));
+        const auto outgoing = parts_of(sent, to_others, 1), incoming = parts_of(received, from_others, 1);
+        Exchange exchange(std::make_unique<BorrowedTransport>(network.end(rank)), messages_of(outgoing),
+                          messages_of(incoming), piece_bytes);
+        for (int run = 0; run < 2; ++run) {
+          std::ranges::fill(received, std::byte{255});
+          run_to_end(exchange);
+          for (int peer = 0; peer < ranks; ++peer) {
+            const auto part = incoming[static_cast<std::size_t>(peer)];
+            if (!std::ranges::all_of(part, [&](std::byte b) { return b == content(peer, rank); })) ++wrong;
+          }
+        }
+      });
+      CHECK(wrong == 0);
     }
 }
 

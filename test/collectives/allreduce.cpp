@@ -17,7 +17,8 @@ using test::elements_in;
 using test::fill_numbers;
 
 constexpr AllreduceAlgorithm all_algorithms[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::node,
-                                                 AllreduceAlgorithm::ring, AllreduceAlgorithm::hierarchical,
+                                                 AllreduceAlgorithm::ring,      AllreduceAlgorithm::halving,
+                                                 AllreduceAlgorithm::doubling,  AllreduceAlgorithm::hierarchical,
                                                  AllreduceAlgorithm::mpi};
 constexpr std::size_t counts[] = {0, 1, 7, 1023, (1 << 20) + 3};
 
@@ -39,7 +40,7 @@ TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, d
     REQUIRE(communicator.take_notes().empty());
     const auto data = elements_in<TestType>(memory, count);
     for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
-      const auto reduction = communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
+      const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
       for (int repetition = 0; repetition < 3; ++repetition) {
         fill_numbers(data, communicator.rank());
         reduction->start().wait();
@@ -59,7 +60,7 @@ TEMPLATE_TEST_CASE("every algorithm does every operation on every type", "", flo
     for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator))
       for (const ReduceOp op : test::all_operations) {
         test::fill_operands(op, data, communicator.rank());
-        communicator.plan({{Tensor(data)}, op, algorithm, "test"})->start().wait();
+        communicator.plan(AllreduceSpec{{Tensor(data)}, op, algorithm, "test"})->start().wait();
         INFO(name_of(op) << " by " << name_of(algorithm) << " of " << count << " elements");
         CHECK(test::count_wrong<TestType>(op, data, communicator.size()) == 0);
       }
@@ -72,7 +73,7 @@ TEST_CASE("sums that round are the same bits on all ranks and in all runs") {
   const Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
   const auto data = elements_in<float>(memory, count);
   for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
-    const auto reduction = communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
+    const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
     std::vector<float> first;
     for (int run = 0; run < 3; ++run) {
       for (std::size_t i = 0; i < count; ++i)
@@ -101,7 +102,8 @@ TEST_CASE("several collectives in flight do not mix, whatever they are done by")
     for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
       Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
       const auto data = elements_in<float>(memory, count);
-      flights.push_back({std::move(memory), communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"}), {}});
+      flights.push_back(
+          {std::move(memory), communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"}), {}});
     }
   for (int repetition = 0; repetition < 5; ++repetition) {
     for (auto& flight : flights) {
@@ -124,7 +126,7 @@ TEST_CASE("one collective reduces several tensors of several types") {
   const auto doubles = elements_in<double>(b, 8);
   const auto many = elements_in<float>(c, 500'000);
   const auto reduction =
-      communicator.plan({{Tensor(floats), Tensor(doubles), Tensor(many)}, ReduceOp::sum, {}, "test"});
+      communicator.plan(AllreduceSpec{{Tensor(floats), Tensor(doubles), Tensor(many)}, ReduceOp::sum, {}, "test"});
   for (int repetition = 0; repetition < 3; ++repetition) {
     fill_numbers(floats, communicator.rank());
     fill_numbers(doubles, communicator.rank());
@@ -162,9 +164,9 @@ TEST_CASE("ranks that plan different things are told so, on all ranks") {
   Communicator communicator = test::world().communicator();
   if (communicator.size() == 1) return;
   std::vector<float> data(10 + static_cast<std::size_t>(communicator.rank()));
-  CHECK_THROWS_AS(communicator.plan({{Tensor(std::span(data))}, ReduceOp::sum, {}, "test"}), LogicError);
+  CHECK_THROWS_AS(communicator.plan(AllreduceSpec{{Tensor(std::span(data))}, ReduceOp::sum, {}, "test"}), LogicError);
   const ReduceOp op = communicator.rank() == 0 ? ReduceOp::minimum : ReduceOp::maximum;
-  CHECK_THROWS_AS(communicator.plan({{Tensor(std::span(data).first(10))}, op, {}, "test"}), LogicError);
+  CHECK_THROWS_AS(communicator.plan(AllreduceSpec{{Tensor(std::span(data).first(10))}, op, {}, "test"}), LogicError);
 }
 
 TEST_CASE("broadcast, allgather and reduce_scatter") {

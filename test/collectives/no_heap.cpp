@@ -38,7 +38,7 @@ TEST_CASE("starting and waiting takes nothing from the heap, not even the first 
   for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::node, AllreduceAlgorithm::ring,
                                              AllreduceAlgorithm::hierarchical, AllreduceAlgorithm::mpi}) {
     if (algorithm == AllreduceAlgorithm::node && communicator.topology().nodes > 1) continue;
-    const auto reduction = communicator.plan({{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
+    const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
     communicator.barrier();
     INFO(name_of(algorithm));
     CHECK(allocations_in([&] {

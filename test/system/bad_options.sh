@@ -16,7 +16,7 @@ refused '--accumulate' mnist_softmax --accumulate 0
 refused '--learning-rate' mnist_softmax --learning-rate -1
 refused 'sgd, momentum, nesterov, adam' mnist_softmax --optimizer adamant
 refused 'constant, step, cosine, polynomial' mnist_softmax --schedule sometimes
-refused 'auto, node, ring, hierarchical or mpi' mnist_softmax --allreduce horse
+refused 'auto, node, ring, halving, doubling, hierarchical or mpi' mnist_softmax --allreduce horse
 refused 'he_normal' mnist_softmax --initializer guess
 refused 'auto, inline or thread' mnist_softmax --progress never
 refused '--device' mnist_softmax --device cuda

@@ -1,0 +1,34 @@
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ronda/collectives/algorithm.hpp>
+
+namespace ronda {
+
+/// Algorithms one after the other.
+class Sequence final : public Algorithm {
+ public:
+  template <class... Steps>
+  explicit Sequence(std::unique_ptr<Steps>... steps) {
+    (steps_.push_back(std::move(steps)), ...);
+  }
+
+  Task run() override {
+    for (const auto& step : steps_) co_await step->run();
+  }
+  [[nodiscard]] bool blocking() const noexcept override {
+    return std::ranges::any_of(steps_, [](const auto& step) { return step->blocking(); });
+  }
+  void prepare() override {
+    Algorithm::prepare();
+    for (const auto& step : steps_) step->prepare();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Algorithm>> steps_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,205 @@
+// How a group plans everything besides the allreduce: along a tree what is short, in pieces over all links what is
+// long.
+#include <ronda/collectives/algorithms/binomial_tree.hpp>
+#include <ronda/collectives/algorithms/exchange.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
+#include <ronda/collectives/algorithms/sequence.hpp>
+#include <ronda/collectives/group.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <numeric>
+
+namespace ronda {
+namespace {
+
+/// Up to here latencies decide, of which a tree has log2(n); above, the bytes that the root's link carries.
+constexpr std::size_t short_for_a_tree = std::size_t{64} << 10;
+
+using Counts = std::vector<std::size_t>;
+
+std::string text_of(const Elements& elements) {
+  return std::to_string(elements.count) + " " + std::string(name_of(elements.dtype));
+}
+
+std::string text_of(const Counts& counts) {
+  std::string text;
+  for (const std::size_t count : counts) text += (text.empty() ? "" : ", ") + std::to_string(count);
+  return text;
+}
+
+std::size_t total(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), std::size_t{0}); }
+
+/// `counts`, or if they are left out as many for each rank as `all` has or a rank's own part tells.
+Counts complete(const Counts& counts, int ranks, std::size_t each, const std::string& label) {
+  if (counts.empty()) return Counts(static_cast<std::size_t>(ranks), each);
+  if (counts.size() == static_cast<std::size_t>(ranks)) return counts;
+  throw LogicError(label + " has " + std::to_string(counts.size()) + " counts for " + std::to_string(ranks) + " ranks");
+}
+
+/// @param what  for the message
+void require_count(const Elements& elements, std::size_t count, const std::string& label, const char* what) {
+  if (elements.count == count) return;
+  throw LogicError(label + ": " + what + " has " + text_of(elements) + ", its counts make " + std::to_string(count));
+}
+
+/// Counts of an `all` that is shared out evenly where none are given.
+Counts shares(const Counts& counts, const Elements& all, int ranks, const std::string& label) {
+  Counts each = complete(counts, ranks, all.count / static_cast<std::size_t>(ranks), label);
+  require_count(all, total(each), label, "the whole");
+  return each;
+}
+
+std::vector<Range> ranges_of(const Counts& counts) {
+  std::vector<Range> ranges;
+  std::size_t begin = 0;
+  for (const std::size_t count : counts) {
+    ranges.push_back({begin, begin + count});
+    begin += count;
+  }
+  return ranges;
+}
+
+/// As bytes, for algorithms that only carry them.
+Elements raw(const Elements& elements) { return {elements.data, elements.bytes().size(), DType::uint8}; }
+
+/// The even parts of some bytes that a ring has.
+std::vector<std::span<std::byte>> even_parts(const Elements& elements, int ranks) {
+  std::vector<std::span<std::byte>> parts;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank)
+    parts.push_back(elements.part(part_of(elements.count, rank, static_cast<std::size_t>(ranks))).bytes());
+  return parts;
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> Communicator::Group::planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
+                                                         const std::string& label) {
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  algorithms.push_back(std::move(algorithm));
+  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name, label, shared_from_this());
+}
+
+void Communicator::Group::require_rank(int rank, const std::string& label) const {
+  if (rank < 0 || rank >= size_)
+    throw LogicError(label + " names rank " + std::to_string(rank) + " of " + std::to_string(size_));
+}
+
+/// Parts of the root's to the ranks whose they are, or back. On the other ranks `parts` have lengths alone.
+std::unique_ptr<Algorithm> Communicator::Group::to_and_from_root(std::span<const std::span<std::byte>> parts,
+                                                                 std::span<std::byte> mine, int root, bool gathers) {
+  std::vector<Exchange::Message> of_root, of_others{{root, mine}};
+  if (rank_ == root) of_root = messages_of(parts);
+  return gathers ? std::make_unique<Exchange>(across_all(), of_others, of_root)
+                 : std::make_unique<Exchange>(across_all(), of_root, of_others);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec) {
+  require_rank(spec.root, spec.label);
+  const Elements data = raw(elements_of(spec.tensor));
+  require_same("planning " + spec.label, text_of(elements_of(spec.tensor)) + " from " + std::to_string(spec.root));
+  if (data.count <= short_for_a_tree || size_ <= 2) {
+    if (data.count <= mpi::largest_message)
+      return planned(std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::broadcast),
+                     "tree", spec.label);
+  }
+  const auto parts = even_parts(data, size_);
+  auto scatter = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, false);
+  auto allgather = std::make_unique<Ring>(across_all(), data, Reduction{}, RingPart::allgather);
+  return planned(std::make_unique<Sequence>(std::move(scatter), std::move(allgather)), "scatter and ring", spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
+  require_rank(spec.root, spec.label);
+  const Elements data = elements_of(spec.tensor);
+  require_same("planning " + spec.label,
+               std::string(name_of(spec.op)) + " of " + text_of(data) + " to " + std::to_string(spec.root));
+  const Reduction reduction{spec.op, size_};
+  if (data.bytes().size() <= short_for_a_tree)
+    return planned(
+        std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::reduce, reduction),
+        "tree", spec.label);
+  auto reduce_scatter = std::make_unique<Ring>(across_all(), data, reduction, RingPart::reduce_scatter);
+  const auto parts = even_parts(data, size_);
+  auto gather = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, true);
+  return planned(std::make_unique<Sequence>(std::move(reduce_scatter), std::move(gather)), "ring and gather",
+                 spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec) {
+  const Elements all = elements_of(spec.all);
+  const Counts counts = shares(spec.counts, all, size_, spec.label);
+  require_same("planning " + spec.label,
+               std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts));
+  return planned(
+      std::make_unique<Ring>(across_all(), all, Reduction{spec.op, size_}, RingPart::reduce_scatter, ranges_of(counts)),
+      "ring", spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec) {
+  const Elements all = elements_of(spec.all);
+  const Counts counts = shares(spec.counts, all, size_, spec.label);
+  require_same("planning " + spec.label, text_of(all) + " in parts of " + text_of(counts));
+  return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)), "ring",
+                 spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const GatherSpec& spec) {
+  require_rank(spec.root, spec.label);
+  const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
+  const Counts counts = complete(spec.counts, size_, mine.count, spec.label);
+  require_count(mine, counts[static_cast<std::size_t>(rank_)], spec.label, "the part");
+  if (rank_ == spec.root) require_count(all, total(counts), spec.label, "the whole");
+  require_same("planning " + spec.label,
+               text_of(counts) + " " + std::string(name_of(mine.dtype)) + " to " + std::to_string(spec.root));
+  const auto parts =
+      rank_ == spec.root ? parts_of(all.bytes(), counts, size_of(all.dtype)) : std::vector<std::span<std::byte>>();
+  return planned(to_and_from_root(parts, mine.bytes(), spec.root, true), "exchange", spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) {
+  require_rank(spec.root, spec.label);
+  const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
+  const Counts counts = complete(spec.counts, size_, mine.count, spec.label);
+  require_count(mine, counts[static_cast<std::size_t>(rank_)], spec.label, "the part");
+  if (rank_ == spec.root) require_count(all, total(counts), spec.label, "the whole");
+  require_same("planning " + spec.label,
+               text_of(counts) + " " + std::string(name_of(mine.dtype)) + " from " + std::to_string(spec.root));
+  const auto parts =
+      rank_ == spec.root ? parts_of(all.bytes(), counts, size_of(all.dtype)) : std::vector<std::span<std::byte>>();
+  return planned(to_and_from_root(parts, mine.bytes(), spec.root, false), "exchange", spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) {
+  const Elements outgoing = elements_of(spec.outgoing), incoming = elements_of(spec.incoming);
+  const Counts sent = shares(spec.outgoing_counts, outgoing, size_, spec.label);
+  const Counts received = shares(spec.incoming_counts, incoming, size_, spec.label);
+  require_same("planning " + spec.label,
+               std::string(name_of(outgoing.dtype)) + " to " + std::string(name_of(incoming.dtype)));
+  const auto all_sent = engine_->exclusively([&] { return communicator_.allgather(sent); });
+  const auto self = static_cast<std::size_t>(rank_), ranks = static_cast<std::size_t>(size_);
+  for (std::size_t peer = 0; peer < ranks; ++peer)
+    if (all_sent[peer * ranks + self] != received[peer])
+      throw LogicError(spec.label + ": rank " + std::to_string(peer) + " sends " +
+                       std::to_string(all_sent[peer * ranks + self]) + " elements to rank " + std::to_string(self) +
+                       ", which expects " + std::to_string(received[peer]));
+  return planned(
+      std::make_unique<Exchange>(across_all(), messages_of(parts_of(outgoing.bytes(), sent, size_of(outgoing.dtype))),
+                                 messages_of(parts_of(incoming.bytes(), received, size_of(incoming.dtype)))),
+      "exchange", spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
+  require_rank(spec.to, spec.label);
+  const std::vector<Exchange::Message> outgoing{{spec.to, elements_of(spec.tensor).bytes()}};
+  return planned(std::make_unique<Exchange>(between_two(), outgoing, std::vector<Exchange::Message>()), "exchange",
+                 spec.label);
+}
+
+std::unique_ptr<Collective> Communicator::Group::plan(const ReceiveSpec& spec) {
+  require_rank(spec.from, spec.label);
+  const std::vector<Exchange::Message> incoming{{spec.from, elements_of(spec.tensor).bytes()}};
+  return planned(std::make_unique<Exchange>(between_two(), std::vector<Exchange::Message>(), incoming), "exchange",
+                 spec.label);
+}
+
+}  // namespace ronda

@@ -1,0 +1,208 @@
+// Everything besides the allreduce, over MPI: who has what afterwards, for even and uneven parts, every type and any
+// root.
+#include "support/catch.hpp"
+#include "support/operands.hpp"
+#include "support/ranks.hpp"
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+/// Short enough for a tree, and not.
+constexpr std::size_t sizes[] = {0, 1, 3, (1 << 16) + 1};
+
+template <class T>
+Tensor tensor(std::vector<T>& values) {
+  return Tensor(std::span(values));
+}
+
+template <class T>
+std::vector<T> operands(std::size_t count, int rank) {
+  std::vector<T> values(count);
+  test::fill_operands<T>(ReduceOp::sum, values, rank);
+  return values;
+}
+
+/// Some ranks have nothing, others much.
+std::vector<std::size_t> uneven_counts(int ranks) {
+  std::vector<std::size_t> counts;
+  for (int rank = 0; rank < ranks; ++rank) counts.push_back(static_cast<std::size_t>(rank * 37 % 5 * 9001));
+  return counts;
+}
+
+std::size_t begin_of(const std::vector<std::size_t>& counts, int rank) {
+  return std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
+}
+
+std::size_t total(const std::vector<std::size_t>& counts) { return begin_of(counts, static_cast<int>(counts.size())); }
+
+TEMPLATE_TEST_CASE("broadcast and reduce, from and to every rank", "", float, double, Float16, BFloat16, std::int8_t,
+                   std::uint8_t, std::int32_t, std::int64_t) {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size();
+  for (const std::size_t count : sizes)
+    for (int root = 0; root < ranks; ++root) {
+      INFO(count << " elements, root " << root);
+      auto data = operands<TestType>(count, communicator.rank());
+      communicator.broadcast(tensor(data), root);
+      CHECK(data == operands<TestType>(count, root));
+      for (const ReduceOp op : test::all_operations) {
+        test::fill_operands<TestType>(op, data, communicator.rank());
+        communicator.reduce(tensor(data), root, op);
+        if (communicator.rank() == root) CHECK(test::count_wrong<TestType>(op, data, ranks) == 0);
+      }
+    }
+}
+
+TEMPLATE_TEST_CASE("reduce_scatter and allgather, even and uneven", "", float, double, Float16, BFloat16, std::int8_t,
+                   std::uint8_t, std::int32_t, std::int64_t) {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  std::vector<std::vector<std::size_t>> layouts{uneven_counts(ranks)};
+  for (const std::size_t count : sizes) layouts.emplace_back(ranks, count);
+  for (const auto& layout : layouts) {
+    const std::size_t own = layout[static_cast<std::size_t>(rank)];
+    std::vector<TestType> all(total(layout)), mine(own);
+    for (const ReduceOp op : test::all_operations) {
+      test::fill_operands<TestType>(op, all, rank);
+      communicator.reduce_scatter(tensor(all), tensor(mine), op, layout);
+      CHECK(test::count_wrong<TestType>(op, mine, ranks, begin_of(layout, rank)) == 0);
+    }
+    mine = operands<TestType>(own, rank);
+    communicator.allgather(tensor(mine), tensor(all), layout);
+    for (int owner = 0; owner < ranks; ++owner) {
+      const std::size_t count = layout[static_cast<std::size_t>(owner)];
+      CHECK(
+          std::ranges::equal(std::span(all).subspan(begin_of(layout, owner), count), operands<TestType>(count, owner)));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("gather and scatter, even and uneven, to and from every rank", "", float, Float16, std::int8_t,
+                   std::int64_t) {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  std::vector<std::vector<std::size_t>> layouts{uneven_counts(ranks)};
+  for (const std::size_t count : sizes) layouts.emplace_back(ranks, count);
+  for (const auto& layout : layouts)
+    for (int root = 0; root < ranks; ++root) {
+      const std::size_t own = layout[static_cast<std::size_t>(rank)];
+      auto mine = operands<TestType>(own, rank);
+      std::vector<TestType> all(rank == root ? total(layout) : 0);
+      communicator.gather(tensor(mine), tensor(all), root, layout);
+      for (int owner = 0; owner < ranks && rank == root; ++owner) {
+        const std::size_t count = layout[static_cast<std::size_t>(owner)];
+        CHECK(std::ranges::equal(std::span(all).subspan(begin_of(layout, owner), count),
+                                 operands<TestType>(count, owner)));
+      }
+      std::ranges::fill(mine, TestType{});
+      communicator.scatter(tensor(all), tensor(mine), root, layout);
+      CHECK(mine == operands<TestType>(own, rank));
+    }
+}
+
+TEMPLATE_TEST_CASE("alltoall, even and uneven", "", float, BFloat16, std::uint8_t, std::int64_t) {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  const auto uneven = [](int from, int to) { return static_cast<std::size_t>((from * 31 + to * 17) % 5 * 1001); };
+  for (const std::size_t even : {std::size_t{0}, std::size_t{1}, std::size_t{5003}, SIZE_MAX}) {
+    const auto length = [&](int from, int to) { return even == SIZE_MAX ? uneven(from, to) : even; };
+    std::vector<std::size_t> sent, received;
+    std::vector<TestType> outgoing, expected;
+    for (int peer = 0; peer < ranks; ++peer) {
+      sent.push_back(length(rank, peer));
+      received.push_back(length(peer, rank));
+      const auto to = operands<TestType>(sent.back(), rank * 16 + peer);
+      const auto from = operands<TestType>(received.back(), peer * 16 + rank);
+      outgoing.insert(outgoing.end(), to.begin(), to.end());
+      expected.insert(expected.end(), from.begin(), from.end());
+    }
+    std::vector<TestType> incoming(expected.size());
+    communicator.alltoall(tensor(outgoing), tensor(incoming), sent, received);
+    CHECK(incoming == expected);
+  }
+}
+
+TEST_CASE("messages between two ranks keep their order, also while others go around") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
+  std::vector<std::int32_t> first(1000, rank), second(70'000, -rank), sum(100'000, 1);
+  std::vector<std::int32_t> from_left(first.size()), more_from_left(second.size());
+  const auto reduction = communicator.plan(AllreduceSpec{{tensor(sum)}, ReduceOp::sum, {}, "test"});
+  std::vector<std::unique_ptr<Collective>> messages;
+  messages.push_back(communicator.plan(SendSpec{tensor(first), right}));
+  messages.push_back(communicator.plan(SendSpec{tensor(second), right}));
+  messages.push_back(communicator.plan(ReceiveSpec{tensor(from_left), left}));
+  messages.push_back(communicator.plan(ReceiveSpec{tensor(more_from_left), left}));
+  if (ranks > 1) {  // a message to oneself takes a send and a receive in one exchange
+    std::vector<Event> done;
+    done.push_back(reduction->start());
+    for (const auto& message : messages) done.push_back(message->start());
+    for (const auto& event : done) event.wait();
+    CHECK(from_left == std::vector<std::int32_t>(first.size(), left));
+    CHECK(more_from_left == std::vector<std::int32_t>(second.size(), -left));
+    CHECK(sum == std::vector<std::int32_t>(sum.size(), ranks));
+  }
+  if (ranks > 1 && rank == 0) communicator.send(tensor(first), ranks - 1);
+  if (ranks > 1 && rank == ranks - 1) {
+    communicator.receive(tensor(first), 0);
+    CHECK(first.back() == 0);
+  }
+}
+
+TEST_CASE("many collectives in flight at once, each started several times") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  std::vector<float> to_all(20'000), to_root(20'000), all(static_cast<std::size_t>(ranks) * 500), reduced = all;
+  std::vector<std::unique_ptr<Collective>> plans;
+  plans.push_back(communicator.plan(BroadcastSpec{tensor(to_all), ranks - 1}));
+  plans.push_back(communicator.plan(ReduceSpec{tensor(to_root), 0, ReduceOp::maximum}));
+  plans.push_back(communicator.plan(AllgatherSpec{tensor(all)}));
+  plans.push_back(communicator.plan(ReduceScatterSpec{tensor(reduced), ReduceOp::mean}));
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    test::fill_operands<float>(ReduceOp::sum, to_all, rank);
+    for (auto* values : {&to_root, &reduced}) test::fill_operands<float>(ReduceOp::sum, *values, rank);
+    std::ranges::fill(all, -1.0F);
+    std::fill_n(all.begin() + rank * 500, 500, static_cast<float>(rank));
+    std::vector<Event> done;
+    for (const auto& plan : plans) done.push_back(plan->start());
+    for (const auto& event : done) event.wait();
+    CHECK(to_all == operands<float>(to_all.size(), ranks - 1));
+    if (rank == 0) CHECK(test::count_wrong<float>(ReduceOp::maximum, to_root, ranks) == 0);
+    for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == static_cast<float>(i / 500));
+    const auto begin = static_cast<std::size_t>(rank) * 500;
+    CHECK(test::count_wrong<float>(ReduceOp::mean, std::span(reduced).subspan(begin, 500), ranks, begin) == 0);
+  }
+}
+
+TEST_CASE("what does not fit together is refused, on all ranks") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size();
+  std::vector<float> data(static_cast<std::size_t>(ranks) * 10), part(10);
+  CHECK_THROWS_AS(communicator.broadcast(tensor(data), ranks), LogicError);
+  CHECK_THROWS_AS(communicator.reduce(tensor(data), -1), LogicError);
+  CHECK_THROWS_AS(communicator.allgather(tensor(part), tensor(part), std::vector<std::size_t>(3, 1)), LogicError);
+  CHECK_THROWS_AS(communicator.plan(ReduceScatterSpec{tensor(data), ReduceOp::sum, {1}}), LogicError);
+  if (ranks == 1) return;
+  CHECK_THROWS_AS(communicator.broadcast(tensor(data), communicator.rank()), LogicError);  // each from another
+  const ReduceOp op = communicator.rank() == 0 ? ReduceOp::minimum : ReduceOp::sum;
+  CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, op), LogicError);
+}
+
+TEST_CASE("an alltoall whose counts do not match is refused where they do not") {
+  Communicator communicator = test::world().communicator();
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::vector<float> outgoing(ranks * 10), incoming(ranks * 20);
+  CHECK_THROWS_AS(communicator.alltoall(tensor(outgoing), tensor(incoming)), LogicError);
+}
+
+}  // namespace
+}  // namespace ronda
