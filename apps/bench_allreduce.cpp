@@ -9,12 +9,14 @@
 #include <ronda/runtime/core/process.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <limits>
 #include <set>
+#include <type_traits>
 
 namespace {
 
@@ -27,7 +29,7 @@ struct Options {
 };
 
 struct Result {
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, count = 0;
   std::string algorithm;
   double microseconds = 0, mpi_microseconds = 0;
   std::size_t wrong = 0;
@@ -56,9 +58,11 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--dtype", options.dtype, "element type")
-      ->check(CLI::IsMember({"float32", "float64"}))
+      ->check(CLI::IsMember({"float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"}))
       ->capture_default_str();
-  app.add_option("--op", options.op, "what is computed")->check(CLI::IsMember({"sum"}))->capture_default_str();
+  app.add_option("--op", options.op, "what is computed")
+      ->check(CLI::IsMember({"sum", "mean", "min", "max", "prod"}))
+      ->capture_default_str();
   app.add_option("--algorithm", options.algorithm,
                  "auto, node, ring, halving, doubling, hierarchical, mpi; all: each that can be")
       ->capture_default_str();
@@ -116,23 +120,76 @@ double time(const Communicator& communicator, int count, const std::function<voi
   return *std::max_element(times.begin(), times.end());
 }
 
-/// Small integers, whose sums are exact: one allreduce of them, and how many of its sums are wrong on any rank.
+/// A T of some arithmetic type, or one of the 16-bit types.
 template <class T>
-std::size_t count_wrong(Communicator communicator, std::span<T> data, const std::function<void()>& allreduce) {
-  const auto element = [](std::size_t i, int rank) {
-    return static_cast<T>((i + static_cast<std::size_t>(rank)) % 17);
+T number(double value) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(value);
+  else
+    return to_half<T>(static_cast<float>(value));
+}
+template <class T>
+double value_of(T number) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(number);
+  else
+    return to_float(number);
+}
+
+double apply(ReduceOp op, double a, double b) {
+  switch (op) {
+    case ReduceOp::minimum: return std::min(a, b);
+    case ReduceOp::maximum: return std::max(a, b);
+    case ReduceOp::product: return a * b;
+    default: return a + b;
+  }
+}
+
+/// Small integers, of which every type holds the sums of few ranks and the products of some exactly: one allreduce of
+/// them, and how many of its results are wrong on any rank.
+template <class T>
+std::size_t count_wrong(Communicator communicator, std::span<T> data, ReduceOp op,
+                        const std::function<void()>& allreduce) {
+  const int ranks = communicator.size();
+  const auto element = [&](std::size_t i, int rank) -> double {
+    const std::size_t mixed = i + static_cast<std::size_t>(rank);
+    if (op == ReduceOp::product) return rank < 6 && mixed % 2 == 1 ? 2 : 1;
+    return ranks <= 7 ? static_cast<double>(mixed % 17) : static_cast<double>(mixed % 2);
   };
-  for (std::size_t i = 0; i < data.size(); ++i) data[i] = element(i, communicator.rank());
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = number<T>(element(i, communicator.rank()));
   allreduce();
   double wrong = 0;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    T sum = 0;
-    for (int rank = 0; rank < communicator.size(); ++rank) sum += element(i, rank);
-    wrong += data[i] != sum ? 1 : 0;
+    double result = element(i, 0);
+    for (int rank = 1; rank < ranks; ++rank) result = apply(op, result, element(i, rank));
+    if (op == ReduceOp::mean) result /= ranks;
+    // A mean is no whole number: off by the rounding of the type at most.
+    const bool near = std::abs(value_of(data[i]) - value_of(number<T>(result))) <= 0.01 * std::abs(result);
+    wrong += (op == ReduceOp::mean && !std::is_integral_v<T> ? near : data[i] == number<T>(result)) ? 0 : 1;
   }
-  std::fill(data.begin(), data.end(), T{0});  // which no number of sums makes infinite
+  std::fill(data.begin(), data.end(), T{});  // which no number of sums makes infinite
   communicator.allreduce(Tensor(std::span(&wrong, 1)));
   return static_cast<std::size_t>(wrong);
+}
+
+template <class T>
+MPI_Datatype mpi_type() {
+  if constexpr (std::is_same_v<T, float>) return MPI_FLOAT;
+  if constexpr (std::is_same_v<T, double>) return MPI_DOUBLE;
+  if constexpr (std::is_same_v<T, std::int8_t>) return MPI_INT8_T;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return MPI_UINT8_T;
+  if constexpr (std::is_same_v<T, std::int32_t>) return MPI_INT32_T;
+  if constexpr (std::is_same_v<T, std::int64_t>) return MPI_INT64_T;
+  throw InputError("MPI has no 16-bit floating point: --compare mpi takes another --dtype");
+}
+
+MPI_Op mpi_operation(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::minimum: return MPI_MIN;
+    case ReduceOp::maximum: return MPI_MAX;
+    case ReduceOp::product: return MPI_PROD;
+    default: return MPI_SUM;
+  }
 }
 
 template <class T>
@@ -141,6 +198,7 @@ class Bench {
   Bench(World& world, const Options& options)
       : communicator_(world.communicator()),
         options_(options),
+        op_(parse_reduce_op(options.op)),
         memory_(communicator_.allocate(options.max_bytes, Memory::node_shared)),
         plain_(options.compare.empty() ? Buffer() : Buffer::host(options.max_bytes)) {}
 
@@ -149,12 +207,12 @@ class Bench {
   Result measure(std::size_t bytes, AllreduceAlgorithm algorithm) {
     const std::size_t count = bytes / sizeof(T);
     const std::span data(reinterpret_cast<T*>(memory_.data()), count);
-    const auto plan = communicator_.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "bench"});
+    const auto plan = communicator_.plan(AllreduceSpec{{Tensor(data)}, op_, algorithm, "bench"});
     const auto ours = [&] { plan->start().wait(); };
     const auto mpi = [&] { plain_allreduce(count); };
 
-    Result result{count * sizeof(T), std::string(plan->algorithm())};
-    result.wrong = count_wrong(communicator_, data, ours);
+    Result result{count * sizeof(T), count, std::string(plan->algorithm())};
+    result.wrong = count_wrong(communicator_, data, op_, ours);
     result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
     const int repetitions = iterations(options_, bytes);
     for (int i = 0; i < options_.warmup; ++i) ours();
@@ -175,14 +233,14 @@ class Bench {
   /// What a program without Ronda would do with private memory.
   void plain_allreduce(std::size_t count) {
     constexpr std::size_t most = std::size_t{1} << 30;
-    const MPI_Datatype type = sizeof(T) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
     for (std::size_t at = 0; at < count; at += most)
-      MPI_Allreduce(MPI_IN_PLACE, plain_.data() + at * sizeof(T), static_cast<int>(std::min(most, count - at)), type,
-                    MPI_SUM, MPI_COMM_WORLD);
+      MPI_Allreduce(MPI_IN_PLACE, plain_.data() + at * sizeof(T), static_cast<int>(std::min(most, count - at)),
+                    mpi_type<T>(), mpi_operation(op_), MPI_COMM_WORLD);
   }
 
   Communicator communicator_;
   const Options& options_;
+  ReduceOp op_;
   Buffer memory_, plain_;
 };
 
@@ -203,10 +261,9 @@ void print_head(const World& world, const Options& options) {
 }
 
 void print(const Result& result, const Options& options, int ranks) {
-  const std::size_t size = options.dtype == "float32" ? 4 : 8;
-  std::printf("%12zu %12zu %8s %4s %12s %12.2f %12.3f %12.3f %6zu", result.bytes, result.bytes / size,
-              options.dtype.c_str(), options.op.c_str(), result.algorithm.c_str(), result.microseconds,
-              algorithm_bandwidth(result), bus_bandwidth(result, ranks), result.wrong);
+  std::printf("%12zu %12zu %8s %4s %12s %12.2f %12.3f %12.3f %6zu", result.bytes, result.count, options.dtype.c_str(),
+              options.op.c_str(), result.algorithm.c_str(), result.microseconds, algorithm_bandwidth(result),
+              bus_bandwidth(result, ranks), result.wrong);
   if (!options.compare.empty())
     std::printf(" %12.2f %6.2f", result.mpi_microseconds, result.mpi_microseconds / result.microseconds);
   std::printf("\n");
@@ -218,6 +275,7 @@ nlohmann::json to_json(const World& world, const Options& options, const std::ve
   nlohmann::json json{{"ranks", world.size()},
                       {"hosts", std::set<std::string>(hosts.begin(), hosts.end()).size()},
                       {"dtype", options.dtype},
+                      {"op", options.op},
                       {"processor", processor_name()},
                       {"progress", name_of(world.progress())},
                       {"results", nlohmann::json::array()}};
@@ -237,6 +295,7 @@ nlohmann::json to_json(const World& world, const Options& options, const std::ve
 template <class T>
 int run(World& world, const Options& options) {
   const bool speaks = world.rank() == 0;
+  if (!options.compare.empty()) agree(world.communicator(), [] { static_cast<void>(mpi_type<T>()); });
   Bench<T> bench(world, options);
   if (speaks) print_head(world, options);
   for (const auto& note : bench.notes())
@@ -267,6 +326,13 @@ int main(int argc, char** argv) {
   return launch(
       argc, argv, [&](WorldOptions& world) { return parse(argc, argv, options, world); },
       [&](World& world) {
-        return options.dtype == "float32" ? run<float>(world, options) : run<double>(world, options);
+        if (options.dtype == "float64") return run<double>(world, options);
+        if (options.dtype == "float16") return run<Float16>(world, options);
+        if (options.dtype == "bfloat16") return run<BFloat16>(world, options);
+        if (options.dtype == "int8") return run<std::int8_t>(world, options);
+        if (options.dtype == "uint8") return run<std::uint8_t>(world, options);
+        if (options.dtype == "int32") return run<std::int32_t>(world, options);
+        if (options.dtype == "int64") return run<std::int64_t>(world, options);
+        return run<float>(world, options);
       });
 }

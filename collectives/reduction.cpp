@@ -19,35 +19,36 @@ namespace {
 
 // ---- one element ----------------------------------------------------------------------------------------------------
 
-/// What elements are computed with.
+/// What elements lie in memory as, and what they are computed with.
 template <class T>
-struct Arithmetic {
-  using Type = T;
-};
-template <>
-struct Arithmetic<Float16> {
-  using Type = float;
-};
-template <>
-struct Arithmetic<BFloat16> {
-  using Type = float;
+struct Representation {
+  using Stored = T;
+  using Wide = T;
 };
 template <class T>
-using Wide = typename Arithmetic<T>::Type;
+requires std::is_class_v<T>
+struct Representation<T> {
+  using Stored = std::uint16_t;  // the bare bits, because the compiler makes no vectors of structures
+  using Wide = float;
+};
+template <class T>
+using Stored = typename Representation<T>::Stored;
+template <class T>
+using Wide = typename Representation<T>::Wide;
 
 template <class T>
-[[gnu::always_inline]] inline Wide<T> load(T value) noexcept {
-  if constexpr (std::is_same_v<Wide<T>, T>)
-    return value;
+[[gnu::always_inline]] inline Wide<T> load(Stored<T> value) noexcept {
+  if constexpr (std::is_class_v<T>)
+    return to_float(T{value});
   else
-    return to_float(value);
+    return value;
 }
 template <class T>
-[[gnu::always_inline]] inline T store(Wide<T> value) noexcept {
-  if constexpr (std::is_same_v<Wide<T>, T>)
-    return value;
+[[gnu::always_inline]] inline Stored<T> store(Wide<T> value) noexcept {
+  if constexpr (std::is_class_v<T>)
+    return to_half<T>(value).bits;
   else
-    return to_half<T>(value);
+    return value;
 }
 
 /// The lesser or, for `maximum`, the greater. Of two equal numbers that are zeros −0 is the lesser.
@@ -77,9 +78,11 @@ template <ReduceOp op, class W>
   }
 }
 
-/// What sums are divided by: no small integer, of which there may be more ranks.
+/// What sums are divided by: no small integer, of which there may be more ranks. Those that a double holds are divided
+/// as such, which is exact where it matters, and many times faster.
 template <class W>
-using Divisor = std::conditional_t<std::is_integral_v<W>, std::int64_t, W>;
+using Divisor = std::conditional_t<std::is_same_v<W, float>, float,
+                                   std::conditional_t<std::is_same_v<W, std::int64_t>, std::int64_t, double>>;
 
 template <ReduceOp op, class W>
 [[gnu::always_inline]] inline W finished(W value, Divisor<W> ranks) noexcept {
@@ -89,15 +92,16 @@ template <ReduceOp op, class W>
 // ---- loops ----------------------------------------------------------------------------------------------------------
 
 template <ReduceOp op, class T>
-[[gnu::always_inline]] inline void combine_loop(T* __restrict into, const T* __restrict from, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) into[i] = store<T>(apply<op>(load(into[i]), load(from[i])));
+[[gnu::always_inline]] inline void combine_loop(Stored<T>* __restrict into, const Stored<T>* __restrict from,
+                                                std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) into[i] = store<T>(apply<op>(load<T>(into[i]), load<T>(from[i])));
 }
 
 template <ReduceOp op, class T>
-[[gnu::always_inline]] inline void pair_loop(T* __restrict a, T* __restrict b, std::size_t count,
+[[gnu::always_inline]] inline void pair_loop(Stored<T>* __restrict a, Stored<T>* __restrict b, std::size_t count,
                                              Divisor<Wide<T>> ranks) {
   for (std::size_t i = 0; i < count; ++i) {
-    const T result = store<T>(finished<op>(apply<op>(load(a[i]), load(b[i])), ranks));
+    const Stored<T> result = store<T>(finished<op>(apply<op>(load<T>(a[i]), load<T>(b[i])), ranks));
     a[i] = result;
     b[i] = result;
   }
@@ -109,14 +113,14 @@ template <ReduceOp op, class T>
                                                std::span<std::byte* const> targets, Divisor<Wide<T>> ranks) {
   constexpr std::size_t block = 4096 / sizeof(Wide<T>);
   alignas(64) std::array<Wide<T>, block> wide;
-  alignas(64) std::array<T, block> result;
+  alignas(64) std::array<Stored<T>, block> result;
   for (std::size_t at = range.begin; at < range.end; at += block) {
     const std::size_t count = std::min(block, range.end - at);
-    const T* first = reinterpret_cast<const T*>(copies[0]) + at;
-    for (std::size_t i = 0; i < count; ++i) wide[i] = load(first[i]);
+    const Stored<T>* first = reinterpret_cast<const Stored<T>*>(copies[0]) + at;
+    for (std::size_t i = 0; i < count; ++i) wide[i] = load<T>(first[i]);
     for (std::byte* copy : copies.subspan(1)) {
-      const T* __restrict from = reinterpret_cast<const T*>(copy) + at;
-      for (std::size_t i = 0; i < count; ++i) wide[i] = apply<op>(wide[i], load(from[i]));
+      const Stored<T>* __restrict from = reinterpret_cast<const Stored<T>*>(copy) + at;
+      for (std::size_t i = 0; i < count; ++i) wide[i] = apply<op>(wide[i], load<T>(from[i]));
     }
     for (std::size_t i = 0; i < count; ++i) result[i] = store<T>(finished<op>(wide[i], ranks));
     for (std::byte* target : targets) std::memcpy(target + at * sizeof(T), result.data(), count * sizeof(T));
@@ -142,8 +146,8 @@ template <class T>
   const bool pair = copies.size() == 2 && targets.data() == copies.data() && targets.size() == 2;
   with(reduction.op, [&]<ReduceOp op>() RONDA_INLINE {
     if (pair)
-      pair_loop<op>(reinterpret_cast<T*>(copies[0]) + range.begin, reinterpret_cast<T*>(copies[1]) + range.begin,
-                    range.size(), ranks);
+      pair_loop<op, T>(reinterpret_cast<Stored<T>*>(copies[0]) + range.begin,
+                       reinterpret_cast<Stored<T>*>(copies[1]) + range.begin, range.size(), ranks);
     else
       copies_loop<op, T>(copies, range, targets, ranks);
   });
@@ -161,20 +165,21 @@ template <class T>
   X(int32, std::int32_t)       \
   X(int64, std::int64_t)
 
-#define RONDA_LOOPS(name, T)                                                                                          \
-  RONDA_MULTIVERSION void combine_##name(ReduceOp op, std::byte* into, const std::byte* from, std::size_t count) {    \
-    with(op, [&]<ReduceOp o>() RONDA_INLINE {                                                                         \
-      combine_loop<o>(reinterpret_cast<T*>(into), reinterpret_cast<const T*>(from), count);                           \
-    });                                                                                                               \
-  }                                                                                                                   \
-  RONDA_MULTIVERSION void divide_##name(std::byte* sums, std::size_t count, int ranks) {                              \
-    auto* values = reinterpret_cast<T*>(sums);                                                                        \
-    const auto divisor = static_cast<Divisor<Wide<T>>>(ranks);                                                        \
-    for (std::size_t i = 0; i < count; ++i) values[i] = store<T>(finished<ReduceOp::mean>(load(values[i]), divisor)); \
-  }                                                                                                                   \
-  RONDA_MULTIVERSION void reduce_##name(const Reduction& reduction, std::span<std::byte* const> copies, Range range,  \
-                                        std::span<std::byte* const> targets) {                                        \
-    reduce<T>(reduction, copies, range, targets);                                                                     \
+#define RONDA_LOOPS(name, T)                                                                                         \
+  RONDA_MULTIVERSION void combine_##name(ReduceOp op, std::byte* into, const std::byte* from, std::size_t count) {   \
+    with(op, [&]<ReduceOp o>() RONDA_INLINE {                                                                        \
+      combine_loop<o, T>(reinterpret_cast<Stored<T>*>(into), reinterpret_cast<const Stored<T>*>(from), count);       \
+    });                                                                                                              \
+  }                                                                                                                  \
+  RONDA_MULTIVERSION void divide_##name(std::byte* sums, std::size_t count, int ranks) {                             \
+    auto* values = reinterpret_cast<Stored<T>*>(sums);                                                               \
+    const auto divisor = static_cast<Divisor<Wide<T>>>(ranks);                                                       \
+    for (std::size_t i = 0; i < count; ++i)                                                                          \
+      values[i] = store<T>(finished<ReduceOp::mean>(load<T>(values[i]), divisor));                                   \
+  }                                                                                                                  \
+  RONDA_MULTIVERSION void reduce_##name(const Reduction& reduction, std::span<std::byte* const> copies, Range range, \
+                                        std::span<std::byte* const> targets) {                                       \
+    reduce<T>(reduction, copies, range, targets);                                                                    \
   }
 RONDA_FOR_EACH_TYPE(RONDA_LOOPS)
 

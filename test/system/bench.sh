@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# bench_allreduce checks what it measures: every type, every operation, and every algorithm give right results, and the file has them.
+source "$(dirname "$0")/lib.sh"
+limit=60
+
+bench() { # bench RANKS OPTION…: status 0; leaves $work/results.json
+  rm -f "$work/results.json"
+  mpi "$1" "$apps/bench_allreduce" --max-bytes 64K --factor 32 --iterations 2 --warmup 1 --json "$work/results.json" "${@:2}"
+  expect_status 0
+  expect 'results' grep -q '"microseconds"' "$work/results.json"
+  expect 'no wrong results' test "$(grep -c '"wrong": 0' "$work/results.json")" -eq "$(grep -c '"wrong"' "$work/results.json")"
+}
+
+for dtype in float32 float64 float16 bfloat16 int8 uint8 int32 int64; do bench 3 --dtype $dtype --algorithm all; done
+for op in mean min max prod; do bench 3 --op $op; done
+bench 1
+bench 2 --compare mpi --op max
+expect 'MPI beside it' grep -q '"mpi_microseconds"' "$work/results.json"
+
+refused '16-bit' bench_allreduce --dtype float16 --compare mpi
+refused 'horse' bench_allreduce --algorithm horse
+refused 'op' bench_allreduce --op median
+refused 'max-bytes' bench_allreduce --min-bytes 1M --max-bytes 1K
