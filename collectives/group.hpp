@@ -97,6 +97,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);
   void require_rank(int rank, const std::string& label) const;
+  void require_matching(const std::vector<std::size_t>& sent, const std::vector<std::size_t>& received,
+                        const std::string& label);
   [[nodiscard]] std::unique_ptr<Transport> transport(int tag);
   [[nodiscard]] std::unique_ptr<Transport> between_two();
   [[nodiscard]] std::unique_ptr<Transport> across_all();

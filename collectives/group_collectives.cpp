@@ -169,19 +169,30 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) {
   return planned(to_and_from_root(parts, mine.bytes(), spec.root, false), "exchange", spec.label);
 }
 
+/// Every rank looks at every pair, so that all of them meet the same error.
+void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
+                                           const std::vector<std::size_t>& received, const std::string& label) {
+  const auto [all_sent, all_received] =
+      engine_->exclusively([&] { return std::pair(communicator_.allgather(sent), communicator_.allgather(received)); });
+  const auto ranks = static_cast<std::size_t>(size_);
+  for (std::size_t from = 0; from < ranks; ++from)
+    for (std::size_t to = 0; to < ranks; ++to) {
+      const std::size_t sends = all_sent[from * ranks + to], expects = all_received[to * ranks + from];
+      if (sends == expects) continue;
+      LogicError error(label + ": rank " + std::to_string(from) + " sends " + std::to_string(sends) +
+                       " elements to rank " + std::to_string(to) + ", which expects " + std::to_string(expects));
+      if (is_whole_world()) error.set_agreed();
+      throw error;
+    }
+}
+
 std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) {
   const Elements outgoing = elements_of(spec.outgoing), incoming = elements_of(spec.incoming);
   const Counts sent = shares(spec.outgoing_counts, outgoing, size_, spec.label);
   const Counts received = shares(spec.incoming_counts, incoming, size_, spec.label);
   require_same("planning " + spec.label,
                std::string(name_of(outgoing.dtype)) + " to " + std::string(name_of(incoming.dtype)));
-  const auto all_sent = engine_->exclusively([&] { return communicator_.allgather(sent); });
-  const auto self = static_cast<std::size_t>(rank_), ranks = static_cast<std::size_t>(size_);
-  for (std::size_t peer = 0; peer < ranks; ++peer)
-    if (all_sent[peer * ranks + self] != received[peer])
-      throw LogicError(spec.label + ": rank " + std::to_string(peer) + " sends " +
-                       std::to_string(all_sent[peer * ranks + self]) + " elements to rank " + std::to_string(self) +
-                       ", which expects " + std::to_string(received[peer]));
+  require_matching(sent, received, spec.label);
   return planned(
       std::make_unique<Exchange>(across_all(), messages_of(parts_of(outgoing.bytes(), sent, size_of(outgoing.dtype))),
                                  messages_of(parts_of(incoming.bytes(), received, size_of(incoming.dtype)))),

@@ -197,10 +197,10 @@ TEST_CASE("what does not fit together is refused, on all ranks") {
   CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, op), LogicError);
 }
 
-TEST_CASE("an alltoall whose counts do not match is refused where they do not") {
+TEST_CASE("an alltoall in which one rank expects more than it is sent is refused on all ranks") {
   Communicator communicator = test::world().communicator();
   const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<float> outgoing(ranks * 10), incoming(ranks * 20);
+  std::vector<float> outgoing(ranks * 10), incoming(ranks * (communicator.rank() == 0 ? 20 : 10));
   CHECK_THROWS_AS(communicator.alltoall(tensor(outgoing), tensor(incoming)), LogicError);
 }
 
