@@ -69,6 +69,10 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
       ->check(CLI::IsMember({"mpi"}));
   app.add_option("--progress", options.progress, "auto, inline, thread")->capture_default_str();
+  app.add_option("--communication-timeout", world.communication_timeout,
+                 "seconds a rank is waited for before the job ends; 0: for ever")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--json", options.json, "file for the results");
   try {
     app.parse(argc, argv);

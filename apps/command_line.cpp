@@ -100,6 +100,9 @@ void CommandLine::add_placement() {
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
   in(app_.add_option("--allreduce", allreduce_, "auto, node, ring, halving, doubling, hierarchical, mpi"));
   in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
+  in(app_.add_option("--communication-timeout", world.communication_timeout,
+                     "Seconds a rank is waited for before the job ends; 0: for ever"))
+      ->check(CLI::NonNegativeNumber);
   in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))
       ->default_str("")
       ->transform(CLI::AsSizeValue(false));

@@ -4,7 +4,7 @@
 namespace ronda {
 namespace {
 
-/// Below, a message's latency is all that counts, and MPI's own tree has fewer of them than a ring.
+/// Below, the number of messages is what counts, of which a ring has many.
 constexpr std::size_t small_for_a_ring = std::size_t{32} << 10;
 
 /// The longest that algorithms take which send all of the data at once.
@@ -13,7 +13,7 @@ constexpr std::size_t one_message = std::size_t{1} << 30;
 AllreduceAlgorithm fastest(std::size_t bytes, bool node_shared, const Topology& topology) {
   if (node_shared && topology.nodes == 1)
     return AllreduceAlgorithm::node;  // for any size, also where ranks share cores
-  if (bytes <= small_for_a_ring) return AllreduceAlgorithm::mpi;
+  if (bytes <= small_for_a_ring) return AllreduceAlgorithm::doubling;
   if (node_shared && topology.most_ranks_on_a_node > 1) return AllreduceAlgorithm::hierarchical;
   return AllreduceAlgorithm::ring;
 }

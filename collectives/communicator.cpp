@@ -9,7 +9,7 @@
 namespace ronda {
 namespace {
 
-/// Up to here an allreduce for once costs less by MPI than planning anything better does.
+/// Up to here an allreduce for once takes less time than agreeing on how to do it does.
 constexpr std::size_t not_worth_a_plan = std::size_t{4} << 10;
 
 /// The part of `all` that belongs to `rank`, which has the size and type of `mine`.

@@ -1,4 +1,5 @@
 #include <ronda/collectives/backoff.hpp>
+#include <ronda/collectives/deadline.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/planned_collective.hpp>
 
@@ -6,8 +7,8 @@
 
 namespace ronda {
 
-Engine::Engine(Progress progress, bool oversubscribed)
-    : threaded_(progress == Progress::thread), oversubscribed_(oversubscribed) {
+Engine::Engine(Progress progress, bool oversubscribed, double timeout)
+    : threaded_(progress == Progress::thread), oversubscribed_(oversubscribed), timeout_(timeout) {
   if (threaded_) thread_ = std::thread([this] { run_thread(); });
 }
 
@@ -58,16 +59,20 @@ bool Engine::poll() {
 void Engine::wait(const PlannedCollective& operation, std::uint64_t ticket) {
   if (threaded_) return operation.wait_for_other_thread(ticket);
   Backoff backoff(oversubscribed_);
+  Deadline deadline(timeout_);
   while (!operation.finished(ticket)) {
-    if (poll())
+    if (poll()) {
       backoff.reset();
-    else
-      backoff.pause();
+      deadline.reset();
+    } else {
+      stand_still(backoff, deadline);
+    }
   }
 }
 
 void Engine::run_thread() {
   Backoff backoff(oversubscribed_);
+  Deadline deadline(timeout_);
   for (;;) {
     {
       std::unique_lock door(door_);
@@ -76,11 +81,22 @@ void Engine::run_thread() {
     }
     const auto turn = take_turn();
     take_submitted();
-    if (advance())
+    if (advance()) {
       backoff.reset();
-    else
-      backoff.pause();
+      deadline.reset();
+    } else {
+      stand_still(backoff, deadline);
+    }
   }
+}
+
+/// Nothing could be moved on. The first in flight is what the others wait behind.
+void Engine::stand_still(Backoff& backoff, Deadline& deadline) {
+  if (running_.first != nullptr && deadline.passed()) {
+    running_.first->give_up(timeout_);
+    deadline.reset();
+  }
+  backoff.pause();
 }
 
 void Engine::take_submitted() {
@@ -115,11 +131,14 @@ void Engine::drain() {
     return;
   }
   Backoff backoff(oversubscribed_);
+  Deadline deadline(timeout_);
   while (running_.first != nullptr) {
-    if (poll())
+    if (poll()) {
       backoff.reset();
-    else
-      backoff.pause();
+      deadline.reset();
+    } else {
+      stand_still(backoff, deadline);
+    }
   }
 }
 

@@ -10,6 +10,8 @@
 
 namespace ronda {
 
+class Backoff;
+class Deadline;
 class PlannedCollective;
 
 /// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or
@@ -22,7 +24,8 @@ class Engine {
  public:
   /// @param progress        inline_ or thread
   /// @param oversubscribed  ranks share cores: give way early while waiting
-  Engine(Progress progress, bool oversubscribed);
+  /// @param timeout         seconds that what is in flight may stand still, before it fails; 0: for ever
+  Engine(Progress progress, bool oversubscribed, double timeout);
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -65,12 +68,14 @@ class Engine {
   void run_thread();
   void take_submitted();
   bool advance();
+  void stand_still(Backoff& backoff, Deadline& deadline);
   void drain();
   [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn() {
     return threaded_ ? std::unique_lock(turn_) : std::unique_lock(turn_, std::defer_lock);
   }
 
   const bool threaded_, oversubscribed_;
+  const double timeout_;
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
 
   std::timed_mutex turn_;  ///< guards MPI and `running_`

@@ -1,3 +1,4 @@
+#include <ronda/collectives/algorithms/recursive_doubling.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
@@ -56,8 +57,7 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
 // ---------------------------------------------------------------------------
 
 void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
-  planned(std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, data, Reduction{op, size_}), "mpi",
-          "an allreduce")
+  planned(std::make_unique<RecursiveDoubling>(across_all(), data, Reduction{op, size_}), "doubling", "an allreduce")
       ->start()
       .wait();
 }

@@ -56,7 +56,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
-  void allreduce_now(const Elements& data, ReduceOp op);  ///< by MPI's own
+  void allreduce_now(const Elements& data, ReduceOp op);  ///< without looking whether all give the same
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root);

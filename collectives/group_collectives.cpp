@@ -76,7 +76,8 @@ std::unique_ptr<Collective> Communicator::Group::planned(std::unique_ptr<Algorit
                                                          const std::string& label) {
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   algorithms.push_back(std::move(algorithm));
-  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name, label, shared_from_this());
+  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name, label, topology().hosts,
+                                             shared_from_this());
 }
 
 void Communicator::Group::require_rank(int rank, const std::string& label) const {

@@ -58,9 +58,9 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
     if (tensors[i].count > 0)
       algorithms.push_back(
           make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
-  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms),
-                                             name_of(chosen.empty() ? spec.algorithm : chosen[largest]),
-                                             spec.label.empty() ? "an allreduce" : spec.label, shared_from_this());
+  return std::make_unique<PlannedCollective>(
+      engine_, std::move(algorithms), name_of(chosen.empty() ? spec.algorithm : chosen[largest]),
+      spec.label.empty() ? "an allreduce" : spec.label, topology().hosts, shared_from_this());
 }
 
 std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Reduction& reduction,
@@ -137,6 +137,7 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   NodeCopies copies;
   if (site.memory == nullptr) return copies;
   copies.rank = topology().rank_on_node;
+  copies.ranks = placement_.ranks_of_node[static_cast<std::size_t>(topology().node)];
   copies.count = elements.count;
   copies.dtype = elements.dtype;
   for (int rank = 0; rank < topology().ranks_on_node; ++rank) {

@@ -2,16 +2,20 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 namespace ronda {
 
 PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                                     std::string_view name, std::string label, std::shared_ptr<const void> keeper)
+                                     std::string_view name, std::string label, std::span<const std::string> hosts,
+                                     std::shared_ptr<const void> keeper)
     : keeper_(std::move(keeper)),
       engine_(std::move(engine)),
       algorithms_(std::move(algorithms)),
       name_(name),
       label_(std::move(label)),
+      hosts_(hosts),
       blocking_(std::any_of(algorithms_.begin(), algorithms_.end(), [](const auto& a) { return a->blocking(); })) {
   tasks_.reserve(algorithms_.size());
   for (const auto& algorithm : algorithms_) algorithm->prepare();
@@ -68,6 +72,29 @@ bool PlannedCollective::advance() noexcept {
     return true;
   }
   return moved;
+}
+
+void PlannedCollective::give_up(double seconds) noexcept {
+  if (waiting_for_ready_) return;  // for this rank's own work, not for others
+  failure_ = std::make_exception_ptr(CommunicationError(overdue(seconds)));
+  tasks_.clear();
+}
+
+std::string PlannedCollective::overdue(double seconds) const {
+  std::set<int> missing;
+  for (const Task& task : tasks_)
+    if (Awaitable* awaited = task.awaited())
+      for (const int rank : awaited->missing()) missing.insert(rank);
+  std::string who;
+  for (const int rank : missing)
+    who += (who.empty() ? "" : ", ") + std::string("rank ") + std::to_string(rank) + " on " +
+           hosts_[static_cast<std::size_t>(rank)];
+  std::ostringstream text;
+  text << label_ << " by " << name_ << ", run " << started_ << ", has stood still for " << seconds << " s"
+       << (who.empty() ? "" : ", waiting for " + who)
+       << ": dead, cut off, stopped, or gone another way? Where it is only slow, --communication-timeout gives it "
+          "longer";
+  return text.str();
 }
 
 void PlannedCollective::announce() noexcept {

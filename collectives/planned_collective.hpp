@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,11 @@ namespace ronda {
 /// all are. Without any (a single rank) it is done as soon as it is started.
 class PlannedCollective final : public Collective {
  public:
+  /// @param hosts   by rank, for messages
   /// @param keeper  what the algorithms use and must live as long as this object
   PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                    std::string_view name, std::string label, std::shared_ptr<const void> keeper);
+                    std::string_view name, std::string label, std::span<const std::string> hosts,
+                    std::shared_ptr<const void> keeper);
   ~PlannedCollective() override;
 
   Event start(const Event& ready = {}) override;
@@ -34,6 +37,9 @@ class PlannedCollective final : public Collective {
   friend class Engine;
   [[nodiscard]] bool blocking() const noexcept { return blocking_; }
   bool advance() noexcept;
+  /// Ends the run under way, which has stood still for so long, with an error that names who has not come.
+  void give_up(double seconds) noexcept;
+  [[nodiscard]] std::string overdue(double seconds) const;
   [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty(); }
   void announce() noexcept;
   void wait_for_other_thread(std::uint64_t ticket) const noexcept;
@@ -43,6 +49,7 @@ class PlannedCollective final : public Collective {
   std::vector<std::unique_ptr<Algorithm>> algorithms_;
   std::vector<Task> tasks_;  ///< of the run under way; those that are done are taken out
   std::string name_, label_;
+  std::span<const std::string> hosts_;  ///< the keeper's
   bool blocking_ = false;
   Event ready_;
   bool waiting_for_ready_ = false;

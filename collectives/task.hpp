@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace ronda {
 
@@ -16,6 +17,8 @@ class Awaitable {
   virtual bool arrived() noexcept = 0;
   /// Called once it arrived. Throws what it failed with.
   virtual void finish() {}
+  /// The ranks that it has not come from, where that is known; for messages.
+  [[nodiscard]] virtual std::vector<int> missing() { return {}; }
 
   bool await_ready() noexcept { return arrived(); }
   inline void await_suspend(std::coroutine_handle<> waiting) noexcept;
@@ -77,6 +80,8 @@ class [[nodiscard]] Task {
   inline bool advance();
   /// Throws what a task that is done ended with.
   inline void result() const;
+  /// What it waits for; null where it can run on.
+  [[nodiscard]] inline Awaitable* awaited() const noexcept;
 
   bool await_ready() const noexcept { return false; }
   inline Handle await_suspend(Handle caller) noexcept;
@@ -129,6 +134,8 @@ inline bool Task::advance() {
   running.resume();
   return true;
 }
+
+inline Awaitable* Task::awaited() const noexcept { return handle_.promise().innermost.promise().awaited; }
 
 inline void Task::result() const {
   if (handle_.promise().error) std::rethrow_exception(handle_.promise().error);

@@ -142,7 +142,7 @@ World::Impl::Impl(std::unique_ptr<MpiLifetime> mpi, MPI_Comm original, const Wor
 
   const int nodes = Placement::of(all, limits.ranks_per_node).topology.nodes;
   const Progress progress = choose_progress(options.progress, all, nodes, share);
-  engine = std::make_shared<Engine>(progress, limits.oversubscribed);
+  engine = std::make_shared<Engine>(progress, limits.oversubscribed, options.communication_timeout);
   communicator.emplace(std::make_shared<Communicator::Group>(engine, std::move(all), limits));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;
   crowded = share.crowded;

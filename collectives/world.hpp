@@ -18,6 +18,9 @@ enum class Progress : std::uint8_t { automatic, inline_, thread };
 
 struct WorldOptions {
   Progress progress = Progress::automatic;
+  /// Seconds that a collective may stand still before it fails, with an error that names the ranks that have not come;
+  /// 0: for ever. Where MPI itself waits (at start, and in the allreduce 'mpi'), nothing can be done.
+  double communication_timeout = 60;
   /// For tests of several nodes on one: takes every so many ranks of a host for a node. 0: the hosts as they are.
   /// Where it is not set, the environment variable RONDA_RANKS_PER_NODE counts.
   std::optional<int> ranks_per_node = {};

@@ -5,7 +5,9 @@
 namespace ronda {
 
 Hierarchical::Hierarchical(NodeCopies copies, const Reduction& reduction, int slices, std::unique_ptr<Transport> across)
-    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank), in_node_(reduction.unfinished()) {
+    : copies_(std::move(copies)),
+      barrier_(copies_.lines, copies_.rank, copies_.ranks),
+      in_node_(reduction.unfinished()) {
   if (across == nullptr) return;
   slice_ = copies_.part(static_cast<std::size_t>(copies_.rank), static_cast<std::size_t>(slices));
   const Elements own{copies_.data[static_cast<std::size_t>(copies_.rank)], copies_.count, copies_.dtype};

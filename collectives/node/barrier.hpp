@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <ronda/collectives/task.hpp>
 
@@ -19,7 +20,10 @@ struct alignas(128) BarrierLine {
 class NodeBarrier final : public Awaitable {
  public:
   /// @param lines  one a rank, zeroed before the first use, in reach of all; outlive this object
-  NodeBarrier(std::span<BarrierLine* const> lines, int rank) : lines_(lines), rank_(static_cast<std::size_t>(rank)) {}
+  /// @param rank   this rank's place among them
+  /// @param names  what the ranks are called outside, by line; empty: as here
+  NodeBarrier(std::span<BarrierLine* const> lines, int rank, std::span<const int> names = {})
+      : lines_(lines), names_(names), rank_(static_cast<std::size_t>(rank)) {}
 
   /// This rank is here; `co_await` of the barrier then goes on when all are.
   void arrive() noexcept {
@@ -34,8 +38,17 @@ class NodeBarrier final : public Awaitable {
     return next_ == lines_.size();
   }
 
+  [[nodiscard]] std::vector<int> missing() override {
+    std::vector<int> missing;
+    for (std::size_t line = 0; line < lines_.size(); ++line)
+      if (std::atomic_ref(lines_[line]->arrivals).load(std::memory_order_acquire) < arrivals_)
+        missing.push_back(names_.empty() ? static_cast<int>(line) : names_[line]);
+    return missing;
+  }
+
  private:
   std::span<BarrierLine* const> lines_;
+  std::span<const int> names_;
   std::size_t rank_;
   std::size_t next_ = 0;        ///< the first rank not yet seen
   std::uint64_t arrivals_ = 0;  ///< of this rank

@@ -15,6 +15,7 @@ namespace ronda {
 struct NodeCopies {
   std::vector<std::byte*> data;  ///< by rank on the node
   int rank = 0;                  ///< this rank's place among them
+  std::vector<int> ranks;        ///< what they are called in the group
   std::size_t count = 0;
   DType dtype = DType::float32;
   std::vector<BarrierLine*> lines;     ///< likewise

@@ -5,7 +5,7 @@
 namespace ronda {
 
 OneShot::OneShot(NodeCopies copies, const Reduction& reduction)
-    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank), reduction_(reduction) {
+    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {
   for (std::byte* staging : copies_.staging) {
     places_[0].push_back(staging);
     places_[1].push_back(staging + largest_bytes);

@@ -20,7 +20,7 @@ namespace ronda {
 class TwoShot final : public Algorithm {
  public:
   TwoShot(NodeCopies copies, const Reduction& reduction)
-      : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank), reduction_(reduction) {}
+      : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {}
 
   Task run() override;
 

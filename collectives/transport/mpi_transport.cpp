@@ -41,7 +41,7 @@ Request MpiTransport::send(int to, std::span<const std::byte> message) {
   mpi::check(
       MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag_, communicator_, &request),
       "MPI_Isend");
-  return {*this, to_handle(request)};
+  return {*this, to_handle(request), to};
 }
 
 Request MpiTransport::receive(int from, std::span<std::byte> message) {
@@ -49,7 +49,7 @@ Request MpiTransport::receive(int from, std::span<std::byte> message) {
   mpi::check(
       MPI_Irecv(message.data(), message_length(message.size()), MPI_BYTE, member(from), tag_, communicator_, &request),
       "MPI_Irecv");
-  return {*this, to_handle(request)};
+  return {*this, to_handle(request), from};
 }
 
 bool MpiTransport::test(Handle& handle) {

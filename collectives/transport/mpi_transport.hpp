@@ -16,6 +16,7 @@ class MpiTransport final : public Transport {
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return static_cast<int>(members_.size()); }
+  [[nodiscard]] int global_rank(int rank) const noexcept override { return member(rank); }
   [[nodiscard]] Request send(int to, std::span<const std::byte> message) override;
   [[nodiscard]] Request receive(int from, std::span<std::byte> message) override;
 

@@ -20,10 +20,10 @@ class ThreadNetwork::End final : public Transport {
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] Request send(int to, std::span<const std::byte> message) override {
-    return {*this, network_.post(true, rank_, to, {const_cast<std::byte*>(message.data()), message.size()})};
+    return {*this, network_.post(true, rank_, to, {const_cast<std::byte*>(message.data()), message.size()}), to};
   }
   [[nodiscard]] Request receive(int from, std::span<std::byte> message) override {
-    return {*this, network_.post(false, from, rank_, message)};
+    return {*this, network_.post(false, from, rank_, message), from};
   }
 
  private:

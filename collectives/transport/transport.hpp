@@ -19,6 +19,9 @@ class Transport {
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
 
+  /// What the ranks outside call rank `rank` of this transport.
+  [[nodiscard]] virtual int global_rank(int rank) const noexcept { return rank; }
+
   /// Starts to send; the memory may be read, but not written, until the request is done.
   [[nodiscard]] virtual Request send(int to, std::span<const std::byte> message) = 0;
   /// Starts to receive a message of just this length; the memory is not to be touched until the request is done.
@@ -37,7 +40,9 @@ class Transport {
 class Request final : public Awaitable {
  public:
   Request() = default;
-  Request(Transport& transport, Transport::Handle handle) : transport_(&transport), handle_(handle) {}
+  /// @param peer  whom it goes to or comes from
+  Request(Transport& transport, Transport::Handle handle, int peer)
+      : transport_(&transport), handle_(handle), peer_(peer) {}
   Request(Request&& other) noexcept { swap(other); }
   Request& operator=(Request&& other) noexcept {
     swap(other);
@@ -60,16 +65,22 @@ class Request final : public Awaitable {
   void finish() override {
     if (error_) std::rethrow_exception(error_);
   }
+  [[nodiscard]] std::vector<int> missing() override {
+    if (transport_ == nullptr) return {};
+    return {transport_->global_rank(peer_)};
+  }
 
  private:
   void swap(Request& other) noexcept {
     std::swap(transport_, other.transport_);
     std::swap(handle_, other.handle_);
+    std::swap(peer_, other.peer_);
     std::swap(error_, other.error_);
   }
 
   Transport* transport_ = nullptr;
   Transport::Handle handle_ = 0;
+  int peer_ = 0;
   std::exception_ptr error_;
 };
 

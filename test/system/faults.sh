@@ -21,7 +21,8 @@ breaks() {
   what="$how, $ranks ranks"
   rm -f "$work/metrics"
   set -m # a process group of its own, as a shell gives to what a person starts
-  mpirun -n "$ranks" "$apps/mnist_mlp" --quiet --epochs 100000 --metrics "$work/metrics" >"$work/out" 2>"$work/err" &
+  mpirun -n "$ranks" "$apps/mnist_mlp" --quiet --epochs 100000 --metrics "$work/metrics" --communication-timeout 3 \
+    >"$work/out" 2>"$work/err" &
   launcher=$!
   set +m
   for ((waited = 0; waited < 300; ++waited)); do
@@ -47,12 +48,15 @@ breaks() {
 kill_first() { kill -9 "$2"; }
 kill_last() { kill -9 "${!#}"; }
 kill_launcher() { kill -9 "$1"; }
+stop_last() { kill -STOP "${!#}"; }
 interrupt() { kill -INT "$1"; }
 terminate() { kill -TERM "$1"; }
 
 breaks kill_first 2
 breaks kill_last 3
 breaks kill_launcher 2
+breaks stop_last 3
+expect_message 'bucket .* waiting for rank 2 on'
 breaks interrupt 2
 breaks terminate 2
 
