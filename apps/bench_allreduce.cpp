@@ -71,7 +71,7 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--progress", options.progress, "auto, inline, thread")->capture_default_str();
   app.add_option("--communication-timeout", world.communication_timeout,
                  "seconds a rank is waited for before the job ends; 0: for ever")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--json", options.json, "file for the results");
   try {

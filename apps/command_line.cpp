@@ -102,7 +102,7 @@ void CommandLine::add_placement() {
   in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
   in(app_.add_option("--communication-timeout", world.communication_timeout,
                      "Seconds a rank is waited for before the job ends; 0: for ever"))
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6));
   in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))
       ->default_str("")
       ->transform(CLI::AsSizeValue(false));

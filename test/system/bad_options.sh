@@ -2,6 +2,7 @@
 # Options that cannot work: one message that names the option, status 2, alone and on two ranks, within 10 s.
 source "$(dirname "$0")/lib.sh"
 
+refused 'communication-timeout' mnist_mlp --communication-timeout -1
 refused '--no-such-option' mnist_softmax --no-such-option
 refused '--epochs' mnist_softmax --epochs
 refused '--epochs' mnist_softmax --epochs many
