@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -62,7 +63,7 @@ template <ReduceOp op, class W>
     const auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
     const W equal = std::bit_cast<W>(op == ReduceOp::minimum ? x | y : x & y);  // the sign alone can differ
     const W ordered = a == b ? equal : chosen;
-    return a != a || b != b ? std::numeric_limits<W>::quiet_NaN() : ordered;
+    return std::isunordered(a, b) ? std::numeric_limits<W>::quiet_NaN() : ordered;
   }
 }
 
@@ -71,7 +72,8 @@ template <ReduceOp op, class W>
   if constexpr (op == ReduceOp::minimum || op == ReduceOp::maximum) {
     return extreme<op>(a, b);
   } else if constexpr (std::is_integral_v<W>) {
-    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);  // which may wrap around
+    using Unsigned = std::make_unsigned_t<W>;  // which may wrap around
+    const std::uint64_t x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
     return static_cast<W>(op == ReduceOp::product ? x * y : x + y);
   } else {
     return op == ReduceOp::product ? a * b : a + b;
@@ -155,6 +157,7 @@ template <class T>
 
 // ---- for every type -------------------------------------------------------------------------------------------------
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them.
 #define RONDA_FOR_EACH_TYPE(X) \
   X(float32, float)            \
   X(float64, double)           \
@@ -182,6 +185,7 @@ template <class T>
     reduce<T>(reduction, copies, range, targets);                                                                    \
   }
 RONDA_FOR_EACH_TYPE(RONDA_LOOPS)
+// NOLINTEND(bugprone-macro-parentheses)
 
 constexpr std::array<std::pair<ReduceOp, std::string_view>, 5> names{{
     {ReduceOp::sum, "sum"},
