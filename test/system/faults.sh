@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A rank dies, a person interrupts, a disk is full, in the midst of training: all ranks are gone within 10 s.
 source "$(dirname "$0")/lib.sh"
+unset OMPI_MCA_odls_base_sigkill_timeout # the launcher as people have it
 
 living() { # living PROCESS…: those that still run; one that nobody has waited for does not
   local process

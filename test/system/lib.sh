@@ -11,6 +11,7 @@ for folder in "$apps/../../../share/mnist" "$apps/../share/ronda/mnist"; do # in
   [[ ! -d $folder ]] || mnist=$(cd "$folder" && pwd)
 done
 export OMPI_MCA_btl=^tcp # one host needs no network, and Open MPI 5 has words about some
+export OMPI_MCA_odls_base_sigkill_timeout=0 # Open MPI 4.1 otherwise waits a second or two before it ends what has ended
 failures=0
 what= # is being tried
 
