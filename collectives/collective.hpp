@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <ronda/collectives/reduce_op.hpp>
@@ -101,6 +102,9 @@ struct ReceiveSpec {
   int from = 0;
   std::string label = "a receive";
 };
+
+using CollectiveSpec = std::variant<AllreduceSpec, BroadcastSpec, ReduceSpec, ReduceScatterSpec, AllgatherSpec,
+                                    GatherSpec, ScatterSpec, AlltoallSpec, SendSpec, ReceiveSpec>;
 
 /// A planned collective. Its memory, messages and coroutine frames were set up when it was planned, so that starting it
 /// allocates nothing.

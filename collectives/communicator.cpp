@@ -43,16 +43,9 @@ const Topology& Communicator::topology() const noexcept { return group_->topolog
 
 Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_->allocate(bytes, memory); }
 
-std::unique_ptr<Collective> Communicator::plan(const AllreduceSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const BroadcastSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const ReduceSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const ReduceScatterSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const AllgatherSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const GatherSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const ScatterSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const AlltoallSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const SendSpec& spec) { return group_->plan(spec); }
-std::unique_ptr<Collective> Communicator::plan(const ReceiveSpec& spec) { return group_->plan(spec); }
+std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {
+  return std::visit([&](const auto& one) { return group_->plan(one); }, spec);
+}
 
 void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
   const Elements elements = elements_of(tensor);

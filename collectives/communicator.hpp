@@ -52,18 +52,10 @@ class Communicator {
   // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several
   // can be in flight. Throws LogicError, on all ranks, where they give different things.
 
-  /// Throws InputError, on all ranks, where the algorithm asked for makes no sense for this layout or memory.
-  std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
-  std::unique_ptr<Collective> plan(const BroadcastSpec& spec);
-  std::unique_ptr<Collective> plan(const ReduceSpec& spec);
-  std::unique_ptr<Collective> plan(const ReduceScatterSpec& spec);
-  std::unique_ptr<Collective> plan(const AllgatherSpec& spec);
-  std::unique_ptr<Collective> plan(const GatherSpec& spec);
-  std::unique_ptr<Collective> plan(const ScatterSpec& spec);
-  std::unique_ptr<Collective> plan(const AlltoallSpec& spec);
-  std::unique_ptr<Collective> plan(const SendSpec& spec);  ///< not collective: of the two ranks
-  std::unique_ptr<Collective> plan(
-      const ReceiveSpec& spec);  ///< likewise; what a rank sends to another keeps its order
+  /// Takes any of the specs of collective.hpp. Collective but for a SendSpec and a ReceiveSpec, which are the two
+  /// ranks' alone. Throws InputError, on all ranks, where an allreduce's algorithm makes no sense for this layout or
+  /// memory.
+  std::unique_ptr<Collective> plan(const CollectiveSpec& spec);
 
   // The same for once: planned, started and waited for. Any type, any count, also 0 and beyond 2^31. `counts` are
   // elements by rank; left out, all ranks have as many.

@@ -96,6 +96,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                     const std::string& label);
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);
+  template <class Spec>
+  [[nodiscard]] std::unique_ptr<Collective> plan_at_root(const Spec& spec, bool gathers);
   void require_rank(int rank, const std::string& label) const;
   void require_matching(const std::vector<std::size_t>& sent, const std::vector<std::size_t>& received,
                         const std::string& label);

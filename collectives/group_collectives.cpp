@@ -85,7 +85,7 @@ void Communicator::Group::require_rank(int rank, const std::string& label) const
     throw LogicError(label + " names rank " + std::to_string(rank) + " of " + std::to_string(size_));
 }
 
-/// Parts of the root's to the ranks whose they are, or back. On the other ranks `parts` have lengths alone.
+/// The root's parts to the ranks whose they are, or back. Only the root looks at `parts`.
 std::unique_ptr<Algorithm> Communicator::Group::to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                                  std::span<std::byte> mine, int root, bool gathers) {
   std::vector<Exchange::Message> of_root, of_others{{root, mine}};
@@ -98,11 +98,10 @@ std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec)
   require_rank(spec.root, spec.label);
   const Elements data = raw(elements_of(spec.tensor));
   require_same("planning " + spec.label, text_of(elements_of(spec.tensor)) + " from " + std::to_string(spec.root));
-  if (data.count <= short_for_a_tree || size_ <= 2) {
-    if (data.count <= mpi::largest_message)
-      return planned(std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::broadcast),
-                     "tree", spec.label);
-  }
+  const std::size_t longest_for_a_tree = size_ <= 2 ? mpi::largest_message : short_for_a_tree;
+  if (data.count <= longest_for_a_tree)
+    return planned(std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::broadcast),
+                   "tree", spec.label);
   const auto parts = even_parts(data, size_);
   auto scatter = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, false);
   auto allgather = std::make_unique<Ring>(across_all(), data, Reduction{}, RingPart::allgather);
@@ -144,30 +143,22 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec)
                  spec.label);
 }
 
-std::unique_ptr<Collective> Communicator::Group::plan(const GatherSpec& spec) {
-  require_rank(spec.root, spec.label);
-  const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
-  const Counts counts = complete(spec.counts, size_, mine.count, spec.label);
-  require_count(mine, counts[static_cast<std::size_t>(rank_)], spec.label, "the part");
-  if (rank_ == spec.root) require_count(all, total(counts), spec.label, "the whole");
-  require_same("planning " + spec.label,
-               text_of(counts) + " " + std::string(name_of(mine.dtype)) + " to " + std::to_string(spec.root));
-  const auto parts =
-      rank_ == spec.root ? parts_of(all.bytes(), counts, size_of(all.dtype)) : std::vector<std::span<std::byte>>();
-  return planned(to_and_from_root(parts, mine.bytes(), spec.root, true), "exchange", spec.label);
-}
+std::unique_ptr<Collective> Communicator::Group::plan(const GatherSpec& spec) { return plan_at_root(spec, true); }
+std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) { return plan_at_root(spec, false); }
 
-std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) {
+template <class Spec>
+std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, bool gathers) {
   require_rank(spec.root, spec.label);
+  const bool is_root = rank_ == spec.root;
   const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
   const Counts counts = complete(spec.counts, size_, mine.count, spec.label);
   require_count(mine, counts[static_cast<std::size_t>(rank_)], spec.label, "the part");
-  if (rank_ == spec.root) require_count(all, total(counts), spec.label, "the whole");
+  if (is_root) require_count(all, total(counts), spec.label, "the whole");
   require_same("planning " + spec.label,
-               text_of(counts) + " " + std::string(name_of(mine.dtype)) + " from " + std::to_string(spec.root));
-  const auto parts =
-      rank_ == spec.root ? parts_of(all.bytes(), counts, size_of(all.dtype)) : std::vector<std::span<std::byte>>();
-  return planned(to_and_from_root(parts, mine.bytes(), spec.root, false), "exchange", spec.label);
+               text_of(counts) + " " + std::string(name_of(mine.dtype)) + ", root " + std::to_string(spec.root));
+  std::vector<std::span<std::byte>> parts;
+  if (is_root) parts = parts_of(all.bytes(), counts, size_of(all.dtype));
+  return planned(to_and_from_root(parts, mine.bytes(), spec.root, gathers), "exchange", spec.label);
 }
 
 /// Every rank looks at every pair, so that all of them meet the same error.

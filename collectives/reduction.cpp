@@ -12,9 +12,6 @@
 #include <type_traits>
 #include <utility>
 
-/// A lambda that becomes part of the RONDA_MULTIVERSION function it is written in.
-#define RONDA_INLINE __attribute__((always_inline))
-
 namespace ronda {
 namespace {
 

@@ -2,8 +2,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// A lambda that must become part of the RONDA_MULTIVERSION function it is written in, and so of every instruction set.
-#define RONDA_INLINE __attribute__((always_inline))
+#include <ronda/runtime/core/multiversion.hpp>
 
 namespace ronda::onednn {
 

@@ -9,3 +9,6 @@
 #else
 #define RONDA_MULTIVERSION
 #endif
+
+/// A lambda that must become part of the RONDA_MULTIVERSION function it is written in, and so of every instruction set.
+#define RONDA_INLINE __attribute__((always_inline))
