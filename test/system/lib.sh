@@ -4,6 +4,7 @@
 set -uo pipefail
 
 apps=$(cd "${1:?usage: $0 APPS}" && pwd) # the folder of the applications
+beds=$(cd "$(dirname "${BASH_SOURCE[0]}")/../beds" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/ronda-test.XXXXXX")
 trap finish EXIT
 mnist=

@@ -1,21 +1,17 @@
 #!/usr/bin/env bash
-# Collectives and training over the network, between hosts that MPI takes for different machines (see hosts.sh).
+# Collectives and training over the network, between hosts that MPI takes for different machines (see test/beds/netns.sh).
 # several_hosts.sh APPS COLLECTIVES: the folder of the tests of the collectives too.
 source "$(dirname "$0")/lib.sh"
 limit=240
-here=$(cd "$(dirname "$0")" && pwd)
 collectives=$(cd "${2:?usage: $0 APPS COLLECTIVES}" && pwd)
 
-((EUID == 0)) || skip 'needs root'
-for tool in unshare nsenter ip; do
-  command -v $tool >/dev/null || skip "needs $tool"
-done
-run "$here/hosts.sh" 2 1 true
-((status == 0)) || skip "no namespaces here: $(tail -1 "$work/err")"
+run "$beds/netns.sh" 2 1 true
+((status != 77)) || skip "$(tail -1 "$work/err")"
 
-on_hosts() { # on_hosts HOSTS RANKS COMMAND…: succeeds
-  what="$1 hosts of $2 ranks: ${*:3}"
-  run "$here/hosts.sh" "$@"
+options=() # of the bed
+on_hosts() { # on_hosts HOSTS RANKS COMMAND…: by mpirun; succeeds
+  what="$1 hosts${options[*]:+ ${options[*]}} of $2 ranks: ${*:3}"
+  run "$beds/netns.sh" "${options[@]}" "$1" "$2" mpirun "${@:3}"
   expect_status 0
 }
 
@@ -40,8 +36,26 @@ done
 train 2 2 --progress inline
 train 2 2 --progress thread
 
+# The same where the network is as slow as networks are, or slower.
+bench() { # bench HOSTS RANKS OPTION…: 64 KiB and 1 MiB come out right
+  on_hosts "$1" "$2" "$apps/bench_allreduce" --min-bytes 64K --max-bytes 1M --factor 16 --iterations 1 --warmup 1 \
+    --algorithm all --json "$work/bench.json" "${@:3}"
+  expect 'no wrong results' test "$(grep -c '"wrong": 0' "$work/bench.json")" = "$(grep -c '"wrong"' "$work/bench.json")"
+}
+options=(--rate 1gbit)
+bench 2 2
+bench 4 1
+options=(--rate 1gbit --delay 500us)
+run "$beds/netns.sh" "${options[@]}" 2 1 true
+if ((status == 77)); then
+  echo "without delays: $(tail -1 "$work/err")"
+else
+  bench 2 2
+  bench 4 1
+fi
+
 # Options and data are compared over the network too.
 what='a bad option on two hosts'
-run "$here/hosts.sh" 2 1 "$apps/mnist_mlp" --optimizer adamant
+run "$beds/netns.sh" 2 1 mpirun "$apps/mnist_mlp" --optimizer adamant
 expect_status 2
 expect_message 'adamant'

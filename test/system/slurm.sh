@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# The batch scripts under Slurm itself, on two nodes that are this machine (see slurm_nodes.sh).
+# The batch scripts under Slurm itself, on two nodes that are this machine (see test/beds/slurm.sh).
 source "$(dirname "$0")/lib.sh"
 limit=60
-here=$(cd "$(dirname "$0")" && pwd)
-scripts=$here/../../scripts/slurm
+scripts=$beds/../../scripts/slurm
 
 ((EUID == 0)) || skip 'needs root'
 for tool in unshare ip munged slurmctld slurmd sbatch; do
   command -v $tool >/dev/null || skip "needs $tool"
 done
-run "$here/slurm_nodes.sh" 2 2 true
+run "$beds/slurm.sh" 2 2 true
 ((status == 0)) || skip "no Slurm here: $(tail -1 "$work/err")"
 
 # What runs in the cluster: submits, waits for the end (sbatch --wait looks every ten seconds only), and passes on the job's
@@ -22,7 +21,7 @@ END
 submit() { # submit OPTION… SCRIPT ARGUMENT…: two nodes of two ranks; what the job says goes to $work/out and $work/err
   what="sbatch ${*/#$apps\//}"
   rm -f "$work/summary.json"
-  run "$here/slurm_nodes.sh" 2 2 bash "$work/submit" --ntasks-per-node=2 --output="$work/job.out" --error="$work/job.err" "$@"
+  run "$beds/slurm.sh" 2 2 bash "$work/submit" --ntasks-per-node=2 --output="$work/job.out" --error="$work/job.err" "$@"
   mv "$work/job.out" "$work/out"
   mv "$work/job.err" "$work/err"
 }

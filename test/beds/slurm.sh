@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# slurm_nodes.sh NODES CORES COMMAND…: runs COMMAND (sbatch, srun) where Slurm has 1 to 20 nodes of so many cores each, all of
+# slurm.sh NODES CORES COMMAND…: runs COMMAND (sbatch, srun) where Slurm has 1 to 20 nodes of so many cores each, all of
 # them this machine, but with a name and a /dev/shm of its own, so that MPI takes it for another. Needs root, iproute2, munge
-# and Debian's slurm-wlm; the machine's own Slurm is left alone. Leaves nothing behind, as hosts.sh does.
+# and Debian's slurm-wlm; the machine's own Slurm is left alone. Leaves nothing behind, as netns.sh does.
 set -euo pipefail
 
 if [[ ${1:-} == inside ]]; then
@@ -32,7 +32,7 @@ eventually() { # eventually COMMAND…: succeeds within 30 s
     ! "$@" >/dev/null 2>&1 || return 0
     sleep 0.1
   done
-  echo "slurm_nodes.sh: waited 30 s for: $*" >&2
+  echo "slurm.sh: waited 30 s for: $*" >&2
   tail -n 5 "$scratch"/*.log >&2
   exit 1
 }
