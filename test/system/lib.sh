@@ -13,14 +13,29 @@ for folder in "$apps/../../../share/mnist" "$apps/../share/ronda/mnist"; do # in
 done
 export OMPI_MCA_btl=^tcp # one host needs no network, and Open MPI 5 has words about some
 export OMPI_MCA_odls_base_sigkill_timeout=0 # Open MPI 4.1 otherwise waits a second or two before it ends what has ended
-failures=0
+failed=$work/failed # a line a failed check
 what= # is being tried
 
 finish() {
-  local result=$?
+  local result=$? failures
+  wait
+  failures=$(cat "$failed" 2>/dev/null | wc -l)
   rm -rf "$work"
   ((failures == 0)) || { echo "$failures checks failed"; exit 1; }
   exit "$result"
+}
+
+# aside COMMAND…: beside others, a few at a time, with a $work of its own: for checks that leave nothing to the next.
+asides=0
+aside() {
+  asides=$((asides + 1))
+  (($(jobs -rp | wc -l) < 4)) || wait -n
+  (
+    trap - EXIT
+    work=$work/aside.$asides
+    mkdir "$work"
+    "$@"
+  ) &
 }
 
 skip() { # skip REASON: this machine cannot run the test
@@ -29,7 +44,7 @@ skip() { # skip REASON: this machine cannot run the test
 }
 
 fail() {
-  failures=$((failures + 1))
+  echo "$what" >>"$failed"
   printf 'FAILED: %s: %s\n' "$what" "$*"
   sed 's/^/    | /' "$work/out" "$work/err" 2>/dev/null | tail -20
 }
@@ -67,8 +82,9 @@ expect_message() { # expect_message REGEX: one error message in all, which match
   grep -aE '^ronda: error: ' "$work/err" | grep -aEq -- "$1" || fail "expected a message about '$1'"
 }
 
-# refused REGEX APPLICATION OPTION…: status 2 and one message, alone and on two ranks.
-refused() {
+# refused REGEX APPLICATION OPTION…: status 2 and one message, alone and on two ranks. Beside what comes next.
+refused() { aside refused_here "$@"; }
+refused_here() {
   local regex=$1 application=$2 ranks
   shift 2
   for ranks in 1 2; do

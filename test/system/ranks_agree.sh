@@ -17,12 +17,13 @@ agree() {
   done
 }
 agree_for_a_seed() { # agree_for_a_seed RANKS APPLICATION OPTION…
-  local ranks=$1 seed distance
+  local ranks=$1 seed distance one
   shift
   for seed in 1 2 3 4; do
-    trained 1 "$@" --seed $seed --save "$work/one"
+    one=$work/one.$seed.${*//[^a-z0-9]/_}
+    [[ -e $one ]] || trained 1 "$@" --seed $seed --save "$one"
     trained "$ranks" "$@" --seed $seed --save "$work/several"
-    distance=$("$parameter_distance" "$work/one" "$work/several") || return
+    distance=$("$parameter_distance" "$one" "$work/several") || return
     echo "$*: 1 and $ranks ranks differ by $distance"
     at_least 1e-4 "$distance" && return
   done
