@@ -1,13 +1,10 @@
 #include <ronda/collectives/collective.hpp>
-#include <ronda/runtime/core/error.hpp>
-
-#include <array>
-#include <utility>
+#include <ronda/runtime/core/enum_names.hpp>
 
 namespace ronda {
 namespace {
 
-constexpr std::array<std::pair<AllreduceAlgorithm, std::string_view>, 7> names{{
+constexpr EnumNames<AllreduceAlgorithm, 7> algorithm_names{{
     {AllreduceAlgorithm::automatic, "auto"},
     {AllreduceAlgorithm::node, "node"},
     {AllreduceAlgorithm::ring, "ring"},
@@ -19,17 +16,8 @@ constexpr std::array<std::pair<AllreduceAlgorithm, std::string_view>, 7> names{{
 
 }  // namespace
 
-AllreduceAlgorithm parse_allreduce(std::string_view name) {
-  for (const auto& [algorithm, text] : names)
-    if (text == name) return algorithm;
-  throw InputError("'" + std::string(name) +
-                   "' is no allreduce: expected auto, node, ring, halving, doubling, hierarchical or mpi");
-}
+AllreduceAlgorithm parse_allreduce(std::string_view name) { return parse_name(algorithm_names, name, "an allreduce"); }
 
-std::string_view name_of(AllreduceAlgorithm algorithm) noexcept {
-  for (const auto& [known, text] : names)
-    if (known == algorithm) return text;
-  return "?";
-}
+std::string_view name_of(AllreduceAlgorithm algorithm) noexcept { return find_name(algorithm_names, algorithm); }
 
 }  // namespace ronda

@@ -1,5 +1,5 @@
 #include <ronda/collectives/reduction.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 
 #include <algorithm>
@@ -184,7 +184,7 @@ template <class T>
 RONDA_FOR_EACH_TYPE(RONDA_LOOPS)
 // NOLINTEND(bugprone-macro-parentheses)
 
-constexpr std::array<std::pair<ReduceOp, std::string_view>, 5> names{{
+constexpr EnumNames<ReduceOp, 5> op_names{{
     {ReduceOp::sum, "sum"},
     {ReduceOp::mean, "mean"},
     {ReduceOp::minimum, "min"},
@@ -194,17 +194,9 @@ constexpr std::array<std::pair<ReduceOp, std::string_view>, 5> names{{
 
 }  // namespace
 
-ReduceOp parse_reduce_op(std::string_view name) {
-  for (const auto& [op, text] : names)
-    if (text == name) return op;
-  throw InputError("'" + std::string(name) + "' is no operation: expected sum, mean, min, max or prod");
-}
+ReduceOp parse_reduce_op(std::string_view name) { return parse_name(op_names, name, "an operation"); }
 
-std::string_view name_of(ReduceOp op) noexcept {
-  for (const auto& [known, text] : names)
-    if (known == op) return text;
-  return "?";
-}
+std::string_view name_of(ReduceOp op) noexcept { return find_name(op_names, op); }
 
 Elements elements_of(const Tensor& tensor) {
   return {tensor.data(), static_cast<std::size_t>(tensor.desc().padded_count()), tensor.dtype()};

@@ -2,6 +2,7 @@
 #include <ronda/collectives/group.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/collectives/mpi_world.hpp>
+#include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace ronda {
 namespace {
 
-constexpr std::array<std::pair<Progress, std::string_view>, 3> names{{
+constexpr EnumNames<Progress, 3> progress_names{{
     {Progress::automatic, "auto"},
     {Progress::inline_, "inline"},
     {Progress::thread, "thread"},
@@ -104,17 +105,9 @@ Progress choose_progress(Progress wanted, const mpi::Communicator& communicator,
 
 }  // namespace
 
-Progress parse_progress(std::string_view name) {
-  for (const auto& [progress, text] : names)
-    if (text == name) return progress;
-  throw InputError("'" + std::string(name) + "' is no way to progress: expected auto, inline or thread");
-}
+Progress parse_progress(std::string_view name) { return parse_name(progress_names, name, "a way to progress"); }
 
-std::string_view name_of(Progress progress) noexcept {
-  for (const auto& [known, text] : names)
-    if (known == progress) return text;
-  return "?";
-}
+std::string_view name_of(Progress progress) noexcept { return find_name(progress_names, progress); }
 
 struct World::Impl {
   Impl(std::unique_ptr<MpiLifetime> mpi, MPI_Comm original, const WorldOptions& options);

@@ -1,5 +1,5 @@
 #include <ronda/layers/initializer.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/random.hpp>
 
 #include <array>
@@ -11,16 +11,16 @@
 namespace ronda {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Initializer>, 9> names{{
-    {"he_normal", Initializer::he_normal},
-    {"he_uniform", Initializer::he_uniform},
-    {"glorot_normal", Initializer::glorot_normal},
-    {"glorot_uniform", Initializer::glorot_uniform},
-    {"zeros", Initializer::zeros},
-    {"kaiming_normal", Initializer::he_normal},
-    {"kaiming_uniform", Initializer::he_uniform},
-    {"xavier_normal", Initializer::glorot_normal},
-    {"xavier_uniform", Initializer::glorot_uniform},
+constexpr EnumNames<Initializer, 9> initializer_names{{
+    {Initializer::he_normal, "he_normal"},
+    {Initializer::he_uniform, "he_uniform"},
+    {Initializer::glorot_normal, "glorot_normal"},
+    {Initializer::glorot_uniform, "glorot_uniform"},
+    {Initializer::zeros, "zeros"},
+    {Initializer::he_normal, "kaiming_normal"},
+    {Initializer::he_uniform, "kaiming_uniform"},
+    {Initializer::glorot_normal, "xavier_normal"},
+    {Initializer::glorot_uniform, "xavier_uniform"},
 }};
 
 /// Variance of the weights: He et al., "Delving deep into rectifiers", ICCV 2015; Glorot and Bengio, AISTATS 2010.
@@ -31,19 +31,9 @@ double variance(Initializer initializer, double fan_in, double fan_out) {
 
 }  // namespace
 
-Initializer parse_initializer(std::string_view name) {
-  for (const auto& [known, initializer] : names)
-    if (known == name) return initializer;
-  std::string list;
-  for (const auto& [known, initializer] : names) list += (list.empty() ? "" : ", ") + std::string(known);
-  throw InputError("no initializer is called '" + std::string(name) + "'; there are " + list);
-}
+Initializer parse_initializer(std::string_view name) { return parse_name(initializer_names, name, "an initializer"); }
 
-std::string_view name_of(Initializer initializer) noexcept {
-  for (const auto& [known, value] : names)
-    if (value == initializer) return known;
-  return "?";
-}
+std::string_view name_of(Initializer initializer) noexcept { return find_name(initializer_names, initializer); }
 
 void initialize(const Parameter& parameter, Initializer initializer, std::int64_t fan_in, std::int64_t fan_out,
                 std::uint64_t seed) {
