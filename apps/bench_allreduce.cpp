@@ -25,12 +25,12 @@ using namespace ronda;
 struct Options {
   std::uint64_t min_bytes = 8, max_bytes = std::uint64_t{64} << 20, factor = 4;
   int iterations = 0, warmup = 5;
-  std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto";
+  std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto", compression = "none";
 };
 
 struct Result {
   std::size_t bytes = 0, count = 0;
-  std::string algorithm;
+  std::string algorithm, compression;
   double microseconds = 0, mpi_microseconds = 0;
   std::size_t wrong = 0;
 };
@@ -66,6 +66,9 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--algorithm", options.algorithm,
                  "auto, node, ring, halving, doubling, hierarchical, mpi; all: each that can be")
       ->capture_default_str();
+  app.add_option("--compression", options.compression, "of what is sent: none, bf16, fp16, int8, auto")
+      ->check(CLI::IsMember({"none", "bf16", "fp16", "int8", "auto"}))
+      ->capture_default_str();
   app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
       ->check(CLI::IsMember({"mpi"}));
   app.add_option("--progress", options.progress, "auto, inline, thread")->capture_default_str();
@@ -91,7 +94,8 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
 std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
   std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
-                                      AllreduceAlgorithm::doubling, AllreduceAlgorithm::mpi};
+                                      AllreduceAlgorithm::doubling};
+  if (options.compression == "none") all.push_back(AllreduceAlgorithm::mpi);
   if (topology.most_ranks_on_a_node > 1)
     all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
   return all;
@@ -149,10 +153,10 @@ double apply(ReduceOp op, double a, double b) {
   }
 }
 
-/// Small integers, of which every type holds the sums of few ranks and the products of some exactly: one allreduce of
-/// them, and how many of its results are wrong on any rank.
+/// Small integers, of which every type (and bf16 and fp16 on the wire) holds the sums of few ranks and the products of
+/// some exactly: one allreduce of them, and how many of its results are wrong on any rank.
 template <class T>
-std::size_t count_wrong(Communicator communicator, std::span<T> data, ReduceOp op,
+std::size_t count_wrong(Communicator communicator, std::span<T> data, ReduceOp op, Compression compression,
                         const std::function<void()>& allreduce) {
   const int ranks = communicator.size();
   const auto element = [&](std::size_t i, int rank) -> double {
@@ -163,13 +167,17 @@ std::size_t count_wrong(Communicator communicator, std::span<T> data, ReduceOp o
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = number<T>(element(i, communicator.rank()));
   allreduce();
   double wrong = 0;
+  // int8 may be off by a step for each rank's part, of numbers up to 16, and by one of the sum's.
+  const double steps = 2 * ranks * 16.0 / 126;
   for (std::size_t i = 0; i < data.size(); ++i) {
     double result = element(i, 0);
     for (int rank = 1; rank < ranks; ++rank) result = apply(op, result, element(i, rank));
     if (op == ReduceOp::mean) result /= ranks;
     // A mean is no whole number: off by the rounding of the type at most.
     const bool near = std::abs(value_of(data[i]) - value_of(number<T>(result))) <= 0.01 * std::abs(result);
-    wrong += (op == ReduceOp::mean && !std::is_integral_v<T> ? near : data[i] == number<T>(result)) ? 0 : 1;
+    const bool right = op == ReduceOp::mean && !std::is_integral_v<T> ? near : data[i] == number<T>(result);
+    const bool rounded = compression == Compression::int8 && std::abs(value_of(data[i]) - result) <= steps;
+    wrong += right || rounded ? 0 : 1;
   }
   std::fill(data.begin(), data.end(), T{});  // which no number of sums makes infinite
   communicator.allreduce(Tensor(std::span(&wrong, 1)));
@@ -211,12 +219,18 @@ class Bench {
   Result measure(std::size_t bytes, AllreduceAlgorithm algorithm) {
     const std::size_t count = bytes / sizeof(T);
     const std::span data(reinterpret_cast<T*>(memory_.data()), count);
-    const auto plan = communicator_.plan(AllreduceSpec{{Tensor(data)}, op_, algorithm, "bench"});
+    const AllreduceSpec spec{.tensors = {Tensor(data)},
+                             .op = op_,
+                             .algorithm = algorithm,
+                             .label = "bench",
+                             .compression = parse_compression(options_.compression)};
+    auto plan = communicator_.plan(spec);
     const auto ours = [&] { plan->start().wait(); };
     const auto mpi = [&] { plain_allreduce(count); };
 
-    Result result{count * sizeof(T), count, std::string(plan->algorithm())};
-    result.wrong = count_wrong(communicator_, data, op_, ours);
+    Result result{count * sizeof(T), count, std::string(plan->algorithm()), std::string(name_of(plan->compression()))};
+    result.wrong = count_wrong(communicator_, data, op_, plan->compression(), ours);
+    plan = communicator_.plan(spec);  // without what int8 has lost, which no number of sums is to make infinite
     result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
     const int repetitions = iterations(options_, bytes);
     for (int i = 0; i < options_.warmup; ++i) ours();
@@ -264,9 +278,14 @@ void print_head(const World& world, const Options& options) {
               options.compare.empty() ? "" : "      mpi(us)  ratio");
 }
 
+/// `ring`, or `ring,bf16`.
+std::string how(const Result& result) {
+  return result.compression == "none" ? result.algorithm : result.algorithm + "," + result.compression;
+}
+
 void print(const Result& result, const Options& options, int ranks) {
   std::printf("%12zu %12zu %8s %4s %12s %12.2f %12.3f %12.3f %6zu", result.bytes, result.count, options.dtype.c_str(),
-              options.op.c_str(), result.algorithm.c_str(), result.microseconds, algorithm_bandwidth(result),
+              options.op.c_str(), how(result).c_str(), result.microseconds, algorithm_bandwidth(result),
               bus_bandwidth(result, ranks), result.wrong);
   if (!options.compare.empty())
     std::printf(" %12.2f %6.2f", result.mpi_microseconds, result.mpi_microseconds / result.microseconds);
@@ -286,6 +305,7 @@ nlohmann::json to_json(const World& world, const Options& options, const std::ve
   for (const Result& result : results) {
     nlohmann::json line{{"bytes", result.bytes},
                         {"algorithm", result.algorithm},
+                        {"compression", result.compression},
                         {"microseconds", result.microseconds},
                         {"algbw_GBps", algorithm_bandwidth(result)},
                         {"busbw_GBps", bus_bandwidth(result, world.size())},

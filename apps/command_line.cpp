@@ -99,6 +99,8 @@ void CommandLine::add_placement() {
   in(app_.add_option("--device", device_, "auto, cpu, cuda"));
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
   in(app_.add_option("--allreduce", allreduce_, "auto, node, ring, halving, doubling, hierarchical, mpi"));
+  in(app_.add_option("--compression", compression_,
+                     "Of gradients on the wire: none, bf16, fp16, int8; auto: where the network is what limits"));
   in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
   in(app_.add_option("--communication-timeout", world.communication_timeout,
                      "Seconds a rank is waited for before the job ends; 0: for ever"))
@@ -155,6 +157,7 @@ bool CommandLine::parse(int argc, char** argv) {
 void CommandLine::apply_names() {
   training.initializer = parse_initializer(initializer_);
   training.allreduce = parse_allreduce(allreduce_);
+  training.compression = parse_compression(compression_);
   world.progress = parse_progress(progress_);
   if (dtype_ != "float32") throw InputError("--dtype is float32 in this version, not '" + dtype_ + "'");
   if (device_ == "cuda") throw InputError("--device cuda: this build has no CUDA; use --device cpu");

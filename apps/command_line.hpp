@@ -43,7 +43,8 @@ class CommandLine {
 
   CLI::App app_;
   Defaults defaults_;
-  std::string initializer_ = "he_normal", dtype_ = "float32", device_ = "auto", allreduce_ = "auto", progress_ = "auto";
+  std::string initializer_ = "he_normal", dtype_ = "float32", device_ = "auto", allreduce_ = "auto", progress_ = "auto",
+              compression_ = "none";
   double weight_decay_ = 0, warmup_epochs_ = 0;
   bool no_shuffle_ = false;
 };

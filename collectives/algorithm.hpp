@@ -1,5 +1,9 @@
 #pragma once
+#include <cstddef>
+#include <string>
+
 #include <ronda/collectives/task.hpp>
+#include <ronda/runtime/core/state.hpp>
 
 namespace ronda {
 
@@ -15,6 +19,11 @@ class Algorithm : public FrameOwner {
   [[nodiscard]] virtual bool blocking() const noexcept { return false; }
   /// Takes the memory that runs need, so that none of them has to. A task that is never resumed touches nothing.
   virtual void prepare() { static_cast<void>(run()); }
+
+  /// Shows what of one run the next builds on, under names that begin with `name`.
+  virtual void visit(const std::string& /*name*/, StateVisitor& /*visitor*/) {}
+  /// Bytes that it keeps for compression, beside its operands.
+  [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
 };
 
 }  // namespace ronda

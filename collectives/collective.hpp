@@ -5,8 +5,10 @@
 #include <variant>
 #include <vector>
 
+#include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/reduce_op.hpp>
 #include <ronda/runtime/core/event.hpp>
+#include <ronda/runtime/core/state.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
@@ -32,6 +34,11 @@ struct AllreduceSpec {
   ReduceOp op = ReduceOp::sum;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::string label;  ///< for messages: `bucket 3`
+  /// Of what is sent of `tensors`, which are float32 then; a sum or a mean. What stays in a node's memory is never
+  /// compressed. All ranks get the same bits all the same.
+  Compression compression = Compression::none;
+  std::uint64_t seed = 1;          ///< of int8's stochastic rounding
+  std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, and never compressed
 };
 
 // Besides the allreduce. All ranks give the same of everything but the tensors' places, unless it says otherwise.
@@ -116,6 +123,13 @@ class Collective : public Completion {
   virtual Event start(const Event& ready = {}) = 0;
   /// What it is done by, for reports: `node`, `ring`, `tree`, …
   [[nodiscard]] virtual std::string_view algorithm() const noexcept = 0;
+  /// What its numbers are sent as: those of its largest tensor, if there are several.
+  [[nodiscard]] virtual Compression compression() const noexcept { return Compression::none; }
+  /// Bytes that this rank keeps for compression, beside the tensors.
+  [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
+  /// Shows what of one run the next builds on: for int8 what rounding has lost so far, and how many runs there were.
+  /// Equal continuation needs it.
+  virtual void visit(StateVisitor& /*visitor*/) {}
 };
 
 }  // namespace ronda

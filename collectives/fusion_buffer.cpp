@@ -48,6 +48,14 @@ std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots) {
   return by_id;
 }
 
+/// `, bf16`; nothing where nothing was asked for.
+std::string how_sent(const FusionBuffer::Bucket& bucket, Compression wanted, int ranks) {
+  if (bucket.compression != Compression::none) return ", " + std::string(name_of(bucket.compression));
+  if (wanted == Compression::none) return {};
+  const bool nothing_sent = ranks == 1 || bucket.algorithm == name_of(AllreduceAlgorithm::node);
+  return nothing_sent ? ", not compressed: nothing is sent" : ", not compressed: it would not pay";
+}
+
 }  // namespace
 
 struct FusionBuffer::Impl {
@@ -55,6 +63,7 @@ struct FusionBuffer::Impl {
   void start_full_buckets(Stream& stream);
 
   Communicator communicator;
+  Compression compression;  ///< as asked for
   std::vector<GradientSlot> slots;
   std::vector<std::size_t> slot_of_id, bucket_of_slot;
   std::vector<Bucket> buckets;
@@ -75,6 +84,7 @@ struct FusionBuffer::Impl {
 FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_slots, std::byte* arena,
                          const FusionOptions& options)
     : communicator(std::move(group)),
+      compression(options.compression),
       slots(std::move(gradient_slots)),
       slot_of_id(slots_by_id(slots)),
       bucket_of_slot(slots.size()),
@@ -87,10 +97,15 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     Bucket& bucket = buckets[i];
     for (std::size_t slot = bucket.first_slot; slot < bucket.end_slot; ++slot) bucket_of_slot[slot] = i;
-    AllreduceSpec spec{{slice(arena, bucket)}, ReduceOp::sum, options.algorithm, "bucket " + std::to_string(i)};
-    if (i + 1 == buckets.size()) spec.tensors.push_back(numbers_of(*control));
+    AllreduceSpec spec{.tensors = {slice(arena, bucket)},
+                       .algorithm = options.algorithm,
+                       .label = "bucket " + std::to_string(i),
+                       .compression = options.compression,
+                       .seed = options.seed};
+    if (i + 1 == buckets.size()) spec.exact.push_back(numbers_of(*control));
     reductions.push_back(communicator.plan(spec));
     bucket.algorithm = reductions.back()->algorithm();
+    bucket.compression = reductions.back()->compression();
   }
 }
 
@@ -152,12 +167,22 @@ const StepControl& FusionBuffer::wait(Stream& stream) {
 std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }
 double FusionBuffer::exposed_seconds() const noexcept { return impl_->exposed_seconds; }
 
+std::size_t FusionBuffer::memory() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& reduction : impl_->reductions) bytes += reduction->memory();
+  return bytes;
+}
+
+void FusionBuffer::visit(StateVisitor& visitor) {
+  for (const auto& reduction : impl_->reductions) reduction->visit(visitor);
+}
+
 std::vector<std::string> FusionBuffer::describe() const {
   std::vector<std::string> lines;
   for (const Bucket& bucket : impl_->buckets)
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
-                    bucket.algorithm);
+                    bucket.algorithm + how_sent(bucket, impl_->compression, impl_->communicator.size()));
   return lines;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/parameter.hpp>
+#include <ronda/runtime/core/state.hpp>
 #include <ronda/runtime/core/step_control.hpp>
 #include <ronda/runtime/core/stream.hpp>
 
@@ -24,6 +26,8 @@ struct FusionOptions {
   std::size_t first_bucket_bytes = std::size_t{256} << 10;  ///< small, so that the first reduction starts early
   std::size_t bucket_bytes = std::size_t{16} << 20;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Compression compression = Compression::none;  ///< of the gradients; the control block is never compressed
+  std::uint64_t seed = 1;                       ///< of int8's stochastic rounding
 };
 
 /// All gradients of a model in one allocation, which is also the wire buffer: nothing is packed or copied.
@@ -53,10 +57,15 @@ class FusionBuffer {
   struct Bucket {
     std::size_t first_slot, end_slot, offset, bytes;
     std::string algorithm{};
+    Compression compression = Compression::none;  ///< as chosen
   };
   [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
   /// Seconds that `wait` has waited so far: communication that nothing hid.
   [[nodiscard]] double exposed_seconds() const noexcept;
+  /// Bytes that this rank keeps for compression, beside the arena.
+  [[nodiscard]] std::size_t memory() const noexcept;
+  /// Shows what of one step's compression the next builds on: see Collective.
+  void visit(StateVisitor& visitor);
   /// A line a bucket, for the plan that ranks compare.
   [[nodiscard]] std::vector<std::string> describe() const;
 

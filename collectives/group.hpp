@@ -18,6 +18,7 @@
 #include <ronda/collectives/placement.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>
+#include <ronda/collectives/wire_format.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
@@ -86,7 +87,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                            std::string& refusal);
 
   [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Reduction& reduction,
-                                                const Elements& elements, NodeCopies copies);
+                                                const Elements& elements, NodeCopies copies, const Wire& wire);
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
   [[nodiscard]] const Allocation* allocation_of(const Elements& elements) const;
   [[nodiscard]] std::shared_ptr<SharedMemory> meetings(std::span<const Site> sites);

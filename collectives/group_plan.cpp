@@ -1,15 +1,17 @@
 // How a group plans an allreduce: where do the tensors lie, what is each done by, what memory does that take?
 #include <ronda/collectives/algorithms/hierarchical.hpp>
+#include <ronda/collectives/algorithms/make_ring.hpp>
 #include <ronda/collectives/algorithms/plain_mpi.hpp>
 #include <ronda/collectives/algorithms/recursive_doubling.hpp>
 #include <ronda/collectives/algorithms/recursive_halving.hpp>
-#include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/choice.hpp>
+#include <ronda/collectives/compression_choice.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/collectives/node/one_shot.hpp>
 #include <ronda/collectives/node/two_shot.hpp>
 #include <ronda/collectives/transport/mpi_transport.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/random.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,9 +31,19 @@ struct Meeting {
 
 std::string describe(const AllreduceSpec& spec) {
   std::string text = std::string(name_of(spec.op)) + " by " + std::string(name_of(spec.algorithm));
-  for (const Tensor& tensor : spec.tensors)
-    text += ", " + std::to_string(tensor.desc().padded_count()) + " " + std::string(name_of(tensor.dtype()));
+  for (const auto* tensors : {&spec.tensors, &spec.exact})
+    for (const Tensor& tensor : *tensors)
+      text += ", " + std::to_string(tensor.desc().padded_count()) + " " + std::string(name_of(tensor.dtype()));
+  if (spec.compression != Compression::none)
+    text += ", " + std::to_string(spec.tensors.size()) + " of them as " + std::string(name_of(spec.compression)) +
+            " by seed " + std::to_string(spec.seed);
   return text;
+}
+
+/// Another one for each collective and each of its tensors.
+Noise noise_of(const AllreduceSpec& spec, std::size_t tensor) {
+  const auto bits = RngKey(spec.seed, Purpose::compression, spec.label).bits(tensor);
+  return Noise(std::uint64_t{bits[0]} << 32 | bits[1]);
 }
 
 }  // namespace
@@ -39,16 +51,21 @@ std::string describe(const AllreduceSpec& spec) {
 std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec) {
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
+  for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
   require_same("planning an allreduce", describe(spec));
 
   const std::vector<Site> sites = locate(tensors);
   std::vector<AllreduceAlgorithm> chosen;
+  std::vector<Wire> wires;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const bool nothing_to_do = size_ == 1 || tensors[i].count == 0;
     const bool shared = sites[i].memory != nullptr;
     chosen.push_back(nothing_to_do ? spec.algorithm
                                    : choose_allreduce(spec.algorithm, tensors[i].bytes().size(), shared, topology()));
+    const Compression wanted = i < spec.tensors.size() ? spec.compression : Compression::none;
+    wires.push_back({choose_compression(wanted, chosen[i], tensors[i], spec.op, topology()), noise_of(spec, i)});
+    if (nothing_to_do) wires[i].compression = Compression::none;
     if (tensors[i].count > tensors[largest].count) largest = i;
   }
 
@@ -57,25 +74,28 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0)
       algorithms.push_back(
-          make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i)));
+          make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i), wires[i]));
   return std::make_unique<PlannedCollective>(
       engine_, std::move(algorithms), name_of(chosen.empty() ? spec.algorithm : chosen[largest]),
-      spec.label.empty() ? "an allreduce" : spec.label, topology().hosts, shared_from_this());
+      spec.label.empty() ? "an allreduce" : spec.label, topology().hosts, shared_from_this(),
+      wires.empty() ? Compression::none : wires[largest].compression);
 }
 
 std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Reduction& reduction,
-                                                     const Elements& elements, NodeCopies copies) {
+                                                     const Elements& elements, NodeCopies copies, const Wire& wire) {
   switch (algorithm) {
     case AllreduceAlgorithm::node:
       if (elements.bytes().size() <= OneShot::largest_bytes)
         return std::make_unique<OneShot>(std::move(copies), reduction);
       return std::make_unique<TwoShot>(std::move(copies), reduction);
-    case AllreduceAlgorithm::ring: return std::make_unique<Ring>(across_all(), elements, reduction);
-    case AllreduceAlgorithm::halving: return std::make_unique<RecursiveHalving>(across_all(), elements, reduction);
-    case AllreduceAlgorithm::doubling: return std::make_unique<RecursiveDoubling>(across_all(), elements, reduction);
+    case AllreduceAlgorithm::ring: return make_ring(across_all(), elements, reduction, wire);
+    case AllreduceAlgorithm::halving:
+      return std::make_unique<RecursiveHalving>(across_all(), elements, reduction, wire);
+    case AllreduceAlgorithm::doubling:
+      return std::make_unique<RecursiveDoubling>(across_all(), elements, reduction, wire);
     case AllreduceAlgorithm::hierarchical: {
       const int slices = topology().fewest_ranks_on_a_node;
-      return std::make_unique<Hierarchical>(std::move(copies), reduction, slices, across_nodes());
+      return std::make_unique<Hierarchical>(std::move(copies), reduction, slices, across_nodes(), wire);
     }
     case AllreduceAlgorithm::mpi:
     case AllreduceAlgorithm::automatic: break;

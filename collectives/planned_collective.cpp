@@ -9,13 +9,14 @@ namespace ronda {
 
 PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
                                      std::string_view name, std::string label, std::span<const std::string> hosts,
-                                     std::shared_ptr<const void> keeper)
+                                     std::shared_ptr<const void> keeper, Compression compression)
     : keeper_(std::move(keeper)),
       engine_(std::move(engine)),
       algorithms_(std::move(algorithms)),
       name_(name),
       label_(std::move(label)),
       hosts_(hosts),
+      compression_(compression),
       blocking_(std::any_of(algorithms_.begin(), algorithms_.end(), [](const auto& a) { return a->blocking(); })) {
   tasks_.reserve(algorithms_.size());
   for (const auto& algorithm : algorithms_) algorithm->prepare();
@@ -38,6 +39,17 @@ Event PlannedCollective::start(const Event& ready) {
   for (const auto& algorithm : algorithms_) tasks_.push_back(algorithm->run());
   engine_->submit(*this);
   return {*this, started_};
+}
+
+std::size_t PlannedCollective::memory() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& algorithm : algorithms_) bytes += algorithm->memory();
+  return bytes;
+}
+
+void PlannedCollective::visit(StateVisitor& visitor) {
+  for (std::size_t i = 0; i < algorithms_.size(); ++i)
+    algorithms_[i]->visit(i == 0 ? label_ : label_ + "." + std::to_string(i), visitor);
 }
 
 bool PlannedCollective::poll(std::uint64_t ticket) {

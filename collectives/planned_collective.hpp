@@ -17,17 +17,21 @@ namespace ronda {
 /// all are. Without any (a single rank) it is done as soon as it is started.
 class PlannedCollective final : public Collective {
  public:
+  /// @param compression  what it says of itself
   /// @param hosts   by rank, for messages
   /// @param keeper  what the algorithms use and must live as long as this object
   PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
                     std::string_view name, std::string label, std::span<const std::string> hosts,
-                    std::shared_ptr<const void> keeper);
+                    std::shared_ptr<const void> keeper, Compression compression = Compression::none);
   ~PlannedCollective() override;
 
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;
   void wait(std::uint64_t ticket) override;
   [[nodiscard]] std::string_view algorithm() const noexcept override { return name_; }
+  [[nodiscard]] Compression compression() const noexcept override { return compression_; }
+  [[nodiscard]] std::size_t memory() const noexcept override;
+  void visit(StateVisitor& visitor) override;
 
   [[nodiscard]] bool finished(std::uint64_t ticket) const noexcept {
     return finished_.load(std::memory_order_acquire) >= ticket;
@@ -50,6 +54,7 @@ class PlannedCollective final : public Collective {
   std::vector<Task> tasks_;  ///< of the run under way; those that are done are taken out
   std::string name_, label_;
   std::span<const std::string> hosts_;  ///< the keeper's
+  Compression compression_;
   bool blocking_ = false;
   Event ready_;
   bool waiting_for_ready_ = false;

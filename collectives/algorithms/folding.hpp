@@ -14,7 +14,8 @@ class Folding {
     beyond_ = ranks - power_;
   }
 
-  [[nodiscard]] int power() const noexcept { return power_; }  ///< how many members there are
+  [[nodiscard]] int power() const noexcept { return power_; }          ///< how many members there are
+  [[nodiscard]] bool anybody() const noexcept { return beyond_ > 0; }  ///< whether any rank hands over
   [[nodiscard]] bool is_folded() const noexcept { return rank_ < 2 * beyond_; }
   [[nodiscard]] bool hands_over() const noexcept { return is_folded() && rank_ % 2 == 0; }
   /// Whom this rank is folded with.

@@ -1,9 +1,12 @@
 #pragma once
-#include <optional>
+#include <memory>
+#include <string>
 
 #include <ronda/collectives/algorithm.hpp>
-#include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/node/copies.hpp>
+#include <ronda/collectives/reduction.hpp>
+#include <ronda/collectives/transport/transport.hpp>
+#include <ronda/collectives/wire_format.hpp>
 
 namespace ronda {
 
@@ -15,23 +18,30 @@ namespace ronda {
 /// time, and each byte crosses the network once for the node, not once for each of its ranks.
 ///
 /// Cost: two node barriers; between nodes what a ring of the nodes costs, for 1/slices of the data an owner.
+/// Between nodes numbers may be compressed; inside they are as they are.
 /// Order of summation: by rank inside a node, as the ring's between nodes.
 class Hierarchical final : public Algorithm {
  public:
   /// @param copies  of this rank's node
   /// @param slices  the same on all nodes; at most the ranks of the smallest
   /// @param across  to the owners of this rank's slice on all nodes, by node; null where this rank owns none
-  Hierarchical(NodeCopies copies, const Reduction& reduction, int slices, std::unique_ptr<Transport> across);
+  /// @param wire  what is sent between nodes; the same on every rank
+  Hierarchical(NodeCopies copies, const Reduction& reduction, int slices, std::unique_ptr<Transport> across,
+               const Wire& wire = {});
 
   Task run() override;
   void prepare() override;
+  void visit(const std::string& name, StateVisitor& visitor) override {
+    if (across_) across_->visit(name, visitor);
+  }
+  [[nodiscard]] std::size_t memory() const noexcept override { return across_ ? across_->memory() : 0; }
 
  private:
   NodeCopies copies_;
   NodeBarrier barrier_;
   Reduction in_node_;
   Range slice_;
-  std::optional<Ring> ring_;  ///< none where this rank owns no slice
+  std::unique_ptr<Algorithm> across_;  ///< none where this rank owns no slice
 };
 
 }  // namespace ronda

@@ -1,39 +1,55 @@
 #include <ronda/collectives/algorithms/recursive_doubling.hpp>
 
-namespace ronda {
+#include <bit>
 
-RecursiveDoubling::RecursiveDoubling(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction)
+namespace ronda {
+namespace {
+
+/// How often a member packs what it has: once a step, and once for whom it is folded with.
+std::size_t packings(const Folding& folding) {
+  return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(folding.power())));
+}
+
+}  // namespace
+
+RecursiveDoubling::RecursiveDoubling(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
+                                     const Wire& wire)
     : transport_(std::move(transport)),
       data_(data),
       reduction_(reduction),
       folding_(transport_->rank(), transport_->size()),
-      scratch_(Buffer::host(data.bytes().size())) {}
+      packing_(data, wire, packings(folding_)) {}
 
 Task RecursiveDoubling::run() {
-  const std::span received(scratch_.data(), data_.bytes().size());
+  const Range all{0, data_.count};
+  packing_.begin_run();
   if (folding_.hands_over()) {
-    outgoing_ = transport_->send(folding_.neighbour(), data_.bytes());
+    outgoing_ = transport_->send(folding_.neighbour(), packing_.pack(all, 0, transport_->rank()));
     co_await outgoing_;
-    incoming_ = transport_->receive(folding_.neighbour(), data_.bytes());
+    incoming_ = transport_->receive(folding_.neighbour(), packing_.image(all));
     co_await incoming_;
+    packing_.unpack(all);
     co_return;
   }
   if (folding_.is_folded()) {
-    incoming_ = transport_->receive(folding_.neighbour(), received);
+    incoming_ = transport_->receive(folding_.neighbour(), packing_.room(all));
     co_await incoming_;
-    combine(reduction_.op, data_, received.data());
+    packing_.combine(reduction_.op, all);
   }
-  for (int bit = 1; bit < folding_.power(); bit *= 2) {
+  std::size_t step = 0;
+  for (int bit = 1; bit < folding_.power(); bit *= 2, ++step) {
     const int partner = folding_.rank_of(folding_.member() ^ bit);
-    incoming_ = transport_->receive(partner, received);
-    outgoing_ = transport_->send(partner, data_.bytes());
+    const int lowest = folding_.rank_of(folding_.member() & ~(bit - 1));  // of those that have the same by now
+    incoming_ = transport_->receive(partner, packing_.room(all));
+    outgoing_ = transport_->send(partner, packing_.pack(all, step, lowest));
     co_await incoming_;
     co_await outgoing_;
-    combine(reduction_.op, data_, received.data());
+    packing_.combine(reduction_.op, all);
   }
   finish(reduction_, data_);
-  if (folding_.is_folded()) {
-    outgoing_ = transport_->send(folding_.neighbour(), data_.bytes());
+  if (folding_.anybody()) {  // also those that have nobody to send it to keep what is sent
+    const std::span result = packing_.pack(all, step, 0);
+    if (folding_.is_folded()) outgoing_ = transport_->send(folding_.neighbour(), result);
     co_await outgoing_;
   }
 }

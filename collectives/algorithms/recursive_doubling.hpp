@@ -3,9 +3,9 @@
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/algorithms/folding.hpp>
+#include <ronda/collectives/algorithms/packing.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>
-#include <ronda/runtime/core/buffer.hpp>
 
 namespace ronda {
 
@@ -24,20 +24,26 @@ namespace ronda {
 /// Other numbers of ranks: see Folding.
 /// Cost: log2(n) latencies and as often all of the data (two more of each where ranks are folded).
 /// Order of reduction: pairs; both partners compute the same, since the operations are commutative: equal bits.
+/// Compressed, both operands are what the partner decodes: a number is rounded in every step, alike by all that have
+/// it.
 class RecursiveDoubling final : public Algorithm {
  public:
   /// @param data  the same count and type on every rank, 1 GiB or less; outlives this object
-  RecursiveDoubling(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction);
+  /// @param wire  the same on every rank
+  RecursiveDoubling(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
+                    const Wire& wire = {});
 
   /// Collective over the transport's ranks.
   Task run() override;
+  void visit(const std::string& name, StateVisitor& visitor) override { packing_.visit(name, visitor); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return packing_.memory(); }
 
  private:
   std::unique_ptr<Transport> transport_;
   Elements data_;
   Reduction reduction_;
   Folding folding_;
-  Buffer scratch_;
+  Packing packing_;
   Request outgoing_, incoming_;
 };
 

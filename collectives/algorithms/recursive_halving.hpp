@@ -4,9 +4,9 @@
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/algorithms/folding.hpp>
+#include <ronda/collectives/algorithms/packing.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>
-#include <ronda/runtime/core/buffer.hpp>
 
 namespace ronda {
 
@@ -22,14 +22,20 @@ namespace ronda {
 /// Other numbers of ranks: see Folding.
 /// Cost: 2 log2(n) latencies and 2 (n-1)/n of the data; all of it twice more where ranks are folded
 /// (R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004).
-/// Order of reduction: each piece is completed by one rank alone: equal bits.
+/// Order of reduction: each piece is completed by one rank alone: equal bits. Compressed, that rank keeps what the
+/// others will decode, and the bytes of finished pieces are passed on; a number is rounded in every step of the first
+/// half, and once when it is finished.
 class RecursiveHalving final : public Algorithm {
  public:
   /// @param data  the same count and type on every rank, 1 GiB or less; outlives this object
-  RecursiveHalving(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction);
+  /// @param wire  the same on every rank
+  RecursiveHalving(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
+                   const Wire& wire = {});
 
   /// Collective over the transport's ranks.
   Task run() override;
+  void visit(const std::string& name, StateVisitor& visitor) override { packing_.visit(name, visitor); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return packing_.memory(); }
 
  private:
   static constexpr std::size_t most_steps = 31;
@@ -38,7 +44,7 @@ class RecursiveHalving final : public Algorithm {
   Elements data_;
   Reduction reduction_;
   Folding folding_;
-  Buffer scratch_;
+  Packing packing_;
   std::array<Range, most_steps> given_{};  ///< by step: the half that this rank gave away
   Request outgoing_, incoming_;
 };

@@ -39,6 +39,7 @@ Json to_json(const Summary& s) {
           {"parameter_hash", s.parameter_hash},
           {"allreduce",
            {{"algorithm", s.allreduce.algorithm},
+            {"compression", s.allreduce.compression},
             {"bytes_per_step", s.allreduce.bytes_per_step},
             {"buckets", s.allreduce.buckets},
             {"exposed_seconds", s.allreduce.exposed_seconds}}},

@@ -19,7 +19,8 @@ std::string human_bytes(std::size_t bytes) {
 std::string MemoryUse::text() const {
   return "a rank needs " + human_bytes(total()) + ": parameters " + human_bytes(parameters) + ", gradients " +
          human_bytes(gradients) + ", optimizer " + human_bytes(optimizer) + ", activations " +
-         human_bytes(activations) + ", workspace " + human_bytes(workspace);
+         human_bytes(activations) + ", workspace " + human_bytes(workspace) +
+         (compression > 0 ? ", compression " + human_bytes(compression) : "");
 }
 
 void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t rows, std::size_t micro_batches) {

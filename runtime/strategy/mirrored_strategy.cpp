@@ -167,11 +167,12 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
       loss_scale_(power_of_two_near_inverse(options_.global_batch)) {
   use_threads(options_.threads);
   agree(communicator_, [&] { plan(); });
-  agree(communicator_,
-        [&] { check_memory_limit(memory_, options_.memory_limit, options_.batch_capacity, options_.micro_batches); });
+  check_memory();
   agree(communicator_, [&] { take_memory(); });
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
   gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), options_.fusion);
+  memory_.compression = gradients_->memory();
+  check_memory();
   for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
   require_equal(communicator_, "the plan", joined(plan_lines_));
   agree(communicator_, [&] { set_initial_values(); });
@@ -181,6 +182,11 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   for (const auto& request : planner_.buffers())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   sink_.on_detail(memory_.text());
+}
+
+void MirroredStrategy::check_memory() {
+  agree(communicator_,
+        [&] { check_memory_limit(memory_, options_.memory_limit, options_.batch_capacity, options_.micro_batches); });
 }
 
 void MirroredStrategy::plan() {
@@ -292,6 +298,7 @@ void MirroredStrategy::visit(StateVisitor& visitor) {
   for (const auto& parameter : parameters_) visitor.visit({parameter.name, parameter.value, Scope::replicated});
   optimizer_->visit(visitor);
   model_.visit(visitor);
+  gradients_->visit(visitor);
 }
 
 }  // namespace ronda

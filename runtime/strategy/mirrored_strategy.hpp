@@ -122,6 +122,7 @@ class MirroredStrategy {
 
  private:
   void plan();
+  void check_memory();
   void plan_arena();
   void take_memory();
   void set_initial_values();

@@ -32,8 +32,8 @@ std::string text_of(const TrainingOptions& o) {
        << "\nweight-decay " << o.optimizer.weight_decay.value_or(0) << "\nlearning-rate " << o.learning_rate
        << "\nschedule " << o.schedule << "\nscale-learning-rate " << o.scale_learning_rate << "\nwarmup-epochs "
        << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm << "\ninitializer " << name_of(o.initializer)
-       << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce)
-       << "\nbucket-bytes " << o.bucket_bytes << "\n";
+       << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce) << "\ncompression "
+       << name_of(o.compression) << "\nbucket-bytes " << o.bucket_bytes << "\n";
   text << "memory-limit " << o.memory_limit << "\n";
   const auto given = [&](const char* name, const std::filesystem::path& path) {
     text << name << (path.empty() ? " not given\n" : " given\n");  // the path itself may differ from host to host
@@ -133,6 +133,8 @@ void Trainer::build(const Dataset& train) {
   options.seed = options_.seed;
   options.clip_norm = options_.clip_norm;
   options.fusion.algorithm = options_.allreduce;
+  options.fusion.compression = options_.compression;
+  options.fusion.seed = options_.seed;
   options.threads = threads_;
   options.memory_limit = options_.memory_limit;
   options.primitives = primitives;
@@ -311,7 +313,10 @@ void Trainer::write_files(const EpochReport& last) {
   summary.allreduce.exposed_seconds = gradients.exposed_seconds();
   summary.startup_seconds = startup_seconds_;
   summary.plan_hash = strategy_->plan_hash();
-  for (const auto& bucket : gradients.buckets()) summary.allreduce.bytes_per_step += bucket.bytes;
+  for (const auto& bucket : gradients.buckets()) {
+    summary.allreduce.bytes_per_step += bucket.bytes;
+    if (bucket.compression != Compression::none) summary.allreduce.compression = name_of(bucket.compression);
+  }
   for (const auto& epoch : history_)
     summary.epoch_history.push_back(
         {epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});

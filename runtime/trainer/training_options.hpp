@@ -36,8 +36,9 @@ struct TrainingOptions {
 
   int threads = 0;  ///< of a rank; 0: the cores that it has
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
-  std::size_t bucket_bytes = 0;  ///< 0: FusionOptions' default
-  std::size_t memory_limit = 0;  ///< bytes a rank; 0: none
+  Compression compression = Compression::none;  ///< of gradients on the wire
+  std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default
+  std::size_t memory_limit = 0;                 ///< bytes a rank; 0: none
 
   std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {},
                         predictions = {};  ///< empty: none

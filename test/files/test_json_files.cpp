@@ -49,6 +49,7 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   summary.application = "mnist_cnn";
   summary.samples_per_second = 0.1;
   summary.allreduce.algorithm = "ring";
+  summary.allreduce.compression = "bf16";
   summary.epoch_history.push_back({.epoch = 1, .train_loss = 0.5});
   write_summary(folder / "file", summary);
   const auto json = nlohmann::ordered_json::parse(read_file(folder / "file"));
@@ -62,6 +63,7 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   REQUIRE(json["test_accuracy"].is_null());
   REQUIRE(json["step_microseconds"]["p99"].is_null());
   REQUIRE(json["allreduce"]["algorithm"] == "ring");
+  REQUIRE(json["allreduce"]["compression"] == "bf16");
   REQUIRE(json["allreduce"].size() == 4);
   REQUIRE(json["epoch_history"][0]["train_loss"] == 0.5);
   REQUIRE(json["epoch_history"][0]["test_accuracy"].is_null());

@@ -1,0 +1,16 @@
+#pragma once
+#include <memory>
+
+#include <ronda/collectives/algorithm.hpp>
+#include <ronda/collectives/reduction.hpp>
+#include <ronda/collectives/transport/transport.hpp>
+#include <ronda/collectives/wire_format.hpp>
+
+namespace ronda {
+
+/// An allreduce with the bytes of a ring, 2(n-1)/n of the data's on the wire: a Ring, a CompressedRing, or for int8 a
+/// DirectExchange.
+[[nodiscard]] std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Elements data,
+                                                   const Reduction& reduction, const Wire& wire);
+
+}  // namespace ronda

@@ -1,0 +1,40 @@
+#include <ronda/collectives/compression_choice.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <string>
+
+namespace ronda {
+namespace {
+
+/// Why these numbers cannot be compressed by this algorithm; empty where they can.
+std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op) {
+  if (algorithm == AllreduceAlgorithm::mpi)
+    return "the allreduce 'mpi' sends numbers as they are; take ring, hierarchical or auto";
+  if (elements.dtype != DType::float32)
+    return "it takes float32 alone, not " + std::string(name_of(elements.dtype)) + "; leave it out";
+  if (op != ReduceOp::sum && op != ReduceOp::mean)
+    return "it takes sum and mean alone, not " + std::string(name_of(op)) + "; leave it out";
+  return {};
+}
+
+/// Below, messages cost latency, not bytes; above, any network of today is slower than the casts, which every core
+/// does at 10 GB/s and more.
+constexpr std::size_t worth_compressing = std::size_t{64} << 10;
+
+bool pays(std::size_t bytes, const Topology& topology) { return topology.nodes > 1 && bytes >= worth_compressing; }
+
+}  // namespace
+
+Compression choose_compression(Compression wanted, AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op,
+                               const Topology& topology) {
+  if (wanted == Compression::none) return Compression::none;
+  const std::string why_not = obstacle(algorithm, elements, op);
+  if (wanted == Compression::automatic)
+    return why_not.empty() && algorithm != AllreduceAlgorithm::node && pays(elements.bytes().size(), topology)
+               ? Compression::bf16
+               : Compression::none;
+  if (!why_not.empty()) throw InputError("the compression '" + std::string(name_of(wanted)) + "': " + why_not);
+  return algorithm == AllreduceAlgorithm::node ? Compression::none : wanted;
+}
+
+}  // namespace ronda
