@@ -1,14 +1,10 @@
 #include <ronda/collectives/compression.hpp>
-#include <ronda/runtime/core/error.hpp>
-
-#include <array>
-#include <string>
-#include <utility>
+#include <ronda/runtime/core/enum_names.hpp>
 
 namespace ronda {
 namespace {
 
-constexpr std::array<std::pair<Compression, std::string_view>, 5> names{{
+constexpr EnumNames<Compression, 5> compression_names{{
     {Compression::none, "none"},
     {Compression::bf16, "bf16"},
     {Compression::fp16, "fp16"},
@@ -18,16 +14,8 @@ constexpr std::array<std::pair<Compression, std::string_view>, 5> names{{
 
 }  // namespace
 
-Compression parse_compression(std::string_view name) {
-  for (const auto& [compression, text] : names)
-    if (text == name) return compression;
-  throw InputError("'" + std::string(name) + "' is no compression: expected none, bf16, fp16, int8 or auto");
-}
+Compression parse_compression(std::string_view name) { return parse_name(compression_names, name, "a compression"); }
 
-std::string_view name_of(Compression compression) noexcept {
-  for (const auto& [known, text] : names)
-    if (known == compression) return text;
-  return "?";
-}
+std::string_view name_of(Compression compression) noexcept { return find_name(compression_names, compression); }
 
 }  // namespace ronda

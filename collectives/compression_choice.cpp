@@ -25,16 +25,21 @@ bool pays(std::size_t bytes, const Topology& topology) { return topology.nodes >
 
 }  // namespace
 
+bool sends_nothing(AllreduceAlgorithm algorithm, const Topology& topology) noexcept {
+  const bool by_node = algorithm == AllreduceAlgorithm::node || algorithm == AllreduceAlgorithm::hierarchical;
+  return by_node && topology.nodes == 1;
+}
+
 Compression choose_compression(Compression wanted, AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op,
                                const Topology& topology) {
   if (wanted == Compression::none) return Compression::none;
   const std::string why_not = obstacle(algorithm, elements, op);
   if (wanted == Compression::automatic)
-    return why_not.empty() && algorithm != AllreduceAlgorithm::node && pays(elements.bytes().size(), topology)
+    return why_not.empty() && !sends_nothing(algorithm, topology) && pays(elements.bytes().size(), topology)
                ? Compression::bf16
                : Compression::none;
   if (!why_not.empty()) throw InputError("the compression '" + std::string(name_of(wanted)) + "': " + why_not);
-  return algorithm == AllreduceAlgorithm::node ? Compression::none : wanted;
+  return sends_nothing(algorithm, topology) ? Compression::none : wanted;
 }
 
 }  // namespace ronda

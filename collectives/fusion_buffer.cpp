@@ -1,3 +1,4 @@
+#include <ronda/collectives/compression_choice.hpp>
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -49,11 +50,11 @@ std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots) {
 }
 
 /// `, bf16`; nothing where nothing was asked for.
-std::string how_sent(const FusionBuffer::Bucket& bucket, Compression wanted, int ranks) {
+std::string how_sent(const FusionBuffer::Bucket& bucket, Compression wanted, const Communicator& group) {
   if (bucket.compression != Compression::none) return ", " + std::string(name_of(bucket.compression));
   if (wanted == Compression::none) return {};
-  const bool nothing_sent = ranks == 1 || bucket.algorithm == name_of(AllreduceAlgorithm::node);
-  return nothing_sent ? ", not compressed: nothing is sent" : ", not compressed: it would not pay";
+  const bool in_memory = group.size() == 1 || sends_nothing(parse_allreduce(bucket.algorithm), group.topology());
+  return in_memory ? ", not compressed: nothing is sent" : ", not compressed: it would not pay";
 }
 
 }  // namespace
@@ -182,7 +183,7 @@ std::vector<std::string> FusionBuffer::describe() const {
   for (const Bucket& bucket : impl_->buckets)
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
-                    bucket.algorithm + how_sent(bucket, impl_->compression, impl_->communicator.size()));
+                    bucket.algorithm + how_sent(bucket, impl_->compression, impl_->communicator));
   return lines;
 }
 

@@ -66,7 +66,8 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
     const Compression wanted = i < spec.tensors.size() ? spec.compression : Compression::none;
     wires.push_back({choose_compression(wanted, chosen[i], tensors[i], spec.op, topology()), noise_of(spec, i)});
     if (nothing_to_do) wires[i].compression = Compression::none;
-    if (tensors[i].count > tensors[largest].count) largest = i;
+    const bool speaks = i < spec.tensors.size() || tensors[largest].count == 0;  // what is exact only goes along
+    if (speaks && tensors[i].count > tensors[largest].count) largest = i;
   }
 
   std::vector<std::unique_ptr<Algorithm>> algorithms;

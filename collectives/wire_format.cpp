@@ -50,14 +50,14 @@ const std::uint16_t* halves(const std::byte* wire) noexcept { return reinterpret
 
 // ---- int8 -----------------------------------------------------------------------------------------------------------
 
-constexpr std::size_t block = granule_of(Compression::int8);
-using Floats = std::array<float, block>;
-using Bytes = std::array<std::int8_t, block>;
+constexpr std::size_t block_size = granule_of(Compression::int8);
+using Floats = std::array<float, block_size>;
+using Bytes = std::array<std::int8_t, block_size>;
 
 /// The largest magnitude becomes a little less than 127, so that no rounding takes it beyond.
-constexpr float largest = 127.0F - 0x1p-10F;
+constexpr float most_quanta = 127.0F - 0x1p-10F;
 /// Blocks below are zero on the wire: the inverse of their scale could not be had.
-constexpr float smallest = 1e-30F;
+constexpr float smallest_magnitude = 1e-30F;
 
 /// 32 bits that look random, for each i (Wellons, "Prospecting for hash functions", 2018: lowbias32).
 [[gnu::always_inline]] inline std::uint32_t mixed(std::uint32_t i) noexcept {
@@ -76,25 +76,25 @@ RONDA_MULTIVERSION float quantize(const float* __restrict values, float* __restr
                                   std::int8_t* __restrict quanta) {
   alignas(64) Floats exact;
   std::uint32_t top = 0;  // magnitudes are in the order of their bits
-  for (std::size_t i = 0; i < block; ++i) {
+  for (std::size_t i = 0; i < block_size; ++i) {
     exact[i] = values[i] + residual[i];
     top = std::max(top, std::bit_cast<std::uint32_t>(exact[i]) & 0x7fffffffU);
   }
   const float magnitude = std::bit_cast<float>(top);
   const bool finite = top < 0x7f800000U;
-  const bool some = finite && magnitude >= smallest;
-  const float scale = some ? magnitude / largest : 0.0F;
-  const float to_fixed = some ? largest * 65536.0F / magnitude : 0.0F;
+  const bool some = finite && magnitude >= smallest_magnitude;
+  const float scale = some ? magnitude / most_quanta : 0.0F;
+  const float to_fixed = some ? most_quanta * 65536.0F / magnitude : 0.0F;
   const auto seed = static_cast<std::uint32_t>(noise.key());
-  constexpr std::size_t half = block / 2;
+  constexpr std::size_t half = block_size / 2;
   if (!finite) exact.fill(0.0F);  // nothing of this is to come back
-  alignas(64) std::array<std::int32_t, block> wide;
+  alignas(64) std::array<std::int32_t, block_size> wide;
   for (std::size_t i = 0; i < half; ++i) {  // 32 random bits do for two
     const std::uint32_t random = mixed(seed + static_cast<std::uint32_t>(i) * 0x9e3779b9U);
     wide[i] = rounded(exact[i] * to_fixed, random & 0xffffU);
     wide[i + half] = rounded(exact[i + half] * to_fixed, random >> 16);
   }
-  for (std::size_t i = 0; i < block; ++i) {
+  for (std::size_t i = 0; i < block_size; ++i) {
     quanta[i] = static_cast<std::int8_t>(wide[i]);
     residual[i] = exact[i] - static_cast<float>(wide[i]) * scale;
   }
@@ -126,9 +126,9 @@ float quantize_short(std::span<const float> values, float* residual, Noise noise
 /// body(first element, count, the block on the wire), for each.
 template <class Byte, class Body>
 void for_each_block(std::size_t count, Byte* wire, const Body& body) {
-  for (std::size_t at = 0; at < count; at += block) {
-    body(at, std::min(block, count - at), wire);
-    wire += wire_bytes(Compression::int8, block);
+  for (std::size_t at = 0; at < count; at += block_size) {
+    body(at, std::min(block_size, count - at), wire);
+    wire += wire_bytes(Compression::int8, block_size);
   }
 }
 
@@ -136,9 +136,9 @@ void for_each_block(std::size_t count, Byte* wire, const Body& body) {
 void encode_int8(std::span<const float> values, float* residual, Noise noise, std::byte* wire, float* kept) {
   for_each_block(values.size(), wire, [&](std::size_t at, std::size_t count, std::byte* target) {
     auto* const quanta = reinterpret_cast<std::int8_t*>(target + sizeof(float));
-    const Noise of_block = noise.at(at / block);
-    const float scale = count == block ? quantize(values.data() + at, residual + at, of_block, quanta)
-                                       : quantize_short(values.subspan(at), residual + at, of_block, quanta);
+    const Noise of_block = noise.at(at / block_size);
+    const float scale = count == block_size ? quantize(values.data() + at, residual + at, of_block, quanta)
+                                            : quantize_short(values.subspan(at), residual + at, of_block, quanta);
     std::memcpy(target, &scale, sizeof scale);
     if (kept != nullptr) expand(quanta, scale, kept + at, count);
   });

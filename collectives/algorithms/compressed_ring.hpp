@@ -21,7 +21,7 @@ namespace ronda {
 /// Cost: 2(n-1) latencies and (n-1)/n of the data's bytes. A sum is rounded n times, once a hop.
 class CompressedRing final : public Algorithm {
  public:
-  static constexpr std::size_t default_segment_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t default_segment_bytes = std::size_t{256} << 10;
 
   /// @param data  float32; as Ring's
   /// @param reduction  a sum or a mean
@@ -34,7 +34,7 @@ class CompressedRing final : public Algorithm {
   [[nodiscard]] std::size_t memory() const noexcept override { return slots_.bytes(); }
 
  private:
-  static constexpr std::size_t lanes = 2;
+  static constexpr std::size_t lanes = 4;
 
   void start(std::size_t item);
   void take(std::size_t item);

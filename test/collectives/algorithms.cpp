@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 #include "support/numbers.hpp"
 #include "support/operands.hpp"
+#include "support/rank_threads.hpp"
 
 #include <ronda/collectives/algorithms/binomial_tree.hpp>
 #include <ronda/collectives/algorithms/exchange.hpp>
@@ -18,7 +19,6 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 namespace ronda {
@@ -27,36 +27,9 @@ namespace {
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 15};
 constexpr std::size_t counts[] = {0, 1, 2, 7, 1023, (1 << 20) + 3};
 
-/// Hands an end of a network to an algorithm, which owns what it is given.
-class BorrowedTransport final : public Transport {
- public:
-  explicit BorrowedTransport(Transport& lender) : lender_(lender) {}
-  [[nodiscard]] int rank() const noexcept override { return lender_.rank(); }
-  [[nodiscard]] int size() const noexcept override { return lender_.size(); }
-  [[nodiscard]] Request send(int to, std::span<const std::byte> message) override { return lender_.send(to, message); }
-  [[nodiscard]] Request receive(int from, std::span<std::byte> message) override {
-    return lender_.receive(from, message);
-  }
-
- private:
-  bool test(Handle&) override { return true; }  // requests are the lender's
-  void abandon(Handle) noexcept override {}
-
-  Transport& lender_;
-};
-
-void run_to_end(Algorithm& algorithm) {
-  Task task = algorithm.run();
-  while (!task.done())
-    if (!task.advance()) std::this_thread::yield();
-  task.result();
-}
-
-void on_threads(int ranks, const std::function<void(int rank)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
-  for (auto& thread : threads) thread.join();
-}
+using test::BorrowedTransport;
+using test::on_threads;
+using test::run_to_end;
 
 std::vector<float> numbers(std::size_t count, int rank) {
   std::vector<float> values(count);

@@ -7,6 +7,8 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace ronda {
@@ -64,6 +66,74 @@ TEMPLATE_TEST_CASE("every algorithm does every operation on every type", "", flo
         INFO(name_of(op) << " by " << name_of(algorithm) << " of " << count << " elements");
         CHECK(test::count_wrong<TestType>(op, data, communicator.size()) == 0);
       }
+  }
+}
+
+TEST_CASE("compressed by any algorithm, all ranks get the same bits, and what is exact stays so") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size();
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{(1 << 16) + 1}}) {
+    const Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
+    const auto data = elements_in<float>(memory, count);
+    const Buffer exact_memory = communicator.allocate(8 * sizeof(double), Memory::node_shared);
+    const auto exact = elements_in<double>(exact_memory, 8);
+    for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator))
+      for (const Compression compression : {Compression::bf16, Compression::fp16, Compression::int8}) {
+        if (algorithm == AllreduceAlgorithm::mpi) continue;
+        INFO(name_of(compression) << " by " << name_of(algorithm) << " of " << count << " elements");
+        const auto reduction = communicator.plan(AllreduceSpec{.tensors = {Tensor(data)},
+                                                               .algorithm = algorithm,
+                                                               .label = "test",
+                                                               .compression = compression,
+                                                               .exact = {Tensor(exact)}});
+        for (int run = 0; run < 2; ++run) {
+          fill_numbers(data, communicator.rank());
+          std::ranges::fill(exact, 1e10 + 0.125 * communicator.rank());
+          reduction->start().wait();
+          std::vector<float> of_root(data.begin(), data.end());
+          communicator.broadcast(Tensor(std::span(of_root)));
+          CHECK(std::ranges::equal(of_root, data));
+          // Numbers are at most 100 and a sum 100 ranks: so much for every time that one is rounded, which is twice for
+          // each rank, or in a ring and in pairs no more often than that. int8 carries the last run's loss, too.
+          const double off = 2.0 * ranks * 100 * ranks / (compression == Compression::int8 ? 63 : 256);
+          for (std::size_t i = 0; i < count; ++i) {
+            float sum = 0;
+            for (int rank = 0; rank < ranks; ++rank) sum += test::number_of<float>(i, rank);
+            REQUIRE(std::abs(data[i] - sum) <= (reduction->compression() == Compression::none ? 0 : off));
+          }
+          for (const double number : exact) CHECK(number == 1e10 * ranks + 0.125 * (ranks * (ranks - 1) / 2));
+        }
+        if (ranks == 1 || count == 0) continue;
+        const bool in_memory = communicator.topology().nodes == 1 &&
+                               (reduction->algorithm() == "node" || reduction->algorithm() == "hierarchical");
+        CHECK(reduction->compression() == (in_memory ? Compression::none : compression));
+        if (in_memory) CHECK(reduction->memory() == 0);
+      }
+  }
+}
+
+TEST_CASE("compression is left alone where it cannot pay, and refused where it cannot be") {
+  Communicator communicator = test::world().communicator();
+  const std::size_t count = std::size_t{1} << 20;
+  const Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
+  const auto plan = [&](const Tensor& tensor, Compression compression, AllreduceAlgorithm algorithm = {},
+                        ReduceOp op = ReduceOp::sum) {
+    return communicator
+        .plan(AllreduceSpec{
+            .tensors = {tensor}, .op = op, .algorithm = algorithm, .label = "test", .compression = compression})
+        ->compression();
+  };
+  const Tensor floats(elements_in<float>(memory, count)), few(elements_in<float>(memory, 10)),
+      doubles(elements_in<double>(memory, 100));
+  const bool across = communicator.topology().nodes > 1;
+  CHECK(plan(floats, Compression::automatic) == (across ? Compression::bf16 : Compression::none));
+  CHECK(plan(few, Compression::automatic) == Compression::none);
+  CHECK(plan(doubles, Compression::automatic) == Compression::none);
+  CHECK(plan(floats, Compression::automatic, AllreduceAlgorithm::mpi) == Compression::none);
+  for (const Compression compression : {Compression::bf16, Compression::fp16, Compression::int8}) {
+    CHECK_THROWS_AS(plan(doubles, compression), InputError);
+    CHECK_THROWS_AS(plan(floats, compression, {}, ReduceOp::maximum), InputError);
+    CHECK_THROWS_AS(plan(floats, compression, AllreduceAlgorithm::mpi), InputError);
   }
 }
 

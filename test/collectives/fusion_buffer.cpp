@@ -7,6 +7,7 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace ronda {
@@ -44,6 +45,43 @@ struct Model {
 
 const std::vector<std::size_t> layers{10, 1000, 64, 200'000, 3, 0, 50'000, 7};
 const FusionOptions small_buckets{4096, 100'000, AllreduceAlgorithm::automatic};
+
+TEST_CASE("gradients are compressed, the control block is not") {
+  for (const Compression compression : {Compression::bf16, Compression::int8}) {
+    FusionOptions options = small_buckets;
+    options.algorithm = AllreduceAlgorithm::ring;
+    options.compression = compression;
+    Model model(test::world().communicator(), layers, options);
+    const int ranks = model.communicator.size(), rank = model.communicator.rank();
+    CpuStream stream;
+    for (int step = 0; step < 3; ++step) {
+      model.fusion.begin();
+      model.fusion.control().loss = 1e15 + rank;  // beyond what float32 holds
+      for (std::size_t slot = 0; slot < layers.size(); ++slot) {
+        std::ranges::fill(model.gradient(slot), static_cast<float>(rank + 1));
+        model.fusion.mark_ready(model.slots[slot].id, stream);
+      }
+      CHECK(model.fusion.wait(stream).loss == 1e15 * ranks + ranks * (ranks - 1) / 2);
+      const float sum = static_cast<float>(ranks * (ranks + 1)) / 2;
+      for (std::size_t slot = 0; slot < layers.size(); ++slot)
+        for (const float gradient : model.gradient(slot))
+          REQUIRE(std::abs(gradient - sum) <=
+                  (ranks == 1 ? 0 : 2 * sum / 63));  // two steps of int8, and the last run's
+    }
+    for (const auto& bucket : model.fusion.buckets())
+      CHECK(bucket.compression == (ranks == 1 || bucket.bytes == 0 ? Compression::none : compression));
+    const std::string line = model.fusion.describe().front();
+    CHECK(line.ends_with(ranks == 1 ? "nothing is sent" : " by ring, " + std::string(name_of(compression))));
+    CHECK((model.fusion.memory() > 0) == (ranks > 1));
+    struct : StateVisitor {
+      void visit(const State& state) override { names.push_back(state.name); }
+      std::vector<std::string> names;
+    } states;
+    model.fusion.visit(states);
+    CHECK(states.names.empty() == (ranks == 1 || compression == Compression::bf16));
+    if (!states.names.empty()) CHECK(states.names.front() == "bucket 0.residual");
+  }
+}
 
 TEST_CASE("a step sums all gradients and the control block, whatever order the slots are marked in") {
   Model model(test::world().communicator(), layers, small_buckets);

@@ -47,6 +47,23 @@ TEST_CASE("starting and waiting takes nothing from the heap, not even the first 
   }
 }
 
+TEST_CASE("nor does compression") {
+  Communicator communicator = test::world().communicator();
+  const Buffer memory = communicator.allocate(1 << 20, Memory::node_shared);
+  const std::span data(reinterpret_cast<float*>(memory.data()), std::size_t{1} << 18);
+  for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
+                                             AllreduceAlgorithm::doubling, AllreduceAlgorithm::hierarchical})
+    for (const Compression compression : {Compression::bf16, Compression::fp16, Compression::int8}) {
+      const auto reduction = communicator.plan(AllreduceSpec{
+          .tensors = {Tensor(data)}, .algorithm = algorithm, .label = "test", .compression = compression});
+      communicator.barrier();
+      INFO(name_of(compression) << " by " << name_of(algorithm));
+      CHECK(allocations_in([&] {
+              for (int i = 0; i < 5; ++i) reduction->start().wait();
+            }) == 0);
+    }
+}
+
 TEST_CASE("a step of the fusion buffer takes nothing from the heap") {
   Communicator communicator = test::world().communicator();
   const Buffer arena = communicator.allocate(1 << 20, Memory::node_shared);

@@ -64,7 +64,7 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   REQUIRE(json["step_microseconds"]["p99"].is_null());
   REQUIRE(json["allreduce"]["algorithm"] == "ring");
   REQUIRE(json["allreduce"]["compression"] == "bf16");
-  REQUIRE(json["allreduce"].size() == 4);
+  REQUIRE(json["allreduce"].size() == 5);
   REQUIRE(json["epoch_history"][0]["train_loss"] == 0.5);
   REQUIRE(json["epoch_history"][0]["test_accuracy"].is_null());
   REQUIRE(json["epoch_history"][0].size() == 5);

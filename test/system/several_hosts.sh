@@ -45,6 +45,8 @@ bench() { # bench HOSTS RANKS OPTION…: 64 KiB and 1 MiB come out right
 options=(--rate 1gbit)
 bench 2 2
 bench 4 1
+bench 2 2 --compression bf16
+bench 4 1 --compression int8
 options=(--rate 1gbit --delay 500us)
 run "$beds/netns.sh" "${options[@]}" 2 1 true
 if ((status == 77)); then
