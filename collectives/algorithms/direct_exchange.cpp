@@ -11,7 +11,7 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
   const auto ranks = static_cast<std::size_t>(transport_->size()), others = ranks - 1;
   if (others == 0) return;
   const std::size_t granule = granule_of(wire_.compression);
-  const std::size_t share = std::max(shortest_segment, elements_under_way / others / granule * granule);
+  const std::size_t share = std::max(shortest_segment, elements_to_all / others / granule * granule);
   const std::size_t longest = (data_.count + ranks - 1) / ranks;
   segment_ = std::min({segment, share, (longest + granule - 1) / granule * granule});
   if (segment_ == 0) return;  // no data

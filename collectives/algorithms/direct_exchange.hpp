@@ -56,8 +56,8 @@ class DirectExchange final : public Algorithm {
  private:
   /// Segments that are on their way to their owners at a time, and as many on their way back.
   static constexpr std::size_t depth = 4;
-  /// Of the wire's bytes on their way, about; many ranks have shorter segments.
-  static constexpr std::size_t elements_under_way = std::size_t{1} << 20;
+  /// Of a segment, to all other ranks together: many ranks have shorter segments, so that slots stay few.
+  static constexpr std::size_t elements_to_all = std::size_t{1} << 20;
   static constexpr std::size_t shortest_segment = std::size_t{8} * 512;
 
   /// A message of a segment, in one direction, with the memory that it is in.
