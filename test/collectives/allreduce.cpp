@@ -96,11 +96,14 @@ TEST_CASE("compressed by any algorithm, all ranks get the same bits, and what is
           // Numbers are at most 100 and a sum 100 ranks: so much for every time that one is rounded, which is twice for
           // each rank, or in a ring and in pairs no more often than that. int8 carries the last run's loss, too.
           const double off = 2.0 * ranks * 100 * ranks / (compression == Compression::int8 ? 63 : 256);
+          std::size_t wrong = 0;
           for (std::size_t i = 0; i < count; ++i) {
             float sum = 0;
             for (int rank = 0; rank < ranks; ++rank) sum += test::number_of<float>(i, rank);
-            REQUIRE(std::abs(data[i] - sum) <= (reduction->compression() == Compression::none ? 0 : off));
+            const double limit = reduction->compression() == Compression::none ? 0 : off;
+            wrong += std::abs(data[i] - sum) <= limit ? 0 : 1;
           }
+          CHECK(wrong == 0);
           for (const double number : exact) CHECK(number == 1e10 * ranks + 0.125 * (ranks * (ranks - 1) / 2));
         }
         if (ranks == 1 || count == 0) continue;
