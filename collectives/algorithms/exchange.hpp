@@ -26,18 +26,17 @@ class Exchange final : public Algorithm {
     int peer = 0;
     std::span<std::byte> bytes;
   };
-  static constexpr std::size_t default_piece_bytes = std::size_t{16} << 20;
 
   /// @param outgoing, incoming  at most one each way with a rank
   /// @param piece_bytes  the longest message; the same on both ends
   Exchange(std::unique_ptr<Transport> transport, std::span<const Message> outgoing, std::span<const Message> incoming,
-           std::size_t piece_bytes = default_piece_bytes);
+           std::size_t piece_bytes = short_message_bytes);
 
   /// Of all ranks that a message comes from or goes to.
   Task run() override;
 
  private:
-  static constexpr std::size_t under_way = 16;
+  static constexpr std::size_t under_way = 32;  ///< half of them each way, mostly
 
   struct Piece {
     int step;           ///< in which the two ranks meet

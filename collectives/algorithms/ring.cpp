@@ -10,7 +10,12 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction&
   const auto ranks = static_cast<std::size_t>(transport_->size());
   for (std::size_t rank = chunks_.size(); rank < ranks; ++rank) chunks_.push_back(part_of(data_.count, rank, ranks));
   const std::size_t longest = std::ranges::max(chunks_, {}, &Range::size).size();
-  segments_ = std::max(lanes, (longest * size_of(data_.dtype) + segment_bytes - 1) / segment_bytes);
+  const std::size_t longest_bytes = longest * size_of(data_.dtype);
+  segments_ = std::max((longest_bytes + segment_bytes - 1) / segment_bytes,
+                       longest_bytes > worth_cutting ? std::size_t{2} : std::size_t{1});
+  const std::size_t lanes = std::min(segments_, most_lanes);
+  outgoing_.resize(lanes);
+  incoming_.resize(lanes);
 
   const std::size_t half = (ranks - 1) * segments_;
   summing_items_ = half;
@@ -24,6 +29,7 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction&
 }
 
 Task Ring::run() {
+  const std::size_t lanes = incoming_.size();
   if (transport_->size() == 1 && part_ != RingPart::allgather) finish(reduction_, data_);  // no way around to end
   for (std::size_t item = first_item_; item < std::min(end_item_, first_item_ + lanes); ++item) start(item);
   for (std::size_t item = first_item_; item < end_item_; ++item) {
@@ -36,14 +42,16 @@ Task Ring::run() {
   }
 }
 
-/// All items up to `item - lanes` are through in both directions. So what is sent here has been received and summed,
-/// and what is received straight into the data is not being sent any more: that was n-1 steps, and two segments, ago.
+/// All items up to `item - lanes` are through in both directions, and a step is no fewer items than there are lanes. So
+/// what is sent here, which came a step ago, has been received and summed; and what is received straight into the data
+/// is not being sent any more: that was n-1 steps ago.
 void Ring::start(std::size_t item) {
+  const std::size_t lane = item % incoming_.size();
   const int ranks = transport_->size();
   const int left = (transport_->rank() + ranks - 1) % ranks, right = (transport_->rank() + 1) % ranks;
   const auto target = incoming_segment(item).bytes();
-  incoming_[item % lanes] = transport_->receive(left, sums(item) ? scratch(item).first(target.size()) : target);
-  outgoing_[item % lanes] = transport_->send(right, outgoing_segment(item).bytes());
+  incoming_[lane] = transport_->receive(left, sums(item) ? scratch(item).first(target.size()) : target);
+  outgoing_[lane] = transport_->send(right, outgoing_segment(item).bytes());
 }
 
 void Ring::take(std::size_t item) {
@@ -69,7 +77,7 @@ Elements Ring::segment(int chunk, std::size_t index) const noexcept {
 }
 
 std::span<std::byte> Ring::scratch(std::size_t item) const noexcept {
-  return {scratch_.data() + item % lanes * scratch_bytes_, scratch_bytes_};
+  return {scratch_.data() + item % incoming_.size() * scratch_bytes_, scratch_bytes_};
 }
 
 }  // namespace ronda

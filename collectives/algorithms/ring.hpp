@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -25,9 +24,10 @@ enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 ///     rank 1   a1  b1  c1      .    B    .                     A  B  C
 ///     rank 2   a2  b2  c2      .    .    C                     A  B  C
 ///
-/// A chunk is sent in *segments*, two or more, so that one is summed while the next is on its way: what a rank passes
-/// on in a step it received one step, and so at least two segments, before. Seen from a rank the whole is one sequence
-/// of segments to send and one of segments to receive; the two that are under way at a time are its *lanes*.
+/// A chunk is sent in *segments*, so that one is summed while the next is on its way. Seen from a rank the whole is one
+/// sequence of segments to send and one of segments to receive; as many as are under way at a time are its *lanes*:
+/// enough to keep a link busy however long it is, and never more than a chunk has segments, because what a rank passes
+/// on in a step it received one step before.
 ///
 /// Either half is a collective of its own: reduce-scatter ends with chunk r finished on rank r, allgather begins with
 /// it. Chunks may be of any lengths; unless told otherwise they are as even as can be.
@@ -38,8 +38,6 @@ enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 /// on where an element lies in the data.
 class Ring final : public Algorithm {
  public:
-  static constexpr std::size_t default_segment_bytes = std::size_t{1} << 20;
-
   /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this
   /// object.
   /// @param reduction  over as many ranks as count for a mean, which may be more than the transport's
@@ -47,13 +45,14 @@ class Ring final : public Algorithm {
   /// @param segment_bytes  the longest message; the same on every rank
   Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
        RingPart part = RingPart::allreduce, std::vector<Range> chunks = {},
-       std::size_t segment_bytes = default_segment_bytes);
+       std::size_t segment_bytes = short_message_bytes);
 
   /// Collective over the transport's ranks. Throws, where it is awaited, what the transport reports.
   Task run() override;
 
  private:
-  static constexpr std::size_t lanes = 2;
+  static constexpr std::size_t most_lanes = 16;
+  static constexpr std::size_t worth_cutting = 4096;  ///< bytes of a chunk; for shorter ones only latency counts
 
   void start(std::size_t item);
   void take(std::size_t item);
@@ -76,8 +75,8 @@ class Ring final : public Algorithm {
   std::size_t segments_;       ///< of each chunk
   std::size_t first_item_, end_item_, summing_items_;
   std::size_t scratch_bytes_ = 0;
-  Buffer scratch_;  ///< a segment for each lane
-  std::array<Request, lanes> outgoing_, incoming_;
+  Buffer scratch_;                            ///< a segment for each lane
+  std::vector<Request> outgoing_, incoming_;  ///< by lane
 };
 
 }  // namespace ronda

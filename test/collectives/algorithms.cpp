@@ -274,7 +274,7 @@ TEST_CASE("an exchange takes messages of any lengths from everybody to everybody
   const auto length = [](int from, int to) { return static_cast<std::size_t>((from * 31 + to * 17) % 7 * 300); };
   const auto content = [](int from, int to) { return static_cast<std::byte>(from * 16 + to); };
   for (const int ranks : {1, 2, 3, 4, 7, 8, 15})
-    for (const std::size_t piece_bytes : {std::size_t{64}, Exchange::default_piece_bytes}) {
+    for (const std::size_t piece_bytes : {std::size_t{64}, short_message_bytes}) {
       ThreadNetwork network(ranks);
       std::atomic<int> wrong = 0;
       on_threads(ranks, [&](int rank) {
