@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Compares our allreduce on one machine with that of the MPI libraries that Python's package index has: installs each into
+# an environment of its own and runs all in turns.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/mpis
+build=$(dirname "$here")/build/release
+mpis=openmpi4,openmpi5,mpich,intel
+pass=()
+
+usage() {
+  cat <<END
+Usage: compare_mpi.sh [OPTION]…
+Sums float32 numbers over the ranks of this machine by bench_allreduce and by the MPI_Allreduce of other MPI libraries, in
+turns, and prints times (medians) and how many times as fast we are as the fastest of them (the median over pairs of runs
+of the same round). The others have private memory in large pages. A round takes about half a minute; the first time
+the libraries are installed (500 MB).
+
+  --mpis NAMES       of openmpi4,openmpi5,mpich,intel (all)
+  --ranks N          processes (2)
+  --bytes SIZES      to sum up (8,256,4096,65536,262144,1048576,4194304,16777216,67108864,268435456)
+  --rounds N         runs of each, in turns (5)
+  --build DIR        our binaries (build/release)
+  --venv DIR         where the libraries are installed (${venv})
+  --json FILE        write the results there too
+Pip's own settings (PIP_INDEX_URL and the like) are respected. Exit status: 0 done, 1 a run failed, 2 wrong usage or
+something is missing.
+END
+}
+
+fail() {
+  echo "compare_mpi.sh: $*" >&2
+  exit 2
+}
+
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --help | -h) usage; exit 0 ;;
+    --*) [[ $# -ge 2 ]] || fail "$1 needs a value, or is unknown; see --help" ;;
+  esac
+  case $1 in
+    --venv) venv=$2 ;;
+    --build) build=$2 ;;
+    --mpis) mpis=$2 ;;
+    --ranks | --bytes | --rounds | --json) pass+=("$1" "$2") ;;
+    *) fail "unknown option $1; see --help" ;;
+  esac
+  shift 2
+done
+
+command -v mpirun >/dev/null || fail "mpirun is missing; install Open MPI (Debian: openmpi-bin)"
+command -v cc >/dev/null || fail "cc is missing; install a C compiler"
+[[ -x $build/apps/bench_allreduce ]] ||
+  fail "$build/apps/bench_allreduce is missing; build it, or name another build with --build"
+
+packages() {
+  case $1 in
+    openmpi4) echo 'openmpi<5' ;;
+    openmpi5) echo 'openmpi>=5,<6' ;;
+    mpich) echo mpich ;;
+    intel) echo impi-rt impi-devel ;;
+    *) fail "unknown MPI $1; there are openmpi4, openmpi5, mpich, intel" ;;
+  esac
+}
+
+install() { # install NAME: into an environment of its own; the file `ready` marks a finished one
+  local name=$1 wanted
+  read -ra wanted <<<"$(packages "$name")"
+  rm -rf "${venv:?}/$name"
+  python3 -m venv "$venv/$name" &&
+    "$venv/$name/bin/pip" install "${wanted[@]}" &&
+    cc -O2 -o "$venv/$name/allreduce" "$here/mpis/allreduce.c" -I"$venv/$name/include" -L"$venv/$name/lib" \
+      -Wl,-rpath,"$venv/$name/lib" -Wl,--disable-new-dtags -Wl,--allow-shlib-undefined -lmpi &&
+    touch "$venv/$name/ready"
+}
+
+mkdir -p "$venv"
+venv=$(cd "$venv" && pwd)
+present=()
+for mpi in ${mpis//,/ }; do
+  what=$(packages "$mpi")
+  if [[ ! -e $venv/$mpi/ready || $here/mpis/allreduce.c -nt $venv/$mpi/ready ]]; then
+    echo "Installing into $venv/$mpi with pip: $what"
+    if ! install "$mpi" >"$venv/install_$mpi.log" 2>&1; then
+      echo "$mpi cannot be installed here and is left out (see $venv/install_$mpi.log)"
+      continue
+    fi
+  fi
+  present+=("$mpi")
+done
+((${#present[@]} > 0)) || fail "there is no other MPI to run"
+chosen=$(IFS=,; echo "${present[*]}")
+exec python3 "$here/mpis/compare.py" --venv "$venv" --build "$build" --mpis "$chosen" "${pass[@]}"
