@@ -115,7 +115,7 @@ void Optimizer::visit(StateVisitor& visitor) const {
   for (const auto& segment : bindings_.segments)
     for (std::size_t i = 0; i < states().size(); ++i)
       visitor.visit({segment.name + "." + std::string(states()[i]),
-                     Tensor(segment.desc, bindings_.states[i] + segment.offset), Scope::replicated});
+                     Tensor(segment.desc, bindings_.states[i] + segment.offset), Scope::replicated, segment.flattened});
 }
 
 double clip_factor(double norm, double clip) noexcept {

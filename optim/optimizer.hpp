@@ -38,8 +38,9 @@ struct ParameterGroup {
 struct ArenaSegment {
   std::string name;  ///< as in files: `conv1.weight`
   TensorDesc desc;
-  std::size_t offset = 0;  ///< elements from the start of the arena
-  std::size_t group = 0;   ///< of `OptimizerBindings::groups`
+  std::size_t offset = 0;                    ///< elements from the start of the arena
+  std::size_t group = 0;                     ///< of `OptimizerBindings::groups`
+  std::optional<TensorDesc> flattened = {};  ///< as in Parameter
 };
 
 /// The memory that an optimizer works on; the caller owns it and keeps it as long as the optimizer.

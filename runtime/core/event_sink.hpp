@@ -48,7 +48,11 @@ class EventSink {
   virtual void on_note(std::string_view /*text*/) {}     ///< worth a line to everybody
   virtual void on_detail(std::string_view /*text*/) {}   ///< worth a line under --verbose
   virtual void on_warning(std::string_view /*text*/) {}  ///< something fell back; training goes on
+  /// Training starts after `step`: 0, or where a checkpoint was taken.
+  virtual void on_start(std::uint64_t /*step*/) {}
   virtual void on_step(const StepReport&) {}
+  /// The training after `step` is about to be saved: what was heard of the steps so far must not get lost from now on.
+  virtual void on_checkpoint(std::uint64_t /*step*/) {}
   virtual void on_epoch(const EpochReport&) {}
 };
 

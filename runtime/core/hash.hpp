@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,24 @@ class Hash {
 
  private:
   std::uint64_t value_ = 0;
+};
+
+/// The 64-bit XXH3 of a long sequence of bytes that come in pieces; how they are cut makes no difference. A file's is
+/// what `xxhsum -H3` prints.
+class StreamHash {
+ public:
+  StreamHash();
+  ~StreamHash();
+  StreamHash(const StreamHash&) = delete;
+  StreamHash& operator=(const StreamHash&) = delete;
+
+  void add(std::span<const std::byte> bytes) noexcept;
+  /// Of all bytes so far; 16 hexadecimal digits.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ronda

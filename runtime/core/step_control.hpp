@@ -4,17 +4,25 @@
 
 namespace ronda {
 
+/// What ranks raise in a step so that all hear of it in the same one. Each counts the ranks that raised it.
+struct StepFlags {
+  double stop = 0;       ///< end in good order after this step
+  double leave = 0;      ///< likewise, but what is not done yet is for another time: save it
+  double save = 0;       ///< save the training after this step
+  double written = 0;    ///< this rank's part of the checkpoint under way is on disk
+  double unwritten = 0;  ///< … could not be written
+};
+
 /// What all ranks must know of a step beside its gradients. Each rank fills in its own part; the sums over all ranks
 /// arrive with the last bucket. Float64 throughout: sums of counts are exact, and one reduction takes them all.
-/// A flag counts the ranks that raised it.
 struct alignas(64) StepControl {
   double loss = 0;     ///< sum of the weighted losses of this step's samples
   double weight = 0;   ///< sum of their weights
   double correct = 0;  ///< sum of the weights of those the model got right
-  double stop = 0;     ///< flag: end in good order after this step
-  std::array<double, 4> reserved{};
+  StepFlags flags;
+  std::array<double, 8> reserved{};
 
-  static constexpr std::size_t count = 8;  ///< float64 numbers on the wire
+  static constexpr std::size_t count = 16;  ///< float64 numbers on the wire
 };
 static_assert(sizeof(StepControl) == StepControl::count * sizeof(double));
 

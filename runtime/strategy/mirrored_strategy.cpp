@@ -59,7 +59,7 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   if (micro_batch_ == 0) {
     times_ = {};
     gradients_->begin();
-    gradients_->control().stop = stop_requested_ ? 1 : 0;
+    gradients_->control().flags = raised_;
   }
   return {.stream = stream_,
           .mode = Mode::training,
@@ -100,7 +100,8 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   StepResult result;
   result.weight = total.weight;
   result.learning_rate = schedule_.rate(updates_);
-  result.stop = total.stop > 0;
+  result.flags = total.flags;
+  result.stop = total.flags.stop > 0;
   if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
     result.loss = total.loss / total.weight;
     result.accuracy = total.correct / total.weight;
@@ -251,7 +252,8 @@ void MirroredStrategy::set_initial_values() {
     initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out,
                options_.seed);
     bindings.groups.push_back(options_.group_of ? options_.group_of(slot.name) : ParameterGroup{});
-    bindings.segments.push_back({slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1});
+    bindings.segments.push_back(
+        {slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1, request.flattened});
   }
   optimizer_->bind(std::move(bindings));
   const Bindings memory(parameters_, buffers_.offsets, activations_.data());
@@ -295,7 +297,8 @@ std::string MirroredStrategy::parameter_hash() const {
 }
 
 void MirroredStrategy::visit(StateVisitor& visitor) {
-  for (const auto& parameter : parameters_) visitor.visit({parameter.name, parameter.value, Scope::replicated});
+  for (const auto& parameter : parameters_)
+    visitor.visit({parameter.name, parameter.value, Scope::replicated, parameter.flattened});
   optimizer_->visit(visitor);
   model_.visit(visitor);
   gradients_->visit(visitor);

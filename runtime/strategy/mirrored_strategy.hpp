@@ -52,6 +52,7 @@ struct StepResult {
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
   bool stop = false;         ///< some rank asked to stop after this step
+  StepFlags flags = {};      ///< how many ranks raised each
   StepTimes times;           ///< without data
 };
 
@@ -98,8 +99,11 @@ class MirroredStrategy {
   using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
   Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {});
 
-  /// After the running step, all ranks' StepResult says stop. Not collective; any rank may.
-  void request_stop() noexcept { stop_requested_ = true; }
+  /// After the next step that begins, all ranks' StepResult says stop. Not collective; any rank may.
+  void request_stop() noexcept { raised_.stop = 1; }
+  /// What this rank raises in each step that begins from now on. Not collective.
+  void raise(const StepFlags& flags) noexcept { raised_ = flags; }
+  [[nodiscard]] const StepFlags& raised() const noexcept { return raised_; }
 
   /// Not collective: what was planned.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
@@ -118,7 +122,12 @@ class MirroredStrategy {
   [[nodiscard]] std::string parameter_hash() const;
   /// Makes the parameters rank 0's everywhere; call it after setting them. Collective.
   void broadcast_parameters();
+  /// Shows all that exact continuation needs beside `updates()`: parameters, then what optimizer and model keep.
   void visit(StateVisitor& visitor);
+  /// Steps that changed the parameters so far; the schedule and Adam's correction count by it. The same on all ranks.
+  [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
+  /// For a training that goes on from a checkpoint.
+  void set_updates(std::uint64_t updates) noexcept { updates_ = updates; }
 
  private:
   void plan();
@@ -155,7 +164,7 @@ class MirroredStrategy {
 
   std::uint64_t updates_ = 0;
   std::size_t micro_batch_ = 0;
-  bool stop_requested_ = false;
+  StepFlags raised_;
   StepTimes times_;
   double last_lap_ = 0;
 };

@@ -103,7 +103,7 @@ TEST_CASE("a step sums all gradients and the control block, whatever order the s
     const StepControl& total = model.fusion.wait(stream);
     CHECK(total.loss == 1.5 * ranks * (ranks + 1) / 2);
     CHECK(total.weight == ranks * (ranks - 1) / 2.0);
-    CHECK(total.stop == 0);
+    CHECK(total.flags.stop == 0);
     for (std::size_t slot = 0; slot < layers.size(); ++slot) {
       INFO("step " << step << ", slot " << slot);
       CHECK(test::count_wrong<float>(model.gradient(slot), ranks) == 0);

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/runtime/core/buffer.hpp>
@@ -69,4 +72,23 @@ TEST_CASE("a tensor is read as its own type alone") {
   REQUIRE(tensor.as<float>().size() == 6);
   REQUIRE_THROWS_AS(tensor.as<double>(), LogicError);
   REQUIRE(tensor.desc().text() == "float32 (2, 3) plain");
+}
+
+TEST_CASE("a stream's hash is that of its bytes, however they come") {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += static_cast<char>(i * 7);
+  const auto bytes = std::as_bytes(std::span(text));
+  StreamHash whole;
+  whole.add(bytes);
+  for (const std::size_t piece : {1, 7, 256, 4999}) {
+    StreamHash pieces;
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      pieces.add(bytes.subspan(at, std::min(piece, bytes.size() - at)));
+    CHECK(pieces.text() == whole.text());
+  }
+  CHECK(StreamHash().text() == "2d06800538d394c2");  // of nothing, as XXH3 has it
+  text[4000] = 'x';
+  StreamHash other;
+  other.add(bytes);
+  CHECK(other.text() != whole.text());
 }
