@@ -22,15 +22,6 @@ ResourceError cannot_write(const fs::path& path, int error) {
   return ResourceError("cannot write " + path.string() + ": " + std::strerror(error));
 }
 
-/// Makes a rename last: the folder's own entry has to reach the disk too. A file system that cannot do it is left
-/// alone.
-void synchronise_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
@@ -71,6 +62,13 @@ void AtomicFile::commit() {
   if (::rename(part_.c_str(), path_.c_str()) != 0) throw cannot_write(path_, errno);
   part_.clear();
   synchronise_folder(path_.parent_path());
+}
+
+void synchronise_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
 }
 
 void check_creatable(const fs::path& path) { const AtomicFile trial(path); }

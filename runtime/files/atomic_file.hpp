@@ -32,4 +32,8 @@ class AtomicFile {
 /// Throws InputError where `path` could not be created now; so a program can say so before it works for hours.
 void check_creatable(const std::filesystem::path& path);
 
+/// Makes what was created, renamed or removed in `folder` last: its own entries reach the disk too. A file system that
+/// cannot do it is left alone.
+void synchronise_folder(const std::filesystem::path& folder);
+
 }  // namespace ronda

@@ -8,8 +8,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace ronda {
 namespace {
@@ -53,11 +55,25 @@ class Line {
   bool first_ = true;
 };
 
+/// How many bytes of the file the lines up to `step` take: whole lines, in ascending order.
+std::uintmax_t length_up_to(std::uint64_t step, const std::filesystem::path& path) {
+  constexpr std::string_view start = "{\"step\": ";
+  std::ifstream file(path, std::ios::binary);
+  std::uintmax_t length = 0;
+  for (std::string line; std::getline(file, line) && !file.eof(); length += line.size() + 1) {
+    std::uint64_t found = 0;
+    if (!line.starts_with(start) || line.back() != '}') break;
+    std::from_chars(line.data() + start.size(), line.data() + line.size(), found);
+    if (found == 0 || found > step) break;
+  }
+  return length;
+}
+
 }  // namespace
 
 MetricsFile::MetricsFile(std::filesystem::path path)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)),
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)),
       flushed_(std::chrono::steady_clock::now()) {
   if (descriptor_ < 0)
     throw InputError("cannot create " + path_.string() + ": " + std::strerror(errno) +
@@ -72,7 +88,17 @@ MetricsFile::~MetricsFile() {
   ::close(descriptor_);
 }
 
+void MetricsFile::on_start(std::uint64_t step) {
+  started_ = true;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path_, ignored)) return;  // a pipe keeps nothing
+  const auto length = static_cast<off_t>(step == 0 ? 0 : length_up_to(step, path_));
+  if (::ftruncate(descriptor_, length) != 0)
+    throw ResourceError("cannot cut " + path_.string() + ": " + std::strerror(errno));
+}
+
 void MetricsFile::on_step(const StepReport& report) {
+  if (!started_) on_start(0);
   if (buffer_.size() - used_ < longest_line) flush();
   char* const begin = buffer_.data() + used_;
   const char* const end = Line(begin, buffer_.data() + buffer_.size())

@@ -10,8 +10,9 @@ namespace ronda {
 
 /// `--metrics`: one JSON object a line and step, written as training goes: `step` (from 1), `epoch`, `loss`,
 /// `train_accuracy`, `learning_rate`, `samples`. Numbers read back to the same bits; what is not finite is null.
-/// Replaces what was in the file. A line goes to a buffer of fixed size, and the buffer to the file at least each
-/// second and each epoch.
+/// Training from the start replaces what was in the file, and training that goes on from a checkpoint goes on behind
+/// the lines up to there, so that every step has one line. A line goes to a buffer of fixed size, and the buffer to the
+/// file at least each second, each epoch, and before a checkpoint is taken.
 class MetricsFile final : public EventSink {
  public:
   /// Throws InputError where the file cannot be created.
@@ -20,7 +21,9 @@ class MetricsFile final : public EventSink {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
+  void on_start(std::uint64_t step) override;
   void on_step(const StepReport& report) override;
+  void on_checkpoint(std::uint64_t) override { flush(); }
   void on_epoch(const EpochReport&) override { flush(); }
   /// Throws ResourceError where the disk does not take it.
   void flush();
@@ -32,6 +35,7 @@ class MetricsFile final : public EventSink {
   int descriptor_;
   std::array<char, 64 * longest_line> buffer_;
   std::size_t used_ = 0;
+  bool started_ = false;
   std::chrono::steady_clock::time_point flushed_;
 };
 

@@ -1,3 +1,4 @@
+#include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/detail/json.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
@@ -144,8 +145,8 @@ class Reader {
 
 Safetensors read_safetensors(const std::filesystem::path& path) { return Reader(path).read(); }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                          const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t at = 0;
@@ -165,10 +166,18 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   const std::uint64_t length = text.size();
 
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
-  file.write(text);
-  for (const auto& tensor : tensors) file.write(std::as_bytes(std::span(tensor.values)));
+  StreamHash hash;
+  std::uint64_t bytes = 0;
+  const auto write = [&](std::span<const std::byte> piece) {
+    hash.add(piece);
+    bytes += piece.size();
+    file.write(piece);
+  };
+  write(std::as_bytes(std::span(&length, 1)));
+  write(std::as_bytes(std::span(text)));
+  for (const auto& tensor : tensors) write(std::as_bytes(std::span(tensor.values)));
   file.commit();
+  return {bytes, hash.text()};
 }
 
 }  // namespace ronda

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ronda/runtime/core/shape.hpp>
+#include <ronda/runtime/files/file_sum.hpp>
 
 namespace ronda {
 
@@ -27,8 +28,9 @@ struct Safetensors {
 /// but F32.
 [[nodiscard]] Safetensors read_safetensors(const std::filesystem::path& path);
 
-/// Whole or not at all. Throws InputError where the file cannot be created, ResourceError where it cannot be written.
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+/// Whole or not at all. Returns the sum of the bytes that were given to the file system. Throws InputError where the
+/// file cannot be created, ResourceError where it cannot be written.
+FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                          const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace ronda

@@ -43,6 +43,10 @@ Json to_json(const Summary& s) {
             {"bytes_per_step", s.allreduce.bytes_per_step},
             {"buckets", s.allreduce.buckets},
             {"exposed_seconds", s.allreduce.exposed_seconds}}},
+          {"checkpoint",
+           {{"written", s.checkpoint.written},
+            {"resumed_step", s.checkpoint.resumed_step},
+            {"exposed_seconds", s.checkpoint.exposed_seconds}}},
           {"startup_seconds", s.startup_seconds},
           {"plan_hash", s.plan_hash},
           {"epoch_history", std::move(history)}};

@@ -35,6 +35,11 @@ struct Summary {
     std::uint64_t bytes_per_step = 0, buckets = 0;
     double exposed_seconds = unknown;
   } allreduce;
+  struct {
+    std::uint64_t written = 0;       ///< in this run
+    std::uint64_t resumed_step = 0;  ///< of the checkpoint that this run went on from; 0: from the start
+    double exposed_seconds = 0;      ///< that training waited for saving
+  } checkpoint;
   double startup_seconds = unknown;  ///< from the start of the process to the first step
   std::string plan_hash;
   std::vector<Epoch> epoch_history;

@@ -19,6 +19,12 @@ class FanOut final : public EventSink {
   void on_warning(std::string_view text) override {
     for (auto* sink : sinks_) sink->on_warning(text);
   }
+  void on_start(std::uint64_t step) override {
+    for (auto* sink : sinks_) sink->on_start(step);
+  }
+  void on_checkpoint(std::uint64_t step) override {
+    for (auto* sink : sinks_) sink->on_checkpoint(step);
+  }
   void on_step(const StepReport& report) override {
     for (auto* sink : sinks_) sink->on_step(report);
   }

@@ -87,3 +87,34 @@ TEST_CASE("a place that cannot be written is said") {
   full.on_step({});
   require_mentions(message_of<ResourceError>([&] { full.flush(); }), {"/dev/full", "No space left"});
 }
+
+TEST_CASE("training that goes on goes on behind the lines up to there") {
+  const TemporaryFolder folder;
+  const auto steps_of = [&] {
+    std::vector<int> steps;
+    for (const auto& line : lines_of(folder / "metrics")) steps.push_back(line["step"]);
+    return steps;
+  };
+  {
+    MetricsFile metrics(folder / "metrics");
+    for (std::uint64_t step = 1; step <= 5; ++step) metrics.on_step(report_of(step, 0.5));
+    metrics.on_checkpoint(5);
+    CHECK(steps_of() == std::vector<int>{1, 2, 3, 4, 5});  // before the checkpoint is taken
+  }
+  const auto go_on_from = [&](std::uint64_t step) {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start(step);
+    metrics.on_step(report_of(step + 1, 0.25));
+  };
+  go_on_from(3);
+  CHECK(steps_of() == std::vector<int>{1, 2, 3, 4});
+  CHECK(lines_of(folder / "metrics").back()["loss"] == 0.25);
+  write_file(folder / "metrics", read_file(folder / "metrics") + "{\"step\": 5, \"epo");  // cut off by a kill
+  go_on_from(5);
+  CHECK(steps_of() == std::vector<int>{1, 2, 3, 4, 6});
+  write_file(folder / "metrics", "something else\n");
+  go_on_from(7);
+  CHECK(steps_of() == std::vector<int>{8});
+  go_on_from(0);
+  CHECK(steps_of() == std::vector<int>{1});
+}

@@ -14,6 +14,12 @@ namespace ronda {
 /// same object. Throws InputError.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::filesystem::path& path);
 
+/// `object` as text whose last key, "hash", is the hash of all before it.
+[[nodiscard]] std::string sealed(const nlohmann::ordered_json& object);
+
+/// The inverse; `text` is the file `path`. Throws InputError where any byte is not as it was written.
+[[nodiscard]] nlohmann::json parse_sealed(const std::string& text, const std::filesystem::path& path);
+
 /// Content of a whole file. Throws InputError where there is none or it cannot be read.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 
