@@ -15,6 +15,7 @@ ROOMS = {
     "data": ["runtime/core"],
     "runtime/files": ["runtime/core"],
     "runtime/observe": ["runtime/core"],
+    "runtime/resilience": ["runtime/core", "collectives", "runtime/files"],
     "runtime/strategy": ["runtime/core", "collectives", "layers", "optim", "data"],
 }
 ROOMS["runtime/trainer"] = list(ROOMS)

@@ -1,0 +1,117 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/runtime/resilience/restore.hpp>
+#include <ronda/runtime/resilience/snapshot.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string joined(const std::set<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// The states of one scope, by name; what is left in `wanted` in the end was not in the checkpoint.
+class Setter {
+ public:
+  Setter(std::span<const State> states, Scope scope) {
+    for (const auto& state : states)
+      if (state.scope == scope && !is_counter(state)) wanted_.emplace(state.name, &state);
+  }
+  /// Sets those of the part's tensors that `names` lists.
+  void read(const fs::path& path, const std::vector<std::string>& names) {
+    const std::set<std::string> ours(names.begin(), names.end());
+    for (const auto& tensor : read_safetensors(path).tensors) {
+      if (!ours.contains(tensor.name)) continue;
+      const auto state = wanted_.find(tensor.name);
+      if (state == wanted_.end()) {
+        surplus_.insert(tensor.name);
+        continue;
+      }
+      if (tensor.shape != state->second->tensor.shape())
+        throw InputError(path.string() + ": " + tensor.name + " has shape " + tensor.shape.text() +
+                         ", this training's has " + state->second->tensor.shape().text());
+      from_file(*state->second, tensor.values);
+      wanted_.erase(state);
+    }
+  }
+  void check(const fs::path& folder, bool partly, std::vector<std::string>& notes) const {
+    std::set<std::string> missing;
+    for (const auto& [name, ignored] : wanted_) missing.insert(name);
+    if (!missing.empty()) note(folder.string() + " has no " + joined(missing), partly, notes);
+    if (!surplus_.empty())
+      note(folder.string() + " has " + joined(surplus_) + ", which this training has not", partly, notes);
+  }
+
+ private:
+  static void note(const std::string& text, bool partly, std::vector<std::string>& notes) {
+    if (!partly) throw InputError(text + "; was it written by another model?");
+    notes.push_back(text);
+  }
+
+  std::map<std::string, const State*> wanted_;
+  std::set<std::string> surplus_;
+};
+
+/// Their bytes as they lie in memory, padding included.
+void send_to_all(const State& state, Communicator& communicator) {
+  const std::int64_t count = state.tensor.desc().padded_count();
+  communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, state.tensor.data()));
+}
+
+/// One that the checkpoint does not have counts from where it is.
+void set_counter(const State& state, const CheckpointManifest& manifest) {
+  const auto found = manifest.counters.find(state.name);
+  const auto numbers = state.tensor.as<std::int64_t>();
+  if (found != manifest.counters.end() && found->second.size() == numbers.size())
+    std::ranges::copy(found->second, numbers.begin());
+}
+
+bool any_per_rank(const CheckpointManifest& manifest) {
+  for (const auto& part : manifest.parts)
+    if (!part.per_rank.empty()) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> restore(const fs::path& folder, const CheckpointManifest& manifest,
+                                 std::span<const State> states, bool partly, Communicator communicator) {
+  std::vector<std::string> notes;
+  agree(communicator, [&] {
+    if (communicator.rank() != 0) return;
+    Setter replicated(states, Scope::replicated);
+    for (const auto& part : manifest.parts)
+      if (!part.tensors.empty()) replicated.read(folder / part.file, part.tensors);
+    replicated.check(folder, partly, notes);
+  });
+  for (const auto& state : states)
+    if (is_counter(state))
+      set_counter(state, manifest);
+    else if (state.scope == Scope::replicated)
+      send_to_all(state, communicator);
+
+  if (manifest.ranks != communicator.size()) {
+    if (any_per_rank(manifest))
+      notes.push_back("what the checkpoint's " + std::to_string(manifest.ranks) +
+                      " ranks kept each for itself is dropped on " + std::to_string(communicator.size()));
+    return notes;
+  }
+  agree(communicator, [&] {
+    const CheckpointPart& part = manifest.parts[static_cast<std::size_t>(communicator.rank())];
+    Setter own(states, Scope::per_rank);
+    if (!part.per_rank.empty()) own.read(folder / part.file, part.per_rank);
+    own.check(folder, true, notes);  // without it a training goes on, if not to the bit
+  });
+  return notes;
+}
+
+}  // namespace ronda

@@ -1,0 +1,21 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/core/state.hpp>
+#include <ronda/runtime/files/checkpoint_manifest.hpp>
+
+namespace ronda {
+
+/// Sets `states` from the checkpoint in `folder`, whose manifest every rank has: rank 0 reads what all have alike and
+/// sends it to the others; each rank reads its own of what is per rank, which on another number of ranks than the
+/// checkpoint's stays as it is. Tensors and states have to match, name for name and in shape; with `partly`, what has
+/// no counterpart is left (for a training whose optimizer is another). Returns a line for each kind of thing that was
+/// left. Collective; throws InputError, agreed; nothing is set then that matters.
+std::vector<std::string> restore(const std::filesystem::path& folder, const CheckpointManifest& manifest,
+                                 std::span<const State> states, bool partly, Communicator communicator);
+
+}  // namespace ronda
