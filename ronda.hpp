@@ -10,6 +10,7 @@
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/observe/console.hpp>
+#include <ronda/runtime/resilience/stop_signals.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>

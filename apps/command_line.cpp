@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/resilience/leave.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 namespace ronda::apps {
@@ -41,6 +42,7 @@ CommandLine::CommandLine(std::string application, const std::string& description
   add_data_and_length();
   add_learning();
   add_placement();
+  add_resilience();
   add_files_and_output();
 }
 
@@ -115,6 +117,32 @@ void CommandLine::add_placement() {
       ->default_str("");
 }
 
+void CommandLine::add_resilience() {
+  const auto in = [](CLI::Option* option) {
+    option->group("Not losing work");
+    return option;
+  };
+  in(app_.add_option("--checkpoint-dir", training.checkpoint_dir,
+                     "Save the training in this folder, at the end and where "
+                     "it has to end early; all hosts share it"))
+      ->default_str("");
+  in(app_.add_option("--checkpoint-every", checkpoint_every_, "And every so many steps, or every 30s, 10m, 1h"))
+      ->default_str("");
+  in(app_.add_option("--keep", training.keep, "The newest checkpoints that stay"));
+  auto* resume = in(app_.add_flag("--resume", training.resume,
+                                  "Go on from the newest whole checkpoint; start anew where there is none"));
+  in(app_.add_option("--resume-from", training.resume_from, "Go on from this one, DIR/step-N"))
+      ->default_str("")
+      ->excludes(resume);
+  in(app_.add_flag("--exact", training.exact, "End rather than go on with other bits, as on other hosts"));
+  in(app_.add_option("--allow-changes", training.allow_changes,
+                     "Options that may differ from the checkpoint's, e.g. seed,learning-rate"))
+      ->default_str("")
+      ->delimiter(',');
+  in(app_.add_option("--time-limit", time_limit_, "H:M:S after which to save and end with status 75"))->default_str("");
+  app_.add_option("--inject", faults_, "For tests: KIND@STEP[:RANK]")->group("")->delimiter(',');
+}
+
 void CommandLine::add_files_and_output() {
   const auto in = [](CLI::Option* option, const char* group) { option->group(group)->default_str(""); };
   in(app_.add_option("--init", training.init, "Start from these parameters (safetensors)"), "Files");
@@ -150,6 +178,9 @@ bool CommandLine::parse(int argc, char** argv) {
     if (app_.count(size) > 0 && app_.get_option(size)->as<std::size_t>() == 0)
       throw InputError(std::string(size) + " is at least 1");
   training.shuffle = !no_shuffle_;
+  if (app_.count("--checkpoint-every") > 0) training.checkpoint_every = parse_checkpoint_interval(checkpoint_every_);
+  if (app_.count("--time-limit") > 0) training.time_limit = parse_time_limit(time_limit_);
+  for (const auto& fault : faults_) training.faults.push_back(parse_fault(fault));
   apply_names();
   return true;
 }

@@ -38,6 +38,7 @@ class CommandLine {
   void add_data_and_length();
   void add_learning();
   void add_placement();
+  void add_resilience();
   void add_files_and_output();
   void apply_names();
 
@@ -45,6 +46,8 @@ class CommandLine {
   Defaults defaults_;
   std::string initializer_ = "he_normal", dtype_ = "float32", device_ = "auto", allreduce_ = "auto", progress_ = "auto",
               compression_ = "none";
+  std::string checkpoint_every_, time_limit_;
+  std::vector<std::string> faults_;
   double weight_decay_ = 0, warmup_epochs_ = 0;
   bool no_shuffle_ = false;
 };

@@ -6,6 +6,7 @@
 #include <ronda/ronda.hpp>
 #include <ronda/runtime/files/metrics_file.hpp>
 #include <ronda/runtime/observe/terminal.hpp>
+#include <ronda/runtime/resilience/stop_signals.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -21,32 +22,51 @@ ConsoleOptions console_options(const CommandLine& command_line) {
 
 }  // namespace
 
+int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
+          const Dataset& test_data) {
+  TrainingOptions options = command_line.training;
+  std::optional<MetricsFile> metrics;
+  agree(world.communicator(), [&] {
+    if (world.rank() == 0 && !options.metrics.empty()) metrics.emplace(options.metrics);
+  });
+  Console console(std::cout, std::cerr, console_options(command_line));
+  FanOut sinks;
+  sinks.add(console);
+  if (metrics) sinks.add(*metrics);
+  std::optional<StopSignals> signals;
+  if (!options.checkpoint_dir.empty()) {
+    signals.emplace();
+    options.leave = [&] { return signals->received(); };
+  }
+  Trainer trainer(world, model, loss, options, &sinks);
+  const Evaluation result = trainer.fit(train_data, test_data);
+  if (trainer.left()) {
+    signals->ignore_from_now_on();
+    return static_cast<int>(ExitStatus::stopped_resumable);
+  }
+  if (world.rank() == 0 && !command_line.quiet)
+    std::cout << "test accuracy " << result.accuracy * 100 << " %, "
+              << static_cast<long>(trainer.statistics().samples_per_second()) << " samples/s" << std::endl;
+  return 0;
+}
+
 int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::function<Sequential()>& make_model) {
+  return launch_with(command_line, argc, argv, [&](World& world) {
+    std::optional<Mnist> mnist;
+    agree(world.communicator(), [&] { mnist.emplace(load_mnist(command_line.data)); });
+    Sequential model = make_model();
+    SoftmaxCrossEntropy loss(command_line.label_smoothing);
+    return train(world, command_line, model, loss, mnist->train, mnist->test);
+  });
+}
+
+int launch_with(CommandLine& command_line, int argc, char** argv, const std::function<int(World&)>& body) {
   const auto prepare = [&](WorldOptions& options) {
     const bool go_on = command_line.parse(argc, argv);
     options = command_line.world;
     return go_on;
   };
-  return launch(argc, argv, prepare, [&](World& world) {
-    std::optional<Mnist> mnist;
-    std::optional<MetricsFile> metrics;
-    agree(world.communicator(), [&] {
-      mnist.emplace(load_mnist(command_line.data));
-      if (world.rank() == 0 && !command_line.training.metrics.empty()) metrics.emplace(command_line.training.metrics);
-    });
-    Console console(std::cout, std::cerr, console_options(command_line));
-    FanOut sinks;
-    sinks.add(console);
-    if (metrics) sinks.add(*metrics);
-    Sequential model = make_model();
-    SoftmaxCrossEntropy loss(command_line.label_smoothing);
-    Trainer trainer(world, model, loss, command_line.training, &sinks);
-    const Evaluation result = trainer.fit(mnist->train, mnist->test);
-    if (world.rank() == 0 && !command_line.quiet)
-      std::cout << "test accuracy " << result.accuracy * 100 << " %, "
-                << static_cast<long>(trainer.statistics().samples_per_second()) << " samples/s" << std::endl;
-    return 0;
-  });
+  return launch(argc, argv, prepare, body);
 }
 
 }  // namespace ronda::apps

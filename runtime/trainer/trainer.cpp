@@ -4,6 +4,9 @@
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
 #include <ronda/runtime/files/summary.hpp>
+#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/runtime/resilience/restore.hpp>
+#include <ronda/runtime/resilience/snapshot.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
@@ -44,13 +47,13 @@ std::string text_of(const TrainingOptions& o) {
   given("summary-json", o.summary_json);
   given("metrics", o.metrics);
   given("predictions", o.predictions);
+  given("checkpoint-dir", o.checkpoint_dir);
+  given("resume-from", o.resume_from);
+  text << "checkpoint-every " << o.checkpoint_every.steps << " steps, " << o.checkpoint_every.seconds << " s\nkeep "
+       << o.keep << "\nresume " << o.resume << "\nexact " << o.exact << "\ntime-limit " << o.time_limit << "\n";
+  for (const auto& name : o.allow_changes) text << "allow-changes " << name << "\n";
+  for (const auto& fault : o.faults) text << "inject " << text_of(fault) << "\n";
   return text.str();
-}
-
-std::string text_of(const Dataset& data) {
-  std::string text = plural(data.size(), "sample");
-  for (const auto& field : data.fields()) text += ", " + field.name + " " + field.shape.text();
-  return text + ", contents " + std::to_string(data.fingerprint());
 }
 
 }  // namespace
@@ -63,25 +66,36 @@ Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options
 
 Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   agree(world_.communicator(), [&] { check_options(train); });
-  check_ranks_agree(train, test);
+  check_ranks_agree(test);
   sink_.on_note(first_line(train));
   tell_binding(world_, threads_, sink_);
+  resumption_ = find_checkpoint(world_.communicator(), options_, sink_);
+  agree(world_.communicator(), [&] {
+    if (resumption_) check_changes(*resumption_, options_that_matter_, options_);
+  });
   build(train);
+  resume(train);
   const BatchPlan plan = train_plan(train);
   BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, prefetch_);
   if (test.size() > 0)
     test_loader_ = std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), prefetch_);
-  EpochReport report;
-  for (std::uint64_t epoch = 1; step_ < total_steps_ && !stopped_; ++epoch) {
-    report = EpochReport();
-    report.epoch = epoch;
+  EpochReport report = resumption_ ? resumption_->manifest.current : EpochReport();
+  while ((step_ < total_steps_ || step_in_epoch_ > 0) && !stopped_) {
+    report.epoch = history_.size() + 1;
     report.epochs = epochs_;
     train_epoch(loader, report);
+    if (left_) break;
     test_epoch(report);
     history_.push_back(report);
     sink_.on_epoch(report);
     if (hooks_.epoch) hooks_.epoch(report);
+    report = EpochReport();
+    step_in_epoch_ = 0;
+    epoch_weight_ = 0;
   }
+  if (checkpointer_) end_saving();
+  if (left_) return {report.test_loss, report.test_accuracy};
+  report = history_.back();
   if (!options_.predictions.empty() && test_loader_) write_predictions(test);
   write_files(report);
   return {report.test_loss, report.test_accuracy};
@@ -113,21 +127,32 @@ void Trainer::check_options(const Dataset& train) {
     throw InputError("so many epochs cannot be counted");
   total_steps_ = std::min(wanted, epochs_ * steps_per_epoch);
   epochs_ = (total_steps_ + steps_per_epoch - 1) / steps_per_epoch;
+  if (options_.checkpoint_dir.empty()) {
+    if (options_.resume || options_.checkpoint_every.steps > 0 || options_.checkpoint_every.seconds > 0 ||
+        options_.time_limit > 0)
+      throw InputError("--resume, --checkpoint-every and --time-limit need --checkpoint-dir");
+  }
+  if (options_.resume && !options_.resume_from.empty())
+    throw InputError("the newest checkpoint is taken (--resume) or a certain one (--resume-from), not both");
+  if (options_.keep == 0) throw InputError("--keep is at least 1");
+  options_that_matter_ = options_that_matter(options_, total_steps_, train);
+  faults_ = Faults(options_.faults, world_.rank());
   if (world_.rank() != 0) return;
   for (const auto* path : {&options_.save, &options_.summary_json, &options_.metrics, &options_.predictions})
     if (!path->empty()) check_creatable(*path);  // before hours of training, not after
 }
 
-void Trainer::check_ranks_agree(const Dataset& train, const Dataset& test) {
+void Trainer::check_ranks_agree(const Dataset& test) {
   require_equal(world_.communicator(), "the options", text_of(options_));
-  require_equal(world_.communicator(), "the training data", text_of(train));
+  require_equal(world_.communicator(), "the training data", options_that_matter_.at("data"));
   require_equal(world_.communicator(), "the test data", text_of(test));
 }
 
 void Trainer::build(const Dataset& train) {
   std::shared_ptr<Primitives> primitives = make_onednn_primitives(threads_);
   const BatchPlan plan = train_plan(train);
-  PlanStore store(world_.communicator(), options_.plan, environment(*primitives));
+  environment_ = environment(*primitives);
+  PlanStore store(world_.communicator(), options_.plan, environment_);
   MirroredOptions options = MirroredOptions::for_data(train, plan);
   options.initializer = options_.initializer;
   options.seed = options_.seed;
@@ -140,6 +165,8 @@ void Trainer::build(const Dataset& train) {
   options.primitives = primitives;
   options.picks = store.load();
   options.plan_name = store.given_name();
+  if (resumption_ && options.plan_name.empty())
+    for (const auto& [question, choice] : resumption_->manifest.picks) options.picks.insert_or_assign(question, choice);
   if (options_.bucket_bytes > 0) {
     options.fusion.bucket_bytes = options_.bucket_bytes;
     options.fusion.first_bucket_bytes = std::min(options.fusion.first_bucket_bytes, options_.bucket_bytes);
@@ -153,11 +180,69 @@ void Trainer::build(const Dataset& train) {
   strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss_, std::move(optimizer), *rates,
                                                  std::move(options), &sink_);
   store.keep(*strategy_);
-  if (options_.init.empty()) return;
+  if (options_.init.empty() || resumption_) return;
   agree(world_.communicator(), [&] {
     if (world_.rank() == 0) load_parameters(options_.init, strategy_->parameters());
   });
   strategy_->broadcast_parameters();
+}
+
+void Trainer::resume(const Dataset& train) {
+  StateList states;
+  strategy_->visit(states);
+  if (!options_.checkpoint_dir.empty()) {
+    leave_.emplace(options_.time_limit, options_.leave);
+    checkpointer_ = std::make_unique<Checkpointer>(
+        world_.communicator(), CheckpointOptions{options_.checkpoint_dir, options_.checkpoint_every, options_.keep},
+        faults_, sink_);
+    checkpointer_->bind(states.states());
+  }
+  if (!resumption_) return sink_.on_start(0);
+  const CheckpointManifest& manifest = resumption_->manifest;
+  agree(world_.communicator(), [&] { tell_exactness(); });
+  const bool another_optimizer = std::ranges::find(options_.allow_changes, "optimizer") != options_.allow_changes.end();
+  for (const auto& note :
+       restore(resumption_->folder, manifest, states.states(), another_optimizer, world_.communicator()))
+    sink_.on_note(note);
+  agree(world_.communicator(), [&] { set_position(manifest, train_plan(train)); });
+  sink_.on_note("going on from " + resumption_->folder.string() + ": after step " + std::to_string(step_) + " of " +
+                std::to_string(total_steps_) + ", in epoch " + std::to_string(manifest.epoch));
+  agree(world_.communicator(), [&] {
+    if (world_.rank() != 0 || options_.resume_from.empty() || !checkpointer_) return;
+    for (const auto& path : set_aside_after(options_.checkpoint_dir, manifest.step))
+      sink_.on_note("a later checkpoint is set aside as " + path.string());
+  });
+  sink_.on_start(manifest.step);
+}
+
+void Trainer::tell_exactness() {
+  const std::string why =
+      why_not_exact(resumption_->manifest, world_.communicator(), environment_, strategy_->plan_lines());
+  if (why.empty()) return;
+  if (options_.exact)
+    throw InputError("--exact: this run cannot have the bits of one that was never interrupted: " + why);
+  sink_.on_note("this run goes on within rounding, not to the bit: " + why);
+}
+
+void Trainer::set_position(const CheckpointManifest& manifest, const BatchPlan& plan) {
+  step_ = manifest.step;
+  step_in_epoch_ = manifest.step_in_epoch;
+  epoch_weight_ = manifest.weight;
+  history_ = manifest.history;
+  last_step_.loss = manifest.last_loss;
+  std::uint64_t updates = manifest.updates;
+  if (manifest.options.at("global-batch-size") != options_that_matter_.at("global-batch-size")) {
+    // Steps are others now: what counts is how many samples of the epoch are done.
+    const std::uint64_t done = manifest.step_in_epoch * std::stoull(manifest.options.at("global-batch-size"));
+    step_in_epoch_ =
+        std::min<std::uint64_t>((done + plan.global_batch() - 1) / plan.global_batch(), plan.steps_per_epoch());
+    step_ = updates = history_.size() * plan.steps_per_epoch() + step_in_epoch_;
+  }
+  strategy_->set_updates(updates);
+  if (history_.size() + 1 != manifest.epoch || step_in_epoch_ > plan.steps_per_epoch() || step_ > total_steps_)
+    throw InputError(resumption_->folder.string() + " is at step " + std::to_string(step_) + ", in epoch " +
+                     std::to_string(manifest.epoch) + "; this training ends after " + std::to_string(total_steps_) +
+                     " steps (--steps, --epochs)");
 }
 
 BatchPlan Trainer::train_plan(const Dataset& train) const {
@@ -207,25 +292,25 @@ std::string Trainer::first_line(const Dataset& train) const {
 // ---- training -------------------------------------------------------------------------------------------------------
 
 void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
-  loader.seek(report.epoch);
   const BatchPlan& plan = loader.plan();
-  double weight = 0;
-  for (std::size_t k = 0; k < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_; ++k) {
-    if (step_ == 0) startup_seconds_ = seconds_since_process_start();
+  if (step_in_epoch_ < plan.steps_per_epoch()) loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
+  while (step_in_epoch_ < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_) {
+    if (statistics_.steps() == 0) startup_seconds_ = seconds_since_process_start();
     const StepReport step_report = step(loader, report);
-    weight += last_step_.weight;
+    epoch_weight_ += last_step_.weight;
     report.train_loss += last_step_.loss * last_step_.weight;
     report.train_accuracy += last_step_.accuracy * last_step_.weight;
     sink_.on_step(step_report);
     if (hooks_.step) hooks_.step(step_report);
+    if (checkpointer_) save_if_due(report);
   }
-  report.train_loss /= weight;
-  report.train_accuracy /= weight;
+  report.train_loss /= epoch_weight_;
+  report.train_accuracy /= epoch_weight_;
 }
 
 StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
   const double start = steady_seconds();
-  const std::size_t in_epoch = static_cast<std::size_t>(step_ % loader.plan().steps_per_epoch());
+  const auto in_epoch = static_cast<std::size_t>(step_in_epoch_);
   double data = 0;
   const auto next = [&]() -> const Batch& {
     const double asked = steady_seconds();
@@ -233,11 +318,15 @@ StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
     data += steady_seconds() - asked;
     return batch;
   };
+  faults_.before_step(step_ + 1);
+  strategy_->raise(flags());
   for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro) strategy_->accumulate(next());
   last_step_ = strategy_->train_step(next());
   last_step_.times.data = data;
-  stopped_ = last_step_.stop;
   ++step_;
+  ++step_in_epoch_;
+  left_ = last_step_.flags.leave > 0 && step_ < total_steps_;
+  stopped_ = last_step_.stop || left_;
   const StepReport step_report{.step = step_,
                                .epoch = report.epoch,
                                .step_in_epoch = in_epoch + 1,
@@ -252,6 +341,67 @@ StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
   report.samples += step_report.samples;
   report.times += last_step_.times;
   return step_report;
+}
+
+/// What this rank has to say to all in the step to come.
+StepFlags Trainer::flags() const {
+  StepFlags flags = strategy_->raised();  // a hook may have asked to stop
+  if (!checkpointer_) return flags;
+  const double stop = flags.stop;
+  flags = checkpointer_->flags();
+  flags.stop = stop;
+  flags.leave = leave_->due(checkpointer_->slowest_seconds()) ? 1 : 0;
+  return flags;
+}
+
+void Trainer::save_if_due(const EpochReport& report) {
+  const bool due = checkpointer_->after_step(last_step_.flags, step_);
+  if (stopped_ || step_ == total_steps_)
+    checkpointer_->save_last(manifest(report));
+  else if (due)
+    checkpointer_->save(manifest(report));
+}
+
+CheckpointManifest Trainer::manifest(const EpochReport& report) const {
+  CheckpointManifest m;
+  m.step = step_;
+  if (world_.rank() != 0) return m;  // rank 0's counts
+  m.application = options_.application;
+  m.ronda = version();
+  m.epoch = report.epoch;
+  m.step_in_epoch = step_in_epoch_;
+  m.updates = strategy_->updates();
+  m.samples = samples();
+  m.train_seconds = train_seconds();
+  m.last_loss = last_step_.loss;
+  m.options = options_that_matter_;
+  m.environment = environment_;
+  m.picks = strategy_->picks();
+  m.plan = strategy_->plan_lines();
+  m.current = report;
+  m.weight = epoch_weight_;
+  m.history = history_;
+  return m;
+}
+
+std::uint64_t Trainer::samples() const {
+  return statistics_.samples() + (resumption_ ? resumption_->manifest.samples : 0);
+}
+
+double Trainer::train_seconds() const {
+  return statistics_.seconds() + (resumption_ ? resumption_->manifest.train_seconds : 0);
+}
+
+void Trainer::end_saving() {
+  const bool saved = checkpointer_->finish();
+  if (!left_) return;
+  agree(world_.communicator(), [&] {
+    if (saved || world_.rank() != 0 || !list_checkpoints(options_.checkpoint_dir).empty()) return;
+    throw ResourceError("the training was to end after step " + std::to_string(step_) + ", and could not be saved in " +
+                        options_.checkpoint_dir.string());
+  });
+  sink_.on_note("ended after step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
+                (saved ? ", saved" : ", saved at an earlier step") + "; --resume goes on from there");
 }
 
 void Trainer::test_epoch(EpochReport& report) {
@@ -299,9 +449,9 @@ void Trainer::write_files(const EpochReport& last) {
   summary.global_batch_size = options_.global_batch_size;
   summary.epochs = history_.size();
   summary.steps = step_;
-  summary.samples = statistics_.samples();
+  summary.samples = samples();
   summary.parameters = strategy_->parameter_count();
-  summary.train_seconds = statistics_.seconds();
+  summary.train_seconds = train_seconds();
   summary.samples_per_second = statistics_.samples_per_second();
   summary.step_microseconds = {statistics_.microseconds(0.5), statistics_.microseconds(0.99)};
   summary.final_train_loss = last_step_.loss;
@@ -311,6 +461,11 @@ void Trainer::write_files(const EpochReport& last) {
   summary.allreduce.algorithm = gradients.buckets().back().algorithm;
   summary.allreduce.buckets = gradients.buckets().size();
   summary.allreduce.exposed_seconds = gradients.exposed_seconds();
+  if (resumption_) summary.checkpoint.resumed_step = resumption_->manifest.step;
+  if (checkpointer_) {
+    summary.checkpoint.written = checkpointer_->written();
+    summary.checkpoint.exposed_seconds = checkpointer_->exposed_seconds();
+  }
   summary.startup_seconds = startup_seconds_;
   summary.plan_hash = strategy_->plan_hash();
   for (const auto& bucket : gradients.buckets()) {

@@ -10,14 +10,17 @@
 #include <ronda/runtime/core/event_sink.hpp>
 #include <ronda/runtime/observe/fan_out.hpp>
 #include <ronda/runtime/observe/step_statistics.hpp>
+#include <ronda/runtime/resilience/checkpointer.hpp>
+#include <ronda/runtime/resilience/leave.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
+#include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda {
 
-/// Trains a model for some epochs, tests it after each, and writes what was asked for: the loop that a user would
-/// otherwise write around a MirroredStrategy.
+/// Trains a model for some epochs, tests it after each, saves and resumes it, and writes what was asked for: the loop
+/// that a user would otherwise write around a MirroredStrategy.
 ///
 ///     Trainer trainer(world, model, loss, {.epochs = 5, .learning_rate = 0.1});
 ///     Evaluation result = trainer.fit(train, test);
@@ -43,14 +46,26 @@ class Trainer {
   void stop() noexcept { strategy_->request_stop(); }
 
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
+  /// After fit: it ended before its time, in good order and saved, for another run to go on
+  /// (ExitStatus::stopped_resumable).
+  [[nodiscard]] bool left() const noexcept { return left_; }
   /// After fit, or in hooks.
   [[nodiscard]] MirroredStrategy& strategy() noexcept { return *strategy_; }
 
  private:
   void check_options(const Dataset& train);
-  void check_ranks_agree(const Dataset& train, const Dataset& test);
+  void check_ranks_agree(const Dataset& test);
   void build(const Dataset& train);
+  void resume(const Dataset& train);
+  void set_position(const CheckpointManifest& manifest, const BatchPlan& plan);
+  void tell_exactness();
   void train_epoch(BatchLoader& loader, EpochReport& report);
+  void save_if_due(const EpochReport& report);
+  [[nodiscard]] CheckpointManifest manifest(const EpochReport& report) const;
+  [[nodiscard]] StepFlags flags() const;
+  void end_saving();
+  [[nodiscard]] std::uint64_t samples() const;  ///< of all steps, also of those before a checkpoint
+  [[nodiscard]] double train_seconds() const;   ///< likewise
   StepReport step(BatchLoader& loader, EpochReport& report);
   void test_epoch(EpochReport& report);
   void write_predictions(const Dataset& test);
@@ -74,10 +89,18 @@ class Trainer {
   int threads_ = 1;
   bool prefetch_ = false;
   std::uint64_t total_steps_ = 0, epochs_ = 0, step_ = 0;
-  bool stopped_ = false;
+  std::uint64_t step_in_epoch_ = 0;  ///< steps done of the epoch after `history_`
+  double epoch_weight_ = 0;          ///< of the samples of these steps
+  bool stopped_ = false, left_ = false;
   double startup_seconds_ = 0;
   StepResult last_step_;
   std::vector<EpochReport> history_;
+
+  std::map<std::string, std::string> environment_, options_that_matter_;
+  std::optional<Resumption> resumption_;
+  std::optional<LeaveRequest> leave_;
+  Faults faults_;
+  std::unique_ptr<Checkpointer> checkpointer_;  ///< last: its thread goes before what it reads
 };
 
 }  // namespace ronda

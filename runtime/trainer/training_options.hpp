@@ -2,13 +2,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/resilience/checkpointer.hpp>
+#include <ronda/runtime/resilience/faults.hpp>
 
 namespace ronda {
 
@@ -42,6 +46,17 @@ struct TrainingOptions {
 
   std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {},
                         predictions = {};  ///< empty: none
+
+  std::filesystem::path checkpoint_dir = {};    ///< where the training is saved; empty: nowhere
+  CheckpointInterval checkpoint_every = {};     ///< neither steps nor seconds: at the end alone
+  std::size_t keep = 3;                         ///< newest checkpoints that stay
+  bool resume = false;                          ///< go on from the newest whole one; where there is none, start anew
+  std::filesystem::path resume_from = {};       ///< go on from this one
+  bool exact = false;                           ///< rather end than go on with other bits
+  std::vector<std::string> allow_changes = {};  ///< options that may differ from the checkpoint's, by name
+  double time_limit = 0;                        ///< seconds from the start of the process; 0: none
+  std::function<bool()> leave = {};  ///< asked before each step: end in good order, saved (any rank's yes counts)
+  std::vector<Fault> faults = {};    ///< what goes wrong, for tests
 };
 
 }  // namespace ronda

@@ -1,0 +1,200 @@
+// What is in a folder of checkpoints: list, verify, show, export. Needs no MPI.
+#include <iostream>
+#include <set>
+
+#include <CLI/CLI.hpp>
+
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+namespace {
+
+using namespace ronda;
+namespace fs = std::filesystem;
+
+/// A checkpoint as it is named; for a folder of them, all.
+std::vector<fs::path> checkpoints_at(const fs::path& place) {
+  if (fs::exists(manifest_of(place))) return {place};
+  std::vector<fs::path> found;
+  for (const auto& checkpoint : list_checkpoints(place)) found.push_back(checkpoint.path);
+  if (found.empty())
+    throw InputError(place.string() +
+                     (fs::is_directory(place) ? " has no checkpoints" : " is no folder of checkpoints"));
+  return found;
+}
+
+/// A checkpoint as it is named; for a folder of them, the newest whole one.
+fs::path one_at(const fs::path& place) {
+  if (fs::exists(manifest_of(place)) || list_checkpoints(place).empty()) return checkpoints_at(place).front();
+  const auto newest = newest_whole(place, [](const CheckpointPlace&, const Error& error) {
+    std::cerr << std::string("ronda: warning: passing over: ") + error.what() + "\n";
+  });
+  if (!newest) throw InputError("no checkpoint in " + place.string() + " is whole");
+  return newest->path;
+}
+
+std::uint64_t bytes_of(const CheckpointManifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : manifest.parts) bytes += part.sum.bytes;
+  return bytes;
+}
+
+/// A text as JSON has it.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+  }
+  return result + "\"";
+}
+
+/// One line of `list` and `verify`: what the checkpoint is, or what is wrong with it.
+struct Line {
+  fs::path path;
+  std::optional<CheckpointManifest> manifest;
+  std::string error;
+
+  [[nodiscard]] std::string text(bool verified) const {
+    if (!manifest) return path.string() + "  DAMAGED: " + error;
+    return path.string() + "  step " + std::to_string(manifest->step) + ", epoch " + std::to_string(manifest->epoch) +
+           ", " + manifest->application + ", " + std::to_string(manifest->ranks) + " ranks, " +
+           std::to_string(bytes_of(*manifest)) + " bytes" + (verified ? ", whole" : "");
+  }
+  [[nodiscard]] std::string json() const {
+    std::string object = "{\"folder\": " + quoted(path.string());
+    if (!manifest) return object + ", \"whole\": false, \"error\": " + quoted(error) + "}";
+    return object + ", \"whole\": true, \"step\": " + std::to_string(manifest->step) +
+           ", \"epoch\": " + std::to_string(manifest->epoch) + ", \"ranks\": " + std::to_string(manifest->ranks) +
+           ", \"bytes\": " + std::to_string(bytes_of(*manifest)) + "}";
+  }
+};
+
+template <class Read>
+std::vector<Line> look_at(const fs::path& place, Read read) {
+  std::vector<Line> lines;
+  for (const auto& path : checkpoints_at(place)) {
+    Line line{path, {}, {}};
+    try {
+      line.manifest = read(path);
+    } catch (const Error& error) {
+      line.error = error.what();
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void print(const std::vector<Line>& lines, bool json, bool verified) {
+  if (json) std::cout << "[";
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    std::cout << (json ? (i == 0 ? "\n  " : ",\n  ") + lines[i].json() : lines[i].text(verified) + "\n");
+  if (json) std::cout << "\n]\n";
+}
+
+int list(const fs::path& place, bool json) {
+  print(look_at(place, [](const fs::path& path) { return read_manifest(manifest_of(path)); }), json, false);
+  return 0;
+}
+
+int verify(const fs::path& place, bool json) {
+  const auto lines = look_at(place, [](const fs::path& path) { return verify_checkpoint(path); });
+  print(lines, json, true);
+  for (const auto& line : lines)
+    if (!line.manifest) throw InputError(line.error);
+  return 0;
+}
+
+int show(const fs::path& place, bool json) {
+  const fs::path checkpoint = one_at(place);
+  const CheckpointManifest manifest = read_manifest(manifest_of(checkpoint));
+  if (json) {
+    std::cout << manifest_summary(manifest, checkpoint) << "\n";
+    return 0;
+  }
+  std::cout << checkpoint.string() << "\n  " << manifest.application << " by Ronda " << manifest.ronda << ", "
+            << manifest.ranks << " ranks on " << manifest.hosts << " hosts\n  after step " << manifest.step
+            << ", in epoch " << manifest.epoch << " after " << manifest.step_in_epoch << " steps of it; "
+            << manifest.samples << " samples in " << manifest.train_seconds << " s\n";
+  for (const auto& [name, value] : manifest.options) std::cout << "  " << name << ": " << value << "\n";
+  for (const auto& epoch : manifest.history)
+    std::cout << "  epoch " << epoch.epoch << ": train loss " << epoch.train_loss << ", test accuracy "
+              << epoch.test_accuracy * 100 << " %\n";
+  for (const auto& part : manifest.parts) {
+    std::cout << "  " << part.file << " (" << part.sum.bytes << " bytes):";
+    for (const auto& name : part.tensors) std::cout << " " << name;
+    for (const auto& name : part.per_rank) std::cout << " " << name << " (this rank's own)";
+    std::cout << "\n";
+  }
+  return 0;
+}
+
+/// What an optimizer keeps of a parameter is named after it: `conv1.weight.momentum_buffer`.
+bool belongs_to_another(const std::string& name, const std::set<std::string>& names) {
+  return names.contains(name.substr(0, name.rfind('.')));
+}
+
+int export_parameters(const fs::path& file, const fs::path& place, bool all) {
+  const fs::path checkpoint = one_at(place);
+  const CheckpointManifest manifest = verify_checkpoint(checkpoint);
+  std::set<std::string> names;
+  for (const auto& part : manifest.parts) names.insert(part.tensors.begin(), part.tensors.end());
+  std::vector<NamedTensor> tensors;
+  for (const auto& part : manifest.parts)
+    for (auto& tensor : read_safetensors(checkpoint / part.file).tensors)
+      if (names.contains(tensor.name) && (all || !belongs_to_another(tensor.name, names)))
+        tensors.push_back(std::move(tensor));
+  std::ranges::sort(tensors, {}, &NamedTensor::name);
+  write_safetensors(file, tensors, {{"format", "pt"}, {"step", std::to_string(manifest.step)}});
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Looks at checkpoints: what there is, whether it is whole, what is in it.", "ronda_checkpoint");
+  app.set_version_flag("--version", "ronda_checkpoint (Ronda) " + version());
+  app.require_subcommand(1);
+  fs::path place, file;
+  bool json = false, all = false;
+  const auto command = [&](const char* name, const char* what, const char* where) {
+    CLI::App* sub = app.add_subcommand(name, what);
+    if (std::string_view(name) == "export") sub->add_option("FILE", file, "Where to write, safetensors")->required();
+    sub->add_option("DIR", place, where)->required();
+    return sub;
+  };
+  auto* list_command = command("list", "The checkpoints of a folder", "The --checkpoint-dir of a training");
+  auto* verify_command = command("verify", "Reads every byte; status 2 where any is not as it was written",
+                                 "A checkpoint, DIR/step-N, or a folder of them");
+  auto* show_command =
+      command("show", "All about one checkpoint", "A checkpoint, DIR/step-N, or a folder: its newest whole one");
+  auto* export_command = command("export", "Writes a checkpoint's parameters as --save does, for --init and PyTorch",
+                                 "A checkpoint, DIR/step-N, or a folder: its newest whole one");
+  for (auto* sub : {list_command, verify_command, show_command}) sub->add_flag("--json", json, "For programs");
+  export_command->add_flag("--all", all, "The optimizer's states too");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()) + "; see ronda_checkpoint --help");
+  }
+  if (*list_command) return list(place, json);
+  if (*verify_command) return verify(place, json);
+  if (*show_command) return show(place, json);
+  return export_parameters(file, place, all);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    std::cerr << std::string("ronda: error: ") + error.what() + "\n";
+    return static_cast<int>(error.status());
+  } catch (const std::exception& error) {
+    std::cerr << std::string("ronda: error: ") + error.what() + "\n";
+    return static_cast<int>(ExitStatus::failed);
+  }
+}

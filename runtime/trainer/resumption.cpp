@@ -1,0 +1,166 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/runtime/trainer/resumption.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The shortest digits that read back to the same number.
+std::string exactly(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+void refuse_mixing(const TrainingOptions& options) {
+  if (options.checkpoint_dir.empty()) return;
+  const auto there = list_checkpoints(options.checkpoint_dir);
+  if (there.empty()) return;
+  throw InputError("--checkpoint-dir " + options.checkpoint_dir.string() + " has checkpoints already, up to step " +
+                   std::to_string(there.back().step) +
+                   ": go on from them with --resume, or give this training a folder of its own");
+}
+
+/// On rank 0: the checkpoint's folder; empty where there is none.
+fs::path look_for(const TrainingOptions& options, EventSink& sink) {
+  if (!options.resume_from.empty()) {
+    fs::path folder = fs::absolute(options.resume_from).lexically_normal();
+    if (!fs::exists(manifest_of(folder)))
+      throw InputError("--resume-from " + folder.string() + " is no checkpoint: give the folder of one, DIR/step-N");
+    verify_checkpoint(folder);
+    const fs::path parent = folder.filename().empty() ? folder.parent_path().parent_path() : folder.parent_path();
+    if (!same_folder(parent, options.checkpoint_dir)) refuse_mixing(options);
+    return folder;
+  }
+  if (!options.resume) {
+    refuse_mixing(options);
+    return {};
+  }
+  bool damaged = false;
+  const auto place = newest_whole(options.checkpoint_dir, [&](const CheckpointPlace& bad, const Error& error) {
+    damaged = true;
+    sink.on_warning("passing over the checkpoint of step " + std::to_string(bad.step) + ": " + error.what());
+  });
+  if (place) return place->path;
+  if (damaged)
+    sink.on_warning("no checkpoint in " + options.checkpoint_dir.string() + " is whole; starting anew");
+  else
+    sink.on_note("no checkpoint in " + options.checkpoint_dir.string() + " yet; starting anew");
+  return {};
+}
+
+std::set<std::string> names_of(const std::map<std::string, std::string>& a,
+                               const std::map<std::string, std::string>& b) {
+  std::set<std::string> names;
+  for (const auto* map : {&a, &b})
+    for (const auto& [name, value] : *map) names.insert(name);
+  return names;
+}
+
+std::string value_in(const std::map<std::string, std::string>& map, const std::string& name) {
+  const auto found = map.find(name);
+  return found == map.end() ? "nothing" : "'" + found->second + "'";
+}
+
+}  // namespace
+
+std::optional<Resumption> find_checkpoint(const Communicator& communicator, const TrainingOptions& options,
+                                          EventSink& sink) {
+  fs::path folder;
+  std::string text;
+  agree(communicator, [&] {
+    if (communicator.rank() != 0) return;
+    folder = look_for(options, sink);
+    if (!folder.empty()) text = manifest_text(read_manifest(manifest_of(folder)));
+  });
+  folder = communicator.broadcast_text(folder.string());
+  text = communicator.broadcast_text(text);
+  if (folder.empty()) return std::nullopt;
+  return Resumption{folder, parse_manifest(text, manifest_of(folder))};
+}
+
+std::string text_of(const Dataset& data) {
+  std::string text = std::to_string(data.size()) + (data.size() == 1 ? " sample" : " samples");
+  for (const auto& field : data.fields()) text += ", " + field.name + " " + field.shape.text();
+  return text + ", contents " + std::to_string(data.fingerprint());
+}
+
+std::map<std::string, std::string> options_that_matter(const TrainingOptions& o, std::uint64_t total_steps,
+                                                       const Dataset& train) {
+  std::map<std::string, std::string> values{
+      {"model", o.application + ", " + o.variant},
+      {"data", text_of(train)},
+      {"global-batch-size", std::to_string(o.global_batch_size)},
+      {"seed", std::to_string(o.seed)},
+      {"shuffle", o.shuffle ? "yes" : "no"},
+      {"optimizer", o.optimizer.name},
+      {"learning-rate", exactly(o.learning_rate)},
+      {"scale-learning-rate", o.scale_learning_rate},
+      {"schedule", o.schedule},
+      {"warmup-epochs", o.warmup_epochs ? exactly(*o.warmup_epochs) : "the schedule's"},
+      {"clip-norm", exactly(o.clip_norm)},
+      {"compression", std::string(name_of(o.compression))},
+      {"weight-decay", o.optimizer.weight_decay ? exactly(*o.optimizer.weight_decay) : "the optimizer's"}};
+  if (o.optimizer.name == "momentum" || o.optimizer.name == "nesterov")
+    values["momentum"] = exactly(o.optimizer.momentum);
+  if (o.optimizer.name.starts_with("adam")) {
+    values["beta1"] = exactly(o.optimizer.beta1);
+    values["beta2"] = exactly(o.optimizer.beta2);
+    values["epsilon"] = exactly(o.optimizer.epsilon);
+  }
+  if (o.schedule != "constant") values["steps"] = std::to_string(total_steps);  // otherwise it may just be longer
+  return values;
+}
+
+void check_changes(const Resumption& resumption, const std::map<std::string, std::string>& mine,
+                   const TrainingOptions& options) {
+  const auto& theirs = resumption.manifest.options;
+  const auto names = names_of(mine, theirs);
+  for (const auto& allowed : options.allow_changes)
+    if (!names.contains(allowed)) {
+      std::string known;
+      for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
+      throw InputError("--allow-changes: there is no '" + allowed + "'; choose from " + known);
+    }
+  for (const auto& name : names) {
+    if (!mine.contains(name) || !theirs.contains(name)) continue;  // another optimizer's or schedule's: that is said
+    const std::string here = value_in(mine, name), there = value_in(theirs, name);
+    if (here == there || std::ranges::find(options.allow_changes, name) != options.allow_changes.end()) continue;
+    throw InputError(resumption.folder.string() + " was made by another training: " + name + " is " + here +
+                     (name == "steps" ? " in all" : "") + " here, the checkpoint has " + there +
+                     "; give what it has, or --allow-changes " + name + " where that is meant");
+  }
+}
+
+std::string why_not_exact(const CheckpointManifest& manifest, const Communicator& communicator,
+                          const std::map<std::string, std::string>& environment, const std::vector<std::string>& plan) {
+  const auto differ = [](const std::string& what, const std::string& there, const std::string& here) {
+    return what + " is " + here + " here, the checkpoint has " + there;
+  };
+  if (manifest.ranks != communicator.size())
+    return differ("the number of ranks", std::to_string(manifest.ranks), std::to_string(communicator.size()));
+  if (const int hosts = communicator.topology().nodes; manifest.hosts != hosts)
+    return differ("the number of hosts", std::to_string(manifest.hosts), std::to_string(hosts));
+  for (const auto& name : names_of(environment, manifest.environment))
+    if (value_in(environment, name) != value_in(manifest.environment, name))
+      return differ(name, value_in(manifest.environment, name), value_in(environment, name));
+  for (std::size_t i = 0; i < std::max(plan.size(), manifest.plan.size()); ++i) {
+    const std::string here = i < plan.size() ? plan[i] : "nothing",
+                      there = i < manifest.plan.size() ? manifest.plan[i] : "nothing";
+    if (here != there) return differ("the plan", "'" + there + "'", "'" + here + "'");
+  }
+  return {};
+}
+
+}  // namespace ronda

@@ -1,0 +1,47 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/runtime/files/checkpoint_manifest.hpp>
+#include <ronda/runtime/trainer/training_options.hpp>
+
+namespace ronda {
+
+/// What a training goes on from.
+struct Resumption {
+  std::filesystem::path folder;
+  CheckpointManifest manifest;  ///< the same on all ranks
+};
+
+/// Rank 0 looks for the checkpoint that the options ask for, reads every byte of it, and tells the others. Nothing
+/// where the training starts anew. Collective; throws InputError, agreed: where --resume-from is damaged, where a new
+/// training would be mixed up with checkpoints of another, where a checkpoint is from another version.
+[[nodiscard]] std::optional<Resumption> find_checkpoint(const Communicator& communicator,
+                                                        const TrainingOptions& options, EventSink& sink);
+
+/// A description of the data, contents included.
+[[nodiscard]] std::string text_of(const Dataset& data);
+
+/// What the course of a training depends on, apart from roundings: values in words, by the options' names.
+/// @param options  as Trainer has completed them
+[[nodiscard]] std::map<std::string, std::string> options_that_matter(const TrainingOptions& options,
+                                                                     std::uint64_t total_steps, const Dataset& train);
+
+/// Throws InputError, with both values, where the training differs from the checkpoint's in something that
+/// `options.allow_changes` does not name, or where that names what there is not.
+void check_changes(const Resumption& resumption, const std::map<std::string, std::string>& mine,
+                   const TrainingOptions& options);
+
+/// In which of these respects a training does not have what the checkpoint was made with, so that its bits will not be
+/// those of a training that was never interrupted; empty where they will.
+[[nodiscard]] std::string why_not_exact(const CheckpointManifest& manifest, const Communicator& communicator,
+                                        const std::map<std::string, std::string>& environment,
+                                        const std::vector<std::string>& plan);
+
+}  // namespace ronda
