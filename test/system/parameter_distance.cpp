@@ -2,13 +2,15 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 
 namespace {
 
-double distance(const ronda::Safetensors& a, const ronda::Safetensors& b) {
+double distance(ronda::Safetensors a, ronda::Safetensors b) {
+  for (auto* file : {&a, &b}) std::ranges::sort(file->tensors, {}, &ronda::NamedTensor::name);
   if (a.tensors.size() != b.tensors.size()) throw ronda::InputError("the files have different numbers of tensors");
   double difference = 0, norm = 0;
   for (std::size_t t = 0; t < a.tensors.size(); ++t) {

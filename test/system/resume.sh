@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# A training that is interrupted and resumed is the training that was not: its bits, its metrics, its samples.
+# resume.sh APPS COUNTED_TRAINING PARAMETER_DISTANCE
+source "$(dirname "$0")/lib.sh"
+counted=${2:?usage: $0 APPS COUNTED_TRAINING PARAMETER_DISTANCE} parameter_distance=${3:?}
+limit=60
+source "$(dirname "$0")/counting.sh"
+
+toy=(--global-batch-size 100 --epochs 4) # 997 samples: 10 steps an epoch, the last of 97
+saving=(--checkpoint-dir "$work/checkpoints" --checkpoint-every 5)
+
+expect_hash() { [[ $(summary parameter_hash) == "$hash" && -n $hash ]] || fail "$1: parameters $(summary parameter_hash), expected $hash"; }
+steps_in() { find "$1" -maxdepth 1 -name 'step-*[0-9]' | sed 's/.*-//' | sort -n; }
+epochs_of() { sed -n '/"epoch_history"/,$p' "$work/summary.json" | grep -v seconds; } # what a table would show, without times
+
+# ---- the same bits on as many ranks, whatever a step consists of
+
+for set in '1 --optimizer nesterov' '2 --optimizer adam --clip-norm 1' '3 --accumulate 2 --schedule cosine' \
+  '4 --allreduce ring --weight-decay 0.01 --compression int8'; do
+  read -r ranks options <<<"$set"
+  read -ra options <<<"$options"
+  count "$ranks" "${toy[@]}" "${options[@]}" --plan "$work/plan$ranks.json" --steps 1 # no timing in what follows
+  count "$ranks" "${toy[@]}" "${options[@]}" --plan "$work/plan$ranks.json" --metrics "$work/whole"
+  expect_status 0
+  hash=$(summary parameter_hash) history=$(epochs_of)
+  again=("$ranks" "${toy[@]}" "${options[@]}" "${saving[@]}" --resume --exact --metrics "$work/metrics" --plan "$work/plan$ranks.json")
+  rm -rf "$work/checkpoints" "$work"/log.*
+  count "${again[@]}" --inject stop@17:$((ranks - 1)) # in the second epoch
+  expect_status 75
+  expect 'no summary' test ! -e "$work/summary.json"
+  expect 'the step in which it ended' grep -q 'ended after step 17 of 40, saved' "$work/err"
+  count "${again[@]}" --inject stop@20 # at the end of the epoch, before its test
+  expect_status 75
+  count "${again[@]}"
+  expect_status 0
+  expect_hash 'interrupted twice'
+  expect_summary steps 40
+  expect_summary samples 3988
+  expect_summary resumed_step 20
+  expect 'the same history' test "$(epochs_of)" = "$history"
+  expect 'the same metrics, each step once' cmp "$work/whole" "$work/metrics"
+  all_seen_once 4
+  count "${again[@]}" # there is nothing left to do
+  expect_status 0
+  expect_hash 'resumed at the end'
+  expect 'the same history' test "$(epochs_of)" = "$history"
+  expect 'the same metrics' cmp "$work/whole" "$work/metrics"
+done
+
+# ---- on other numbers of ranks: the same samples, parameters within rounding
+
+what='a checkpoint of 2 ranks'
+rm -rf "$work/checkpoints"
+count 2 "${toy[@]}" --save "$work/whole.safetensors"
+expect_status 0
+count 2 "${toy[@]}" "${saving[@]}" --inject stop@23:1
+expect_status 75
+for ranks in 1 2 3 4; do
+  rm -rf "$work/c$ranks" "$work"/log.*
+  cp -r "$work/checkpoints" "$work/c$ranks"
+  count $ranks "${toy[@]}" --checkpoint-dir "$work/c$ranks" --resume --save "$work/resumed.safetensors"
+  expect_status 0
+  expect_summary resumed_step 23
+  distance=$("$parameter_distance" "$work/whole.safetensors" "$work/resumed.safetensors")
+  echo "resumed on $ranks ranks: parameters differ by $distance"
+  # An order of summation more or less is 1e-7; over 17 steps a ReLU or a max-pool may fall on its other side.
+  expect 'parameters within rounding' at_least 1e-4 "$distance"
+  all_seen_once 4 24
+done
+count 3 "${toy[@]}" --checkpoint-dir "$work/checkpoints" --resume --exact
+expect_status 2
+expect_message 'number of ranks is 3 here, the checkpoint has 2'
+
+# ---- what would be another training is refused, with both values
+
+checkpoints=$work/checkpoints
+usual() { # usual OPTION…: with the toy's size where another is not given
+  [[ " $* " == *' --global-batch-size '* ]] || set -- --global-batch-size 100 "$@"
+  [[ " $* " == *' --epochs '* ]] || set -- --epochs 4 "$@"
+  count 2 "$@"
+}
+other() { # other REGEX OPTION…
+  usual --checkpoint-dir "$checkpoints" --resume "${@:2}"
+  expect_status 2
+  expect_message "$1"
+}
+aside other "seed is '2' here, the checkpoint has '1'" --seed 2
+aside other "global-batch-size is '50' here, the checkpoint has '100'" --global-batch-size 50
+aside other "learning-rate is '0.5' here, the checkpoint has '0.05'" --learning-rate 0.5
+aside other "optimizer is 'adam' here, the checkpoint has 'nesterov'" --optimizer adam --learning-rate 0.05
+aside other "schedule is 'constant' here, the checkpoint has 'cosine'" --schedule constant
+aside other "steps is '100' in all here, the checkpoint has '40'" --epochs 10
+aside other 'model is .*smoothing 0.1.* here' --label-smoothing 0.1
+aside other "no 'sede'; choose from .*seed" --allow-changes sede
+wait
+usual --checkpoint-dir "$work/c2" --resume --epochs 5 --seed 2 --optimizer adam --allow-changes seed,steps,optimizer,learning-rate
+expect_status 0
+expect_summary resumed_step 40
+
+# ---- where to begin
+
+refused_to_count() { # refused_to_count REGEX OPTION…
+  usual "${@:2}"
+  expect_status 2
+  expect_message "$1"
+}
+aside refused_to_count 'has checkpoints already, up to step 23.*--resume' --checkpoint-dir "$checkpoints"
+aside refused_to_count 'need --checkpoint-dir' --resume
+aside refused_to_count 'need --checkpoint-dir' --time-limit 1:00:00
+aside refused_to_count '--keep' --checkpoint-dir "$work/none" --keep 0
+aside refused_to_count "every N steps, or every 30s.*'often'" --checkpoint-dir "$work/none" --checkpoint-every often
+aside refused_to_count 'time limit is H:M:S' --checkpoint-dir "$work/none" --time-limit 90
+aside refused_to_count 'no checkpoint: give the folder of one' --resume-from "$checkpoints"
+aside refused_to_count 'folder of checkpoints .*/toy' --checkpoint-dir "$mnist/train-labels-idx1-ubyte.gz/toy"
+aside refused_to_count "expected kill, stop" --inject burn@1
+wait
+count 2 "${toy[@]}" --checkpoint-dir "$work/new" --resume
+expect_status 0
+expect 'a word that it starts anew' grep -q "no checkpoint in $work/new yet; starting anew" "$work/err"
+rm -rf "$work"/log.*
+older=$(steps_in "$work/checkpoints" | tail -2 | head -1) # how many there are is a matter of the disk's speed
+count 2 "${toy[@]}" --checkpoint-dir "$work/checkpoints" --resume-from "$work/checkpoints/step-$older" --save "$work/resumed.safetensors"
+expect_status 0
+expect 'later checkpoints to be set aside' test -d "$work/checkpoints/step-23.aside"
+expect 'the same parameters' cmp "$work/whole.safetensors" "$work/resumed.safetensors"
+
+# ---- damage is passed over
+
+rm -rf "$work/checkpoints"
+count 2 "${toy[@]}" "${saving[@]}" --inject stop@23:1
+expect_status 75
+run "$apps/ronda_checkpoint" verify "$work/checkpoints"
+expect_status 0
+newest=$work/checkpoints/step-23 older=$(steps_in "$work/checkpoints" | tail -2 | head -1)
+printf '\xff' | dd of="$newest/part-1.safetensors" bs=1 seek=300 conv=notrunc status=none
+run "$apps/ronda_checkpoint" verify "$work/checkpoints"
+expect_status 2
+expect_message 'step-23/part-1.safetensors is damaged'
+run "$apps/ronda_checkpoint" show --json "$work/checkpoints"
+expect_status 0
+expect 'the one before it' grep -q "\"step\": $older," "$work/out"
+count 2 "${toy[@]}" "${saving[@]}" --resume --save "$work/resumed.safetensors"
+expect_status 0
+expect 'a warning' grep -q '^ronda: warning: passing over the checkpoint of step 23: .*part-1.safetensors is damaged' "$work/err"
+expect_summary resumed_step "$older"
+expect 'the same parameters' cmp "$work/whole.safetensors" "$work/resumed.safetensors"
+
+# ---- the tool
+
+run "$apps/ronda_checkpoint" --help
+expect_status 0
+for command in list verify show export; do expect "$command in the help" grep -q "^ *$command " "$work/out"; done
+run "$apps/ronda_checkpoint" list "$work/checkpoints"
+expect_status 0
+expect 'the last' grep -q 'step-40  step 40, epoch 4, counted_training, 2 ranks' "$work/out"
+run "$apps/ronda_checkpoint" list --json "$work/checkpoints"
+expect_status 0
+expect 'the last' grep -q '"whole": true, "step": 40, "epoch": 4, "ranks": 2' "$work/out"
+run "$apps/ronda_checkpoint" export "$work/exported.safetensors" "$work/checkpoints"
+expect_status 0
+expect 'the parameters as --save writes them' test "$("$parameter_distance" "$work/exported.safetensors" "$work/whole.safetensors")" = 0
+count 2 "${toy[@]}" --init "$work/exported.safetensors" --steps 1
+expect_status 0
+for wrong in '' 'list' "list $work/nowhere" "show $work/exported.safetensors" "burn $work/checkpoints" "verify $work"; do
+  read -ra wrong <<<"$wrong"
+  run "$apps/ronda_checkpoint" "${wrong[@]}"
+  what="ronda_checkpoint ${wrong[*]}"
+  expect_status 2
+  expect_message .
+done
+
+# ---- writing that fails
+
+rm -rf "$work/checkpoints"
+count 2 "${toy[@]}" "${saving[@]}" --inject fail-write@1:1
+expect_status 0
+expect 'one warning' test "$(grep -c '^ronda: warning: .*was not written: rank 1 on .*No space left' "$work/err")" -eq 1
+expect 'the last checkpoint' test -d "$work/checkpoints/step-40"
+expect 'nothing half-written' test -z "$(find "$work/checkpoints" -name '.*')"
+
+if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+  mkdir "$work/disk"
+  # Room for the first checkpoint of the MLP, of 800 KB, and not for the second beside it.
+  cat >"$work/full" <<END
+mount -t tmpfs -o size=1400K none "$work/disk" || exit 77
+mpirun -n 2 "$apps/mnist_mlp" --steps 300 --checkpoint-dir "$work/disk/c" --checkpoint-every 20 --summary-json "$work/summary.json" || exit
+"$apps/ronda_checkpoint" verify "$work/disk/c"
+END
+  what='a full disk'
+  run unshare --mount bash "$work/full"
+  expect_status 0
+  expect 'warnings' grep -q '^ronda: warning: .*was not written: .*No space left on device.*training goes on' "$work/err"
+  expect 'the good one to be whole' grep -q 'step-20  .*, whole$' "$work/out"
+  expect_summary steps 300
+fi
