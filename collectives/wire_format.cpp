@@ -16,6 +16,7 @@ namespace {
 // ---- bf16 and fp16 --------------------------------------------------------------------------------------------------
 
 // Bare bits, because the compiler makes no vectors of structures.
+// NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them.
 #define RONDA_CASTS(name, Half)                                                                                 \
   RONDA_MULTIVERSION void encode_##name(const float* __restrict values, std::uint16_t* __restrict wire,         \
                                         std::size_t count) {                                                    \
@@ -44,6 +45,7 @@ namespace {
 RONDA_CASTS(bf16, BFloat16)
 RONDA_CASTS(fp16, Float16)
 #undef RONDA_CASTS
+// NOLINTEND(bugprone-macro-parentheses)
 
 std::uint16_t* halves(std::byte* wire) noexcept { return reinterpret_cast<std::uint16_t*>(wire); }
 const std::uint16_t* halves(const std::byte* wire) noexcept { return reinterpret_cast<const std::uint16_t*>(wire); }

@@ -13,6 +13,10 @@ bench() { # bench RANKS OPTION…: status 0; leaves $work/results.json
 
 for dtype in float32 float64 float16 bfloat16 int8 uint8 int32 int64; do bench 3 --dtype $dtype --algorithm all; done
 for op in mean min max prod; do bench 3 --op $op; done
+for compression in bf16 fp16 int8; do
+  bench 3 --algorithm all --compression $compression
+  expect 'what is sent compressed' test "$(grep -c "\"compression\": \"$compression\"" "$work/results.json")" -gt 0
+done
 bench 1
 bench 2 --compare mpi --op max
 expect 'MPI beside it' grep -q '"mpi_microseconds"' "$work/results.json"
