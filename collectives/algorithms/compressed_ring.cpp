@@ -16,7 +16,12 @@ CompressedRing::CompressedRing(std::unique_ptr<Transport> transport, Elements da
     : transport_(std::move(transport)), data_(data), reduction_(reduction), compression_(wire.compression) {
   const auto ranks = static_cast<std::size_t>(transport_->size());
   const std::size_t longest = (data_.count + ranks - 1) / ranks;
-  segments_ = std::max(lanes, (wire_bytes(compression_, longest) + segment_bytes - 1) / segment_bytes);
+  const std::size_t longest_bytes = wire_bytes(compression_, longest);
+  segments_ = std::max((longest_bytes + segment_bytes - 1) / segment_bytes,
+                       longest_bytes > worth_cutting ? std::size_t{2} : std::size_t{1});
+  const std::size_t lanes = std::min(segments_, most_lanes);
+  outgoing_.resize(lanes);
+  incoming_.resize(lanes);
   summing_end_ = ranks * segments_;
   end_item_ = (2 * ranks - 1) * segments_;
   const std::size_t largest = wire_bytes(compression_, (longest + segments_ - 1) / segments_);
@@ -25,6 +30,7 @@ CompressedRing::CompressedRing(std::unique_ptr<Transport> transport, Elements da
 }
 
 Task CompressedRing::run() {
+  const std::size_t lanes = incoming_.size();
   if (transport_->size() == 1) {
     finish(reduction_, data_);
     co_return;
@@ -40,15 +46,16 @@ Task CompressedRing::run() {
   }
 }
 
-/// All items up to `item - lanes` are through in both directions: with `lanes` slots more than a chunk has segments
+/// All items up to `item - lanes` are through in both directions: with a slot a lane more than a chunk has segments
 /// nothing comes in where something has still to go out.
 void CompressedRing::start(std::size_t item) {
   const int ranks = transport_->size();
   const int left = (transport_->rank() + ranks - 1) % ranks, right = (transport_->rank() + 1) % ranks;
   const std::size_t out = item - segments_;
   if (out < segments_) encode(compression_, floats(segment(out)), nullptr, Noise(), slot(out).data());
-  incoming_[item % lanes] = transport_->receive(left, slot(item));
-  outgoing_[item % lanes] = transport_->send(right, slot(out));
+  const std::size_t lane = item % incoming_.size();
+  incoming_[lane] = transport_->receive(left, slot(item));
+  outgoing_[lane] = transport_->send(right, slot(out));
 }
 
 void CompressedRing::take(std::size_t item) {
@@ -73,7 +80,8 @@ Elements CompressedRing::segment(std::size_t item) const noexcept {
 }
 
 std::span<std::byte> CompressedRing::slot(std::size_t item) const noexcept {
-  return {slots_.data() + item % (segments_ + lanes) * slot_bytes_, wire_bytes(compression_, segment(item).count)};
+  return {slots_.data() + item % (segments_ + incoming_.size()) * slot_bytes_,
+          wire_bytes(compression_, segment(item).count)};
 }
 
 }  // namespace ronda

@@ -1,8 +1,8 @@
 #pragma once
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/reduction.hpp>
@@ -21,20 +21,19 @@ namespace ronda {
 /// Cost: 2(n-1) latencies and (n-1)/n of the data's bytes. A sum is rounded n times, once a hop.
 class CompressedRing final : public Algorithm {
  public:
-  static constexpr std::size_t default_segment_bytes = std::size_t{256} << 10;
-
   /// @param data  float32; as Ring's
   /// @param reduction  a sum or a mean
   /// @param wire  bf16 or fp16
   /// @param segment_bytes  on the wire
   CompressedRing(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction, const Wire& wire,
-                 std::size_t segment_bytes = default_segment_bytes);
+                 std::size_t segment_bytes = short_message_bytes);
 
   Task run() override;
   [[nodiscard]] std::size_t memory() const noexcept override { return slots_.bytes(); }
 
  private:
-  static constexpr std::size_t lanes = 4;
+  static constexpr std::size_t most_lanes = 16;
+  static constexpr std::size_t worth_cutting = 4096;  ///< bytes of a chunk, as Ring's
 
   void start(std::size_t item);
   void take(std::size_t item);
@@ -50,8 +49,8 @@ class CompressedRing final : public Algorithm {
   std::size_t segments_;                ///< of each chunk
   std::size_t summing_end_, end_item_;  ///< up to where items are summed, and all of them
   std::size_t slot_bytes_ = 0;
-  Buffer slots_;  ///< as many as there are items between coming in and having gone out
-  std::array<Request, lanes> outgoing_, incoming_;
+  Buffer slots_;                              ///< as many as there are items between coming in and having gone out
+  std::vector<Request> outgoing_, incoming_;  ///< by lane: see Ring
 };
 
 }  // namespace ronda

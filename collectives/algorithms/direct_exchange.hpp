@@ -36,9 +36,8 @@ namespace ronda {
 /// Order of summation: the owner's part, then those of the ranks below it, downwards and around.
 class DirectExchange final : public Algorithm {
  public:
-  /// Just below what Open MPI sends over TCP without asking the receiver first, 64 KiB: of longer messages two that go
-  /// opposite ways through one connection hold each other up.
-  static constexpr std::size_t default_segment = std::size_t{120} * 512;
+  /// A short message: 119 blocks.
+  static constexpr std::size_t default_segment = short_message_bytes / wire_bytes(Compression::int8, 512) * 512;
 
   /// @param data  float32, the same count on every rank, any count; outlives this object. As much memory again, and a
   ///              little more, is taken here, once.
