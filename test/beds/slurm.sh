@@ -51,7 +51,7 @@ SlurmctldHost=ronda0(10.77.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$scratch/munge/socket
+AuthInfo=socket=$scratch/munge/socket,cred_expire=5
 StateSaveLocation=$scratch/state
 SlurmdSpoolDir=$scratch/spool.%n
 SlurmctldPidFile=$scratch/slurmctld.pid

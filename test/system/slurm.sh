@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The batch scripts under Slurm itself, on two nodes that are this machine (see test/beds/slurm.sh).
 source "$(dirname "$0")/lib.sh"
-limit=60
+limit=120
 scripts=$beds/../../scripts/slurm
 
 ((EUID == 0)) || skip 'needs root'
@@ -44,3 +44,16 @@ expect_summary world_size 3
 submit --wrap="${train[*]}"
 expect_status 0
 expect_summary world_size 1
+
+# A job that has to make room is saved, goes back into the queue by itself, and goes on: to the same bits.
+for script in mpirun srun; do
+  long=("$scripts/$script.sbatch" "$apps/mnist_mlp" --steps 200 --plan "$work/plan.$script.json" --summary-json "$work/summary.json")
+  submit "${long[@]}"
+  expect_status 0
+  hash=$(summary parameter_hash)
+  submit --open-mode=append "${long[@]}" --checkpoint-dir "$work/checkpoints.$script" --resume --exact --inject stop@120:2
+  expect_status 0
+  expect 'to have ended early' grep -q 'ended after step 120 of 200, saved' "$work/err"
+  expect 'to have gone on' grep -q 'going on from .*/step-120' "$work/err"
+  [[ -n $hash && $(summary parameter_hash) == "$hash" ]] || fail "parameters $(summary parameter_hash), expected $hash"
+done
