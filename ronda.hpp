@@ -1,6 +1,7 @@
 #pragma once
 /// Everything that a training program needs.
 #include <ronda/collectives/launch.hpp>
+#include <ronda/collectives/phase.hpp>
 #include <ronda/collectives/world.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>

@@ -76,6 +76,7 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
                  "seconds a rank is waited for before the job ends; 0: for ever")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
+  app.add_option("--trace", world.trace, "folder for the ranks' records, which ronda_trace reads");
   app.add_option("--json", options.json, "file for the results");
   try {
     app.parse(argc, argv);

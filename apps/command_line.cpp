@@ -105,7 +105,7 @@ void CommandLine::add_placement() {
                      "Of gradients on the wire: none, bf16, fp16, int8; auto: where the network is what limits"));
   in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
   in(app_.add_option("--communication-timeout", world.communication_timeout,
-                     "Seconds a rank is waited for before the job ends; 0: for ever"))
+                     "Seconds a rank is waited for before the job ends, by name; 0: for ever"))
       ->check(CLI::Range(0.0, 1e6));
   in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))
       ->default_str("")
@@ -151,6 +151,8 @@ void CommandLine::add_files_and_output() {
      "Files");
   in(app_.add_option("--summary-json", training.summary_json, "Write the results"), "Files");
   in(app_.add_option("--metrics", training.metrics, "Write a JSON line a step"), "Files");
+  in(app_.add_option("--trace", world.trace, "Keep each rank's last collectives in this folder, for ronda_trace"),
+     "Files");
   in(app_.set_config("--config", "", "Read options from a TOML or INI file"), "Files");
   auto* quiet_flag = app_.add_flag("--quiet", quiet, "Say nothing but warnings and errors");
   quiet_flag->group("Output");

@@ -41,6 +41,10 @@ int Communicator::rank() const noexcept { return group_->rank(); }
 int Communicator::size() const noexcept { return group_->size(); }
 const Topology& Communicator::topology() const noexcept { return group_->topology(); }
 
+void Communicator::set_step(std::uint64_t step) const noexcept {
+  if (const auto& recorder = group_->recorder()) recorder->set_step(step);
+}
+
 Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_->allocate(bytes, memory); }
 
 std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {

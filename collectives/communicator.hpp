@@ -45,6 +45,9 @@ class Communicator {
   [[nodiscard]] int size() const noexcept;                  ///< not collective
   [[nodiscard]] const Topology& topology() const noexcept;  ///< not collective
 
+  /// Not collective: what follows belongs to this step of the caller's, for records and messages; 0: to none.
+  void set_step(std::uint64_t step) const noexcept;
+
   /// Zeroed memory. Asks first, on all ranks together, whether the node's shared mapping has the room; where it has
   /// not, all ranks get private memory, and `notes()` says why.
   Buffer allocate(std::size_t bytes, Memory memory);

@@ -1,5 +1,4 @@
 #include <ronda/collectives/backoff.hpp>
-#include <ronda/collectives/deadline.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/planned_collective.hpp>
 
@@ -7,8 +6,19 @@
 
 namespace ronda {
 
-Engine::Engine(Progress progress, bool oversubscribed, double timeout)
-    : threaded_(progress == Progress::thread), oversubscribed_(oversubscribed), timeout_(timeout) {
+namespace {
+
+/// Times that nothing could be moved on, after which it is worth a closer look.
+constexpr unsigned vain_looks = 256;
+
+}  // namespace
+
+Engine::Engine(Progress progress, bool oversubscribed, std::shared_ptr<Recorder> recorder,
+               std::shared_ptr<Watchdog> watchdog)
+    : threaded_(progress == Progress::thread),
+      oversubscribed_(oversubscribed),
+      recorder_(std::move(recorder)),
+      watchdog_(std::move(watchdog)) {
   if (threaded_) thread_ = std::thread([this] { run_thread(); });
 }
 
@@ -59,20 +69,11 @@ bool Engine::poll() {
 void Engine::wait(const PlannedCollective& operation, std::uint64_t ticket) {
   if (threaded_) return operation.wait_for_other_thread(ticket);
   Backoff backoff(oversubscribed_);
-  Deadline deadline(timeout_);
-  while (!operation.finished(ticket)) {
-    if (poll()) {
-      backoff.reset();
-      deadline.reset();
-    } else {
-      stand_still(backoff, deadline);
-    }
-  }
+  while (!operation.finished(ticket)) move_or_wait(backoff);
 }
 
 void Engine::run_thread() {
   Backoff backoff(oversubscribed_);
-  Deadline deadline(timeout_);
   for (;;) {
     {
       std::unique_lock door(door_);
@@ -81,22 +82,28 @@ void Engine::run_thread() {
     }
     const auto turn = take_turn();
     take_submitted();
-    if (advance()) {
-      backoff.reset();
-      deadline.reset();
-    } else {
-      stand_still(backoff, deadline);
-    }
+    move_or_wait(backoff);
+  }
+}
+
+void Engine::move_or_wait(Backoff& backoff) {
+  if (!polling_ && running_.first != nullptr && advance()) {
+    backoff.reset();
+  } else {
+    stand_still();
+    backoff.pause();
   }
 }
 
 /// Nothing could be moved on. The first in flight is what the others wait behind.
-void Engine::stand_still(Backoff& backoff, Deadline& deadline) {
-  if (running_.first != nullptr && deadline.passed()) {
-    running_.first->give_up(timeout_);
-    deadline.reset();
-  }
-  backoff.pause();
+void Engine::stand_still() {
+  if (recorder_ == nullptr || running_.first == nullptr || !running_.first->waits_for_others()) return;
+  recorder_->stands_still();
+  if (++looks_ % vain_looks != 0) return;
+  recorder_->still_alive();
+  if (watchdog_ == nullptr) return;
+  if (watchdog_->asked()) recorder_->waits_for(running_.first->missing());
+  if (const std::string* reason = watchdog_->verdict()) running_.first->give_up(*reason);
 }
 
 void Engine::take_submitted() {
@@ -114,7 +121,12 @@ bool Engine::advance() {
   for (PlannedCollective* operation = running_.first; operation != nullptr; operation = next) {
     next = operation->next_;
     if (operation->blocking() && operation != running_.first) continue;
-    moved |= operation->advance();
+    if (operation->blocking()) {
+      const InsideMpi inside(recorder_.get());
+      moved |= operation->advance();
+    } else {
+      moved |= operation->advance();
+    }
     if (!operation->run_is_over()) continue;
     running_.remove(*operation);
     operation->announce();  // from here on its owner may start it again
@@ -122,6 +134,10 @@ bool Engine::advance() {
     in_flight_.notify_all();
   }
   polling_ = false;
+  if (moved && recorder_ != nullptr) {
+    recorder_->moved();
+    looks_ = 0;
+  }
   return moved;
 }
 
@@ -131,15 +147,7 @@ void Engine::drain() {
     return;
   }
   Backoff backoff(oversubscribed_);
-  Deadline deadline(timeout_);
-  while (running_.first != nullptr) {
-    if (poll()) {
-      backoff.reset();
-      deadline.reset();
-    } else {
-      stand_still(backoff, deadline);
-    }
-  }
+  while (running_.first != nullptr) move_or_wait(backoff);
 }
 
 void Engine::Queue::append(PlannedCollective& operation) noexcept {

@@ -6,12 +6,12 @@
 #include <mutex>
 #include <thread>
 
+#include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/collectives/world.hpp>
 
 namespace ronda {
 
 class Backoff;
-class Deadline;
 class PlannedCollective;
 
 /// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or
@@ -24,12 +24,18 @@ class Engine {
  public:
   /// @param progress        inline_ or thread
   /// @param oversubscribed  ranks share cores: give way early while waiting
-  /// @param timeout         seconds that what is in flight may stand still, before it fails; 0: for ever
-  Engine(Progress progress, bool oversubscribed, double timeout);
+  /// @param recorder        is told how things move; null: nobody is
+  /// @param watchdog        says when what is in flight has waited long enough, and fails; null: it waits for ever
+  Engine(Progress progress, bool oversubscribed, std::shared_ptr<Recorder> recorder = nullptr,
+         std::shared_ptr<Watchdog> watchdog = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
 
   [[nodiscard]] Progress progress() const noexcept { return threaded_ ? Progress::thread : Progress::inline_; }
+
+  /// Of communication, in seconds; 0: none.
+  [[nodiscard]] double timeout() const noexcept { return watchdog_ == nullptr ? 0 : watchdog_->timeout(); }
+  [[nodiscard]] const std::shared_ptr<Watchdog>& watchdog() const noexcept { return watchdog_; }
 
   /// Ends the thread, so that MPI can be finalized. What is in flight is left as it is.
   void stop() noexcept;
@@ -53,6 +59,7 @@ class Engine {
   auto exclusively(Work&& work) {
     drain();
     const auto turn = take_turn();
+    const InsideMpi inside(recorder_.get());
     return work();
   }
 
@@ -68,14 +75,17 @@ class Engine {
   void run_thread();
   void take_submitted();
   bool advance();
-  void stand_still(Backoff& backoff, Deadline& deadline);
+  void move_or_wait(Backoff& backoff);
+  void stand_still();
   void drain();
   [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn() {
     return threaded_ ? std::unique_lock(turn_) : std::unique_lock(turn_, std::defer_lock);
   }
 
   const bool threaded_, oversubscribed_;
-  const double timeout_;
+  const std::shared_ptr<Recorder> recorder_;
+  const std::shared_ptr<Watchdog> watchdog_;
+  unsigned looks_ = 0;    ///< in vain, since something moved
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
 
   std::timed_mutex turn_;  ///< guards MPI and `running_`

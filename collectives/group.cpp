@@ -13,8 +13,10 @@ constexpr std::size_t kept_for_mpi = std::size_t{16} << 20;
 
 }  // namespace
 
-Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits)
+Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits,
+                           Ledger ledger)
     : engine_(std::move(engine)),
+      ledger_(std::move(ledger)),
       communicator_(std::move(communicator)),
       limits_(limits),
       placement_(Placement::of(communicator_, limits.ranks_per_node)),
@@ -43,7 +45,7 @@ Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
 /// On every node, or on none.
 std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t bytes, std::size_t keep_free,
                                                                 std::string& refusal) {
-  return engine_->exclusively([&]() -> std::shared_ptr<SharedMemory> {
+  return together("taking shared memory", [&]() -> std::shared_ptr<SharedMemory> {
     auto outcome = SharedMemory::create(placement_.node, {bytes, keep_free, limits_.shared_memory});
     if (communicator_.all(outcome.memory != nullptr)) return outcome.memory;
     const auto refusals = communicator_.allgather_texts(outcome.refusal);
@@ -57,29 +59,34 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
 // ---------------------------------------------------------------------------
 
 void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
-  planned(std::make_unique<RecursiveDoubling>(across_all(), data, Reduction{op, size_}), "doubling", "an allreduce")
+  planned(std::make_unique<RecursiveDoubling>(across_all(), data, Reduction{op, size_}), "doubling",
+          {Kind::allreduce, "an allreduce", {}, data.count, data.dtype, op})
       ->start()
       .wait();
 }
 
 void Communicator::Group::barrier() {
-  engine_->exclusively([&] { communicator_.barrier(); });
+  together("a barrier", [&] { communicator_.barrier(); });
 }
 
 std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int key) {
-  return engine_->exclusively(
-      [&] { return std::make_shared<Group>(engine_, communicator_.split(color, key), limits_); });
+  return together("splitting the group", [&] {
+    // Groups of one origin are told apart by their colour, others by where they were split off.
+    const Hash identity = Hash().add(ledger_.group).add(ledger_.number).add(static_cast<std::uint64_t>(color));
+    return std::make_shared<Group>(engine_, communicator_.split(color, key), limits_,
+                                   Ledger{ledger_.recorder, identity.value()});
+  });
 }
 
 // Texts
 // ----------------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Communicator::Group::gather_texts(std::string_view text) {
-  return engine_->exclusively([&] { return communicator_.allgather_texts(text); });
+  return together("gathering texts", [&] { return communicator_.allgather_texts(text); });
 }
 
 std::string Communicator::Group::broadcast_text(std::string_view text, int root) {
-  return engine_->exclusively([&] {
+  return together("broadcasting a text", [&] {
     std::string result(rank_ == root ? text : std::string_view());
     std::uint64_t length = result.size();
     communicator_.broadcast(std::as_writable_bytes(std::span(&length, 1)), root);
@@ -91,7 +98,7 @@ std::string Communicator::Group::broadcast_text(std::string_view text, int root)
 
 std::optional<Communicator::Group::Differing> Communicator::Group::compare(std::string_view place,
                                                                            std::string_view text) {
-  return engine_->exclusively([&]() -> std::optional<Differing> {
+  return together(place, [&]() -> std::optional<Differing> {
     const auto hashes = communicator_.allgather(Hash().add(place).add(text).value());
     if (std::all_of(hashes.begin(), hashes.end(), [&](std::uint64_t hash) { return hash == hashes[0]; })) return {};
     Differing differing;

@@ -18,6 +18,7 @@
 #include <ronda/collectives/placement.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>
+#include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/wire_format.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
@@ -36,7 +37,7 @@ struct GroupLimits {
 class Communicator::Group : public std::enable_shared_from_this<Group> {
  public:
   /// Collective over `communicator`, as are all functions that do not say otherwise.
-  Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits);
+  Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits, Ledger ledger);
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
@@ -55,6 +56,11 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   std::unique_ptr<Collective> plan(const SendSpec& spec);     ///< not collective
   std::unique_ptr<Collective> plan(const ReceiveSpec& spec);  ///< not collective
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
+  /// Null: nothing is written down.
+  [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const noexcept { return ledger_.recorder; }
+  [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
+  [[nodiscard]] double timeout() const noexcept { return engine_->timeout(); }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }       ///< not collective
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
   void allreduce_now(const Elements& data, ReduceOp op);  ///< without looking whether all give the same
@@ -94,7 +100,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] NodeCopies copies_of(const Elements& elements, const Site& site,
                                      const std::shared_ptr<SharedMemory>& meetings, std::size_t index) const;
   [[nodiscard]] std::unique_ptr<Collective> planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
-                                                    const std::string& label);
+                                                    Description description);
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);
   template <class Spec>
@@ -108,7 +114,15 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
   [[nodiscard]] int next_tag() noexcept;
 
+  /// Runs `work`, which may call MPI, on all ranks at the same place, while the engine rests; `what` is for records.
+  template <class Work>
+  auto together(std::string_view what, Work&& work) {
+    const RecordedCall call(ledger_, what);
+    return engine_->exclusively(std::forward<Work>(work));
+  }
+
   std::shared_ptr<Engine> engine_;
+  Ledger ledger_;
   mpi::Communicator communicator_;
   GroupLimits limits_;
   Placement placement_;

@@ -62,6 +62,12 @@ std::vector<Range> ranges_of(const Counts& counts) {
 /// As bytes, for algorithms that only carry them.
 Elements raw(const Elements& elements) { return {elements.data, elements.bytes().size(), DType::uint8}; }
 
+/// What a collective is called in records; `elements` as all ranks count them.
+Description describe(Kind kind, const std::string& label, const Elements& elements, int root = -1,
+                     ReduceOp op = ReduceOp::sum) {
+  return {kind, label, {}, elements.count, elements.dtype, op, root};
+}
+
 /// The even parts of some bytes that a ring has.
 std::vector<std::span<std::byte>> even_parts(const Elements& elements, int ranks) {
   std::vector<std::span<std::byte>> parts;
@@ -73,10 +79,11 @@ std::vector<std::span<std::byte>> even_parts(const Elements& elements, int ranks
 }  // namespace
 
 std::unique_ptr<Collective> Communicator::Group::planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
-                                                         const std::string& label) {
+                                                         Description description) {
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   algorithms.push_back(std::move(algorithm));
-  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name, label, topology().hosts,
+  description.run.algorithm = name;
+  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name, description, ledger_,
                                              shared_from_this());
 }
 
@@ -98,14 +105,15 @@ std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec)
   require_rank(spec.root, spec.label);
   const Elements data = raw(elements_of(spec.tensor));
   require_same("planning " + spec.label, text_of(elements_of(spec.tensor)) + " from " + std::to_string(spec.root));
+  const Description description = describe(Kind::broadcast, spec.label, elements_of(spec.tensor), spec.root);
   const std::size_t longest_for_a_tree = size_ <= 2 ? mpi::largest_message : short_for_a_tree;
   if (data.count <= longest_for_a_tree)
     return planned(std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::broadcast),
-                   "tree", spec.label);
+                   "tree", description);
   const auto parts = even_parts(data, size_);
   auto scatter = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, false);
   auto allgather = std::make_unique<Ring>(across_all(), data, Reduction{}, RingPart::allgather);
-  return planned(std::make_unique<Sequence>(std::move(scatter), std::move(allgather)), "scatter and ring", spec.label);
+  return planned(std::make_unique<Sequence>(std::move(scatter), std::move(allgather)), "scatter and ring", description);
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
@@ -113,16 +121,17 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
   const Elements data = elements_of(spec.tensor);
   require_same("planning " + spec.label,
                std::string(name_of(spec.op)) + " of " + text_of(data) + " to " + std::to_string(spec.root));
+  const Description description = describe(Kind::reduce, spec.label, data, spec.root, spec.op);
   const Reduction reduction{spec.op, size_};
   if (data.bytes().size() <= short_for_a_tree)
     return planned(
         std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::reduce, reduction),
-        "tree", spec.label);
+        "tree", description);
   auto reduce_scatter = std::make_unique<Ring>(across_all(), data, reduction, RingPart::reduce_scatter);
   const auto parts = even_parts(data, size_);
   auto gather = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, true);
   return planned(std::make_unique<Sequence>(std::move(reduce_scatter), std::move(gather)), "ring and gather",
-                 spec.label);
+                 description);
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec) {
@@ -132,7 +141,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& s
                std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts));
   return planned(
       std::make_unique<Ring>(across_all(), all, Reduction{spec.op, size_}, RingPart::reduce_scatter, ranges_of(counts)),
-      "ring", spec.label);
+      "ring", describe(Kind::reduce_scatter, spec.label, all, -1, spec.op));
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec) {
@@ -140,7 +149,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec)
   const Counts counts = shares(spec.counts, all, size_, spec.label);
   require_same("planning " + spec.label, text_of(all) + " in parts of " + text_of(counts));
   return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)), "ring",
-                 spec.label);
+                 describe(Kind::allgather, spec.label, all));
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const GatherSpec& spec) { return plan_at_root(spec, true); }
@@ -158,14 +167,16 @@ std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, 
                text_of(counts) + " " + std::string(name_of(mine.dtype)) + ", root " + std::to_string(spec.root));
   std::vector<std::span<std::byte>> parts;
   if (is_root) parts = parts_of(all.bytes(), counts, size_of(all.dtype));
-  return planned(to_and_from_root(parts, mine.bytes(), spec.root, gathers), "exchange", spec.label);
+  const Description description{
+      gathers ? Kind::gather : Kind::scatter, spec.label, {}, total(counts), mine.dtype, ReduceOp::sum, spec.root};
+  return planned(to_and_from_root(parts, mine.bytes(), spec.root, gathers), "exchange", description);
 }
 
 /// Every rank looks at every pair, so that all of them meet the same error.
 void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
                                            const std::vector<std::size_t>& received, const std::string& label) {
-  const auto [all_sent, all_received] =
-      engine_->exclusively([&] { return std::pair(communicator_.allgather(sent), communicator_.allgather(received)); });
+  const auto [all_sent, all_received] = together(
+      "planning " + label, [&] { return std::pair(communicator_.allgather(sent), communicator_.allgather(received)); });
   const auto ranks = static_cast<std::size_t>(size_);
   for (std::size_t from = 0; from < ranks; ++from)
     for (std::size_t to = 0; to < ranks; ++to) {
@@ -188,21 +199,21 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) 
   return planned(
       std::make_unique<Exchange>(across_all(), messages_of(parts_of(outgoing.bytes(), sent, size_of(outgoing.dtype))),
                                  messages_of(parts_of(incoming.bytes(), received, size_of(incoming.dtype)))),
-      "exchange", spec.label);
+      "exchange", Description(Kind::alltoall, spec.label, {}, 0, outgoing.dtype));  // counts are each rank's own
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
   require_rank(spec.to, spec.label);
   const std::vector<Exchange::Message> outgoing{{spec.to, elements_of(spec.tensor).bytes()}};
   return planned(std::make_unique<Exchange>(between_two(), outgoing, std::vector<Exchange::Message>()), "exchange",
-                 spec.label);
+                 describe(Kind::send, spec.label, elements_of(spec.tensor), spec.to));
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReceiveSpec& spec) {
   require_rank(spec.from, spec.label);
   const std::vector<Exchange::Message> incoming{{spec.from, elements_of(spec.tensor).bytes()}};
   return planned(std::make_unique<Exchange>(between_two(), std::vector<Exchange::Message>(), incoming), "exchange",
-                 spec.label);
+                 describe(Kind::receive, spec.label, elements_of(spec.tensor), spec.from));
 }
 
 }  // namespace ronda

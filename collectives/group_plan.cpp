@@ -23,6 +23,9 @@ namespace {
 /// Tags that MPI promises to have.
 constexpr int tags = 32768;
 
+/// Up to here an allreduce in a node's memory is over so soon that looking at the clock twice would show.
+constexpr std::size_t brief_bytes = std::size_t{16} << 10;
+
 /// What a tensor in shared memory needs of it beside itself, on each rank.
 struct Meeting {
   BarrierLine line;
@@ -52,7 +55,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
-  require_same("planning an allreduce", describe(spec));
+  require_same("planning " + (spec.label.empty() ? "an allreduce" : spec.label), describe(spec));
 
   const std::vector<Site> sites = locate(tensors);
   std::vector<AllreduceAlgorithm> chosen;
@@ -76,10 +79,24 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
     if (tensors[i].count > 0)
       algorithms.push_back(
           make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i), wires[i]));
-  return std::make_unique<PlannedCollective>(
-      engine_, std::move(algorithms), name_of(chosen.empty() ? spec.algorithm : chosen[largest]),
-      spec.label.empty() ? "an allreduce" : spec.label, topology().hosts, shared_from_this(),
-      wires.empty() ? Compression::none : wires[largest].compression);
+  const AllreduceAlgorithm mostly = chosen.empty() ? spec.algorithm : chosen[largest];
+  std::size_t count = 0, bytes = 0;
+  for (const Elements& elements : tensors) {
+    count += elements.count;
+    bytes += elements.bytes().size();
+  }
+  const bool brief = mostly == AllreduceAlgorithm::node && bytes <= brief_bytes;
+  const Description description{Kind::allreduce,
+                                spec.label.empty() ? "an allreduce" : spec.label,
+                                name_of(mostly),
+                                count,
+                                tensors.empty() ? DType::float32 : tensors[largest].dtype,
+                                spec.op,
+                                -1,
+                                brief};
+  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name_of(mostly), description, ledger_,
+                                             shared_from_this(),
+                                             wires.empty() ? Compression::none : wires[largest].compression);
 }
 
 std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Reduction& reduction,
@@ -120,7 +137,7 @@ std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<con
     const std::byte* segment = sites[i].memory->segment(topology().rank_on_node).data();
     mine[i] = {allocation->number, static_cast<std::uint64_t>(tensors[i].data - segment)};
   }
-  const auto all = engine_->exclusively([&] { return communicator_.allgather(mine); });
+  const auto all = together("planning: where tensors lie", [&] { return communicator_.allgather(mine); });
 
   const auto place = [&](int rank, std::size_t i) { return all[static_cast<std::size_t>(rank) * tensors.size() + i]; };
   for (std::size_t i = 0; i < tensors.size(); ++i) {

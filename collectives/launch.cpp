@@ -15,6 +15,9 @@
 namespace ronda {
 namespace {
 
+/// What the launcher is given to end, when all ranks have.
+constexpr int launcher_seconds = 3;
+
 void print_error(const std::string& text) { std::cerr << "ronda: error: " + text + "\n" << std::flush; }
 
 /// What was thrown, told in one line, and what it means for the process.
@@ -22,11 +25,14 @@ struct Failure {
   std::string text;
   ExitStatus status = ExitStatus::failed;
   bool agreed = false;
+  bool communication = false;  ///< MPI or another rank did not do its part
 
   /// Of the exception that is being handled.
   static Failure current() {
     try {
       throw;
+    } catch (const CommunicationError& error) {
+      return {error.what(), error.status(), error.agreed(), true};
     } catch (const Error& error) {
       return {error.what(), error.status(), error.agreed()};
     } catch (const std::bad_alloc&) {
@@ -53,6 +59,21 @@ class OneVoice {
   std::streambuf* buffer_;
 };
 
+/// On the watchdog's thread: what hangs cannot be asked to end.
+[[noreturn]] void end_standing(const Stall& stall) {
+  if (stall.speaks) print_error(stall.message);
+  // The launcher reads the message before it sees anybody leave, and ends everything.
+  std::this_thread::sleep_for(std::chrono::milliseconds(stall.speaks ? 200 : 500));
+  end_launcher_within(launcher_seconds);
+  std::_Exit(static_cast<int>(ExitStatus::failed));
+}
+
+/// The records of the ranks may tell who gave what, where messages that do not fit tell little.
+std::string explained(const World& world, const Failure& failure) {
+  const std::string why = failure.communication ? world.divergence() : std::string();
+  return why.empty() ? failure.text : failure.text + "; " + why;
+}
+
 /// The others know nothing of this: tells why, and ends them all.
 [[noreturn]] void end_all(World& world, const Failure& failure) {
   if (world.size() == 1) {
@@ -62,7 +83,7 @@ class OneVoice {
     if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
     const auto rank = static_cast<std::size_t>(world.rank());
     print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " +
-                failure.text);
+                explained(world, failure));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything
   }
   world.abort(static_cast<int>(failure.status));
@@ -122,7 +143,9 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
   if (!go_on && launcher.size == 1) return 0;
   try {
     if (error && launcher.size == 1) std::rethrow_exception(error);
-    World world(argc, argv, error ? WorldOptions() : options);
+    if (error) options = WorldOptions();
+    if (!options.on_stall) options.on_stall = end_standing;
+    World world(argc, argv, options);
     return run_body(world, [&](World& all) {
       // A bad command line is the same on all ranks mostly, but an option may name a file that one host has not.
       agree(all.communicator(), [&] {

@@ -13,4 +13,9 @@ struct Launcher {
   [[nodiscard]] static Launcher from_environment();
 };
 
+/// Where this process was started by mpirun, or a daemon of its, and that is still there after so many seconds, it is
+/// killed. For a job that ends because it hangs: mpirun may then wait for ever for a host that no longer answers, or
+/// for itself. Leaves a process behind for this, which ends with the launcher.
+void end_launcher_within(int seconds) noexcept;
+
 }  // namespace ronda

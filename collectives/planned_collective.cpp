@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 namespace ronda {
 
 PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                                     std::string_view name, std::string label, std::span<const std::string> hosts,
+                                     std::string_view name, const Description& description, Ledger& ledger,
                                      std::shared_ptr<const void> keeper, Compression compression)
     : keeper_(std::move(keeper)),
       engine_(std::move(engine)),
       algorithms_(std::move(algorithms)),
       name_(name),
-      label_(std::move(label)),
-      hosts_(hosts),
+      description_(description),
+      ledger_(ledger),
       compression_(compression),
       blocking_(std::any_of(algorithms_.begin(), algorithms_.end(), [](const auto& a) { return a->blocking(); })) {
   tasks_.reserve(algorithms_.size());
@@ -27,7 +26,7 @@ PlannedCollective::~PlannedCollective() {
 }
 
 Event PlannedCollective::start(const Event& ready) {
-  if (!finished(started_)) throw LogicError(label_ + " was started again before it was done");
+  if (!finished(started_)) throw LogicError(description_.label + " was started again before it was done");
   if (failure_) std::rethrow_exception(failure_);
   if (algorithms_.empty()) {
     ready.wait();
@@ -36,6 +35,7 @@ Event PlannedCollective::start(const Event& ready) {
   ++started_;
   ready_ = ready;
   waiting_for_ready_ = true;
+  record_ = ledger_.begin(description_);
   for (const auto& algorithm : algorithms_) tasks_.push_back(algorithm->run());
   engine_->submit(*this);
   return {*this, started_};
@@ -49,7 +49,7 @@ std::size_t PlannedCollective::memory() const noexcept {
 
 void PlannedCollective::visit(StateVisitor& visitor) {
   for (std::size_t i = 0; i < algorithms_.size(); ++i)
-    algorithms_[i]->visit(i == 0 ? label_ : label_ + "." + std::to_string(i), visitor);
+    algorithms_[i]->visit(i == 0 ? description_.label : description_.label + "." + std::to_string(i), visitor);
 }
 
 bool PlannedCollective::poll(std::uint64_t ticket) {
@@ -78,6 +78,10 @@ bool PlannedCollective::advance() noexcept {
       tasks_[i].result();
       tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
     }
+  } catch (const CommunicationError& error) {  // MPI's own words do not say where
+    failure_ = std::make_exception_ptr(CommunicationError(description_.label + " by " + name_ + ": " + error.what()));
+    tasks_.clear();
+    return true;
   } catch (...) {
     failure_ = std::current_exception();
     tasks_.clear();
@@ -86,30 +90,21 @@ bool PlannedCollective::advance() noexcept {
   return moved;
 }
 
-void PlannedCollective::give_up(double seconds) noexcept {
-  if (waiting_for_ready_) return;  // for this rank's own work, not for others
-  failure_ = std::make_exception_ptr(CommunicationError(overdue(seconds)));
-  tasks_.clear();
-}
-
-std::string PlannedCollective::overdue(double seconds) const {
+std::vector<int> PlannedCollective::missing() const {
   std::set<int> missing;
   for (const Task& task : tasks_)
     if (Awaitable* awaited = task.awaited())
       for (const int rank : awaited->missing()) missing.insert(rank);
-  std::string who;
-  for (const int rank : missing)
-    who += (who.empty() ? "" : ", ") + std::string("rank ") + std::to_string(rank) + " on " +
-           hosts_[static_cast<std::size_t>(rank)];
-  std::ostringstream text;
-  text << label_ << " by " << name_ << ", run " << started_ << ", has stood still for " << seconds << " s"
-       << (who.empty() ? "" : ", waiting for " + who)
-       << ": dead, cut off, stopped, or gone another way? Where it is only slow, --communication-timeout gives it "
-          "longer";
-  return text.str();
+  return {missing.begin(), missing.end()};
+}
+
+void PlannedCollective::give_up(const std::string& reason) noexcept {
+  failure_ = std::make_exception_ptr(CommunicationError(reason));
+  tasks_.clear();
 }
 
 void PlannedCollective::announce() noexcept {
+  ledger_.end(record_, failure_ ? Outcome::failed : Outcome::done);
   finished_.store(started_, std::memory_order_release);
   finished_.notify_all();
 }

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/engine.hpp>
+#include <ronda/collectives/watch/recorder.hpp>
 
 namespace ronda {
 
@@ -17,11 +17,12 @@ namespace ronda {
 /// all are. Without any (a single rank) it is done as soon as it is started.
 class PlannedCollective final : public Collective {
  public:
+  /// @param name         what it is done by
+  /// @param ledger       the keeper's: where its runs are written down
+  /// @param keeper       what the algorithms use and must live as long as this object
   /// @param compression  what it says of itself
-  /// @param hosts   by rank, for messages
-  /// @param keeper  what the algorithms use and must live as long as this object
   PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
-                    std::string_view name, std::string label, std::span<const std::string> hosts,
+                    std::string_view name, const Description& description, Ledger& ledger,
                     std::shared_ptr<const void> keeper, Compression compression = Compression::none);
   ~PlannedCollective() override;
 
@@ -41,9 +42,11 @@ class PlannedCollective final : public Collective {
   friend class Engine;
   [[nodiscard]] bool blocking() const noexcept { return blocking_; }
   bool advance() noexcept;
-  /// Ends the run under way, which has stood still for so long, with an error that names who has not come.
-  void give_up(double seconds) noexcept;
-  [[nodiscard]] std::string overdue(double seconds) const;
+  /// True where it waits for other ranks, not for this one's own work.
+  [[nodiscard]] bool waits_for_others() const noexcept { return !waiting_for_ready_; }
+  [[nodiscard]] std::vector<int> missing() const;
+  /// Ends the run under way with an error.
+  void give_up(const std::string& reason) noexcept;
   [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty(); }
   void announce() noexcept;
   void wait_for_other_thread(std::uint64_t ticket) const noexcept;
@@ -52,8 +55,10 @@ class PlannedCollective final : public Collective {
   std::shared_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Algorithm>> algorithms_;
   std::vector<Task> tasks_;  ///< of the run under way; those that are done are taken out
-  std::string name_, label_;
-  std::span<const std::string> hosts_;  ///< the keeper's
+  std::string name_;
+  Description description_;
+  Ledger& ledger_;
+  std::uint64_t record_ = 0;  ///< of the run under way
   Compression compression_;
   bool blocking_ = false;
   Event ready_;

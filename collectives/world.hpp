@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/stall.hpp>
 
 namespace ronda {
 
@@ -18,8 +21,9 @@ enum class Progress : std::uint8_t { automatic, inline_, thread };
 
 struct WorldOptions {
   Progress progress = Progress::automatic;
-  /// Seconds that a collective may stand still before it fails, with an error that names the ranks that have not come;
-  /// 0: for ever. Where MPI itself waits (at start, and in the allreduce 'mpi'), nothing can be done.
+  /// Seconds that a rank may wait for others while nothing moves, in a collective or inside MPI. Then `on_stall` is
+  /// called on every rank, and what waits in a collective fails with an error that names the collective and the late
+  /// ranks; what waits inside MPI cannot be interrupted. 0: for ever.
   double communication_timeout = 60;
   /// For tests of several nodes on one: takes every so many ranks of a host for a node. 0: the hosts as they are.
   /// Where it is not set, the environment variable RONDA_RANKS_PER_NODE counts.
@@ -27,6 +31,13 @@ struct WorldOptions {
   /// For tests, and to leave shared memory to others: takes /dev/shm for one with at most so many bytes free. Where it
   /// is not set, the environment variable RONDA_SHARED_MEMORY_LIMIT counts.
   std::optional<std::size_t> shared_memory_limit = {};
+  /// Where the last collectives of each rank are written down, and kept, for `ronda_trace`: a folder. Where it is not
+  /// set, the environment variable RONDA_TRACE_DIR counts; where neither is, the records of a job of several ranks go
+  /// to a folder in /dev/shm, and are kept only where it ends badly.
+  std::filesystem::path trace = {};
+  /// Called on the watchdog's thread when the job stands still for longer than the timeout. Must not call MPI, which
+  /// may be waiting in another thread; `launch` gives one that prints and ends the process.
+  std::function<void(const Stall&)> on_stall = {};
 };
 
 /// All ranks of the job, and MPI itself. One object a process, made before everything else and destroyed after it.
@@ -56,6 +67,16 @@ class World {
   [[nodiscard]] int cores() const noexcept;
   /// This rank shares a core with others, though its machine has cores that no rank is bound to.
   [[nodiscard]] bool crowded() const noexcept;
+
+  /// Where this rank's record is; empty where there is none.
+  [[nodiscard]] std::filesystem::path record_folder() const;
+  /// Ranks of other hosts that the watchdog's datagrams have not reached: when a job stands still, nothing will be
+  /// heard from them. Asked some seconds after the start; not collective.
+  [[nodiscard]] std::vector<int> out_of_reach() const;
+
+  /// Where the ranks' records first differ, in words; empty where they do not, as far as can be seen from here. Not
+  /// collective; the other ranks may be anywhere.
+  [[nodiscard]] std::string divergence() const;
 
   /// Ends all ranks at once, without waiting for any. For `launch`, after a failure that the others do not know of.
   [[noreturn]] void abort(int status) noexcept;

@@ -11,9 +11,9 @@ namespace ronda {
 
 class Request;
 
-/// A message of up to so many bytes goes off at once. Before a longer one MPI asks the receiver (over TCP, Open MPI from
-/// 64 KiB on), and question and answer stand in line behind the data under way. Data that is cut into short messages,
-/// some of them under way at a time, keeps a link busy in both directions.
+/// A message of up to so many bytes goes off at once. Before a longer one MPI asks the receiver (over TCP, Open MPI
+/// from 64 KiB on), and question and answer stand in line behind the data under way. Data that is cut into short
+/// messages, some of them under way at a time, keeps a link busy in both directions.
 inline constexpr std::size_t short_message_bytes = std::size_t{60} << 10;
 
 /// How ranks pass messages: all that an algorithm knows of the world. Messages between two ranks arrive in the order in

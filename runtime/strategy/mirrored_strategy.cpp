@@ -58,6 +58,7 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   last_lap_ = steady_seconds();
   if (micro_batch_ == 0) {
     times_ = {};
+    communicator_.set_step(updates_ + 1);
     gradients_->begin();
     gradients_->control().flags = raised_;
   }

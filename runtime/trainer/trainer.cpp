@@ -1,3 +1,4 @@
+#include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
@@ -9,6 +10,7 @@
 #include <ronda/runtime/resilience/snapshot.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
+#include <ronda/runtime/trainer/slow_ranks.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
@@ -88,6 +90,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
     test_epoch(report);
     history_.push_back(report);
     sink_.on_epoch(report);
+    tell_slow_ranks(report);
     if (hooks_.epoch) hooks_.epoch(report);
     report = EpochReport();
     step_in_epoch_ = 0;
@@ -149,6 +152,7 @@ void Trainer::check_ranks_agree(const Dataset& test) {
 }
 
 void Trainer::build(const Dataset& train) {
+  const Phase phase(world_.communicator(), Activity::planning);
   std::shared_ptr<Primitives> primitives = make_onednn_primitives(threads_);
   const BatchPlan plan = train_plan(train);
   environment_ = environment(*primitives);
@@ -404,9 +408,25 @@ void Trainer::end_saving() {
                 (saved ? ", saved" : ", saved at an earlier step") + "; --resume goes on from there");
 }
 
+/// Costs one small exchange an epoch, and a step nothing.
+void Trainer::tell_slow_ranks(const EpochReport& report) {
+  Communicator all = world_.communicator();
+  if (all.size() == 1) return;
+  double mine = report.times.communication;
+  std::vector<double> waited(static_cast<std::size_t>(all.size()));
+  all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(waited)));
+  sink_.on_detail(describe_waits(waited, report.seconds, all.topology().hosts));
+  const auto silent = report.epoch == 1 ? world_.out_of_reach() : std::vector<int>();
+  if (!silent.empty())
+    sink_.on_detail("datagrams do not get through from rank " + std::to_string(silent.front()) + " and " +
+                    std::to_string(silent.size() - 1) +
+                    " more: when the job stands still, nothing will be known of them but that they are silent");
+}
+
 void Trainer::test_epoch(EpochReport& report) {
   if (!test_loader_) return;
   test_loader_->seek(1);
+  const Phase phase(world_.communicator(), Activity::evaluating);
   const Evaluation evaluation = strategy_->evaluate(*test_loader_);
   report.test_loss = evaluation.loss;
   report.test_accuracy = evaluation.accuracy;
@@ -418,6 +438,7 @@ void Trainer::test_epoch(EpochReport& report) {
 
 void Trainer::write_predictions(const Dataset& test) {
   // Each rank fills in the rows of its samples and leaves the others zero: their sum is the whole.
+  const Phase phase(world_.communicator(), Activity::writing);
   std::vector<float> all;
   std::size_t batch_number = 0, columns = 0;
   test_loader_->seek(1);
@@ -437,6 +458,7 @@ void Trainer::write_predictions(const Dataset& test) {
 }
 
 void Trainer::write_files(const EpochReport& last) {
+  const Phase phase(world_.communicator(), Activity::writing);
   const std::string hash = strategy_->parameter_hash();
   const FusionBuffer& gradients = strategy_->gradients();
   Summary summary;

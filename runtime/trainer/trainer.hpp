@@ -68,6 +68,7 @@ class Trainer {
   [[nodiscard]] double train_seconds() const;   ///< likewise
   StepReport step(BatchLoader& loader, EpochReport& report);
   void test_epoch(EpochReport& report);
+  void tell_slow_ranks(const EpochReport& report);
   void write_predictions(const Dataset& test);
   void write_files(const EpochReport& last);
   [[nodiscard]] BatchPlan train_plan(const Dataset& train) const;

@@ -2,13 +2,10 @@
 #include <ronda/collectives/launch.hpp>
 #include <ronda/runtime/core/error.hpp>
 
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
-#include <span>
 #include <string>
-#include <thread>
 
 namespace {
 
@@ -24,16 +21,6 @@ bool prepare(const std::string& how, bool first) {
   return true;
 }
 
-/// All but the last rank wait for it in an allreduce in the node's memory.
-void reduce(World& world, bool late) {
-  Communicator communicator = world.communicator();
-  const Buffer memory = communicator.allocate(4096, Memory::node_shared);
-  const std::span numbers(reinterpret_cast<float*>(memory.data()), 1024);
-  const auto reduction = communicator.plan(AllreduceSpec{{Tensor(numbers)}, ReduceOp::sum, {}, "bucket 7"});
-  if (late) std::this_thread::sleep_for(std::chrono::minutes(1));
-  reduction->start().wait();
-}
-
 int run(World& world, const std::string& how) {
   const bool last = world.rank() + 1 == world.size();
   if (how == "agreed")
@@ -43,7 +30,6 @@ int run(World& world, const std::string& how) {
   if (how == "one-throws" && last) throw std::runtime_error("lost my way");
   if (how == "all-throw") throw LogicError("the same everywhere");
   if (how == "result") return 75;
-  if (how == "late") reduce(world, last);
   if (how == "count" && world.rank() == 0) std::cout << "a world of " << world.size() << "\n";
   Communicator communicator = world.communicator();
   communicator.barrier();  // where the others wait
@@ -57,10 +43,5 @@ int main(int argc, char** argv) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const bool first = rank == nullptr || std::string(rank) == "0";
   return launch(
-      argc, argv,
-      [&](WorldOptions& options) {
-        if (how == "late") options.communication_timeout = 1;
-        return prepare(how, first);
-      },
-      [&](World& world) { return run(world, how); });
+      argc, argv, [&](WorldOptions&) { return prepare(how, first); }, [&](World& world) { return run(world, how); });
 }

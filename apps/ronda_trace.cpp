@@ -1,0 +1,136 @@
+// What did the ranks of a job do last, who went another way, and whom did the others wait for? From the records that
+// they leave.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <ronda/collectives/watch/trace.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace ronda;
+using Json = nlohmann::json;
+
+struct Options {
+  std::vector<std::filesystem::path> places;
+  std::filesystem::path json, timeline;
+};
+
+Json to_json(const Record& record) {
+  return {{"collective", text_of(record)},
+          {"contents", contents_of(record)},
+          {"number", record.number},
+          {"group", record.group},
+          {"step", record.step}};
+}
+
+Json to_json(const Trace& trace, const Explanation& explanation) {
+  Json json{{"job", trace.job},       {"size", trace.size},       {"missing", trace.missing},
+            {"notes", trace.notes},   {"late", explanation.late}, {"text", explanation.text},
+            {"ranks", Json::array()}, {"divergence", nullptr},    {"last_to_come", Json::array()}};
+  for (const RankTrace& rank : trace.ranks) {
+    Json one{{"rank", rank.rank},       {"host", rank.host},
+             {"process", rank.process}, {"last_sign_of_life", rank.last_life},
+             {"ended", rank.ended},     {"waits", rank.state.status.waits()},
+             {"last", nullptr}};
+    if (const Record* last = rank.last()) {
+      one["last"] = to_json(*last);
+      one["last"]["outcome"] = last->outcome() == Outcome::started  ? "started"
+                               : last->outcome() == Outcome::failed ? "failed"
+                                                                    : "done";
+    }
+    json["ranks"].push_back(std::move(one));
+  }
+  if (explanation.divergence) {
+    const Divergence& divergence = *explanation.divergence;
+    json["divergence"] = {{"number", divergence.number}, {"group", divergence.group}, {"odd", divergence.odd}};
+    for (const auto& [rank, record] : divergence.records)
+      json["divergence"]["ranks"].push_back({{"rank", rank}, {"record", to_json(record)}});
+  }
+  for (const Lateness& late : explanation.last_to_come)
+    json["last_to_come"].push_back(
+        {{"rank", late.rank}, {"times", late.times}, {"of", late.of}, {"seconds", late.seconds}});
+  return json;
+}
+
+/// For Perfetto (ui.perfetto.dev) and chrome://tracing: a process a rank; what is in flight together lies on lanes.
+Json timeline(const Trace& trace) {
+  Json events = Json::array();
+  double origin = trace.ranks.front().last_life;
+  for (const RankTrace& rank : trace.ranks)
+    for (const Span& span : rank.spans) origin = std::min(origin, span.begin);
+  for (const RankTrace& rank : trace.ranks) {
+    const std::string name = "rank " + std::to_string(rank.rank) + " on " + rank.host;
+    events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", rank.rank}, {"args", {{"name", name}}}});
+    std::vector<double> lanes;  // when each is free
+    for (const Span& span : rank.spans) {
+      auto lane = std::find_if(lanes.begin(), lanes.end(), [&](double free) { return free <= span.begin; });
+      if (lane == lanes.end()) lane = lanes.insert(lanes.end(), 0);
+      *lane = span.end;
+      events.push_back({{"name", span.record.label.view()},
+                        {"cat", name_of(span.record.kind())},
+                        {"ph", "X"},
+                        {"ts", 1e6 * (span.begin - origin)},
+                        {"dur", 1e6 * (span.end - span.begin)},
+                        {"pid", rank.rank},
+                        {"tid", lane - lanes.begin()},
+                        {"args", to_json(span.record)}});
+      if (!span.exact) events.back()["args"]["time"] = "not taken: put between its neighbours";
+      if (span.record.outcome() != Outcome::done) events.back()["args"]["outcome"] = "not done";
+    }
+  }
+  return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};
+}
+
+bool parse(int argc, char** argv, Options& options) {
+  CLI::App app("Explains the records that the ranks of a job leave: who went another way, whom the others waited for.");
+  app.set_version_flag("--version", std::string("ronda_trace (Ronda) ") + version());
+  app.add_option("places", options.places, "folders of records, or their files (rank-0000.ronda, …)")->required();
+  app.add_option("--json", options.json, "write the same for programs");
+  app.add_option("--timeline", options.timeline,
+                 "write what each rank did when, for ui.perfetto.dev or chrome://tracing");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    app.exit(request);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()) + " (--help lists the options)");
+  }
+  return true;
+}
+
+void write(const std::filesystem::path& path, const Json& json) {
+  if (path.empty()) return;
+  AtomicFile file(path);
+  file.write(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  file.commit();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  Options options;
+  if (!parse(argc, argv, options)) return 0;
+  const Trace trace = read_trace(options.places);
+  const Explanation explanation = explain(trace);
+  write(options.json, to_json(trace, explanation));
+  write(options.timeline, timeline(trace));
+  for (const std::string& note : trace.notes) std::cerr << "ronda: warning: " << note << "\n";
+  std::cout << explanation.text;
+  return 0;
+} catch (const Error& error) {
+  std::cerr << "ronda: error: " << error.what() << "\n";
+  return static_cast<int>(error.status());
+} catch (const std::exception& error) {
+  std::cerr << "ronda: error: " << error.what() << "\n";
+  return static_cast<int>(ExitStatus::failed);
+}

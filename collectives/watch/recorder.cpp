@@ -1,0 +1,247 @@
+#include <ronda/collectives/watch/recorder.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of a job that has ended badly; enough to look at the last one, and the one before.
+constexpr std::size_t kept_jobs = 4;
+/// A brief collective looks at the clock this seldom.
+constexpr std::uint64_t seldom = 16;
+
+std::uint64_t nanoseconds_of(auto clock_time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(clock_time.time_since_epoch()).count());
+}
+
+/// The processor counts at one speed on all cores, whatever they do.
+bool has_steady_counter() noexcept {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
+#else
+  return false;
+#endif
+}
+
+/// What the launcher calls this job: the same for its ranks on this host, another for the next job.
+std::string job_name() {
+  std::string name;
+  for (const char* variable : {"PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"})
+    if (const char* text = std::getenv(variable)) name += (name.empty() ? "" : ".") + std::string(text);
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+  return name.empty() ? "launcher." + std::to_string(::getppid()) : name;
+}
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+/// A folder of ours that nobody else can write to.
+bool own_folder(const fs::path& folder) {
+  struct stat status {};
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
+  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
+         (status.st_mode & 022) == 0;
+}
+
+/// Whether a process still writes to one of the records in `folder`.
+bool in_use(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) continue;
+    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0;
+    ::close(file);
+    if (locked) return true;
+  }
+  return false;
+}
+
+/// Copies the words of a record from `first` on, each whole.
+void store_words(Record& to, const Record& from, std::size_t first) noexcept {
+  const auto* source = reinterpret_cast<const std::uint64_t*>(&from);
+  auto* target = reinterpret_cast<std::uint64_t*>(&to);
+  for (std::size_t i = first; i < sizeof(Record) / sizeof(std::uint64_t); ++i) Recorder::set(target[i], source[i]);
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) noexcept {
+  constexpr std::array<std::string_view, 12> names{"nothing",        "allreduce", "broadcast", "reduce",
+                                                   "reduce-scatter", "allgather", "gather",    "scatter",
+                                                   "alltoall",       "send",      "receive",   "MPI"};
+  const auto index = static_cast<std::size_t>(kind);
+  return index < names.size() ? names[index] : "?";
+}
+
+// Files ---------------------------------------------------------------------------------------------------------------
+
+std::vector<fs::path> default_record_folders() {
+  const std::string user = "ronda-" + std::to_string(::geteuid());
+  std::vector<fs::path> places{"/dev/shm"};
+  if (const char* temporary = std::getenv("TMPDIR"); temporary != nullptr && *temporary != '\0')
+    places.emplace_back(temporary);
+  places.emplace_back("/tmp");
+  std::vector<fs::path> folders;
+  for (const fs::path& place : places)
+    if (::access(place.c_str(), W_OK) == 0 && own_folder(place / user)) folders.push_back(place / user / job_name());
+  return folders;
+}
+
+void remove_old_records(const fs::path& folder) noexcept try {
+  std::vector<std::pair<fs::file_time_type, fs::path>> others;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder.parent_path(), ignored))
+    if (entry.path() != folder && entry.is_directory(ignored) && !in_use(entry.path()))
+      others.emplace_back(entry.last_write_time(ignored), entry.path());
+  std::sort(others.rbegin(), others.rend());
+  for (std::size_t i = kept_jobs; i < others.size(); ++i) fs::remove_all(others[i].second, ignored);
+} catch (...) {  // another time
+}
+
+fs::path record_path(const fs::path& folder, int rank) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "rank-%04d.ronda", rank);
+  return folder / name.data();
+}
+
+Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size)
+    : folder_(folder), path_(record_path(folder, rank)), keep_(keep), processor_ticks_(has_steady_counter()) {
+  const auto refuse = [&](const char* what) {
+    const std::string reason = std::strerror(errno);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw ResourceError(std::string(what) + " " + path_.string() + ": " + reason +
+                        "; --trace DIR, or RONDA_TRACE_DIR, names another place");
+  };
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    errno = error.value();
+    refuse("cannot make the folder of");
+  }
+  ::unlink(path_.c_str());  // of an earlier job; who still reads that goes on reading it
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor_ < 0) refuse("cannot make");
+  ::flock(descriptor_, LOCK_SH | LOCK_NB);
+  // All of it now: where there is no room, a later store would be a SIGBUS.
+  errno = ::posix_fallocate(descriptor_, 0, sizeof(RecordFile));
+  void* memory = errno != 0 ? MAP_FAILED
+                            : ::mmap(nullptr, sizeof(RecordFile), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                                     descriptor_, 0);
+  if (memory == MAP_FAILED) {
+    const int reason = errno;
+    ::unlink(path_.c_str());
+    errno = reason;
+    refuse("cannot take memory for");
+  }
+  file_ = new (memory) RecordFile;
+  RecordHead& head = file_->head;
+  head.rank = rank;
+  head.size = size;
+  head.process = ::getpid();
+  head.launch = Hash().add(job_name()).value();
+  head.host = std::string_view(own_host());
+  head.wall_nanoseconds = nanoseconds_of(std::chrono::system_clock::now());
+  beat();
+  head.first = head.last;
+}
+
+Recorder::~Recorder() {
+  ::munmap(file_, sizeof(RecordFile));
+  if (!keep_) {
+    ::unlink(path_.c_str());
+    ::rmdir(folder_.c_str());  // by the last
+  }
+  ::close(descriptor_);
+}
+
+void Recorder::met(int rank, int size, std::uint64_t job) noexcept {
+  RecordHead& head = file_->head;
+  set(head.met_ticks, ticks());
+  std::atomic_ref(head.rank).store(rank, std::memory_order_relaxed);
+  std::atomic_ref(head.size).store(size, std::memory_order_relaxed);
+  set(head.job, job);
+}
+
+// Clocks --------------------------------------------------------------------------------------------------------------
+
+std::uint64_t Recorder::ticks() const noexcept {
+#if defined(__x86_64__)
+  if (processor_ticks_) return __rdtsc();
+#endif
+  return nanoseconds_of(std::chrono::steady_clock::now());
+}
+
+void Recorder::beat() noexcept {
+  set(file_->head.last.nanoseconds, nanoseconds_of(std::chrono::steady_clock::now()));
+  set(file_->head.last.ticks, ticks());
+}
+
+// What happens --------------------------------------------------------------------------------------------------------
+
+std::uint64_t Recorder::begin(const Description& description, std::uint64_t group, std::uint64_t number) noexcept {
+  const std::uint64_t index = recorded_.fetch_add(1, std::memory_order_relaxed) + 1;
+  Record& place = file_->ring[index % record_ring];
+  set(place.index, 0);
+  std::atomic_thread_fence(std::memory_order_release);
+  set(place.number, number);
+  set(place.group, group);
+  set(place.step, get(file_->head.step));
+  set(place.started, description.brief && index % seldom != 0 ? 0 : ticks());
+  set(place.ended, 0);
+  store_words(place, description.run, offsetof(Record, what) / sizeof(std::uint64_t));
+  std::atomic_ref(place.index).store(index, std::memory_order_release);
+  set(file_->head.recorded, index);
+  return index;
+}
+
+void Recorder::end(std::uint64_t index, Outcome outcome) noexcept {
+  Record& place = file_->ring[index % record_ring];
+  if (get(place.index) != index) return;  // so many have started since
+  if (get(place.started) != 0) set(place.ended, ticks());
+  set(place.what, get(place.what) | static_cast<std::uint64_t>(outcome) << 24);
+}
+
+void Recorder::waits_for(std::span<const int> ranks) noexcept {
+  RecordHead& head = file_->head;
+  const std::size_t count = std::min(ranks.size(), head.missing.size());
+  for (std::size_t i = 0; i < count; ++i) set(head.missing[i], static_cast<std::uint64_t>(ranks[i]));
+  set(head.missing_count, count);
+}
+
+void Recorder::set_activity(Activity activity, std::uint64_t limit_milliseconds, std::uint64_t since) noexcept {
+  set(file_->head.activity_limit, limit_milliseconds);
+  set(file_->head.activity_since, since);
+  set(file_->head.activity, static_cast<std::uint64_t>(activity));
+}
+
+}  // namespace ronda

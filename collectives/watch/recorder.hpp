@@ -1,0 +1,134 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/watch/record.hpp>
+
+namespace ronda {
+
+/// Where records are kept when nobody said it, the best first: a folder of this user's and this job's in /dev/shm,
+/// which outlives processes, though not the machine; or among the temporary files.
+[[nodiscard]] std::vector<std::filesystem::path> default_record_folders();
+/// Removes what other jobs, now dead, have left beside `folder`, but for the latest few.
+void remove_old_records(const std::filesystem::path& folder) noexcept;
+/// `folder`/rank-0003.ronda
+[[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank);
+
+/// Writes down what this rank does, in memory that others can read and that survives it: plain stores, no system call,
+/// nothing from the heap. Several threads may begin and end collectives; the rest is said by one thread at a time.
+class Recorder {
+ public:
+  /// Makes the file in `folder`, which is made where it is not there.
+  /// @param keep  also after a good end
+  /// Throws ResourceError where there is no room, or no right to write.
+  Recorder(const std::filesystem::path& folder, bool keep, int rank, int size);
+  Recorder(const Recorder&) = delete;
+  /// Removes the file, unless it is to be kept.
+  ~Recorder();
+
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  [[nodiscard]] const RecordFile& file() const noexcept { return *file_; }
+  void keep() noexcept { keep_ = true; }
+  /// A number that the ranks share; said right after a barrier.
+  void met(int rank, int size, std::uint64_t job) noexcept;
+
+  /// A collective starts. What is returned goes to `end`.
+  std::uint64_t begin(const Description& description, std::uint64_t group, std::uint64_t number) noexcept;
+  void end(std::uint64_t index, Outcome outcome) noexcept;
+  void end_last() noexcept { end(get(file_->head.recorded), Outcome::done); }
+
+  void set_step(std::uint64_t step) noexcept { set(file_->head.step, step); }
+  void set_activity(Activity activity, std::uint64_t limit_milliseconds, std::uint64_t since) noexcept;
+
+  // How the engine fares.
+  void moved() noexcept {
+    set(file_->head.moves, get(file_->head.moves) + 1);
+    if (get(file_->head.still) != 0) set(file_->head.still, 0);
+  }
+  void stands_still() noexcept {
+    if (get(file_->head.still) == 0) set(file_->head.still, 1);
+  }
+  void still_alive() noexcept { set(file_->head.alive, ticks()); }
+  void inside_mpi(bool inside) noexcept {
+    set(file_->head.moves, get(file_->head.moves) + 1);
+    set(file_->head.inside_mpi, inside ? 1 : 0);
+  }
+  void waits_for(std::span<const int> ranks) noexcept;
+
+  // The watchdog's.
+  void beat() noexcept;
+  void set_alarmed(bool alarmed) noexcept { set(file_->head.alarmed, alarmed ? ticks() : 0); }
+  void set_over() noexcept { set(file_->head.over, 1); }
+
+  /// The cheapest clock there is.
+  [[nodiscard]] std::uint64_t ticks() const noexcept;
+
+  static void set(std::uint64_t& word, std::uint64_t value) noexcept {
+    std::atomic_ref(word).store(value, std::memory_order_relaxed);
+  }
+  [[nodiscard]] static std::uint64_t get(const std::uint64_t& word) noexcept {
+    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::filesystem::path folder_, path_;
+  bool keep_;
+  int descriptor_ = -1;  ///< locked as long as this process lives, so that others can tell
+  RecordFile* file_ = nullptr;
+  bool processor_ticks_;
+  std::atomic<std::uint64_t> recorded_{0};
+};
+
+/// A call that may wait for other ranks, from here to the end of its scope, of which the recorder knows. May be null.
+class InsideMpi {
+ public:
+  explicit InsideMpi(Recorder* recorder) noexcept : recorder_(recorder) {
+    if (recorder_ != nullptr) recorder_->inside_mpi(true);
+  }
+  InsideMpi(const InsideMpi&) = delete;
+  ~InsideMpi() {
+    if (recorder_ != nullptr) recorder_->inside_mpi(false);
+  }
+
+ private:
+  Recorder* recorder_;
+};
+
+/// How a group's collectives are counted, alike on all its ranks.
+struct Ledger {
+  std::shared_ptr<Recorder> recorder;  ///< null: nothing is written down
+  std::uint64_t group = 0;             ///< 0: all ranks
+  std::uint64_t number = 0;            ///< collectives so far
+
+  std::uint64_t begin(const Description& description) noexcept {
+    const bool of_two = description.run.kind() == Kind::send || description.run.kind() == Kind::receive;
+    if (!of_two) ++number;
+    return recorder == nullptr ? 0 : recorder->begin(description, group, of_two ? 0 : number);
+  }
+  void end(std::uint64_t index, Outcome outcome) const noexcept {
+    if (recorder != nullptr) recorder->end(index, outcome);
+  }
+};
+
+/// A call of MPI that all ranks of a group make, in its ledger; failed where it ends by an exception.
+class RecordedCall {
+ public:
+  RecordedCall(Ledger& ledger, std::string_view what) : ledger_(ledger), index_(ledger.begin({Kind::mpi, what})) {}
+  RecordedCall(const RecordedCall&) = delete;
+  ~RecordedCall() {
+    ledger_.end(index_, std::uncaught_exceptions() > exceptions_before_ ? Outcome::failed : Outcome::done);
+  }
+
+ private:
+  Ledger& ledger_;
+  std::uint64_t index_;
+  int exceptions_before_ = std::uncaught_exceptions();
+};
+
+}  // namespace ronda

@@ -1,0 +1,253 @@
+#include <ronda/collectives/watch/watchdog.hpp>
+#include <ronda/runtime/core/clock.hpp>
+
+#include <csignal>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+using Answer = RankReport::Answer;
+
+/// Seconds without a beat after which a process counts as stopped.
+constexpr double silence = 1.5;
+/// Seconds from the alarm until somebody tells what is known by then.
+constexpr double patience_on_a_host = silence, patience_across_hosts = 3;
+/// Seconds that others are given to tell, before a rank ends without a word, or tells what the smaller part knows.
+constexpr double grace = 3;
+constexpr double between_letters = 0.3, greeting_time = 5;
+/// Records of a rank that are looked at for where ranks diverged.
+constexpr std::size_t looked_back = record_ring / 2;
+
+/// Signals are for the program's own threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Watchdog::Watchdog(std::shared_ptr<Recorder> recorder, Options options)
+    : recorder_(std::move(recorder)),
+      options_(std::move(options)),
+      period_(std::clamp(options_.timeout / 20, 0.005, 0.05)),
+      rank_(recorder_->file().head.rank),
+      size_(recorder_->file().head.size),
+      hosts_(static_cast<std::size_t>(size_)),
+      here_(static_cast<std::size_t>(size_), options_.one_host),
+      neighbours_(static_cast<std::size_t>(size_)) {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { run(); });
+}
+
+Watchdog::~Watchdog() { stop(); }
+
+void Watchdog::stop() noexcept {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard door(door_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Watchdog::meet(std::vector<std::string> hosts, std::vector<int> here, std::unique_ptr<SideChannel> channel) {
+  const std::lock_guard door(door_);
+  met_ = true;
+  rank_ = recorder_->file().head.rank;
+  size_ = static_cast<int>(hosts.size());
+  hosts_ = std::move(hosts);
+  here_.assign(hosts_.size(), false);
+  for (const int rank : here) here_[static_cast<std::size_t>(rank)] = true;
+  neighbours_.clear();
+  neighbours_.resize(hosts_.size());
+  channel_ = std::move(channel);
+  met_at_ = -1;
+}
+
+std::vector<int> Watchdog::unheard() {
+  const std::lock_guard door(door_);
+  return channel_ == nullptr ? std::vector<int>() : channel_->unheard();
+}
+
+std::string Watchdog::divergence() {
+  recorder_->set_alarmed(true);  // so that others tell what they are at
+  std::unique_lock door(door_);
+  inquiring_ = true;
+  const auto enough = std::chrono::duration<double>(channel_ == nullptr ? 2 * period_ : 1.0);
+  wake_.wait_for(door, enough, [&] { return stopping_; });
+  inquiring_ = false;
+  if (!alarmed_) recorder_->set_alarmed(false);
+  const std::vector<RankReport> reports = collect(now_);
+  const auto divergence = first_divergence(reports);
+  return divergence ? text_of(*divergence, reports) : std::string();
+}
+
+void Watchdog::run() {
+  double before = steady_seconds();
+  std::unique_lock door(door_);
+  while (!wake_.wait_for(door, std::chrono::duration<double>(period_), [&] { return stopping_; })) {
+    const double time = steady_seconds();
+    now_ += std::min(time - before, silence / 2);
+    before = time;
+    recorder_->beat();
+    if (!finished_) look(now_);
+  }
+}
+
+void Watchdog::look(double now) {
+  watch_own(now);
+  if (channel_ != nullptr) talk(now);
+  if (now - searched_at_ > 1 || alarmed_ || inquiring_) find_neighbours();
+  if (now - searched_at_ > 1) searched_at_ = now;
+  bool asked = alarmed_ || (channel_ != nullptr && now - channel_->alarmed_at() < 2);
+  for (const auto& neighbour : neighbours_)
+    asked = asked || (neighbour != nullptr && Recorder::get(neighbour->file().head.alarmed) != 0);
+  asked_.store(asked, std::memory_order_relaxed);
+  if (is_over()) return finish("", false);
+  if (alarmed_) decide(now);
+}
+
+/// Does this rank wait, and has it for too long?
+void Watchdog::watch_own(double now) {
+  const RecordHead& head = recorder_->file().head;
+  const bool waits = Recorder::get(head.still) != 0 || Recorder::get(head.inside_mpi) != 0;
+  const std::uint64_t moves = Recorder::get(head.moves);
+  if (!waits || moves != moves_) {
+    moves_ = moves;
+    since_ = now;
+    if (alarmed_) recorder_->set_alarmed(alarmed_ = false);
+  }
+  if (alarmed_ || now - since_ <= options_.timeout) return;
+  recorder_->set_alarmed(alarmed_ = true);
+  alarmed_at_ = now;
+}
+
+/// The ranks of this host, by their records.
+void Watchdog::find_neighbours() {
+  for (int rank = 0; rank < size_; ++rank) {
+    auto& neighbour = neighbours_[static_cast<std::size_t>(rank)];
+    if (rank == rank_ || neighbour != nullptr || (met_ && !here_[static_cast<std::size_t>(rank)])) continue;
+    auto view = RecordView::open(record_path(recorder_->folder(), rank));
+    const RecordHead& own = recorder_->file().head;
+    if (view != nullptr && view->file().head.launch == own.launch && view->file().head.host == own.host)
+      neighbour = std::move(view);
+  }
+}
+
+void Watchdog::talk(double now) {
+  channel_->receive(now);
+  if (met_at_ < 0) met_at_ = now;
+  const bool greets = now - met_at_ < greeting_time;
+  const bool tells = alarmed_ || inquiring_ || now - channel_->alarmed_at() < 2;
+  if ((!greets && !tells) || now - told_at_ < between_letters) return;
+  told_at_ = now;
+  if (!tells) return channel_->say_hello();
+  channel_->tell(state_of(recorder_->file(), looked_back));
+  for (int rank = 0; rank < size_; ++rank) {  // those that cannot speak for themselves
+    const auto& neighbour = neighbours_[static_cast<std::size_t>(rank)];
+    if (neighbour == nullptr) continue;
+    RankReport report = report_of(rank, now);
+    if (report.answer == Answer::yes) continue;
+    report.state->status.stopped = report.answer == Answer::stopped;
+    report.state->status.dead = report.answer == Answer::dead;
+    channel_->tell(*report.state);
+  }
+}
+
+RankReport Watchdog::report_of(int rank, double now) {
+  const auto index = static_cast<std::size_t>(rank);
+  RankReport report{rank, hosts_[index], Answer::none, {}};
+  if (rank == rank_) {
+    report.answer = Answer::yes;
+    report.state = state_of(recorder_->file(), looked_back);
+  } else if (const auto& neighbour = neighbours_[index]; neighbour != nullptr) {
+    const double age =
+        1e-9 * static_cast<double>(static_cast<std::int64_t>(Recorder::get(recorder_->file().head.last.nanoseconds) -
+                                                             Recorder::get(neighbour->file().head.last.nanoseconds)));
+    report.answer = age < silence ? Answer::yes : neighbour->abandoned() ? Answer::dead : Answer::stopped;
+    report.state = state_of(neighbour->file(), looked_back);
+  } else if (const auto* heard = channel_ == nullptr ? nullptr : channel_->heard(rank); heard != nullptr) {
+    if (now - heard->at < silence && heard->state) report.answer = Answer::yes;
+    report.state = heard->state;
+    if (report.answer == Answer::none && report.state && report.state->status.stopped) report.answer = Answer::stopped;
+    if (report.answer == Answer::none && report.state && report.state->status.dead) report.answer = Answer::dead;
+  }
+  return report;
+}
+
+/// Before the ranks have met, those of other hosts are not known, and said nothing of.
+std::vector<RankReport> Watchdog::collect(double now) {
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (met_ || here_[index] || rank == rank_ || neighbours_[index] != nullptr) reports.push_back(report_of(rank, now));
+  }
+  return reports;
+}
+
+bool Watchdog::is_over() const {
+  if (channel_ != nullptr && channel_->over()) return true;
+  return std::any_of(neighbours_.begin(), neighbours_.end(), [](const auto& neighbour) {
+    return neighbour != nullptr && Recorder::get(neighbour->file().head.over) != 0;
+  });
+}
+
+void Watchdog::decide(double now) {
+  const double patience = met_ && channel_ == nullptr ? patience_on_a_host : patience_across_hosts;
+  if (now - alarmed_at_ < patience) return;
+  const std::vector<RankReport> reports = collect(now);
+  const Diagnosis diagnosis = diagnose(reports);
+  if (diagnosis.excused) {
+    alarmed_at_ = now - patience + 1;  // look again in a second
+    return;
+  }
+  std::size_t answering = 0;
+  int speaker = rank_;
+  for (const RankReport& report : reports) {
+    if (report.answer != Answer::yes) continue;
+    ++answering;
+    if (report.state->status.alarmed) speaker = std::min(speaker, report.rank);
+  }
+  // Where a network is cut, each part of the ranks has a lowest one. The larger part's tells, of halves the first's.
+  // Before they have met, the first rank's host does.
+  const auto all = static_cast<std::size_t>(size_);
+  const bool with_first = reports[0].rank == 0 && (reports[0].answer == Answer::yes || !met_);
+  const bool one_host = met_ && channel_ == nullptr;
+  const bool larger = one_host || 2 * answering > all || ((2 * answering == all || !met_) && with_first);
+  const bool late = now - alarmed_at_ > patience + grace;
+  if (!late && (speaker != rank_ || !larger)) return;
+  std::ostringstream message;
+  message << diagnosis.collective << " has stood still for " << options_.timeout << " s, " << diagnosis.text
+          << ". Where a rank is only slow, --communication-timeout gives it longer; what each did last tells: "
+          << "ronda_trace " << recorder_->folder().string();
+  finish(message.str(), speaker == rank_);
+}
+
+void Watchdog::finish(std::string message, bool speaks) {
+  finished_ = true;
+  recorder_->keep();
+  if (speaks) {
+    recorder_->set_over();
+    for (int times = 0; times < 3 && channel_ != nullptr; ++times) channel_->say_over();
+  }
+  if (options_.on_stall) options_.on_stall({message, speaks});
+  message_ = message.empty() ? "the job stands still; another rank says why" : std::move(message);
+  verdict_.store(&message_, std::memory_order_release);
+}
+
+}  // namespace ronda

@@ -1,0 +1,98 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ronda/collectives/stall.hpp>
+#include <ronda/collectives/watch/diagnosis.hpp>
+#include <ronda/collectives/watch/recorder.hpp>
+#include <ronda/collectives/watch/side_channel.hpp>
+
+namespace ronda {
+
+/// Sees to it that no rank waits for ever. A thread that never calls MPI looks at this rank's record a few times a
+/// second. Where the rank has waited for others longer than the timeout and nothing has moved, even inside a call of
+/// MPI, it raises the *alarm*: it looks at the records of the ranks on its host, and asks those of other hosts by
+/// datagrams, what they are at. A moment later the lowest rank with an alarm that speaks for most ranks says which
+/// collective stands still, and why; then all end. Ranks at work that takes long, and that they have declared (see
+/// Phase), are given the time for it.
+///
+/// Time in which this process was itself stopped does not count.
+class Watchdog {
+ public:
+  struct Options {
+    double timeout = 60;    ///< seconds, more than 0
+    bool one_host = false;  ///< all ranks are on this host, known before they meet
+    std::function<void(const Stall&)> on_stall;
+  };
+  /// Starts to watch. `recorder` is this rank's.
+  Watchdog(std::shared_ptr<Recorder> recorder, Options options);
+  Watchdog(const Watchdog&) = delete;
+  ~Watchdog();
+  /// Watches no longer.
+  void stop() noexcept;
+
+  [[nodiscard]] double timeout() const noexcept { return options_.timeout; }
+
+  /// MPI has told who is where: names of hosts by rank, the ranks on this one, and a way to the others (null: none).
+  void meet(std::vector<std::string> hosts, std::vector<int> here, std::unique_ptr<SideChannel> channel);
+
+  // For the engine, while it stands still.
+  /// Somebody wants to know whom this rank waits for: `Recorder::waits_for` tells.
+  [[nodiscard]] bool asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
+  /// Why the job is over; null as long as it is not.
+  [[nodiscard]] const std::string* verdict() const noexcept { return verdict_.load(std::memory_order_acquire); }
+
+  /// Ranks of other hosts from which the watchdog has not heard yet; asked some time after they met.
+  [[nodiscard]] std::vector<int> unheard();
+
+  /// Where the ranks' records differ, in words; empty where they do not. Asks those of other hosts, which takes a
+  /// second.
+  [[nodiscard]] std::string divergence();
+
+ private:
+  void run();
+  void look(double now);
+  void watch_own(double now);
+  void find_neighbours();
+  void talk(double now);
+  void decide(double now);
+  [[nodiscard]] std::vector<RankReport> collect(double now);
+  [[nodiscard]] RankReport report_of(int rank, double now);
+  [[nodiscard]] bool is_over() const;
+  void finish(std::string message, bool speaks);
+
+  std::shared_ptr<Recorder> recorder_;
+  const Options options_;
+  const double period_;
+
+  // The thread's own, but for `meet`; guarded by `door_`.
+  std::mutex door_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool met_ = false;
+  int rank_, size_;
+  std::vector<std::string> hosts_;                       ///< by rank
+  std::vector<bool> here_;                               ///< by rank: on this host
+  std::vector<std::unique_ptr<RecordView>> neighbours_;  ///< by rank; null: not seen
+  std::unique_ptr<SideChannel> channel_;
+  std::uint64_t moves_ = 0;  ///< last seen
+  double since_ = 0;         ///< when they changed, or this rank waited for nobody
+  bool alarmed_ = false, inquiring_ = false;
+  double now_ = 0;  ///< seconds in which the thread could look
+  double alarmed_at_ = 0, met_at_ = 0, told_at_ = -1, searched_at_ = -1;
+  bool finished_ = false;
+  std::string message_;
+
+  std::atomic<bool> asked_{false};
+  std::atomic<const std::string*> verdict_{nullptr};
+  std::thread thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace ronda

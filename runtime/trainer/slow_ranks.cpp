@@ -1,0 +1,37 @@
+#include <ronda/runtime/trainer/slow_ranks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+
+namespace ronda {
+namespace {
+
+/// Of the time that all took; below, one rank or another comes last by chance.
+constexpr double worth_naming = 0.02;
+
+template <class... Arguments>
+std::string format(const char* text, Arguments... arguments) {
+  std::array<char, 160> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), text, arguments...);
+  return buffer.data();
+}
+
+}  // namespace
+
+std::string describe_waits(std::span<const double> waited, double seconds, std::span<const std::string> hosts) {
+  const auto [least, most] = std::minmax_element(waited.begin(), waited.end());
+  const auto slow = static_cast<std::size_t>(least - waited.begin());
+  const double others = waited.size() < 2 ? 0
+                                          : (std::accumulate(waited.begin(), waited.end(), 0.0) - *least) /
+                                                static_cast<double>(waited.size() - 1);
+  const double lost = others - *least;
+  if (lost <= worth_naming * seconds)
+    return format("no rank kept the others waiting: reductions took each %.3f to %.3f s", *least, *most);
+  return "the others waited for rank " + std::to_string(slow) + " on " + hosts[slow] +
+         format(": %.3f s each (%.0f %% of the time), while it waited %.3f s itself", lost, 100 * lost / seconds,
+                *least);
+}
+
+}  // namespace ronda

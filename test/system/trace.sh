@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# The records that ranks leave, and ronda_trace: after a good end, after a killed rank, and for files that are none.
+source "$(dirname "$0")/lib.sh"
+stall=$(cd "${2:?usage: $0 APPS COLLECTIVES}" && pwd)/stall_program
+records=$work/records
+
+json() { # json FILE EXPRESSION: what python says of it, with the file's contents in `it`
+  python3 -c 'import json, sys; it = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+# A good end: kept because a folder was named; nothing is left in the usual place.
+mpi 2 "$apps/mnist_mlp" --quiet --steps 20 --trace "$records"
+expect_status 0
+run "$apps/ronda_trace" --json "$work/trace.json" --timeline "$work/timeline.json" "$records"
+expect_status 0
+expect 'a good end' grep -q 'all came to the end in good order' "$work/out"
+expect 'two ranks' test "$(json "$work/trace.json" '[r["rank"] for r in it["ranks"] if r["ended"]]')" == '[0, 1]'
+expect 'every step on the timeline' test "$(json "$work/timeline.json" \
+  'sorted({e["args"]["step"] for e in it["traceEvents"] if e["name"] == "bucket 0"}) == list(range(1, 21))')" == True
+expect 'times that can be' test "$(json "$work/timeline.json" \
+  'all(e["ts"] >= 0 and 0 <= e["dur"] < 60e6 for e in it["traceEvents"] if e["ph"] == "X")')" == True
+
+# A killed rank: mpirun is faster than we; the records tell.
+for how in kill:node kill:ring kill:mpi kill:ring:thread; do
+  what=$how
+  SECONDS=0
+  RONDA_TRACE_DIR=$records timeout -k 5 20 mpirun -n 3 "$stall" $how >"$work/out" 2>"$work/err" </dev/null
+  status=$? # that of the signal
+  ((status != 0)) || fail 'exit status 0'
+  ((SECONDS < 10)) || fail "over after $SECONDS s"
+  run "$apps/ronda_trace" --json "$work/trace.json" "$records"
+  expect_status 0
+  expect 'rank 2 to be named' test "$(json "$work/trace.json" 'it["late"]')" == '[2]'
+  expect 'its collective to be named' grep -Eq 'rank 2 on .*: its process is dead, last seen after bucket 0 by [a-z]* of step 2' "$work/out"
+done
+
+# A rank that went another way is named by the records as well.
+what='a skipped collective'
+run env RONDA_TRACE_DIR="$records" mpirun -n 3 "$stall" skip:ring
+run "$apps/ronda_trace" --json "$work/trace.json" "$records"
+expect_status 0
+expect 'rank 2 to be named' test "$(json "$work/trace.json" 'it["divergence"]["odd"]')" == '[2]'
+expect 'the place to be named' grep -q 'is bucket 1 by ring of step 2 .* on ranks 0 and 1, and bucket 2 by ring of step 2' "$work/out"
+
+# One rank's file is missing: said, and the rest explained.
+rm "$records"/rank-0001.ronda
+run "$apps/ronda_trace" "$records"
+expect_status 0
+expect 'the missing rank to be named' grep -q 'records of 2 of 3 ranks; there is none of rank 1' "$work/out"
+
+# What is no record.
+wrong() { # wrong REGEX FILE…
+  what="ronda_trace ${*:2}"
+  run "$apps/ronda_trace" "${@:2}"
+  expect_status 2
+  expect_message "$1"
+}
+one=$records/rank-0000.ronda
+echo 'no record' >"$work/text"
+head -c 100000 "$one" >"$work/short"
+{ head -c 8 "$one"; printf '\x63\0\0\0'; tail -c +13 "$one"; } >"$work/new"
+{ head -c 4096 "$one"; head -c 131072 /dev/urandom; } >"$work/random"
+mkdir "$work/empty"
+wrong 'text: this is something else' "$work/text"
+wrong 'short: it has 100000 bytes of 135168' "$work/short"
+wrong 'new: it has version 99, this program reads 1' "$work/new"
+wrong 'cannot open .*/nothing' "$work/nothing"
+wrong 'no records .* in .*/empty' "$work/empty"
+wrong 'required' # no file at all
+what='random bytes in the ring'
+run "$apps/ronda_trace" "$work/random" # indices do not fit: read as empty places
+expect_status 0
+what=help
+run "$apps/ronda_trace" --help
+expect_status 0
+expect 'the options' grep -q -- --timeline "$work/out"
+
+# A folder that cannot be.
+mpi 2 "$apps/mnist_mlp" --steps 2 --trace /proc/nowhere
+expect_status 1
+expect_message '/proc/nowhere.*--trace'
