@@ -53,7 +53,10 @@ int train(World& world, const CommandLine& command_line, Layer& model, Loss& los
 int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::function<Sequential()>& make_model) {
   return launch_with(command_line, argc, argv, [&](World& world) {
     std::optional<Mnist> mnist;
-    agree(world.communicator(), [&] { mnist.emplace(load_mnist(command_line.data)); });
+    agree(world.communicator(), [&] {
+      const Phase phase(world.communicator(), Activity::starting);
+      mnist.emplace(load_mnist(command_line.data));
+    });
     Sequential model = make_model();
     SoftmaxCrossEntropy loss(command_line.label_smoothing);
     return train(world, command_line, model, loss, mnist->train, mnist->test);
