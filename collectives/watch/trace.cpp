@@ -131,6 +131,9 @@ std::vector<bool> waiting_ranks(const Trace& trace) {
   for (const RankTrace& rank : trace.ranks)
     if (const Record* pending = rank.state.pending(); pending != nullptr && rank.state.status.waits())
       places.emplace(pending->group, pending->number);
+  if (places.empty())  // all were ended before one could be seen to wait
+    for (const RankTrace& rank : trace.ranks)
+      if (const Record* pending = rank.state.pending()) places.emplace(pending->group, pending->number);
   std::vector<bool> waiting;
   for (const RankTrace& rank : trace.ranks) {
     const Record* pending = rank.state.pending();
