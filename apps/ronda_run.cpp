@@ -1,0 +1,193 @@
+// Keeps a training job going: starts it under mpirun, and again from its newest checkpoint when a rank or a host dies.
+#include <CLI/CLI.hpp>
+
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/run_report.hpp>
+#include <ronda/runtime/resilience/allocation.hpp>
+#include <ronda/runtime/resilience/supervisor.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+namespace {
+
+using namespace ronda;
+
+struct Arguments {
+  SupervisorOptions supervisor;
+  std::string hosts, hostfile, launcher = "mpirun", agent, json;
+  bool quiet = false;
+};
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// The value that `option` has among `command`'s words; nothing where it is not given.
+std::optional<std::string> value_of(const std::vector<std::string>& command, const std::string& option) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (command[i].starts_with(option + "=")) return command[i].substr(option.size() + 1);
+    if (command[i] == option && i + 1 < command.size()) return command[i + 1];
+  }
+  return std::nullopt;
+}
+
+bool has(const std::vector<std::string>& command, const std::string& option) {
+  return std::find(command.begin(), command.end(), option) != command.end() || value_of(command, option);
+}
+
+void define(CLI::App& app, Arguments& arguments) {
+  SupervisorOptions& o = arguments.supervisor;
+  app.prefix_command();
+  app.option_defaults()->always_capture_default();
+  app.set_version_flag("--version", "ronda_run (Ronda) " + version());
+  app.footer(
+      "PROGRAM is given --resume. It needs --checkpoint-dir, where all hosts see it, and should be given\n"
+      "--checkpoint-every. SIGUSR1, SIGTERM or SIGINT: it saves and stops (status 75); once more: at once.");
+  auto* hosts =
+      app.add_option("--hosts", arguments.hosts, "NAME:SLOTS,…: where ranks may run [here; in Slurm: the allocation]");
+  app.add_option("--hostfile", arguments.hostfile, "The same from a file: NAME slots=N a line")->excludes(hosts);
+  app.add_option("-n,--ranks", o.ranks, "Ranks where all hosts are there; 0: one a slot")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--min-ranks", o.min_ranks, "With fewer it waits for hosts")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--max-failures", o.max_failures, "In a row, without a new checkpoint between, before it gives up")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--backoff", o.first_backoff,
+                 "Seconds before a restart; doubled after each failure in a row, up to 60")
+      ->check(CLI::Range(0.0, 60.0));
+  app.add_option("--look-every", o.look_every, "Seconds between two looks at the hosts")->check(CLI::Range(0.1, 1e6));
+  app.add_option("--wait-for-hosts", o.wait_for_hosts, "Seconds that too few hosts are borne")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--grace", o.grace, "Seconds that the job has to save in")->check(CLI::Range(1.0, 1e6));
+  app.add_option("--launcher", arguments.launcher, "mpirun, with further options of its own");
+  app.add_option("--agent", arguments.agent, "Reaches a host: AGENT HOST COMMAND [mpirun's, ssh, or in Slurm srun]");
+  app.add_option("--json", arguments.json, "File for the report");
+  app.add_flag("--quiet", arguments.quiet, "Only errors");
+}
+
+std::vector<std::string> default_agent() {
+  if (std::getenv("SLURM_JOB_NODELIST") != nullptr) return words("srun --overlap --nodes=1 --ntasks=1 --nodelist");
+  for (const char* name : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"})
+    if (const char* agent = std::getenv(name)) return words(agent);
+  return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
+}
+
+void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
+  if (!arguments.hosts.empty()) options.hosts = parse_hosts(arguments.hosts);
+  if (!arguments.hostfile.empty()) options.hosts = read_hostfile(arguments.hostfile);
+  if (options.hosts.empty()) options.hosts = hosts_of_allocation();
+  if (options.hosts.empty()) options.hosts = {{"localhost", std::max(options.ranks, 1)}};
+  const int slots = slots_of(options.hosts);
+  if (options.ranks == 0) options.ranks = slots;
+  if (options.ranks > slots)
+    throw InputError("--ranks " + std::to_string(options.ranks) + " are more than the hosts' " + std::to_string(slots) +
+                     " slots; give them more, as NAME:SLOTS");
+  if (options.min_ranks > options.ranks)
+    throw InputError("--min-ranks " + std::to_string(options.min_ranks) + " are more than the " +
+                     std::to_string(options.ranks) + " ranks in all");
+}
+
+/// What the program is told on every start: to resume, and to keep the global batch whatever the number of ranks.
+void complete(std::vector<std::string>& command, int ranks) {
+  if (command.empty()) throw InputError("expected a program to run (--help says more)");
+  if (command[0].starts_with('-')) throw InputError("unknown option " + command[0] + " (--help lists the options)");
+  if (!has(command, "--checkpoint-dir") && !has(command, "--config"))
+    throw InputError("the program is given no --checkpoint-dir: a restart would begin anew");
+  if (!has(command, "--resume") && !has(command, "--resume-from")) command.emplace_back("--resume");
+  const auto batch = value_of(command, "--batch-size");
+  if (!batch) return;
+  char* end = nullptr;
+  const unsigned long long each = std::strtoull(batch->c_str(), &end, 10);
+  if (*end != '\0' || each == 0) return;  // the program itself says what is wrong with it
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (!command[i].starts_with("--batch-size")) continue;
+    if (command[i] == "--batch-size") command.erase(command.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    command[i] = "--global-batch-size=" + std::to_string(each * static_cast<unsigned long long>(ranks));
+    return;
+  }
+}
+
+/// Open MPI misses a host that is gone after eight minutes, unless told otherwise (4.1's names, and 5's).
+void notice_lost_hosts() {
+  for (const std::string prefix : {"OMPI_MCA_oob_tcp_keepalive_", "PRTE_MCA_oob_tcp_keepalive_"})
+    for (const auto& [name, value] : {std::pair{"time", "5"}, {"intvl", "2"}, {"probes", "3"}})
+      setenv((prefix + name).c_str(), value, 0);
+}
+
+void print(const RunReport& report) {
+  std::fprintf(stderr, "ronda_run: %d start%s, %d failure%s, %.1f s", report.starts, report.starts == 1 ? "" : "s",
+               report.failures, report.failures == 1 ? "" : "s", report.wall_seconds);
+  if (const auto goodput = report.goodput())
+    std::fprintf(stderr, "; goodput %.1f %% (%.1f s of steps that count)", 100 * *goodput, *report.useful_seconds);
+  std::fprintf(stderr, "\n");
+}
+
+int run(Arguments& arguments) {
+  SupervisorOptions& options = arguments.supervisor;
+  options.launcher = words(arguments.launcher);
+  if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");
+  options.agent = arguments.agent.empty() ? default_agent() : words(arguments.agent);
+  choose_hosts(arguments, options);
+  complete(options.command, options.ranks);
+  options.checkpoints = value_of(options.command, "--checkpoint-dir").value_or("");
+  std::string summary = value_of(options.command, "--summary-json").value_or("");
+  const bool own_summary = summary.empty();
+  if (own_summary) {
+    summary = std::filesystem::temp_directory_path() / ("ronda_run." + std::to_string(getpid()) + ".json");
+    options.command.push_back("--summary-json=" + summary);
+  }
+  notice_lost_hosts();
+
+  Supervisor supervisor(options, [&](const std::string& text) {
+    if (!arguments.quiet) std::cerr << "ronda_run: " + text + "\n" << std::flush;
+  });
+  const SupervisorReport outcome = supervisor.run();
+  RunReport report{.status = outcome.status,
+                   .starts = outcome.starts,
+                   .failures = outcome.failures,
+                   .wall_seconds = outcome.wall_seconds,
+                   .steps = {},
+                   .useful_seconds = {},
+                   .happenings = {}};
+  for (const auto& [seconds, text] : outcome.happenings) report.happenings.emplace_back(seconds, text);
+  if (outcome.status == 0) read_summary(summary, report);
+  if (own_summary) std::filesystem::remove(summary);
+  if (!arguments.quiet) print(report);
+  if (!arguments.json.empty()) write_run_report(arguments.json, report);
+  return outcome.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Runs a training program under mpirun until it is done: again from its newest checkpoint when a rank or a host "
+      "dies,\n"
+      "on the hosts that still answer, and on all of them when lost ones are back.\n"
+      "ronda_run [OPTION]… PROGRAM ARGUMENT…",
+      "ronda_run");
+  Arguments arguments;
+  define(app, arguments);
+  try {
+    app.parse(argc, argv);
+    arguments.supervisor.command = app.remaining();
+    return run(arguments);
+  } catch (const CLI::Success& request) {
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "ronda: error: " << error.what() << " (--help lists the options)\n";
+    return static_cast<int>(ExitStatus::bad_input);
+  } catch (const Error& error) {
+    std::cerr << "ronda: error: " << error.what() << "\n";
+    return static_cast<int>(error.status());
+  }
+}

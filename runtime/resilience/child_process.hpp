@@ -1,0 +1,50 @@
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ronda {
+
+/// What the signals that ask a supervisor for something have asked for, in order of urgency.
+enum class Request : unsigned char { none, stop, stop_now };
+
+/// SIGTERM, SIGINT, SIGHUP and SIGUSR1 of this process, held back from its threads and handed out one by one where they
+/// are waited for; so nothing happens at other places. One object a process, made before any thread.
+class SignalInbox {
+ public:
+  SignalInbox();
+  ~SignalInbox();
+  SignalInbox(const SignalInbox&) = delete;
+
+  /// Waits so long, or until a signal comes or a child ends. The first SIGTERM, SIGINT, SIGHUP or SIGUSR1 asks to stop;
+  /// a second SIGTERM or SIGINT to stop now.
+  Request wait(double seconds);
+
+ private:
+  int stops_ = 0;
+};
+
+/// A program run beside this one, in a process group of its own and without standard input. It is sent SIGTERM where
+/// this process is killed.
+class ChildProcess {
+ public:
+  /// Throws InputError where there is no such program.
+  explicit ChildProcess(const std::vector<std::string>& command, bool silent = false);
+  /// Kills it where it still runs.
+  ~ChildProcess();
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) noexcept = delete;
+
+  /// Its exit status, 128 + the signal where one ended it; nothing where it still runs. Does not wait.
+  [[nodiscard]] std::optional<int> status();
+  void signal(int number) const noexcept;        ///< to it alone
+  void signal_group(int number) const noexcept;  ///< to it and all it started that stayed in its group
+
+ private:
+  pid_t pid_ = 0;
+  std::optional<int> status_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,196 @@
+#include <ronda/runtime/core/clock.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/resilience/supervisor.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <csignal>
+
+namespace ronda {
+namespace {
+
+constexpr double tick = 0.2;          // seconds; a child that ends wakes us at once
+constexpr double time_to_die = 10;    // seconds from SIGTERM to SIGKILL
+constexpr int misses_that_count = 2;  // looks in a row; one may be lost
+
+std::vector<Host> without(const std::vector<Host>& all, const std::vector<Host>& some) {
+  std::vector<Host> rest;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest),
+               [&](const Host& host) { return std::find(some.begin(), some.end(), host) == some.end(); });
+  return rest;
+}
+
+std::string names(const std::vector<Host>& hosts) {
+  std::string text;
+  for (const Host& host : hosts) text += (text.empty() ? "" : ", ") + host.name;
+  return text;
+}
+
+std::string how_it_ended(int status) {
+  if (status > 128) return "by signal " + std::to_string(status - 128);
+  return "with status " + std::to_string(status);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisorOptions options, std::function<void(const std::string&)> say)
+    : options_(std::move(options)), say_(std::move(say)), beginning_(steady_seconds()) {}
+
+SupervisorReport Supervisor::run() {
+  int failures_in_a_row = 0;
+  report_.status = static_cast<int>(ExitStatus::failed);
+  while (!stopping_) {
+    const auto hosts = enough_hosts();
+    if (!hosts) break;
+    const std::string before = newest_checkpoint();
+    const Ending ending = run_job(*hosts);
+    if (ending == Ending::done) report_.status = static_cast<int>(ExitStatus::done);
+    if (ending == Ending::refused) report_.status = static_cast<int>(ExitStatus::bad_input);
+    if (ending == Ending::stopped) report_.status = static_cast<int>(ExitStatus::stopped_resumable);
+    if (ending == Ending::done || ending == Ending::refused || ending == Ending::stopped) break;
+    if (ending == Ending::made_way) continue;
+
+    ++report_.failures;
+    failures_in_a_row = newest_checkpoint() == before ? failures_in_a_row + 1 : 1;
+    if (failures_in_a_row > options_.max_failures) {
+      tell("gives up: " + std::to_string(failures_in_a_row) + " failures in a row without a new checkpoint");
+      break;
+    }
+    const double backoff = options_.first_backoff * std::exp2(failures_in_a_row - 1);
+    if (!stopping_) pause(std::min(backoff, options_.longest_backoff));
+  }
+  report_.wall_seconds = steady_seconds() - beginning_;
+  return std::move(report_);
+}
+
+/// Those that answer, as soon as they have room for enough ranks; nothing where they are missing for too long.
+std::optional<std::vector<Host>> Supervisor::enough_hosts() {
+  const double asked = steady_seconds();
+  for (bool told = false; !stopping_; told = true) {
+    RollCall roll_call(options_.agent, options_.hosts, options_.patience);
+    while (!roll_call.over() && !stopping_) heed(inbox_.wait(tick), nullptr);
+    const auto present = roll_call.present();
+    if (slots_of(present) >= options_.min_ranks) return present;
+    if (steady_seconds() - asked > options_.wait_for_hosts) {
+      tell("gives up: too few hosts for " + std::to_string(options_.wait_for_hosts) + " s");
+      return std::nullopt;
+    }
+    if (!told)
+      tell("waits: " + names(without(options_.hosts, present)) + " do not answer, and the others have room for " +
+           std::to_string(slots_of(present)) + " ranks of " + std::to_string(options_.min_ranks) + " at least");
+    pause(std::min(options_.look_every, 5.0));
+  }
+  return std::nullopt;
+}
+
+Supervisor::Ending Supervisor::run_job(const std::vector<Host>& hosts) {
+  const int ranks = std::min(options_.ranks, slots_of(hosts));
+  std::vector<std::string> command = options_.launcher;
+  command.insert(command.end(), {"-n", std::to_string(ranks), "--host", list_of(hosts)});
+  command.insert(command.end(), options_.command.begin(), options_.command.end());
+  const auto missing = without(options_.hosts, hosts);
+  tell("starts " + std::to_string(ranks) + " ranks on " + names(hosts) +
+       (missing.empty() ? "" : "; without " + names(missing) + ", which did not answer"));
+  ++report_.starts;
+  making_way_ = false;
+  save_until_ = kill_at_ = 0;
+  ChildProcess job(command);
+  return watch(job, hosts);
+}
+
+Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>& hosts) {
+  roll_call_.reset();
+  looks_missed_ = 0;
+  next_look_ = steady_seconds() + options_.look_every;
+  while (!job.status()) {
+    heed(inbox_.wait(tick), &job);
+    look_at_hosts(job, hosts);
+    if (save_until_ != 0 && steady_seconds() > save_until_) end(job, "the job has not saved in time");
+    if (kill_at_ != 0 && steady_seconds() > kill_at_) job.signal_group(SIGKILL);
+  }
+  const int status = *job.status();
+  if (status == static_cast<int>(ExitStatus::done)) return Ending::done;
+  if (status == static_cast<int>(ExitStatus::bad_input)) return Ending::refused;
+  if (status == static_cast<int>(ExitStatus::stopped_resumable)) {
+    if (stopping_ || !making_way_) tell("stopped in good order; it can be resumed");
+    return making_way_ && !stopping_ ? Ending::made_way : Ending::stopped;
+  }
+  tell("the job ended " + how_it_ended(status));
+  return Ending::failed;
+}
+
+/// Every now and then: a host in use that is silent takes the job with it, where mpirun has not noticed; a lost one
+/// that is back is let in.
+void Supervisor::look_at_hosts(ChildProcess& job, const std::vector<Host>& in_use) {
+  if (kill_at_ != 0 || making_way_) return;
+  if (!roll_call_) {
+    if (steady_seconds() >= next_look_) roll_call_.emplace(options_.agent, options_.hosts, options_.patience);
+    return;
+  }
+  if (!roll_call_->over()) return;
+  const auto present = roll_call_->present();
+  roll_call_.reset();
+  next_look_ = steady_seconds() + options_.look_every;
+
+  const auto silent = without(in_use, present);
+  looks_missed_ = silent.empty() ? 0 : looks_missed_ + 1;
+  if (looks_missed_ >= misses_that_count) return end(job, names(silent) + " no longer answers");
+  const auto back = without(present, in_use);
+  if (back.empty() || !silent.empty() || slots_of(in_use) >= options_.ranks) return;
+  tell(names(back) + " is back: the job saves, to go on with it");
+  making_way_ = true;
+  ask_to_save(job);
+}
+
+void Supervisor::heed(Request request, ChildProcess* job) {
+  if (request == Request::none) return;
+  const bool first = !stopping_;
+  stopping_ = true;
+  if (job == nullptr) return;
+  if (request == Request::stop_now) return end(*job, "asked to stop now");
+  if (!first) return;
+  tell("asked to stop: the job saves");
+  ask_to_save(*job);
+}
+
+void Supervisor::ask_to_save(ChildProcess& job) {
+  job.signal(SIGUSR1);  // mpirun passes it on to the ranks
+  save_until_ = steady_seconds() + options_.grace;
+}
+
+void Supervisor::end(ChildProcess& job, const std::string& why) {
+  tell(why + ": ends the job");
+  save_until_ = 0;
+  job.signal(SIGTERM);
+  kill_at_ = steady_seconds() + time_to_die;
+}
+
+void Supervisor::pause(double seconds) {
+  for (const double end = steady_seconds() + seconds; steady_seconds() < end && !stopping_;)
+    heed(inbox_.wait(std::clamp(end - steady_seconds(), 0.0, tick)), nullptr);
+}
+
+/// The entry that was written last; a job that fails again and again before it writes one makes no progress.
+std::string Supervisor::newest_checkpoint() const {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::string newest;
+  fs::file_time_type time = fs::file_time_type::min();
+  if (options_.checkpoints.empty()) return newest;
+  for (const auto& entry : fs::directory_iterator(options_.checkpoints, ignored)) {
+    const std::string name = entry.path().filename();
+    const auto written = entry.last_write_time(ignored);
+    if (name.starts_with('.') || written < time) continue;  // what is being written begins with a dot
+    time = written;
+    newest = name;
+  }
+  return newest;
+}
+
+void Supervisor::tell(const std::string& text) {
+  report_.happenings.push_back({steady_seconds() - beginning_, text});
+  say_(text);
+}
+
+}  // namespace ronda

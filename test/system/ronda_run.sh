@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# ronda_run starts what has died again, with the hosts that are there, and knows when not to. The launcher is a stand-in, which
+# writes down what it was given; its n-th start ends as the n-th word of its plan says.
+source "$(dirname "$0")/lib.sh"
+limit=60
+
+cat >"$work/launcher" <<'END'
+#!/usr/bin/env bash
+# launcher FOLDER 'ENDING…' -n RANKS --host HOSTS PROGRAM ARGUMENT…
+folder=$1 plan=($2)
+shift 2
+echo "$*" >>"$folder/starts"
+starts=$(wc -l <"$folder/starts")
+case ${plan[$((starts - 1))]:-0} in
+  checkpoint) mkdir "$folder/checkpoints/step-$starts"; exit 1 ;;
+  killed) kill -KILL $$ ;;
+  wait) trap 'exit 75' USR1; trap 'exit 143' TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
+  deaf) trap '' USR1 TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
+  *) exit "${plan[$((starts - 1))]:-0}" ;;
+esac
+END
+# agent FOLDER HOST COMMAND: a host answers unless FOLDER/gone.HOST is there.
+printf '#!/bin/sh\n[ ! -e "$1/gone.$2" ]\n' >"$work/agent"
+chmod +x "$work/launcher" "$work/agent"
+
+number=0
+prepare() { # prepare 'ENDING…' OPTION…: a job in $folder, in the words $job
+  folder=$work/job$((++number))
+  mkdir -p "$folder/checkpoints"
+  printf '#!/bin/sh\nexec "%s" "%s" "%s" "$@"\n' "$work/launcher" "$folder" "$1" >"$folder/launch"
+  chmod +x "$folder/launch"
+  job=("$apps/ronda_run" --launcher "$folder/launch" --agent "$work/agent $folder" --backoff 0.05 --look-every 0.2
+    --json "$folder/report.json" "${@:2}" train --checkpoint-dir "$folder/checkpoints")
+}
+supervise() { # supervise STATUS STARTS 'ENDING…' OPTION…
+  local status_expected=$1 starts=$2
+  shift 2
+  prepare "$@"
+  what="ronda_run ${*:2}, endings $1"
+  run "${job[@]}"
+  expect_status "$status_expected"
+  expect "$starts starts" test "$(cat "$folder/starts" 2>/dev/null | wc -l)" -eq "$starts"
+}
+start() { sed -n "$1p" "$folder/starts"; } # start N: what the launcher was given
+after() { # after FILE: waits for it
+  for ((i = 0; i < 200; ++i)); do
+    [[ ! -e $1 ]] || return 0
+    sleep 0.05
+  done
+  fail "$1 never came"
+}
+
+supervise 0 1 '0'
+expect 'the program resumes' test "$(start 1)" = "-n 1 --host localhost:1 train --checkpoint-dir $folder/checkpoints --resume --summary-json=$(start 1 | sed 's/.*--summary-json=//')"
+supervise 0 3 '1 killed 0' -n 4
+expect 'four ranks' grep -q '^-n 4 --host localhost:4 train' "$folder/starts"
+expect 'both failures in the report' grep -q '"failures": 2' "$folder/report.json"
+expect 'the signal told' grep -q 'by signal 9' "$work/err"
+supervise 2 1 '2'
+supervise 75 1 '75'
+supervise 1 4 '1 1 1 1 1 1' --max-failures 3
+expect 'why it gave up' grep -q 'gives up: 4 failures in a row without a new checkpoint' "$work/err"
+supervise 0 7 'checkpoint 1 1 checkpoint 1 1 0' --max-failures 3 # checkpoints are progress
+
+# The global batch stays what it would be on all hosts.
+prepare '1 0' --hosts 'a:2,b:2'
+touch "$folder/gone.b"
+what='a host less'
+run "${job[@]}" --batch-size 32
+expect_status 0
+expect 'two ranks on a' grep -q '^-n 2 --host a:2 train.*--global-batch-size=128' "$folder/starts"
+expect 'the missing host told' grep -q 'starts 2 ranks on a; without b, which did not answer' "$work/err"
+
+prepare '0' --hosts 'a:2,b:2' --min-ranks 3 --wait-for-hosts 0.1
+touch "$folder/gone.b"
+what='too few hosts'
+run "${job[@]}"
+expect_status 1
+expect 'no start' test ! -e "$folder/starts"
+
+# A host that is back is let in: the job saves, and goes on on both.
+prepare 'wait 0' --hosts 'a:2,b:2'
+touch "$folder/gone.b"
+what='a host that returns'
+(after "$folder/waiting"; rm "$folder/gone.b") &
+run "${job[@]}"
+expect_status 0
+expect 'two ranks, then four' test "$(cut -d' ' -f2 "$folder/starts" | tr '\n' ' ')" = '2 4 '
+expect 'no failure' grep -q '"failures": 0' "$folder/report.json"
+
+# A host in use that is silent ends the job, where mpirun has not noticed.
+prepare 'wait 0' --hosts 'a:2,b:2'
+what='a silent host'
+(after "$folder/waiting"; touch "$folder/gone.b") &
+run "${job[@]}"
+expect_status 0
+expect 'four ranks, then two' test "$(cut -d' ' -f2 "$folder/starts" | tr '\n' ' ')" = '4 2 '
+
+# Asked to stop it passes that on; asked twice it does not wait; a job that does not hear is killed.
+stop() { # stop STATUS ENDING SIGNAL…
+  local expected=$1 ending=$2 signal
+  shift 2
+  prepare "$ending" --grace 1
+  what="ronda_run, endings $ending, sent $*"
+  (
+    after "$folder/waiting"
+    for signal; do
+      pkill "-$signal" -f "^$apps/ronda_run.*$folder"
+      sleep 0.3
+    done
+  ) &
+  run "${job[@]}"
+  expect_status "$expected"
+  expect 'one start' test "$(wc -l <"$folder/starts")" -eq 1
+}
+stop 75 wait TERM
+stop 75 wait USR1
+stop 1 deaf INT INT
+
+refused_alone() { # refused_alone REGEX OPTION…: it is not started by mpirun
+  mpi 1 "$apps/ronda_run" "${@:2}"
+  expect_status 2
+  expect_message "$1"
+}
+refused_alone 'checkpoint-dir' train
+refused_alone 'expected a program' -n 2
+refused_alone 'no-such-option' --no-such-option
+refused_alone 'slots' --hosts a:1 -n 2 train --checkpoint-dir "$work"
+refused_alone 'min-ranks' -n 2 --min-ranks 3 train --checkpoint-dir "$work"
+refused_alone 'comes twice' --hosts a,a train --checkpoint-dir "$work"
+refused_alone "$work/none" --hostfile "$work/none" train --checkpoint-dir "$work"
+refused_alone 'no-such-launcher' --launcher no-such-launcher train --checkpoint-dir "$work"
