@@ -140,6 +140,14 @@ void CommandLine::add_resilience() {
       ->default_str("")
       ->delimiter(',');
   in(app_.add_option("--time-limit", time_limit_, "H:M:S after which to save and end with status 75"))->default_str("");
+  in(app_.add_option("--audit-every", training.audit_every,
+                     "Compare the replicas every so many steps, and before each checkpoint [not]"))
+      ->default_str("");
+  in(app_.add_option("--on-divergence", on_divergence_, "Replicas that differ: stop, rollback"));
+  in(app_.add_option("--on-nonfinite", on_nonfinite_,
+                     "A loss or gradient that is not finite: stop, skip, rollback; looks at all gradients in each step "
+                     "[stop, by the loss alone]"))
+      ->default_str("");
   app_.add_option("--inject", faults_, "For tests: KIND@STEP[:RANK]")->group("")->delimiter(',');
 }
 
@@ -182,6 +190,8 @@ bool CommandLine::parse(int argc, char** argv) {
   training.shuffle = !no_shuffle_;
   if (app_.count("--checkpoint-every") > 0) training.checkpoint_every = parse_checkpoint_interval(checkpoint_every_);
   if (app_.count("--time-limit") > 0) training.time_limit = parse_time_limit(time_limit_);
+  training.on_divergence = parse_on_divergence(on_divergence_);
+  if (!on_nonfinite_.empty()) training.on_nonfinite = parse_on_nonfinite(on_nonfinite_);
   for (const auto& fault : faults_) training.faults.push_back(parse_fault(fault));
   apply_names();
   return true;

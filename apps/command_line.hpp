@@ -47,6 +47,7 @@ class CommandLine {
   std::string initializer_ = "he_normal", dtype_ = "float32", device_ = "auto", allreduce_ = "auto", progress_ = "auto",
               compression_ = "none";
   std::string checkpoint_every_, time_limit_;
+  std::string on_divergence_ = "stop", on_nonfinite_;
   std::vector<std::string> faults_;
   double weight_decay_ = 0, warmup_epochs_ = 0;
   bool no_shuffle_ = false;

@@ -101,6 +101,7 @@ Json progress_json(const CheckpointManifest& m) {
           {"samples", m.samples},
           {"train_seconds", m.train_seconds},
           {"last_loss", m.last_loss},
+          {"audited", m.audited},
           {"ranks", m.ranks},
           {"hosts", m.hosts},
           {"options", m.options}};
@@ -150,6 +151,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
       .get("samples", m.samples)
       .get("train_seconds", m.train_seconds)
       .get("last_loss", m.last_loss)
+      .get("audited", m.audited)
       .get("ranks", m.ranks)
       .get("hosts", m.hosts)
       .get("options", m.options)

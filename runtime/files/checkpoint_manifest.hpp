@@ -36,6 +36,7 @@ struct CheckpointManifest {
   std::uint64_t samples = 0;                                  ///< of all steps, over all ranks
   double train_seconds = 0;                                   ///< of all steps
   double last_loss = 0;                                       ///< of the last step
+  bool audited = false;                                       ///< all replicas were seen to be equal at this step
   std::map<std::string, std::vector<std::int64_t>> counters;  ///< states that are whole numbers, the same on all ranks
   int ranks = 1, hosts = 1;                                   ///< that wrote it
   std::map<std::string, std::string> options;                 ///< on which the training depends, by the options' names

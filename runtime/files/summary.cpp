@@ -47,6 +47,12 @@ Json to_json(const Summary& s) {
            {{"written", s.checkpoint.written},
             {"resumed_step", s.checkpoint.resumed_step},
             {"exposed_seconds", s.checkpoint.exposed_seconds}}},
+          {"guard",
+           {{"audits", s.guard.audits},
+            {"divergences", s.guard.divergences},
+            {"audit_seconds", s.guard.audit_seconds},
+            {"nonfinite_steps", s.guard.nonfinite_steps},
+            {"rollbacks", s.guard.rollbacks}}},
           {"startup_seconds", s.startup_seconds},
           {"plan_hash", s.plan_hash},
           {"epoch_history", std::move(history)}};

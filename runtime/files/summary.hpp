@@ -40,6 +40,11 @@ struct Summary {
     std::uint64_t resumed_step = 0;  ///< of the checkpoint that this run went on from; 0: from the start
     double exposed_seconds = 0;      ///< that training waited for saving
   } checkpoint;
+  struct {
+    std::uint64_t audits = 0, divergences = 0;  ///< comparisons of the replicas, and those that found them different
+    double audit_seconds = 0;
+    std::uint64_t nonfinite_steps = 0, rollbacks = 0;
+  } guard;
   double startup_seconds = unknown;  ///< from the start of the process to the first step
   std::string plan_hash;
   std::vector<Epoch> epoch_history;

@@ -117,6 +117,18 @@ void publish_checkpoint(const fs::path& partial, std::uint64_t step) {
   synchronise_folder(directory);
 }
 
+namespace {
+
+bool is_audited(const CheckpointPlace& place) {
+  try {
+    return read_manifest(manifest_of(place.path)).audited;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep) {
   std::vector<CheckpointPlace> places;
   try {
@@ -124,7 +136,9 @@ void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep
   } catch (const InputError&) {  // then they stay: too many are better than none
   }
   std::erase_if(places, [&](const CheckpointPlace& place) { return place.step > step; });
-  for (std::size_t i = 0; i + keep < places.size(); ++i) remove_checkpoint(places[i].path);
+  const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
+  for (std::size_t i = 0; i + keep < places.size(); ++i)
+    if (newest_audited == places.rend() || newest_audited->step != places[i].step) remove_checkpoint(places[i].path);
 }
 
 void remove_leftovers(const fs::path& directory) {

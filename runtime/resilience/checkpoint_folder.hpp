@@ -39,7 +39,8 @@ CheckpointManifest verify_checkpoint(const std::filesystem::path& checkpoint);
 /// returns. Throws ResourceError.
 void publish_checkpoint(const std::filesystem::path& partial, std::uint64_t step);
 
-/// Removes the oldest of the checkpoints up to `step` until `keep` are left. Nobody sees half of one.
+/// Removes the oldest of the checkpoints up to `step` until `keep` are left; but the newest audited one stays. Nobody
+/// sees half of one.
 void keep_newest(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep);
 
 /// Removes what earlier runs left half-written or half-removed.

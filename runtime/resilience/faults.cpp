@@ -6,18 +6,23 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <iterator>
+#include <thread>
 
 namespace ronda {
 namespace {
 
-constexpr EnumNames<FaultKind, 5> fault_kinds{{
+constexpr EnumNames<FaultKind, 8> fault_kinds{{
     {FaultKind::kill, "kill"},
     {FaultKind::stop, "stop"},
     {FaultKind::fail_write, "fail-write"},
     {FaultKind::kill_write, "kill-write"},
     {FaultKind::kill_rename, "kill-rename"},
+    {FaultKind::flip, "flip"},
+    {FaultKind::nan, "nan"},
+    {FaultKind::slow, "slow"},
 }};
 
 template <class Number>
@@ -52,6 +57,8 @@ void Faults::before_step(std::uint64_t step) {
     die_at_once();
   if (std::ranges::any_of(faults_, [&](const Fault& f) { return f.kind == FaultKind::stop && f.step == step; }))
     ::kill(::getpid(), SIGTERM);
+  if (std::ranges::any_of(faults_, [&](const Fault& f) { return f.kind == FaultKind::slow && f.step <= step; }))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 bool Faults::happens(FaultKind kind, std::uint64_t step) {

@@ -19,6 +19,12 @@ void check(std::span<const State> states) {
           ", cannot be saved: checkpoints hold float32 states that are replicated or per rank, each name once");
 }
 
+void copy(std::span<const State> from, std::span<const State> to) noexcept {
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (const std::size_t bytes = from[i].tensor.desc().bytes(); bytes > 0)
+      std::memcpy(to[i].tensor.data(), from[i].tensor.data(), bytes);
+}
+
 }  // namespace
 
 bool is_counter(const State& state) noexcept {
@@ -57,11 +63,8 @@ Snapshot::Snapshot(std::vector<State> states) : states_(std::move(states)) {
   }
 }
 
-void Snapshot::take() noexcept {
-  for (std::size_t i = 0; i < states_.size(); ++i)
-    if (const std::size_t bytes = states_[i].tensor.desc().bytes(); bytes > 0)
-      std::memcpy(copies_[i].tensor.data(), states_[i].tensor.data(), bytes);
-}
+void Snapshot::take() noexcept { copy(states_, copies_); }
+void Snapshot::give_back() const noexcept { copy(copies_, states_); }
 
 std::vector<NamedTensor> Snapshot::tensors() const {
   std::vector<NamedTensor> tensors;

@@ -37,6 +37,10 @@ class Snapshot {
 
   /// Copies them, as they lie in memory. Allocates nothing.
   void take() noexcept;
+  /// Copies them back.
+  void give_back() const noexcept;
+  /// The copies, under the states' names.
+  [[nodiscard]] std::span<const State> copies() const noexcept { return copies_; }
   /// The copies in file layout.
   [[nodiscard]] std::vector<NamedTensor> tensors() const;
 

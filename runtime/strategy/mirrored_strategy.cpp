@@ -1,5 +1,6 @@
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/finite.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
@@ -103,9 +104,15 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   result.learning_rate = schedule_.rate(updates_);
   result.flags = total.flags;
   result.stop = total.flags.stop > 0;
+  const std::span gradients(reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float));
+  // All ranks have the same sums, to the bit, and so find the same without a message.
+  result.nonfinite =
+      !std::isfinite(total.loss) || (options_.check_gradients && !all_finite(options_.threads, gradients));
   if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
     result.loss = total.loss / total.weight;
     result.accuracy = total.correct / total.weight;
+  }
+  if (total.weight > 0 && !result.nonfinite) {
     const ArenaRange arena{reinterpret_cast<float*>(values_.data()),
                            reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float)};
     double factor = 1 / (total.weight * loss_scale_);
@@ -125,6 +132,35 @@ void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
   const double time = steady_seconds();
   times_.*phase += time - last_lap_;
   last_lap_ = time;
+}
+
+std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
+  StepControl sums;
+  const Pass pass{.stream = stream_,
+                  .mode = Mode::training,
+                  .step = updates_ + 1,
+                  .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
+                  .weights = &batch.weights(),
+                  .loss_scale = loss_scale_,
+                  .control = &sums,
+                  .on_ready = {}};  // nobody hears of a gradient, so nothing is sent
+  const Tensor& outputs = model_.forward(batch.input(), pass);
+  model_.backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
+  std::string mine = std::isfinite(sums.loss) ? "" : "the loss";
+  for (const auto& slot : slots_) {  // in the order in which backward came to them
+    const auto* begin = reinterpret_cast<const float*>(gradient_arena_.data() + slot.offset);
+    if (all_finite(1, {begin, slot.bytes / sizeof(float)})) continue;
+    mine += (mine.empty() ? "" : " and ") + std::string("the gradient of ") + slot.name;
+    break;
+  }
+  const auto all = communicator_.gather_texts(mine);
+  std::string text;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].empty())
+      text += (text.empty() ? "" : "; ") + std::string("on rank ") + std::to_string(rank) + " on " +
+              communicator_.topology().hosts[rank] + " " + all[rank];
+  if (text.empty()) text = "each rank's own are finite: their sum is not, or those of an earlier micro-batch were not";
+  return text;
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------------

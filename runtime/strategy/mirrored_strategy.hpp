@@ -32,7 +32,8 @@ struct MirroredOptions {
 
   Initializer initializer = Initializer::he_normal;
   std::uint64_t seed = 1;
-  double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  double clip_norm = 0;          ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  bool check_gradients = false;  ///< look at all reduced gradients for numbers that are not finite, before each update
   FusionOptions fusion;
   int threads = 1;                         ///< of this rank
   std::size_t memory_limit = 0;            ///< bytes a rank; 0: none
@@ -52,6 +53,7 @@ struct StepResult {
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
   bool stop = false;         ///< some rank asked to stop after this step
+  bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
   StepFlags flags = {};      ///< how many ranks raised each
   StepTimes times;           ///< without data
 };
@@ -93,6 +95,11 @@ class MirroredStrategy {
   /// Collective. Returns the sums over all ranks, valid until the next begin_pass.
   const StepControl& reduce(const Pass& pass);
   StepResult apply(const StepControl& total, const Pass& pass);
+
+  /// After a step that was not finite: computes this rank's part of it once more and tells which ranks' loss or
+  /// gradients are not finite, with the first parameter that backward came to. `batch` is the one of train_step.
+  /// Collective; the same on all ranks. The gradients are this rank's own then.
+  [[nodiscard]] std::string explain_nonfinite(const Batch& batch);
 
   /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch
   /// with its outputs (for metrics of one's own).

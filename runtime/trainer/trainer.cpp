@@ -39,7 +39,8 @@ std::string text_of(const TrainingOptions& o) {
        << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm << "\ninitializer " << name_of(o.initializer)
        << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce) << "\ncompression "
        << name_of(o.compression) << "\nbucket-bytes " << o.bucket_bytes << "\n";
-  text << "memory-limit " << o.memory_limit << "\n";
+  text << "memory-limit " << o.memory_limit << "\naudit-every " << o.audit_every << "\non-divergence "
+       << name_of(o.on_divergence) << "\non-nonfinite " << (o.on_nonfinite ? name_of(*o.on_nonfinite) : "") << "\n";
   const auto given = [&](const char* name, const std::filesystem::path& path) {
     text << name << (path.empty() ? " not given\n" : " given\n");  // the path itself may differ from host to host
   };
@@ -82,6 +83,13 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   if (test.size() > 0)
     test_loader_ = std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), prefetch_);
   EpochReport report = resumption_ ? resumption_->manifest.current : EpochReport();
+  if (options_.audit_every > 0) {
+    StateList states;
+    strategy_->visit(states);
+    audit_ = std::make_unique<ReplicaAudit>(world_.communicator(), states.states());
+    report.epoch = history_.size() + 1;
+    audit(loader, report);
+  }
   while ((step_ < total_steps_ || step_in_epoch_ > 0) && !stopped_) {
     report.epoch = history_.size() + 1;
     report.epochs = epochs_;
@@ -137,6 +145,9 @@ void Trainer::check_options(const Dataset& train) {
   }
   if (options_.resume && !options_.resume_from.empty())
     throw InputError("the newest checkpoint is taken (--resume) or a certain one (--resume-from), not both");
+  if (options_.on_nonfinite == OnNonfinite::rollback && options_.checkpoint_dir.empty())
+    throw InputError(
+        "--on-nonfinite rollback goes back to a checkpoint: it needs --checkpoint-dir and --checkpoint-every");
   if (options_.keep == 0) throw InputError("--keep is at least 1");
   options_that_matter_ = options_that_matter(options_, total_steps_, train);
   faults_ = Faults(options_.faults, world_.rank());
@@ -161,6 +172,7 @@ void Trainer::build(const Dataset& train) {
   options.initializer = options_.initializer;
   options.seed = options_.seed;
   options.clip_norm = options_.clip_norm;
+  options.check_gradients = options_.on_nonfinite.has_value();
   options.fusion.algorithm = options_.allreduce;
   options.fusion.compression = options_.compression;
   options.fusion.seed = options_.seed;
@@ -301,12 +313,15 @@ void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
   while (step_in_epoch_ < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_) {
     if (statistics_.steps() == 0) startup_seconds_ = seconds_since_process_start();
     const StepReport step_report = step(loader, report);
-    epoch_weight_ += last_step_.weight;
-    report.train_loss += last_step_.loss * last_step_.weight;
-    report.train_accuracy += last_step_.accuracy * last_step_.weight;
+    if (!last_step_.nonfinite) {
+      epoch_weight_ += last_step_.weight;
+      report.train_loss += last_step_.loss * last_step_.weight;
+      report.train_accuracy += last_step_.accuracy * last_step_.weight;
+    }
     sink_.on_step(step_report);
     if (hooks_.step) hooks_.step(step_report);
-    if (checkpointer_) save_if_due(report);
+    if (audit_ && step_ % options_.audit_every == 0) audit(loader, report);
+    if (checkpointer_) save_if_due(loader, report);
   }
   report.train_loss /= epoch_weight_;
   report.train_accuracy /= epoch_weight_;
@@ -325,8 +340,11 @@ StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
   faults_.before_step(step_ + 1);
   strategy_->raise(flags());
   for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro) strategy_->accumulate(next());
-  last_step_ = strategy_->train_step(next());
+  const Batch& batch = next();
+  spoil(batch);
+  last_step_ = strategy_->train_step(batch);
   last_step_.times.data = data;
+  guard(batch);
   ++step_;
   ++step_in_epoch_;
   left_ = last_step_.flags.leave > 0 && step_ < total_steps_;
@@ -358,9 +376,11 @@ StepFlags Trainer::flags() const {
   return flags;
 }
 
-void Trainer::save_if_due(const EpochReport& report) {
+void Trainer::save_if_due(BatchLoader& loader, const EpochReport& report) {
   const bool due = checkpointer_->after_step(last_step_.flags, step_);
-  if (stopped_ || step_ == total_steps_)
+  const bool last = stopped_ || step_ == total_steps_;
+  if (audit_ && (due || last) && audited_.step != step_) audit(loader, report);  // what is saved is known to be good
+  if (last)
     checkpointer_->save_last(manifest(report));
   else if (due)
     checkpointer_->save(manifest(report));
@@ -377,7 +397,7 @@ CheckpointManifest Trainer::manifest(const EpochReport& report) const {
   m.updates = strategy_->updates();
   m.samples = samples();
   m.train_seconds = train_seconds();
-  m.last_loss = last_step_.loss;
+  m.last_loss = std::isfinite(last_step_.loss) ? last_step_.loss : 0;
   m.options = options_that_matter_;
   m.environment = environment_;
   m.picks = strategy_->picks();
@@ -385,6 +405,7 @@ CheckpointManifest Trainer::manifest(const EpochReport& report) const {
   m.current = report;
   m.weight = epoch_weight_;
   m.history = history_;
+  m.audited = audit_ != nullptr && audited_.step == step_;
   return m;
 }
 
@@ -488,6 +509,11 @@ void Trainer::write_files(const EpochReport& last) {
     summary.checkpoint.written = checkpointer_->written();
     summary.checkpoint.exposed_seconds = checkpointer_->exposed_seconds();
   }
+  summary.guard.audits = guarded_.audits;
+  summary.guard.divergences = guarded_.divergences;
+  summary.guard.audit_seconds = guarded_.audit_seconds;
+  summary.guard.nonfinite_steps = guarded_.nonfinite_steps;
+  summary.guard.rollbacks = guarded_.rollbacks;
   summary.startup_seconds = startup_seconds_;
   summary.plan_hash = strategy_->plan_hash();
   for (const auto& bucket : gradients.buckets()) {

@@ -60,13 +60,23 @@ class Trainer {
   void set_position(const CheckpointManifest& manifest, const BatchPlan& plan);
   void tell_exactness();
   void train_epoch(BatchLoader& loader, EpochReport& report);
-  void save_if_due(const EpochReport& report);
+  void save_if_due(BatchLoader& loader, const EpochReport& report);
   [[nodiscard]] CheckpointManifest manifest(const EpochReport& report) const;
   [[nodiscard]] StepFlags flags() const;
   void end_saving();
   [[nodiscard]] std::uint64_t samples() const;  ///< of all steps, also of those before a checkpoint
   [[nodiscard]] double train_seconds() const;   ///< likewise
   StepReport step(BatchLoader& loader, EpochReport& report);
+  /// Where the training is, for going back to it.
+  struct Position {
+    std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
+  };
+  [[nodiscard]] Position position(const EpochReport& report) const;
+  void audit(BatchLoader& loader, const EpochReport& report);
+  void repeat_since(const Position& from, BatchLoader& loader, const EpochReport& report);
+  void spoil(const Batch& batch);
+  void guard(const Batch& batch);
+  void roll_back(const std::string& why);
   void test_epoch(EpochReport& report);
   void tell_slow_ranks(const EpochReport& report);
   void write_predictions(const Dataset& test);
@@ -101,6 +111,13 @@ class Trainer {
   std::optional<Resumption> resumption_;
   std::optional<LeaveRequest> leave_;
   Faults faults_;
+  std::unique_ptr<ReplicaAudit> audit_;  ///< null: replicas are compared at the end alone
+  Position audited_;                     ///< of the copy that it keeps
+  struct {
+    std::uint64_t audits = 0, divergences = 0, nonfinite_steps = 0, rollbacks = 0;
+    std::uint64_t nonfinite_in_a_row = 0;
+    double audit_seconds = 0;
+  } guarded_;
   std::unique_ptr<Checkpointer> checkpointer_;  ///< last: its thread goes before what it reads
 };
 

@@ -13,6 +13,8 @@
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/resilience/checkpointer.hpp>
 #include <ronda/runtime/resilience/faults.hpp>
+#include <ronda/runtime/resilience/nonfinite.hpp>
+#include <ronda/runtime/resilience/replica_audit.hpp>
 
 namespace ronda {
 
@@ -56,7 +58,11 @@ struct TrainingOptions {
   std::vector<std::string> allow_changes = {};  ///< options that may differ from the checkpoint's, by name
   double time_limit = 0;                        ///< seconds from the start of the process; 0: none
   std::function<bool()> leave = {};  ///< asked before each step: end in good order, saved (any rank's yes counts)
-  std::vector<Fault> faults = {};    ///< what goes wrong, for tests
+  std::uint64_t audit_every = 0;     ///< steps between two comparisons of the replicas; 0: none but at the end
+  OnDivergence on_divergence = OnDivergence::stop;
+  /// Gradients are looked at in each step where this is given; otherwise the loss alone, and the training stops.
+  std::optional<OnNonfinite> on_nonfinite = {};
+  std::vector<Fault> faults = {};  ///< what goes wrong, for tests
 };
 
 }  // namespace ronda
