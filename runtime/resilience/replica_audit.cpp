@@ -53,7 +53,7 @@ ReplicaAudit::ReplicaAudit(Communicator communicator, std::span<const State> sta
           AllreduceSpec{.tensors = {Tensor(std::span(reinterpret_cast<std::int64_t*>(words_.data()), 2))},
                         .op = ReduceOp::minimum,
                         .label = "the audit of the replicas"})),
-      copy_(states_) {}
+      copy_({states.begin(), states.end()}) {}
 
 void ReplicaAudit::hash_states() noexcept {
   for (std::size_t i = 0; i < states_.size(); ++i) hashes_[i] = Hash().add(bytes_of(states_[i])).value();

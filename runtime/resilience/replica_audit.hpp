@@ -66,7 +66,7 @@ class ReplicaAudit {
   [[nodiscard]] Finding accuse(std::vector<int> ranks, const std::string& state) const;
 
   Communicator communicator_;
-  std::vector<State> states_;
+  std::vector<State> states_;          ///< the replicated ones
   std::vector<std::uint64_t> hashes_;  ///< by state
   Buffer words_;                       ///< a hash of all, and its complement: their minima tell of the maximum too
   std::unique_ptr<Collective> minimum_;
