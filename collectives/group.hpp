@@ -30,6 +30,7 @@ struct GroupLimits {
   int ranks_per_node = 0;  ///< see WorldOptions
   std::size_t shared_memory = std::numeric_limits<std::size_t>::max();
   bool oversubscribed = false;
+  bool any_thread = false;  ///< MPI may be called by any thread, one at a time; the same on all ranks
   int world_size = 1;
 };
 
@@ -42,6 +43,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] const Topology& topology() const noexcept { return placement_.topology; }
+  [[nodiscard]] bool any_thread() const noexcept { return limits_.any_thread; }
   [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
 
   Buffer allocate(std::size_t bytes, Memory memory);

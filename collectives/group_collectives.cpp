@@ -119,6 +119,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec)
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
   require_rank(spec.root, spec.label);
   const Elements data = elements_of(spec.tensor);
+  require_sense(spec.op, data.dtype);
   require_same("planning " + spec.label,
                std::string(name_of(spec.op)) + " of " + text_of(data) + " to " + std::to_string(spec.root));
   const Description description = describe(Kind::reduce, spec.label, data, spec.root, spec.op);
@@ -137,6 +138,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec) {
   const Elements all = elements_of(spec.all);
   const Counts counts = shares(spec.counts, all, size_, spec.label);
+  require_sense(spec.op, all.dtype);
   require_same("planning " + spec.label,
                std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts));
   return planned(

@@ -55,6 +55,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
+  for (const Elements& elements : tensors) require_sense(spec.op, elements.dtype);
   require_same("planning " + (spec.label.empty() ? "an allreduce" : spec.label), describe(spec));
 
   const std::vector<Site> sites = locate(tensors);

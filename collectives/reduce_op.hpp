@@ -9,9 +9,10 @@ namespace ronda {
 /// Floating point: `minimum` and `maximum` are IEEE 754-2019's: NaN where any rank has one, and −0 counts as less than
 /// +0. 16-bit types are computed with as float32 and rounded when they are stored: once where ranks see one another's
 /// memory, once a hop where messages carry them. Integers wrap around; their mean is rounded towards zero.
-enum class ReduceOp : std::uint8_t { sum, mean, minimum, maximum, product };
+/// `bitwise_and` is for integers alone: what all ranks have in common, a bit each.
+enum class ReduceOp : std::uint8_t { sum, mean, minimum, maximum, product, bitwise_and };
 
-/// sum, mean, min, max, prod. Throws InputError that lists them.
+/// sum, mean, min, max, prod, and. Throws InputError that lists them.
 [[nodiscard]] ReduceOp parse_reduce_op(std::string_view name);
 [[nodiscard]] std::string_view name_of(ReduceOp op) noexcept;
 

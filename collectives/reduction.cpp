@@ -71,6 +71,7 @@ template <ReduceOp op, class W>
   } else if constexpr (std::is_integral_v<W>) {
     using Unsigned = std::make_unsigned_t<W>;  // which may wrap around
     const std::uint64_t x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
+    if constexpr (op == ReduceOp::bitwise_and) return static_cast<W>(x & y);
     return static_cast<W>(op == ReduceOp::product ? x * y : x + y);
   } else {
     return op == ReduceOp::product ? a * b : a + b;
@@ -135,6 +136,7 @@ template <class Body>
     case ReduceOp::minimum: return body.template operator()<ReduceOp::minimum>();
     case ReduceOp::maximum: return body.template operator()<ReduceOp::maximum>();
     case ReduceOp::product: return body.template operator()<ReduceOp::product>();
+    case ReduceOp::bitwise_and: return body.template operator()<ReduceOp::bitwise_and>();
   }
 }
 
@@ -184,12 +186,13 @@ template <class T>
 RONDA_FOR_EACH_TYPE(RONDA_LOOPS)
 // NOLINTEND(bugprone-macro-parentheses)
 
-constexpr EnumNames<ReduceOp, 5> op_names{{
+constexpr EnumNames<ReduceOp, 6> op_names{{
     {ReduceOp::sum, "sum"},
     {ReduceOp::mean, "mean"},
     {ReduceOp::minimum, "min"},
     {ReduceOp::maximum, "max"},
     {ReduceOp::product, "prod"},
+    {ReduceOp::bitwise_and, "and"},
 }};
 
 }  // namespace
@@ -197,6 +200,12 @@ constexpr EnumNames<ReduceOp, 5> op_names{{
 ReduceOp parse_reduce_op(std::string_view name) { return parse_name(op_names, name, "an operation"); }
 
 std::string_view name_of(ReduceOp op) noexcept { return find_name(op_names, op); }
+
+void require_sense(ReduceOp op, DType dtype) {
+  const bool integers = dtype == DType::int8 || dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64;
+  if (op == ReduceOp::bitwise_and && !integers)
+    throw LogicError("the operation 'and' is for integers, not for " + std::string(name_of(dtype)));
+}
 
 Elements elements_of(const Tensor& tensor) {
   return {tensor.data(), static_cast<std::size_t>(tensor.desc().padded_count()), tensor.dtype()};

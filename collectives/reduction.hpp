@@ -33,6 +33,9 @@ struct Reduction {
   [[nodiscard]] Reduction unfinished() const noexcept { return {op == ReduceOp::mean ? ReduceOp::sum : op, ranks}; }
 };
 
+/// Throws LogicError where `op` makes no sense for the type: bits of floating-point numbers.
+void require_sense(ReduceOp op, DType dtype);
+
 /// into[i] = into[i] op from[i], for all of `into`; a mean is summed.
 void combine(ReduceOp op, const Elements& into, const std::byte* from);
 

@@ -175,16 +175,21 @@ int granted_level() {
   return level;
 }
 
+/// The same on all ranks.
+bool any_thread_may_call(const mpi::Communicator& communicator) {
+  return communicator.all(granted_level() >= MPI_THREAD_SERIALIZED);
+}
+
 /// Before MPI is there to tell how many hosts there are: the level that the choice to come may need.
-int level_to_ask_for(Progress progress) {
-  const bool thread =
-      progress == Progress::thread || (progress == Progress::automatic && Launcher::from_environment().several_hosts);
+int level_to_ask_for(const WorldOptions& options) {
+  const bool thread = options.any_thread || options.progress == Progress::thread ||
+                      (options.progress == Progress::automatic && Launcher::from_environment().several_hosts);
   return thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE;
 }
 
 /// The same on all ranks.
 Progress choose_progress(Progress wanted, const mpi::Communicator& communicator, int nodes, const CoreShare& share) {
-  const bool possible = communicator.all(granted_level() >= MPI_THREAD_SERIALIZED);
+  const bool possible = any_thread_may_call(communicator);
   if (wanted == Progress::thread && !possible)
     throw InputError("progress by a thread needs an MPI that is initialised with MPI_THREAD_SERIALIZED; take inline");
   if (wanted != Progress::automatic) return wanted;
@@ -221,6 +226,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   limits.world_size = all.size();
   limits.mpi_operations = std::make_shared<const MpiOperations>();
   limits.oversubscribed = share.least < 1;
+  limits.any_thread = any_thread_may_call(all);
   limits.ranks_per_node = options.ranks_per_node.value_or(from_environment("RONDA_RANKS_PER_NODE", 0));
   limits.shared_memory =
       options.shared_memory_limit.value_or(from_environment("RONDA_SHARED_MEMORY_LIMIT", limits.shared_memory));
@@ -259,7 +265,7 @@ World::Impl::~Impl() {
 
 World::World(int& argc, char**& argv, WorldOptions options) {
   Watched watched = Watched::begin(Launcher::from_environment(), options);
-  auto lifetime = std::make_unique<MpiLifetime>(argc, argv, level_to_ask_for(options.progress), watched);
+  auto lifetime = std::make_unique<MpiLifetime>(argc, argv, level_to_ask_for(options), watched);
   impl_ = std::make_unique<Impl>(std::move(watched), std::move(lifetime), MPI_COMM_WORLD, options);
 }
 

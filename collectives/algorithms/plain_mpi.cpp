@@ -50,6 +50,7 @@ MPI_Op MpiOperations::operation(ReduceOp op, DType dtype) const {
   if (const auto ours = ours_.find({op, dtype}); ours != ours_.end()) return ours->second;
   switch (op) {
     case ReduceOp::product: return MPI_PROD;
+    case ReduceOp::bitwise_and: return MPI_BAND;
     case ReduceOp::minimum: return MPI_MIN;
     case ReduceOp::maximum: return MPI_MAX;
     default: return MPI_SUM;

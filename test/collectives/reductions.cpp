@@ -33,7 +33,9 @@ std::vector<T> operands(ReduceOp op, std::size_t count, int rank) {
 
 TEMPLATE_TEST_CASE("ranks combined one after the other, then finished", "", float, double, Float16, BFloat16,
                    std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
-  for (const ReduceOp op : all_operations)
+  std::vector<ReduceOp> operations(std::begin(all_operations), std::end(all_operations));
+  if (std::is_integral_v<TestType>) operations.push_back(ReduceOp::bitwise_and);
+  for (const ReduceOp op : operations)
     for (const int ranks : {1, 2, 3, 8})
       for (const std::size_t count : {0, 1, 3, 1000}) {
         auto result = operands<TestType>(op, count, 0);
@@ -119,6 +121,7 @@ TEST_CASE("integers wrap around, and there may be more ranks than an int8 can co
 
 TEST_CASE("operations have names") {
   for (const ReduceOp op : all_operations) CHECK(parse_reduce_op(name_of(op)) == op);
+  CHECK(parse_reduce_op("and") == ReduceOp::bitwise_and);
   CHECK_THROWS_AS(parse_reduce_op("average"), InputError);
 }
 

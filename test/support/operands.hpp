@@ -9,6 +9,7 @@
 
 namespace ronda::test {
 
+/// Those for numbers of every type.
 constexpr ReduceOp all_operations[] = {ReduceOp::sum, ReduceOp::mean, ReduceOp::minimum, ReduceOp::maximum,
                                        ReduceOp::product};
 
@@ -47,6 +48,7 @@ T reduced(ReduceOp op, std::size_t i, int ranks) {
       case ReduceOp::product: result *= next; break;
       case ReduceOp::minimum: result = next < result ? next : result; break;
       case ReduceOp::maximum: result = next > result ? next : result; break;
+      case ReduceOp::bitwise_and: result &= next; break;
     }
   }
   if (op != ReduceOp::mean) return small<T>(result);
