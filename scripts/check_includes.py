@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = {
     "runtime/core": [],
     "collectives": ["runtime/core"],
+    "c_api": ["runtime/core", "collectives"],
     "layers": ["runtime/core"],
     "optim": ["runtime/core"],
     "data": ["runtime/core"],
@@ -23,7 +24,7 @@ ROOMS["runtime/trainer"] = list(ROOMS)
 # header: the folders in which it may be included
 VENDORS = {
     r"dnnl": ["layers/onednn"],
-    r"mpi\.h": ["collectives"],
+    r"mpi\.h": ["collectives", "c_api"],
     r"(cuda|cublas|cudnn|nccl)": ["runtime/core/cuda", "layers/cudnn", "collectives/nccl"],
     r"omp\.h": ["runtime/core"],
     r"zlib": ["data"],
@@ -34,6 +35,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
 def room_of(path: str) -> str | None:
+    if path == "ronda.h":
+        return "c_api"
     return next((room for room in sorted(ROOMS, key=len, reverse=True) if path.startswith(room + "/")), None)
 
 

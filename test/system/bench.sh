@@ -25,3 +25,13 @@ refused '16-bit' bench_allreduce --dtype float16 --compare mpi
 refused 'horse' bench_allreduce --algorithm horse
 refused 'op' bench_allreduce --op median
 refused 'max-bytes' bench_allreduce --min-bytes 1M --max-bytes 1K
+
+# bench_coordinator likewise.
+for ranks in 1 2 3; do
+  rm -f "$work/results.json"
+  mpi $ranks "$apps/bench_coordinator" --tensors 1,30 --bytes 4K,64K --rounds 3 --warmup-seconds 0 --threads 2 --json "$work/results.json"
+  expect_status 0
+  expect 'all rows, none wrong' test "$(grep -c '"wrong": 0' "$work/results.json")" -eq 4
+  expect 'the cost of a cycle' grep -q '"cycle_microseconds"' "$work/results.json"
+done
+refused 'bytes' bench_coordinator --bytes 2

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/reduce_op.hpp>
+#include <ronda/runtime/core/dtype.hpp>
+
+namespace ronda {
+
+/// What a coordinator needs of the other ranks, and how it gets it: a communicator, or threads in tests. Used by one
+/// thread. Every function but the first three and `stage` is collective, in the same order on all ranks, and throws
+/// what the communicator does.
+class CoordinatorLink {
+ public:
+  /// How many fused batches are under way at once: one is filled while another is reduced.
+  static constexpr int stages = 2;
+  static constexpr std::size_t small_block = 1024, large_block = 65536;
+
+  virtual ~CoordinatorLink() = default;
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int size() const noexcept = 0;
+  [[nodiscard]] virtual std::vector<std::string> hosts() const = 0;
+
+  /// Every word becomes what all ranks' have in common, bit by bit. As many words on every rank.
+  /// @param eager  whether this rank has something to wait for: it then looks again and again before it sleeps
+  virtual void intersect(std::span<std::uint64_t> words, bool eager) = 0;
+  /// Everybody's `mine`, by rank, one after the other; small_block or large_block bytes each. Valid until the next
+  /// call.
+  virtual std::span<const std::byte> gather(std::span<const std::byte> mine) = 0;
+
+  /// Memory to reduce in.
+  [[nodiscard]] virtual std::span<std::byte> stage(int index) = 0;
+  /// Starts to reduce the first `bytes` of a stage; bytes after these may be reduced, too.
+  virtual void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) = 0;
+  /// Returns when it is done.
+  virtual void finish(int stage) = 0;
+
+  /// A link among the ranks that give the same colour, ordered by (key, rank).
+  virtual std::unique_ptr<CoordinatorLink> split(int color, int key) = 0;
+};
+
+}  // namespace ronda

@@ -1,0 +1,406 @@
+#include <ronda/collectives/coordinator/loop.hpp>
+#include <ronda/runtime/core/clock.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+// The words of a cycle: flags, settings, then a bit for each name.
+constexpr std::size_t first_bits = 2;
+
+// Flags count where any rank has them.
+constexpr std::uint64_t something_to_announce = 1;
+constexpr std::uint64_t much_to_announce = 2;
+constexpr std::uint64_t something_overdue = 4;
+constexpr std::uint64_t nothing_in_flight = 8;
+
+/// A rank with nothing to do comes to a cycle so often, for others that wait for it in vain.
+constexpr double resting_seconds = 5e-3;
+/// Where all have something in flight, but nothing in common, cycles follow one another so fast at first, then slower.
+constexpr double first_backoff = 20e-6, last_backoff = 1e-3;
+constexpr double between_looks_for_overdue = 0.05;
+
+constexpr std::size_t bits_a_word = 64;
+std::size_t words_for(std::size_t names) { return (names + bits_a_word - 1) / bits_a_word; }
+std::uint64_t bit_of(std::uint32_t id) { return std::uint64_t{1} << (id % bits_a_word); }
+
+template <class Body>
+void for_each_bit(std::span<const std::uint64_t> words, const Body& body) {
+  for (std::size_t word = 0; word < words.size(); ++word)
+    for (std::uint64_t left = words[word]; left != 0; left &= left - 1)
+      body(static_cast<std::uint32_t>(word * bits_a_word) + static_cast<std::uint32_t>(std::countr_zero(left)));
+}
+
+std::uint64_t to_word(const CycleSettings& settings) {
+  return std::uint64_t{settings.batch_bytes} << 24 |
+         static_cast<std::uint64_t>(std::lround(settings.gather_seconds * 1e6));
+}
+CycleSettings from_word(std::uint64_t word) {
+  return {static_cast<std::size_t>(word >> 24), static_cast<double>(word & 0xFFFFFF) * 1e-6};
+}
+
+std::exception_ptr communication_error(const std::string& text) {
+  return std::make_exception_ptr(CommunicationError(text));
+}
+
+void add_seconds(std::atomic<std::uint64_t>& nanoseconds, double seconds) {
+  nanoseconds.fetch_add(static_cast<std::uint64_t>(seconds * 1e9), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options options, std::shared_ptr<Bell> bell)
+    : link_(std::move(link)),
+      options_(std::move(options)),
+      bell_(std::move(bell)),
+      desk_(bell_),
+      rank_(link_->rank()),
+      size_(link_->size()),
+      table_(link_->hosts()),
+      fusion_(*link_),
+      tuner_(options_.tuning),
+      settings_(tuner_.settings()) {}
+
+void CoordinatorLoop::run() noexcept {
+  try {
+    do pace();
+    while (cycle());
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void CoordinatorLoop::fail(const std::exception_ptr& error) noexcept {
+  desk_.fail(error);
+  for (const auto& group : groups_) group->fail(error);
+}
+
+bool CoordinatorLoop::has_work() const noexcept {
+  return in_flight_ > 0 ||
+         std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group->has_work(); });
+}
+
+/// Waits until it is time for the next cycle. Who has something in flight goes and waits for the others there.
+void CoordinatorLoop::pace() {
+  const auto gather = [&] {
+    if (settings_.gather_seconds > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(settings_.gather_seconds));
+  };
+  if (!has_work()) {
+    if (bell_->listen(resting_seconds)) gather();
+  } else if (progress_ == Progress::some) {
+    backoff_ = first_backoff;
+    gather();
+  } else if (progress_ == Progress::none) {
+    bell_->listen(backoff_);
+    backoff_ = std::min(2 * backoff_, last_backoff);
+  }
+}
+
+bool CoordinatorLoop::cycle() {
+  take_arrivals();
+  agree(flags());
+  work_ = 0;
+  reduce_ready();
+  const bool worked = work_ > 0;
+  progress_ = worked || (agreed_flags_ & something_to_announce) != 0 ? Progress::some
+              : (agreed_flags_ & nothing_in_flight) != 0             ? Progress::none_while_others_rest
+                                                                     : Progress::none;
+  if ((agreed_flags_ & something_to_announce) != 0 && !exchange_announcements((agreed_flags_ & much_to_announce) != 0))
+    return false;
+  if ((agreed_flags_ & something_overdue) != 0) report_missing(steady_seconds());
+  tune(worked);
+  std::erase_if(groups_, [](const auto& group) { return !group->cycle(); });
+  counters_.cycles.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// ---- what was submitted here ----------------------------------------------------------------------------------------
+
+void CoordinatorLoop::take_arrivals() {
+  arrived_.clear();
+  desk_.take(arrived_);
+  if (!arrived_.empty()) {
+    const double now = steady_seconds();
+    if (in_flight_ == 0) busy_since_ = now;
+    for (Submission* submission : arrived_) {
+      submission->since = now;
+      submission->warned = false;
+    }
+    in_flight_ += arrived_.size();
+    waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
+    if (const auto closed = table_.first_closed())
+      fail_all_in_flight(table_.rank_text(static_cast<std::size_t>(*closed)) + " has closed the coordinator");
+  }
+  sort_out();
+}
+
+/// What all ranks know as it was submitted here gets its bit.
+void CoordinatorLoop::sort_out() {
+  unannounced_.clear();
+  ready_.resize(words_for(table_.size()));
+  by_id_.resize(table_.size());
+  std::erase_if(waiting_, [&](Submission* submission) {
+    if (!is_ready(*submission)) {
+      if (must_announce(*submission)) unannounced_.push_back(submission);
+      return false;
+    }
+    ready_[*submission->id / bits_a_word] |= bit_of(*submission->id);
+    by_id_[*submission->id] = submission;
+    return true;
+  });
+}
+
+bool CoordinatorLoop::is_ready(Submission& submission) {
+  if (!submission.id) submission.id = table_.find(submission.name());
+  if (!submission.id) return false;
+  const NameTable::Name& name = table_[*submission.id];
+  if (name.contested) return false;
+  if (submission.checked == submission.version() && submission.checked_with == name.version) return true;
+  if (!(name.descriptor == submission.descriptor())) return false;
+  submission.checked = submission.version();
+  submission.checked_with = name.version;
+  return true;
+}
+
+bool CoordinatorLoop::must_announce(const Submission& submission) const {
+  if (!submission.id) return true;
+  const NameTable::Name& name = table_[*submission.id];
+  return !name.contested || !name.announced[static_cast<std::size_t>(rank_)];
+}
+
+// ---- a cycle of all ranks -------------------------------------------------------------------------------------------
+
+std::uint64_t CoordinatorLoop::flags() {
+  std::uint64_t flags = 0;
+  if (!unannounced_.empty() || desk_.has_word(in_flight_ == 0)) flags |= something_to_announce;
+  std::size_t bytes = 256;  // what comes besides
+  for (const Submission* submission : unannounced_)
+    bytes += announcement_bytes(submission->name(), submission->descriptor());
+  if (bytes > CoordinatorLink::small_block) flags |= much_to_announce;
+  if (overdue(steady_seconds())) flags |= something_overdue;
+  if (in_flight_ == 0) flags |= nothing_in_flight;
+  return flags;
+}
+
+void CoordinatorLoop::agree(std::uint64_t flags) {
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  const double start = steady_seconds();
+  words_.assign(first_bits + ready_.size(), all);
+  words_[0] = ~flags;
+  if (rank_ == 0) words_[1] = to_word(tuner_.settings());
+  if (!table_.has_joined(rank_)) std::copy(ready_.begin(), ready_.end(), words_.begin() + first_bits);
+  link_->intersect(words_, has_work());
+  agreed_flags_ = ~words_[0];
+  settings_ = from_word(words_[1]);
+  add_seconds(counters_.agreeing_nanoseconds, steady_seconds() - start);
+}
+
+void CoordinatorLoop::reduce_ready() {
+  const std::span<const std::uint64_t> ready(words_.begin() + first_bits, words_.end());
+  if (std::all_of(ready.begin(), ready.end(), [](std::uint64_t word) { return word == 0; })) return;
+  const double start = steady_seconds();
+  std::uint64_t ended = 0;
+  for_each_bit(ready, [&](std::uint32_t id) {
+    const NameTable::Name& name = table_[id];
+    Submission* const submission = std::exchange(by_id_[id], nullptr);  // null where this rank has joined
+    ready_[id / bits_a_word] &= ~bit_of(id);
+    if (submission != nullptr) --in_flight_;
+    ++ended;
+    const Descriptor& descriptor = name.descriptor;
+    const bool has_no_root = descriptor.kind == NamedKind::broadcast && table_.has_joined(descriptor.root);
+    if (descriptor.kind == NamedKind::split || has_no_root) {
+      if (table_.anybody_joined()) {
+        if (submission != nullptr)
+          submission->fail(communication_error(
+              "'" + name.text + "' cannot be done: " +
+              (has_no_root ? table_.rank_text(static_cast<std::size_t>(descriptor.root)) + " has joined"
+                           : std::string("some ranks have joined"))));
+      } else {
+        make_group(*submission);
+      }
+    } else {
+      fusion_.add(descriptor, submission);
+    }
+  });
+  const std::size_t bytes_before = fusion_.bytes_done();
+  fusion_.run(settings_.batch_bytes);
+  constexpr double bytes_worth_a_submission = 1024;
+  work_ =
+      static_cast<double>(fusion_.bytes_done() - bytes_before) + bytes_worth_a_submission * static_cast<double>(ended);
+  counters_.busy_cycles.fetch_add(1, std::memory_order_relaxed);
+  counters_.submissions.fetch_add(ended, std::memory_order_relaxed);
+  counters_.bytes.store(fusion_.bytes_done(), std::memory_order_relaxed);
+  counters_.batches.store(fusion_.batches_done(), std::memory_order_relaxed);
+  add_seconds(counters_.reducing_nanoseconds, steady_seconds() - start);
+}
+
+void CoordinatorLoop::make_group(Submission& submission) {
+  Options options = options_;
+  options.tuning.fixed_gather = 0;  // the pace is this loop's
+  auto group = std::make_shared<CoordinatorLoop>(link_->split(submission.color, submission.key), options, bell_);
+  groups_.push_back(group);
+  submission.result = group;
+  submission.succeed();
+}
+
+void CoordinatorLoop::tune(bool worked) {
+  const double now = steady_seconds();
+  if (worked && rank_ == 0) tuner_.observe(now - busy_since_, work_);
+  if (worked) busy_since_ = now;
+  counters_.batch_bytes.store(settings_.batch_bytes, std::memory_order_relaxed);
+  counters_.gather_microseconds.store(static_cast<std::uint64_t>(std::lround(settings_.gather_seconds * 1e6)),
+                                      std::memory_order_relaxed);
+}
+
+// ---- what is new ----------------------------------------------------------------------------------------------------
+
+/// False where this was the last cycle.
+bool CoordinatorLoop::exchange_announcements(bool large) {
+  AnnouncementWriter writer(large ? CoordinatorLink::large_block : CoordinatorLink::small_block);
+  if (const auto word = desk_.word(in_flight_ == 0)) writer.add(word->what, word->name, word->descriptor);
+  for (const Submission* submission : unannounced_)  // those that do not fit come in the next cycle
+    if (!writer.add(Announcement::What::tensors, submission->name(), submission->descriptor())) break;
+  const auto block = writer.block();
+  const auto blocks = link_->gather(block);
+  std::vector<std::vector<Announcement>> by_rank;
+  for (int rank = 0; rank < size_; ++rank)
+    by_rank.push_back(read_announcements(blocks.subspan(static_cast<std::size_t>(rank) * block.size(), block.size())));
+  counters_.announcements.fetch_add(1, std::memory_order_relaxed);
+  return apply(table_.hear(by_rank));
+}
+
+bool CoordinatorLoop::apply(const NameTable::Changes& changes) {
+  if (changes.left) {
+    fail(communication_error(*changes.left));
+    return false;
+  }
+  for (const std::uint32_t id : changes.contested) {
+    if (id >= by_id_.size() || by_id_[id] == nullptr) continue;
+    waiting_.push_back(std::exchange(by_id_[id], nullptr));
+    ready_[id / bits_a_word] &= ~bit_of(id);
+  }
+  for (const auto& failure : changes.failures) fail_waiting(failure.name, failure.text);
+  if (changes.all_joined) desk_.end_join(table_.last_to_join());
+  if (const auto closed = table_.first_closed())
+    fail_all_in_flight(table_.rank_text(static_cast<std::size_t>(*closed)) + " has closed the coordinator");
+  if (!changes.all_closed) return true;
+  for (const auto& group : groups_)
+    group->fail(std::make_exception_ptr(LogicError("the coordinator that this group was split off was closed")));
+  groups_.clear();
+  desk_.end_close();
+  return false;
+}
+
+void CoordinatorLoop::fail_waiting(std::string_view name, const std::string& text) {
+  std::erase_if(waiting_, [&](Submission* submission) {
+    if (submission->name() != name) return false;
+    submission->fail(std::make_exception_ptr(LogicError(text)));
+    --in_flight_;
+    return true;
+  });
+}
+
+void CoordinatorLoop::fail_all_in_flight(const std::string& text) {
+  const auto end = [&](Submission* submission) {
+    submission->fail(communication_error("'" + submission->name() + "' cannot be done: " + text));
+  };
+  for (Submission* submission : waiting_) end(submission);
+  for (Submission*& submission : by_id_)
+    if (submission != nullptr) end(std::exchange(submission, nullptr));
+  waiting_.clear();
+  std::fill(ready_.begin(), ready_.end(), 0);
+  in_flight_ = 0;
+}
+
+// ---- what is missing ------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool is_late(const Submission& submission, double now, double limit) {
+  return limit > 0 && now - submission.since > limit;
+}
+
+}  // namespace
+
+bool CoordinatorLoop::overdue(double now) {
+  if (in_flight_ == 0 || now - checked_overdue_ < between_looks_for_overdue) return false;
+  checked_overdue_ = now;
+  const auto late = [&](const Submission* submission) {
+    return submission != nullptr && (is_late(*submission, now, options_.missing_limit) ||
+                                     (!submission->warned && is_late(*submission, now, options_.missing_warning)));
+  };
+  return std::any_of(waiting_.begin(), waiting_.end(), late) || std::any_of(by_id_.begin(), by_id_.end(), late);
+}
+
+/// Every rank tells what it has in flight, and what of it is late; so all know who misses what.
+void CoordinatorLoop::report_missing(double now) {
+  enum : std::size_t { in_flight, worth_a_warning, over_the_limit, vectors };
+  const std::size_t words = words_for(table_.size());
+  std::vector<std::uint64_t> mine(CoordinatorLink::large_block / sizeof(std::uint64_t));
+  by_id_.resize(table_.size());
+  ready_.resize(words);
+  std::vector<Submission*> of_id = by_id_;
+  for (Submission* submission : waiting_) {
+    if (!submission->id) submission->id = table_.find(submission->name());
+    if (submission->id) of_id[*submission->id] = submission;
+  }
+  for (std::uint32_t id = 0; id < of_id.size(); ++id) {
+    if (of_id[id] == nullptr) continue;
+    const auto set = [&](std::size_t vector) { mine[vector * words + id / bits_a_word] |= bit_of(id); };
+    set(in_flight);
+    if (is_late(*of_id[id], now, options_.missing_limit))
+      set(over_the_limit);
+    else if (!of_id[id]->warned && is_late(*of_id[id], now, options_.missing_warning))
+      set(worth_a_warning);
+  }
+  const auto all = link_->gather(std::as_bytes(std::span(mine)));
+  const auto has = [&](std::size_t rank, std::size_t vector, std::uint32_t id) {
+    std::uint64_t word = 0;
+    std::memcpy(&word,
+                all.data() + rank * CoordinatorLink::large_block + (vector * words + id / bits_a_word) * sizeof(word),
+                sizeof(word));
+    return (word & bit_of(id)) != 0;
+  };
+
+  for (std::uint32_t id = 0; id < of_id.size(); ++id) {
+    bool warn = false, give_up = false;
+    std::string have, have_not;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank) {
+      warn |= has(rank, worth_a_warning, id);
+      give_up |= has(rank, over_the_limit, id);
+      if (table_.has_joined(static_cast<int>(rank))) continue;
+      std::string& list = has(rank, in_flight, id) ? have : have_not;
+      list += (list.empty() ? "" : ", ") + table_.rank_text(rank);
+    }
+    if (!(warn || give_up) || have_not.empty()) continue;
+    std::ostringstream text;
+    text << "'" << table_[id].text << "' (" << table_[id].descriptor.text() << ") was submitted by " << have
+         << ", and for " << (give_up ? options_.missing_limit : options_.missing_warning) << " s not by " << have_not;
+    Submission* const submission = of_id[id];
+    if (!give_up) {
+      if (submission != nullptr) submission->warned = true;
+      if (options_.on_warning) options_.on_warning(text.str());
+      continue;
+    }
+    if (submission == nullptr) continue;
+    std::erase(waiting_, submission);
+    if (by_id_[id] == submission) {
+      by_id_[id] = nullptr;
+      ready_[id / bits_a_word] &= ~bit_of(id);
+    }
+    --in_flight_;
+    submission->fail(communication_error(text.str()));
+  }
+}
+
+}  // namespace ronda

@@ -1,0 +1,102 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/coordinator/fusion.hpp>
+#include <ronda/collectives/coordinator/link.hpp>
+#include <ronda/collectives/coordinator/name_table.hpp>
+#include <ronda/collectives/coordinator/submission.hpp>
+#include <ronda/collectives/coordinator/tuner.hpp>
+
+namespace ronda {
+
+/// The inside of a coordinator: what its thread does, cycle by cycle, always together with the other ranks'.
+///
+/// In a cycle the ranks find what all of them have submitted, by one small reduction of bits: a flags word, a word of
+/// settings from rank 0, and a bit for each name of the table. What is ready is reduced. Only where the flags say that
+/// some rank has something new (a name, another shape, `join`), more is exchanged; in a steady state nothing is.
+///
+/// Groups that were split off have loops of their own, which take their turn after this one's, in the order in which
+/// they were made: the same on all ranks, so that none waits for another in a circle.
+///
+/// Source of the scheme: Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in TensorFlow", 2018.
+class CoordinatorLoop {
+ public:
+  struct Options {
+    CycleTuner::Limits tuning;
+    double missing_warning = 10, missing_limit = 60;  ///< seconds; 0: never
+    std::function<void(const std::string&)> on_warning;
+  };
+  /// What has been done so far; may be read by any thread.
+  struct Counters {
+    std::atomic<std::uint64_t> cycles{0}, busy_cycles{0}, announcements{0}, submissions{0}, bytes{0}, batches{0};
+    std::atomic<std::uint64_t> batch_bytes{0}, gather_microseconds{0};  ///< settings in force
+    std::atomic<std::uint64_t> agreeing_nanoseconds{0}, reducing_nanoseconds{0};
+  };
+
+  CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options options, std::shared_ptr<Bell> bell);
+
+  [[nodiscard]] SubmissionDesk& desk() noexcept { return desk_; }
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+
+  /// Goes round until all ranks have closed, or something fails: then everything that is in flight fails with it.
+  void run() noexcept;
+
+ private:
+  /// How a cycle went, for the pace of the next.
+  enum class Progress : std::uint8_t { some, none_while_others_rest, none };
+
+  bool cycle();
+  void pace();
+  [[nodiscard]] bool has_work() const noexcept;
+
+  void take_arrivals();
+  void sort_out();
+  [[nodiscard]] bool is_ready(Submission& submission);
+  [[nodiscard]] bool must_announce(const Submission& submission) const;
+  [[nodiscard]] std::uint64_t flags();
+  void agree(std::uint64_t flags);
+  void reduce_ready();
+  void end(std::uint32_t id, Submission& submission, const Descriptor& descriptor);
+  void make_group(Submission& submission);
+  bool exchange_announcements(bool large);
+  bool apply(const NameTable::Changes& changes);
+  void fail_waiting(std::string_view name, const std::string& text);
+  void fail_all_in_flight(const std::string& text);
+  [[nodiscard]] bool overdue(double now);
+  void report_missing(double now);
+  void tune(bool worked);
+  void fail(const std::exception_ptr& error) noexcept;
+
+  std::unique_ptr<CoordinatorLink> link_;
+  Options options_;
+  std::shared_ptr<Bell> bell_;
+  SubmissionDesk desk_;
+  const int rank_, size_;
+  NameTable table_;
+  TensorFusion fusion_;
+  CycleTuner tuner_;
+  CycleSettings settings_;
+  Counters counters_;
+
+  std::vector<Submission*> arrived_;      ///< just taken
+  std::vector<Submission*> waiting_;      ///< taken, and without a bit
+  std::vector<Submission*> unannounced_;  ///< of these: what the others must hear of
+  std::vector<std::uint64_t> ready_;      ///< a bit by id: this rank has it
+  std::vector<Submission*> by_id_;        ///< whose bits these are
+  std::vector<std::uint64_t> words_;      ///< what a cycle exchanges
+  std::size_t in_flight_ = 0;
+  std::uint64_t agreed_flags_ = 0;
+  Progress progress_ = Progress::some;
+  double backoff_ = 0, checked_overdue_ = 0, busy_since_ = 0;
+  double work_ = 0;  ///< of this cycle
+  std::vector<std::shared_ptr<CoordinatorLoop>> groups_;
+};
+
+}  // namespace ronda

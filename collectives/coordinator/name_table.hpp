@@ -1,0 +1,79 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/collectives/coordinator/descriptor.hpp>
+
+namespace ronda {
+
+/// The names that all ranks know, each by a small number, and which ranks take part: the same on every rank, because it
+/// changes only by what all ranks hear, in the order of the ranks.
+///
+/// A name that a rank announces for the first time gets the next number and that rank's descriptor. From then on a rank
+/// that submits it looks here: where its own descriptor is the same, a bit tells the others. Where it is another one,
+/// the rank announces that, and the name is *contested*: every rank announces what it has, once it has it. If all have
+/// the same, the name has a new descriptor (a last batch of another shape); if not, it fails on all ranks.
+class NameTable {
+ public:
+  /// A bit for each, in every cycle.
+  static constexpr std::size_t capacity = 65536;
+
+  explicit NameTable(std::vector<std::string> hosts);
+
+  struct Name {
+    std::string text;
+    Descriptor descriptor;
+    std::uint64_t version = 1;  ///< of the descriptor
+    bool contested = false;
+    std::vector<std::optional<Descriptor>> announced;  ///< by rank, while it is contested
+  };
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view text) const;
+  [[nodiscard]] const Name& operator[](std::uint32_t id) const { return names_[id]; }
+  [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
+
+  /// A name that failed on all ranks, and why.
+  struct Failure {
+    std::string name, text;
+  };
+  /// What a round of announcements has changed.
+  struct Changes {
+    std::vector<std::uint32_t> contested;  ///< that were not before
+    std::vector<Failure> failures;
+    bool all_joined =
+        false;  ///< that have not closed, and now nobody is any more; `last_to_join` says who was the last
+    bool all_closed = false;
+    std::optional<std::string> left;  ///< a rank has gone: nothing more can be done; why
+  };
+  /// One round: what every rank announces, by rank.
+  Changes hear(std::span<const std::vector<Announcement>> by_rank);
+
+  [[nodiscard]] bool has_joined(int rank) const noexcept { return joined_[static_cast<std::size_t>(rank)] != 0; }
+  [[nodiscard]] bool has_closed(int rank) const noexcept { return closed_[static_cast<std::size_t>(rank)] != 0; }
+  [[nodiscard]] bool anybody_joined() const noexcept;
+  /// The lowest rank that has closed; nothing where none has.
+  [[nodiscard]] std::optional<int> first_closed() const noexcept;
+  [[nodiscard]] int last_to_join() const noexcept { return last_to_join_; }
+
+  /// `rank 2 on node17`.
+  [[nodiscard]] std::string rank_text(std::size_t rank) const;
+
+ private:
+  void hear_tensors(std::size_t rank, const Announcement& announcement, Changes& changes);
+  void settle(Changes& changes);
+  [[nodiscard]] std::string disagreement(const Name& name) const;
+
+  std::vector<std::string> hosts_;
+  std::vector<Name> names_;
+  std::map<std::string, std::uint32_t, std::less<>> ids_;
+  std::vector<std::uint32_t> contested_;
+  std::vector<char> joined_, closed_;
+  int last_to_join_ = -1;
+};
+
+}  // namespace ronda
