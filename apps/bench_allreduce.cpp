@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <ronda/collectives/launch.hpp>
+#include <ronda/collectives/link_costs.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
 
@@ -15,6 +16,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <optional>
 #include <set>
 #include <type_traits>
 
@@ -32,6 +34,7 @@ struct Result {
   std::size_t bytes = 0, count = 0;
   std::string algorithm, compression;
   double microseconds = 0, mpi_microseconds = 0;
+  std::optional<double> model_microseconds = {};
   std::size_t wrong = 0;
 };
 
@@ -91,6 +94,9 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   world.progress = parse_progress(options.progress);
   return true;
 }
+
+/// What is chosen, or could be: the model's expectation is shown beside it.
+bool models(const Options& options) { return options.algorithm == "all" || options.algorithm == "auto"; }
 
 std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
@@ -230,6 +236,7 @@ class Bench {
     const auto mpi = [&] { plain_allreduce(count); };
 
     Result result{count * sizeof(T), count, std::string(plan->algorithm()), std::string(name_of(plan->compression()))};
+    if (const auto predicted = plan->times().predicted) result.model_microseconds = *predicted * 1e6;
     result.wrong = count_wrong(communicator_, data, op_, plan->compression(), ours);
     plan = communicator_.plan(spec);  // without what int8 has lost, which no number of sums is to make infinite
     result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
@@ -275,8 +282,9 @@ void print_head(const World& world, const Options& options) {
   std::printf("# %d ranks on %zu hosts (%s), %s, progress %s, %d cores a rank\n", world.size(),
               std::set<std::string>(hosts.begin(), hosts.end()).size(), hosts[0].c_str(), processor_name().c_str(),
               std::string(name_of(world.progress())).c_str(), world.cores());
-  std::printf("#      bytes        count     type   op    algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  wrong%s\n",
-              options.compare.empty() ? "" : "      mpi(us)  ratio");
+  std::printf(
+      "#      bytes        count     type   op    algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  wrong%s%s\n",
+      models(options) ? "    model(us)" : "", options.compare.empty() ? "" : "      mpi(us)  ratio");
 }
 
 /// `ring`, or `ring,bf16`.
@@ -288,6 +296,8 @@ void print(const Result& result, const Options& options, int ranks) {
   std::printf("%12zu %12zu %8s %4s %12s %12.2f %12.3f %12.3f %6zu", result.bytes, result.count, options.dtype.c_str(),
               options.op.c_str(), how(result).c_str(), result.microseconds, algorithm_bandwidth(result),
               bus_bandwidth(result, ranks), result.wrong);
+  if (result.model_microseconds) std::printf(" %12.2f", *result.model_microseconds);
+  if (!result.model_microseconds && models(options)) std::printf(" %12s", "-");
   if (!options.compare.empty())
     std::printf(" %12.2f %6.2f", result.mpi_microseconds, result.mpi_microseconds / result.microseconds);
   std::printf("\n");
@@ -311,6 +321,7 @@ nlohmann::json to_json(const World& world, const Options& options, const std::ve
                         {"algbw_GBps", algorithm_bandwidth(result)},
                         {"busbw_GBps", bus_bandwidth(result, world.size())},
                         {"wrong", result.wrong}};
+    if (result.model_microseconds) line["model_microseconds"] = *result.model_microseconds;
     if (!options.compare.empty()) line["mpi_microseconds"] = result.mpi_microseconds;
     json["results"].push_back(std::move(line));
   }
@@ -321,6 +332,7 @@ template <class T>
 int run(World& world, const Options& options) {
   const bool speaks = world.rank() == 0;
   if (!options.compare.empty()) agree(world.communicator(), [] { static_cast<void>(mpi_type<T>()); });
+  if (models(options) && world.size() > 1) static_cast<void>(world.communicator().link_costs());
   Bench<T> bench(world, options);
   if (speaks) print_head(world, options);
   for (const auto& note : bench.notes())

@@ -1,15 +1,39 @@
 #pragma once
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/cost_model.hpp>
 
 namespace ronda {
 
-/// What an allreduce of `bytes` is done by: what was asked for, or for `automatic` the fastest. Depends on nothing but
-/// its arguments, which are the same on all ranks. Throws InputError where what was asked for cannot be.
-/// @param node_shared  the tensor lies, on every rank, in memory that its node shares
-[[nodiscard]] AllreduceAlgorithm choose_allreduce(AllreduceAlgorithm wanted, std::size_t bytes, bool node_shared,
-                                                  const Topology& topology);
+/// An allreduce as far as the way it is done depends on it. The same on all ranks.
+struct AllreduceTask {
+  AllreduceAlgorithm wanted = AllreduceAlgorithm::automatic;
+  std::size_t bytes = 0;
+  bool node_shared = false;  ///< the tensor lies, on every rank, in memory that its node shares
+};
+
+/// What it is done by.
+struct AllreduceChoice {
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  std::optional<double> seconds = {};  ///< as the model has it
+};
+
+/// Whether what is best for `task` depends on what messages cost: not in a node's shared memory, and not for a few
+/// bytes between ranks that are all alike, for which fewest messages are best.
+[[nodiscard]] bool depends_on_costs(const AllreduceTask& task, const Topology& topology);
+
+/// What `task` could be done by, all of it, with the model's times.
+[[nodiscard]] std::vector<AllreduceChoice> possible_choices(const AllreduceTask& task, const Topology& topology,
+                                                            const CostModel& model);
+
+/// What was asked for, or for `automatic` what the model expects to be fastest. Depends on nothing but its arguments.
+/// Throws InputError where what was asked for cannot be.
+/// @param model  null: nothing is known, and nothing has to be where the answer does not depend on it
+[[nodiscard]] AllreduceChoice choose_allreduce(const AllreduceTask& task, const Topology& topology,
+                                               const CostModel* model);
 
 }  // namespace ronda

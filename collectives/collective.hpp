@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -113,6 +114,13 @@ struct ReceiveSpec {
 using CollectiveSpec = std::variant<AllreduceSpec, BroadcastSpec, ReduceSpec, ReduceScatterSpec, AllgatherSpec,
                                     GatherSpec, ScatterSpec, AlltoallSpec, SendSpec, ReceiveSpec>;
 
+/// How long a collective's runs take, in seconds: from where its tensors are ready to its end.
+struct CollectiveTimes {
+  std::optional<double> predicted;  ///< by the cost model, where there is one: see Communicator::link_costs
+  double total = 0;                 ///< of the runs so far, as measured here
+  std::uint64_t runs = 0;
+};
+
 /// A planned collective. Its memory, messages and coroutine frames were set up when it was planned, so that starting it
 /// allocates nothing.
 class Collective : public Completion {
@@ -130,6 +138,8 @@ class Collective : public Completion {
   /// Shows what of one run the next builds on: for int8 what rounding has lost so far, and how many runs there were.
   /// Equal continuation needs it.
   virtual void visit(StateVisitor& /*visitor*/) {}
+  /// Not while it is in flight.
+  [[nodiscard]] virtual CollectiveTimes times() const noexcept = 0;
 };
 
 }  // namespace ronda

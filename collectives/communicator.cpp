@@ -56,7 +56,7 @@ void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorit
   if (size() == 1) return;
   if (algorithm == AllreduceAlgorithm::automatic && elements.bytes().size() <= not_worth_a_plan)
     return group_->allreduce_now(elements, op);
-  run(plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}));
+  run(group_->plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}, false));
 }
 
 void Communicator::broadcast(const Tensor& tensor, int root) { run(plan(BroadcastSpec{tensor, root})); }
@@ -93,6 +93,13 @@ void Communicator::receive(const Tensor& tensor, int from) { run(plan(ReceiveSpe
 void Communicator::barrier() { group_->barrier(); }
 
 Communicator Communicator::split(int color, int key) const { return Communicator(group_->split(color, key)); }
+
+const LinkCosts& Communicator::link_costs() const { return group_->link_costs(); }
+void Communicator::use_link_costs(LinkCosts costs) { group_->use_link_costs(std::move(costs)); }
+const LinkCosts* Communicator::known_link_costs() const noexcept {
+  const auto& costs = group_->known_link_costs();
+  return costs ? &*costs : nullptr;
+}
 
 std::vector<std::string> Communicator::gather_texts(std::string_view text) const { return group_->gather_texts(text); }
 

@@ -14,6 +14,8 @@
 
 namespace ronda {
 
+struct LinkCosts;
+
 /// What memory is for.
 enum class Memory : std::uint8_t {
   per_rank,     ///< private to the rank
@@ -88,6 +90,16 @@ class Communicator {
 
   /// A new group of the ranks that give the same colour, ordered by (key, rank).
   [[nodiscard]] Communicator split(int color, int key) const;
+
+  /// What messages cost between these ranks, from which `automatic` chooses: measured on first use (a few tenths of a
+  /// second where messages take milliseconds), which is in the first plan whose best algorithm depends on it. Groups
+  /// that are split off afterwards have the same.
+  [[nodiscard]] const LinkCosts& link_costs() const;
+  /// Takes what was measured before, by a group of the same ranks in the same places: nothing is measured then. The
+  /// same on all ranks.
+  void use_link_costs(LinkCosts costs);
+  /// Not collective: null where nothing was measured or given.
+  [[nodiscard]] const LinkCosts* known_link_costs() const noexcept;
 
   /// Every rank's text, by rank. For setting up, not for the step.
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text) const;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <new>
+#include <sstream>
 
 namespace ronda {
 namespace {
@@ -184,6 +186,20 @@ std::vector<std::string> FusionBuffer::describe() const {
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
                     bucket.algorithm + how_sent(bucket, impl_->compression, impl_->communicator));
+  return lines;
+}
+
+std::vector<std::string> FusionBuffer::report() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < impl_->buckets.size(); ++i) {
+    const CollectiveTimes times = impl_->reductions[i]->times();
+    if (times.runs == 0) continue;
+    std::ostringstream line;
+    line << "bucket " << i << ": " << impl_->buckets[i].bytes << " bytes by " << impl_->buckets[i].algorithm << " took "
+         << std::llround(times.total / static_cast<double>(times.runs) * 1e6) << " us in the mean";
+    if (times.predicted) line << ", the model has " << std::llround(*times.predicted * 1e6) << " us";
+    lines.push_back(line.str());
+  }
   return lines;
 }
 

@@ -68,6 +68,8 @@ class FusionBuffer {
   void visit(StateVisitor& visitor);
   /// A line a bucket, for the plan that ranks compare.
   [[nodiscard]] std::vector<std::string> describe() const;
+  /// A line a bucket: what its runs took on this rank, and what the cost model has, where there is one. Not in a step.
+  [[nodiscard]] std::vector<std::string> report() const;
 
  private:
   struct Impl;

@@ -6,13 +6,6 @@
 #include <algorithm>
 
 namespace ronda {
-namespace {
-
-/// What MPI may still want of the shared memory file system for its own queues.
-constexpr std::size_t kept_for_mpi = std::size_t{16} << 20;
-
-}  // namespace
-
 Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits,
                            Ledger ledger)
     : engine_(std::move(engine)),
@@ -71,12 +64,15 @@ void Communicator::Group::barrier() {
 }
 
 std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int key) {
-  return together("splitting the group", [&] {
+  auto part = together("splitting the group", [&] {
     // Groups of one origin are told apart by their colour, others by where they were split off.
     const Hash identity = Hash().add(ledger_.group).add(ledger_.number).add(static_cast<std::uint64_t>(color));
     return std::make_shared<Group>(engine_, communicator_.split(color, key), limits_,
                                    Ledger{ledger_.recorder, identity.value()});
   });
+  part->costs_ = costs_;
+  if (part->costs_) part->costs_->trials.clear();
+  return part;
 }
 
 // Texts

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include <ronda/collectives/algorithms/link_probe.hpp>
 #include <ronda/collectives/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/choice.hpp>
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/engine.hpp>
+#include <ronda/collectives/link_costs.hpp>
 #include <ronda/collectives/node/copies.hpp>
 #include <ronda/collectives/node/shared_memory.hpp>
 #include <ronda/collectives/planned_collective.hpp>
@@ -34,6 +37,9 @@ struct GroupLimits {
   int world_size = 1;
 };
 
+/// What MPI may still want of the shared memory file system for its own queues.
+inline constexpr std::size_t kept_for_mpi = std::size_t{16} << 20;
+
 /// A group of ranks over MPI: what a Communicator is a handle of.
 class Communicator::Group : public std::enable_shared_from_this<Group> {
  public:
@@ -47,7 +53,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
 
   Buffer allocate(std::size_t bytes, Memory memory);
-  std::unique_ptr<Collective> plan(const AllreduceSpec& spec);
+  /// @param often  worth trying what is nearly equal
+  std::unique_ptr<Collective> plan(const AllreduceSpec& spec, bool often = true);
   std::unique_ptr<Collective> plan(const BroadcastSpec& spec);
   std::unique_ptr<Collective> plan(const ReduceSpec& spec);
   std::unique_ptr<Collective> plan(const ReduceScatterSpec& spec);
@@ -69,6 +76,11 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
+
+  /// Measured now, if they are not known.
+  const LinkCosts& link_costs();
+  [[nodiscard]] const std::optional<LinkCosts>& known_link_costs() const noexcept { return costs_; }
+  void use_link_costs(LinkCosts costs) { costs_ = std::move(costs); }  ///< not collective
 
   /// What the ranks say where they do not all say the same.
   struct Differing {
@@ -94,6 +106,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free,
                                                            std::string& refusal);
 
+  [[nodiscard]] std::vector<AllreduceChoice> choose(const AllreduceSpec& spec, std::span<const Elements> tensors,
+                                                    std::span<const Site> sites, bool often);
   [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Reduction& reduction,
                                                 const Elements& elements, NodeCopies copies, const Wire& wire);
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
@@ -114,7 +128,16 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::unique_ptr<Transport> between_two();
   [[nodiscard]] std::unique_ptr<Transport> across_all();
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
+  [[nodiscard]] std::vector<int> owners_of_slice(int slice) const;
   [[nodiscard]] int next_tag() noexcept;
+
+  void rehearse(const AllreduceTask& task);
+  [[nodiscard]] double try_out(AllreduceAlgorithm algorithm, const Buffer& memory);
+  [[nodiscard]] MessageCosts measure_messages(const std::vector<int>& members);
+  [[nodiscard]] CostCurve measure_window();
+  [[nodiscard]] double measure_combining();
+  [[nodiscard]] double agreed(int ring, const LinkProbe::Seconds& mine);
+  [[nodiscard]] double slowest(double mine);
 
   /// Runs `work`, which may call MPI, on all ranks at the same place, while the engine rests; `what` is for records.
   template <class Work>
@@ -129,6 +152,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   GroupLimits limits_;
   Placement placement_;
   int rank_, size_;
+  std::optional<LinkCosts> costs_;  ///< the same on all ranks; groups that are split off begin with them
   int tag_ = 0;
   std::uint64_t allocations_made_ = 0;
   std::vector<Allocation> allocations_;

@@ -51,24 +51,23 @@ Noise noise_of(const AllreduceSpec& spec, std::size_t tensor) {
 
 }  // namespace
 
-std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec) {
+std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec, bool often) {
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
   for (const Elements& elements : tensors) require_sense(spec.op, elements.dtype);
-  require_same("planning " + (spec.label.empty() ? "an allreduce" : spec.label), describe(spec));
+  require_same("planning " + (spec.label.empty() ? "an allreduce" : spec.label),
+               describe(spec) + (costs_ ? ", link costs " + costs_->text() : ""));
 
   const std::vector<Site> sites = locate(tensors);
-  std::vector<AllreduceAlgorithm> chosen;
+  const std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
   std::vector<Wire> wires;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const bool nothing_to_do = size_ == 1 || tensors[i].count == 0;
-    const bool shared = sites[i].memory != nullptr;
-    chosen.push_back(nothing_to_do ? spec.algorithm
-                                   : choose_allreduce(spec.algorithm, tensors[i].bytes().size(), shared, topology()));
     const Compression wanted = i < spec.tensors.size() ? spec.compression : Compression::none;
-    wires.push_back({choose_compression(wanted, chosen[i], tensors[i], spec.op, topology()), noise_of(spec, i)});
+    wires.push_back(
+        {choose_compression(wanted, chosen[i].algorithm, tensors[i], spec.op, topology()), noise_of(spec, i)});
     if (nothing_to_do) wires[i].compression = Compression::none;
     const bool speaks = i < spec.tensors.size() || tensors[largest].count == 0;  // what is exact only goes along
     if (speaks && tensors[i].count > tensors[largest].count) largest = i;
@@ -78,9 +77,9 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
   const auto shared_meetings = meetings(sites);
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0)
-      algorithms.push_back(
-          make(chosen[i], {spec.op, size_}, tensors[i], copies_of(tensors[i], sites[i], shared_meetings, i), wires[i]));
-  const AllreduceAlgorithm mostly = chosen.empty() ? spec.algorithm : chosen[largest];
+      algorithms.push_back(make(chosen[i].algorithm, {spec.op, size_}, tensors[i],
+                                copies_of(tensors[i], sites[i], shared_meetings, i), wires[i]));
+  const AllreduceAlgorithm mostly = chosen.empty() ? spec.algorithm : chosen[largest].algorithm;
   std::size_t count = 0, bytes = 0;
   for (const Elements& elements : tensors) {
     count += elements.count;
@@ -95,9 +94,29 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec)
                                 spec.op,
                                 -1,
                                 brief};
-  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name_of(mostly), description, ledger_,
-                                             shared_from_this(),
-                                             wires.empty() ? Compression::none : wires[largest].compression);
+  auto planned = std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name_of(mostly), description,
+                                                     ledger_, shared_from_this(),
+                                                     wires.empty() ? Compression::none : wires[largest].compression);
+  if (!chosen.empty() && wires[largest].compression == Compression::none) planned->expect(chosen[largest].seconds);
+  return planned;
+}
+
+/// How each tensor is reduced. Measures the links first where that depends on them and they are not known.
+std::vector<AllreduceChoice> Communicator::Group::choose(const AllreduceSpec& spec, std::span<const Elements> tensors,
+                                                         std::span<const Site> sites, bool often) {
+  std::vector<AllreduceChoice> chosen(tensors.size(), {spec.algorithm});
+  for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i) {
+    if (tensors[i].count == 0) continue;
+    const AllreduceTask task{spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr};
+    if (depends_on_costs(task, topology())) {
+      link_costs();
+      if (often) rehearse(task);
+    }
+    std::optional<CostModel> model;
+    if (costs_) model.emplace(*costs_, placement_.ranks_of_node);
+    chosen[i] = choose_allreduce(task, topology(), model ? &*model : nullptr);
+  }
+  return chosen;
 }
 
 std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorithm, const Reduction& reduction,
@@ -201,11 +220,16 @@ std::unique_ptr<Transport> Communicator::Group::transport(int tag) {
 
 std::unique_ptr<Transport> Communicator::Group::across_nodes() {
   const int tag = next_tag();  // on all ranks, so that they go on alike
-  const auto slice = static_cast<std::size_t>(topology().rank_on_node);
   if (topology().rank_on_node >= topology().fewest_ranks_on_a_node) return nullptr;
+  return std::make_unique<MpiTransport>(communicator_, owners_of_slice(topology().rank_on_node), tag);
+}
+
+/// The ranks of that number on their nodes, by node; nobody where a node has not so many.
+std::vector<int> Communicator::Group::owners_of_slice(int slice) const {
   std::vector<int> owners;
-  for (const auto& ranks : placement_.ranks_of_node) owners.push_back(ranks[slice]);
-  return std::make_unique<MpiTransport>(communicator_, std::move(owners), tag);
+  if (slice >= topology().fewest_ranks_on_a_node) return owners;
+  for (const auto& ranks : placement_.ranks_of_node) owners.push_back(ranks[static_cast<std::size_t>(slice)]);
+  return owners;
 }
 
 /// Keeps apart the messages of collectives that are in flight together. All ranks plan in the same order.

@@ -1,8 +1,10 @@
 #include <ronda/collectives/planned_collective.hpp>
+#include <ronda/collectives/transport/mpi.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace ronda {
 
@@ -68,7 +70,7 @@ bool PlannedCollective::advance() noexcept {
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;
-    waiting_for_ready_ = false;
+    if (std::exchange(waiting_for_ready_, false)) began_ = mpi::seconds();
     for (std::size_t i = 0; i < tasks_.size();) {
       moved |= tasks_[i].advance();
       if (!tasks_[i].done()) {
@@ -104,6 +106,8 @@ void PlannedCollective::give_up(const std::string& reason) noexcept {
 }
 
 void PlannedCollective::announce() noexcept {
+  times_.total += mpi::seconds() - began_;
+  ++times_.runs;
   ledger_.end(record_, failure_ ? Outcome::failed : Outcome::done);
   finished_.store(started_, std::memory_order_release);
   finished_.notify_all();

@@ -33,6 +33,9 @@ class PlannedCollective final : public Collective {
   [[nodiscard]] Compression compression() const noexcept override { return compression_; }
   [[nodiscard]] std::size_t memory() const noexcept override;
   void visit(StateVisitor& visitor) override;
+  [[nodiscard]] CollectiveTimes times() const noexcept override { return times_; }
+  /// What the model has for it.
+  void expect(std::optional<double> seconds) noexcept { times_.predicted = seconds; }
 
   [[nodiscard]] bool finished(std::uint64_t ticket) const noexcept {
     return finished_.load(std::memory_order_acquire) >= ticket;
@@ -63,6 +66,8 @@ class PlannedCollective final : public Collective {
   bool blocking_ = false;
   Event ready_;
   bool waiting_for_ready_ = false;
+  double began_ = 0;
+  CollectiveTimes times_;  ///< the engine's while a run is under way
   std::uint64_t started_ = 0;
   std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
   std::exception_ptr failure_;              ///< sticky

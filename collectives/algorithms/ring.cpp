@@ -10,9 +10,7 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction&
   const auto ranks = static_cast<std::size_t>(transport_->size());
   for (std::size_t rank = chunks_.size(); rank < ranks; ++rank) chunks_.push_back(part_of(data_.count, rank, ranks));
   const std::size_t longest = std::ranges::max(chunks_, {}, &Range::size).size();
-  const std::size_t longest_bytes = longest * size_of(data_.dtype);
-  segments_ = std::max((longest_bytes + segment_bytes - 1) / segment_bytes,
-                       longest_bytes > worth_cutting ? std::size_t{2} : std::size_t{1});
+  segments_ = segments_of(longest * size_of(data_.dtype), segment_bytes);
   const std::size_t lanes = std::min(segments_, most_lanes);
   outgoing_.resize(lanes);
   incoming_.resize(lanes);

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -38,6 +39,13 @@ enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 /// on where an element lies in the data.
 class Ring final : public Algorithm {
  public:
+  static constexpr std::size_t most_lanes = 16;
+  /// How many segments a chunk of so many bytes is cut into.
+  [[nodiscard]] static constexpr std::size_t segments_of(std::size_t chunk_bytes, std::size_t segment_bytes) noexcept {
+    return std::max((chunk_bytes + segment_bytes - 1) / segment_bytes,
+                    chunk_bytes > worth_cutting ? std::size_t{2} : std::size_t{1});
+  }
+
   /// @param data  the same count and type on every rank; any count, also 0 or fewer than n elements. Outlives this
   /// object.
   /// @param reduction  over as many ranks as count for a mean, which may be more than the transport's
@@ -51,7 +59,6 @@ class Ring final : public Algorithm {
   Task run() override;
 
  private:
-  static constexpr std::size_t most_lanes = 16;
   static constexpr std::size_t worth_cutting = 4096;  ///< bytes of a chunk; for shorter ones only latency counts
 
   void start(std::size_t item);

@@ -12,6 +12,9 @@ namespace ronda::mpi {
 /// Throws CommunicationError with MPI's own text where `code` is an error; `call` names what returned it.
 void check(int code, const char* call);
 
+/// MPI's clock, which in a simulator is the simulated one; for differences.
+[[nodiscard]] inline double seconds() { return MPI_Wtime(); }
+
 /// From a byte count to what one MPI call can take; larger data goes in pieces.
 inline constexpr std::size_t largest_message = std::size_t{1} << 30;
 

@@ -1,3 +1,4 @@
+#include <ronda/collectives/link_costs.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/files/plan_file.hpp>
@@ -60,20 +61,55 @@ Picks PlanStore::load() {
       known_.insert(plan.picks.begin(), plan.picks.end());
       entries_ = plan.entries;
       given_ = users_;
+      check_links();
     } catch (const Error&) {
       if (users_) throw;  // a damaged cache is only a cache: it will be written anew
     }
   });
   given_ = communicator_.broadcast_text(given_ ? "given" : "") == "given";
   known_ = from_text(communicator_.broadcast_text(to_text(known_)));
+  if (const auto links = known_.find(links_question()); links != known_.end()) {
+    known_links_ = links->second;
+    communicator_.use_link_costs(LinkCosts::parse(known_links_));
+  }
   return known_;
+}
+
+/// A user's plan goes to other hosts; what is in the cache was measured between these.
+std::string PlanStore::links_question() const {
+  if (users_) return "links";
+  const Topology& topology = communicator_.topology();
+  Hash hash;
+  for (const auto& host : topology.hosts) hash.add(host);
+  for (const int number : {topology.nodes, topology.most_ranks_on_a_node, topology.fewest_ranks_on_a_node})
+    hash.add(std::to_string(number));
+  return "links " + hash.text();
+}
+
+void PlanStore::check_links() {
+  const auto links = known_.find(links_question());
+  if (links == known_.end()) return;
+  try {
+    static_cast<void>(LinkCosts::parse(links->second));
+  } catch (const InputError& error) {
+    if (users_)
+      throw InputError(file_.string() + " is no plan: its \"links\": " + error.what() +
+                       "; remove the file, and the next run writes a new one");
+    known_.erase(links);
+  }
+}
+
+/// What the communicator knows by now.
+std::string PlanStore::links() const {
+  const LinkCosts* costs = communicator_.known_link_costs();
+  return costs == nullptr ? std::string() : costs->text();
 }
 
 void PlanStore::keep(const MirroredStrategy& strategy) {
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
     if (given_) return compare(strategy);
-    if (file_.empty() || (!users_ && !strategy.timed_something())) return;
+    if (file_.empty() || (!users_ && !strategy.timed_something() && links() == known_links_)) return;
     try {
       write(strategy);
     } catch (const Error&) {
@@ -83,6 +119,10 @@ void PlanStore::keep(const MirroredStrategy& strategy) {
 }
 
 void PlanStore::compare(const MirroredStrategy& strategy) const {
+  if (links() != known_links_)
+    throw InputError(file_.string() +
+                     ": this plan does not say what messages cost where this run's allreduces depend on it; name a new "
+                     "file to make a plan for this run");
   const auto& mine = strategy.plan_lines();
   for (std::size_t i = 0; i < std::max(mine.size(), entries_.size()); ++i) {
     const std::string here = i < mine.size() ? mine[i] : "nothing",
@@ -100,6 +140,7 @@ void PlanStore::write(const MirroredStrategy& strategy) const {
   else
     plan.picks.insert(known_.begin(), known_.end());
   for (const auto& [question, choice] : strategy.picks()) plan.picks.insert_or_assign(question, choice);
+  if (!links().empty()) plan.picks.insert_or_assign(links_question(), links());
   write_plan(file_, plan);
 }
 

@@ -16,8 +16,8 @@ class PlanStore {
   /// @param environment  what timings depend on: processor, library, threads, ranks a node
   PlanStore(Communicator communicator, std::filesystem::path file, std::map<std::string, std::string> environment);
 
-  /// What is known. Collective; throws InputError, agreed, where the user's file is damaged or from another
-  /// environment.
+  /// What is known; the communicator gets what it has of link costs. Collective; throws InputError, agreed, where the
+  /// user's file is damaged or from another environment.
   [[nodiscard]] Picks load();
   /// The user's file, where it was there: then the plan has to be that one. Otherwise empty.
   [[nodiscard]] std::string given_name() const { return given_ ? file_.string() : std::string(); }
@@ -27,6 +27,9 @@ class PlanStore {
   void keep(const MirroredStrategy& strategy);
 
  private:
+  [[nodiscard]] std::string links_question() const;
+  void check_links();
+  [[nodiscard]] std::string links() const;
   void compare(const MirroredStrategy& strategy) const;
   void write(const MirroredStrategy& strategy) const;
 
@@ -36,6 +39,7 @@ class PlanStore {
   bool users_ = false;  ///< the file is the user's, not the cache's
   bool given_ = false;
   Picks known_;
+  std::string known_links_;  ///< as text; empty: none
   std::vector<std::string> entries_;
 };
 

@@ -482,6 +482,7 @@ void Trainer::write_files(const EpochReport& last) {
   const Phase phase(world_.communicator(), Activity::writing);
   const std::string hash = strategy_->parameter_hash();
   const FusionBuffer& gradients = strategy_->gradients();
+  for (const auto& line : gradients.report()) sink_.on_detail(line);
   Summary summary;
   summary.application = options_.application;
   summary.version = version();

@@ -1,0 +1,73 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/link_costs.hpp>
+
+namespace ronda {
+
+/// How long an allreduce will take: the textbooks' formulas, with the costs of messages as they were measured between
+/// these ranks in place of a latency and a bandwidth.
+///
+/// Words: n ranks on m nodes; B bytes a rank; x(b) is what an *exchange* of b bytes takes, f(b) what each of
+/// many messages of b bytes takes in the *flow* of a ring, w(b) what the node's *window* takes, g seconds a byte to
+/// *combine* two numbers. A step's x is that of the network as soon as any rank's partner sits on another node, for as
+/// many ranks of one node as do so at a time: the more, the less of the node's link for each.
+///
+///     doubling      sum over k < log2(n) of  x(B) + g B
+///     halving       sum over k = 1 … log2(n) of  2 x(B/2^k) + g B/2^k
+///     ring          2(n-1) max(s f(c), s/L x(c)) + (n-1) g B/n     s segments of c = B/(n s) bytes in a chunk, of
+///     which
+///                                                                 L are under way: the link is full, or the way long
+///     node          w(B)
+///     hierarchical  w(B) + a ring's over m nodes, of B/slices, from all slices at once
+///
+/// An allreduce that was tried takes its formula's time times what that was found to be off by.
+///
+/// Of other n than powers of two, doubling and halving take the next lower power, and 2 x(B) + g B more.
+///
+/// R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005
+/// (doubling, halving); P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
+/// JPDC 2009 (ring); A. Alexandrov et al., "LogGP: incorporating long messages into the LogP model", SPAA 1995 (a
+/// message's time by its bytes).
+class CostModel {
+ public:
+  /// @param costs          outlive this object
+  /// @param ranks_of_node  all ranks, by node; likewise
+  CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node);
+
+  /// Of an allreduce of `bytes`, none of whose messages wait for others' computing. Nothing for the plain MPI's, whose
+  /// algorithm is not known, and where costs that it takes are not.
+  [[nodiscard]] std::optional<double> seconds(AllreduceAlgorithm algorithm, std::size_t bytes) const;
+
+  /// The size at which to try an allreduce of `bytes`: about as large, if that takes not too long and not too much
+  /// memory.
+  [[nodiscard]] std::size_t trial_bytes(std::size_t bytes) const;
+
+ private:
+  /// The way of the messages of one step: how many ranks of one node send to other nodes at a time.
+  struct Way {
+    int streams = 0;  ///< 0: all stay inside their node
+  };
+  template <class PartnerOf>
+  [[nodiscard]] Way way(PartnerOf partner_of) const;
+  [[nodiscard]] Way way_of_exchange(int distance) const;
+  [[nodiscard]] bool known(Way way) const noexcept;
+  [[nodiscard]] double cost(CostCurve MessageCosts::*curve, Way way, double bytes) const noexcept;
+
+  [[nodiscard]] std::optional<double> formula(AllreduceAlgorithm algorithm, double bytes) const;
+  [[nodiscard]] std::optional<double> folded(double bytes) const;
+  [[nodiscard]] std::optional<double> doubling(double bytes) const;
+  [[nodiscard]] std::optional<double> halving(double bytes) const;
+  [[nodiscard]] std::optional<double> ring(int ranks, Way way, double bytes) const;
+  [[nodiscard]] std::optional<double> hierarchical(double bytes) const;
+
+  const LinkCosts& costs_;
+  std::vector<int> node_of_;  ///< by rank
+  int ranks_ = 0, nodes_ = 0, slices_ = 0;
+};
+
+}  // namespace ronda

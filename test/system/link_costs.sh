@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# What messages cost is measured once: kept in the user's cache and in a plan, used from there, and measured anew where a cache is
+# damaged. Two ranks that take themselves for two nodes.
+source "$(dirname "$0")/lib.sh"
+limit=60
+export RONDA_RANKS_PER_NODE=1 RONDA_CACHE_DIR=$work/cache
+train() { mpi 2 "$apps/mnist_softmax" --steps 5 --batch-size 8 "$@"; }
+costs() { grep -ao '"links[^"]*": "links 1 [^"]*"' "$@"; }
+spoil() { sed -i "s/\(\"links[^\"]*\"\): \"links 1 [^\"]*\"/\1: \"$1\"/" "$2"; } # spoil TEXT FILE: it has other costs
+
+train
+expect_status 0
+cache=$(echo "$RONDA_CACHE_DIR"/plan-*.json)
+expect 'costs in the cache' costs "$cache"
+
+# Costs that no measurement would find: an exchange takes 5 s, and a ring more.
+unlikely='links 1 lanes 16 streams 1 combine 0 network-exchange 8=5 network-flow 8=7'
+spoil "$unlikely" "$cache"
+train --verbose
+expect_status 0
+expect 'the cached model' grep -aq 'by doubling took .* us in the mean, the model has 5000000 us' "$work/out" "$work/err"
+expect 'the cache as it was' grep -aq "$unlikely" "$cache"
+
+spoil 'links 1 lanes 16 what' "$cache"
+train
+expect_status 0
+expect 'new costs' costs "$cache"
+
+train --plan "$work/plan.json"
+expect_status 0
+expect 'costs in the plan' costs "$work/plan.json"
+train --plan "$work/plan.json"
+expect_status 0
+cp "$work/plan.json" "$work/spoilt.json"
+spoil "$unlikely" "$work/plan.json"
+train --plan "$work/plan.json" --verbose
+if ((status == 0)); then # the same choice, or it would not be the same plan
+  expect 'the plan model' grep -aq 'the model has 5000000 us' "$work/out" "$work/err"
+else
+  expect_message 'another plan'
+fi
+spoil 'links 1 lanes 16 what' "$work/spoilt.json"
+train --plan "$work/spoilt.json"
+expect_status 2
+expect_message 'spoilt.json.*links'
+
+# One node needs no costs, and looks for none.
+unset RONDA_RANKS_PER_NODE
+export RONDA_CACHE_DIR=$work/other
+train
+expect_status 0
+expect 'no costs' test -z "$(costs "$RONDA_CACHE_DIR"/plan-*.json)"
