@@ -104,7 +104,7 @@ MessageCosts Communicator::Group::measure_messages(const std::vector<int>& membe
   for (const auto pattern : {LinkProbe::Pattern::exchange, LinkProbe::Pattern::flow}) {
     const bool flows = pattern == LinkProbe::Pattern::flow;
     const std::span<const std::size_t> sizes = flows ? std::span<const std::size_t>(flow_sizes) : message_sizes;
-    const double under_way = flows ? Ring::most_lanes : 1;
+    const double under_way = flows ? static_cast<double>(Ring::most_lanes) : 1;
     const int tag = next_tag();  // on all ranks, so that they go on alike
     const bool takes_part = std::ranges::find(members, rank_) != members.end();
     auto owned = std::make_unique<LinkProbe>(

@@ -3,6 +3,7 @@
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/link_costs.hpp>
+#include <ronda/collectives/transport/transport.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
@@ -45,9 +46,10 @@ TEST_CASE("all ranks have the same costs and make the same choice") {
 TEST_CASE("costs that are given are used, and not measured again") {
   Communicator communicator = fresh();
   if (communicator.size() == 1) return;
-  const CostCurve slow({{8, 1}, {1 << 20, 2}}), fast({{8, 1e-6}, {1 << 20, 2e-6}});
+  const CostCurve fast({{8, 1e-6}, {1 << 20, 2e-6}}), slow({{8, 1}, {1 << 20, 2}}),
+      slow_where_long({{8, 1e-6}, {short_message_bytes, 2e-6}, {1 << 20, 4}});
   LinkCosts costs;
-  for (MessageCosts* level : {&costs.node, &costs.network}) *level = {slow, fast};
+  for (MessageCosts* level : {&costs.node, &costs.network}) *level = {slow_where_long, fast};
   communicator.use_link_costs(costs);
   CHECK(chosen(communicator, 100'000) == "ring");  // whatever is true
   CHECK(*communicator.known_link_costs() == costs);

@@ -137,7 +137,7 @@ TEST_CASE("from few bytes to many: doubling, halving, ring") {
   };
   CHECK(choice(8) == doubling);
   CHECK(choice(16 << 10) == doubling);
-  CHECK(choice(128 << 10) == halving);
+  CHECK(choice(512 << 10) == halving);
   CHECK(choice(64 << 20) == ring);
   CHECK(choice(std::size_t{2} << 30) == ring);  // beyond what others take
 }
