@@ -1,6 +1,7 @@
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/panels.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -41,17 +42,70 @@ struct Matrices {
   }
 };
 
-/// The computations of a dense operation whose weights have one layout, which all directions share.
-/// forward: (x, w, b) → y; backward_weights: (x, dz) → dw; backward_data: (dz, w) → dx.
-struct Directions {
-  memory::desc weight;
-  std::unique_ptr<Computation> forward, backward_weights,
-      backward_data;  ///< the latter two empty where nobody needs them
-  std::string picks;
+/// The three products of a dense operation. The weights' layout is their choice, and serves all directions.
+class Products {
+ public:
+  virtual ~Products() = default;
+  [[nodiscard]] virtual TensorDesc weight() const = 0;
+  [[nodiscard]] virtual std::string picks() const = 0;
+  [[nodiscard]] virtual std::size_t scratch_bytes() const = 0;
 
-  [[nodiscard]] std::array<Computation*, 3> all() const {
-    return {forward.get(), backward_weights.get(), backward_data.get()};
+  virtual void forward(const float* x, const float* w, const float* b, float* y, std::byte* scratch) = 0;
+  virtual void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) = 0;
+  virtual void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) = 0;
+};
+
+/// By the library.
+struct LibraryProducts final : Products {
+  memory::desc layout;
+  std::unique_ptr<Computation> forwards, backwards_weights,
+      backwards_data;  ///< the latter two empty where nobody needs them
+  std::string names;
+
+  LibraryProducts(const memory::desc& weight, std::string name) : layout(weight), names(std::move(name)) {}
+
+  [[nodiscard]] TensorDesc weight() const override { return to_tensor_desc(layout, Axes::weight).value(); }
+  [[nodiscard]] std::string picks() const override { return names; }
+  [[nodiscard]] std::size_t scratch_bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto& direction : {forwards.get(), backwards_weights.get(), backwards_data.get()})
+      if (direction != nullptr) bytes = std::max(bytes, direction->scratch_bytes());
+    return bytes;
   }
+  void forward(const float* x, const float* w, const float* b, float* y, std::byte* scratch) override {
+    if (b != nullptr)
+      forwards->run({x, w, b}, y, scratch);
+    else
+      forwards->run({x, w}, y, scratch);
+  }
+  void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) override {
+    backwards_weights->run({x, dz}, dw, scratch);
+  }
+  void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) override {
+    backwards_data->run({dz, w}, dx, scratch);
+  }
+};
+
+/// By our own kernel.
+class PanelProducts final : public Products {
+ public:
+  PanelProducts(const Matrices& m, int threads) : panels_(m.batch, m.inputs, m.outputs, m.relu, threads) {}
+
+  [[nodiscard]] TensorDesc weight() const override { return panels_.weight(); }
+  [[nodiscard]] std::string picks() const override { return "weights in panels"; }
+  [[nodiscard]] std::size_t scratch_bytes() const override { return panels_.scratch_bytes(); }
+  void forward(const float* x, const float* w, const float* b, float* y, std::byte* scratch) override {
+    panels_.forward(x, w, b, y, scratch);
+  }
+  void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) override {
+    panels_.backward_weights(x, dz, dw, scratch);
+  }
+  void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) override {
+    panels_.backward_data(dz, w, dx, scratch);
+  }
+
+ private:
+  Panels panels_;
 };
 
 /// The library's inner product, with weights in a given layout or (`any`) in the one it likes best.
@@ -146,126 +200,149 @@ class MatrixProduct {
 };
 
 /// Weights in the library's own (blocked) layout. Empty where it has none or one that Ronda cannot name.
-std::optional<Directions> blocked_directions(const Runtime& runtime, const Matrices& m,
-                                             const OperationContext& context) {
+std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
   try {
     const InnerProduct product(runtime, m, m.any_weight());
-    if (!to_tensor_desc(product.weight(), Axes::weight)) return std::nullopt;
-    Directions result{product.weight(), product.forward(), nullptr, nullptr, "blocked weights"};
-    if (context.mode == Mode::training) result.backward_weights = product.backward_weights();
-    if (context.mode == Mode::training && context.input_gradient) result.backward_data = product.backward_data();
+    if (!to_tensor_desc(product.weight(), Axes::weight)) return nullptr;
+    auto result = std::make_unique<LibraryProducts>(product.weight(), "blocked weights");
+    result->forwards = product.forward();
+    if (context.mode == Mode::training) result->backwards_weights = product.backward_weights();
+    if (context.mode == Mode::training && context.input_gradient) result->backwards_data = product.backward_data();
     return result;
   } catch (const dnnl::error&) {
-    return std::nullopt;
+    return nullptr;
   }
 }
 
 /// Weights in rows: the better of two implementations in each direction.
-Directions plain_directions(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
+std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
   const InnerProduct inner(runtime, m, m.plain_weight());
   const MatrixProduct matrix(runtime, m);
-  Directions result{m.plain_weight(), nullptr, nullptr, nullptr, "plain weights"};
+  auto result = std::make_unique<LibraryProducts>(m.plain_weight(), "plain weights");
   const auto choose = [&](const char* direction, auto&& make) {
     std::vector<Option> options;
     options.push_back({"inner product", if_possible([&] { return make(inner); })});
     options.push_back({"matrix product", if_possible([&] { return make(matrix); })});
     Option chosen = pick(context.picker, std::string("dense ") + direction + " " + m.text(), std::move(options));
-    result.picks += std::string(", ") + direction + " " + chosen.name;
+    result->names += std::string(", ") + direction + " " + chosen.name;
     return std::move(chosen.computation);
   };
-  result.forward = choose("forward", [](const auto& product) { return product.forward(); });
+  result->forwards = choose("forward", [](const auto& product) { return product.forward(); });
   if (context.mode == Mode::training)
-    result.backward_weights =
+    result->backwards_weights =
         choose("backward weights", [](const auto& product) { return product.backward_weights(); });
   if (context.mode == Mode::training && context.input_gradient)
-    result.backward_data = choose("backward data", [](const auto& product) { return product.backward_data(); });
+    result->backwards_data = choose("backward data", [](const auto& product) { return product.backward_data(); });
   return result;
 }
 
-std::size_t rehearsal_bytes(const Directions& directions) {
-  std::size_t bytes = 0;
-  for (const Computation* direction : directions.all())
-    if (direction != nullptr) bytes = std::max(bytes, direction->rehearsal_bytes());
-  return bytes;
-}
+/// All directions that will be needed, on memory of its own, for timing.
+class Rehearsal {
+ public:
+  Rehearsal(const Matrices& m, const OperationContext& context, std::span<const std::unique_ptr<Products>> all)
+      : context_(context) {
+    std::size_t weights = 0, scratch = 0;
+    for (const auto& products : all) {
+      if (!products) continue;
+      weights = std::max(weights, products->weight().bytes());
+      scratch = std::max(scratch, products->scratch_bytes());
+    }
+    ArenaPlan arena;
+    w_ = arena.reserve(weights);
+    dw_ = arena.reserve(context.mode == Mode::training ? weights : 0);
+    b_ = arena.reserve(m.bias ? static_cast<std::size_t>(m.outputs) * sizeof(float) : 0);
+    has_bias_ = m.bias;
+    x_ = arena.reserve(m.x.get_size());
+    y_ = arena.reserve(m.y.get_size());
+    scratch_ = arena.reserve(scratch);
+    memory_ = Buffer::host(arena.bytes());
+  }
+  void operator()(Products& products) const {
+    std::byte* scratch = memory_.data() + scratch_;
+    products.forward(at(x_), at(w_), has_bias_ ? at(b_) : nullptr, at(y_), scratch);
+    if (context_.mode != Mode::training) return;
+    products.backward_weights(at(x_), at(y_), at(dw_), scratch);
+    if (context_.input_gradient) products.backward_data(at(y_), at(w_), at(x_), scratch);
+  }
+
+ private:
+  [[nodiscard]] float* at(std::size_t offset) const { return reinterpret_cast<float*>(memory_.data() + offset); }
+
+  const OperationContext& context_;
+  std::size_t w_, dw_, b_, x_, y_, scratch_;
+  bool has_bias_;
+  Buffer memory_;
+};
 
 /// The layout of the weights by the time of all directions together.
-Directions choose_directions(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
-  Directions plain = plain_directions(runtime, m, context);
-  std::optional<Directions> blocked = blocked_directions(runtime, m, context);
-  const Buffer memory = Buffer::host(std::max(rehearsal_bytes(plain), blocked ? rehearsal_bytes(*blocked) : 0));
-  const auto rehearsal = [&memory](const Directions& directions) {
-    return [&memory, &directions] {
-      for (Computation* direction : directions.all())
-        if (direction != nullptr) direction->rehearse(memory.data());
-    };
+std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
+  std::array<std::unique_ptr<Products>, 3> all{
+      plain_products(runtime, m, context), blocked_products(runtime, m, context),
+      Panels::suit_processor() ? std::make_unique<PanelProducts>(m, runtime.threads) : nullptr};
+  const Rehearsal rehearse(m, context, all);
+  const auto candidate = [&](const char* name, Products* products) {
+    return Candidate{name, products == nullptr ? std::function<void()>() : [&, products] { rehearse(*products); }};
   };
-  const std::array candidates{Candidate{"plain", rehearsal(plain)},
-                              Candidate{"blocked", blocked ? std::function<void()>(rehearsal(*blocked)) : nullptr}};
-  std::string question = "dense weights " + m.text();
+  const std::array candidates{candidate("plain", all[0].get()), candidate("blocked", all[1].get()),
+                              candidate("panels", all[2].get())};
+  std::string question = "dense layout " + m.text();
   if (context.mode == Mode::evaluation)
     question += ", evaluation";
   else if (!context.input_gradient)
     question += ", no input gradient";
-  return std::move(context.picker.pick(question, candidates) == 0 ? plain : *blocked);
+  return std::move(all[context.picker.pick(question, candidates)]);
 }
 
 class Dense final : public Operation {
  public:
   Dense(const Runtime& runtime, const Matrices& matrices, const OperationContext& context)
       : m_(matrices),
-        directions_(choose_directions(runtime, matrices, context)),
+        products_(choose_products(runtime, matrices, context)),
         activation_({.samples = m_.batch, .groups = 1, .lanes = m_.outputs}, m_.outputs, runtime.threads) {
     plan_.output = {Shape{m_.batch, m_.outputs}, DType::float32, {}};
-    plan_.parameters = {to_tensor_desc(directions_.weight, Axes::weight).value()};
+    plan_.parameters = {products_->weight()};
     if (m_.bias) plan_.parameters.push_back({Shape{m_.outputs}, DType::float32, {}});
-    plan_.picks = directions_.picks;
+    plan_.picks = products_->picks();
     ArenaPlan scratch;
     if (context.mode == Mode::training) {
       before_activation_offset_ = scratch.reserve(m_.relu ? plan_.output.bytes() : 0);
       sums_offset_ = scratch.reserve(activation_.scratch_bytes());
     }
     computation_offset_ = scratch.bytes();
-    for (const Computation* direction : directions_.all())
-      if (direction != nullptr)
-        plan_.scratch_bytes = std::max(plan_.scratch_bytes, computation_offset_ + direction->scratch_bytes());
+    plan_.scratch_bytes = computation_offset_ + products_->scratch_bytes();
   }
 
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
   void forward(const Tensor& input, const Pass&) override {
-    const std::byte* weight = memory_.parameters[0]->value.data();
-    std::byte* scratch = memory_.scratch + computation_offset_;
-    if (m_.bias)
-      directions_.forward->run({input.data(), weight, memory_.parameters[1]->value.data()}, memory_.output.data(),
-                               scratch);
-    else
-      directions_.forward->run({input.data(), weight}, memory_.output.data(), scratch);
+    const float* bias = m_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr;
+    products_->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(), bias,
+                       memory_.output.pointer<float>(), memory_.scratch + computation_offset_);
   }
 
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
-    const std::byte* dz = before_activation(output_gradient);
+    const float* dz = before_activation(output_gradient);
     if (m_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
-    directions_.backward_weights->run({input.data(), dz}, weight.gradient.data(), scratch);
+    products_->backward_weights(input.pointer<float>(), dz, weight.gradient.pointer<float>(), scratch);
     pass.on_ready(weight.id, pass.stream);
     if (!memory_.input_gradient.empty())
-      directions_.backward_data->run({dz, weight.value.data()}, memory_.input_gradient.data(), scratch);
+      products_->backward_data(dz, weight.value.pointer<float>(), memory_.input_gradient.pointer<float>(), scratch);
   }
 
  private:
   /// Also sums up the bias's gradient.
-  const std::byte* before_activation(const Tensor& output_gradient) {
+  const float* before_activation(const Tensor& output_gradient) {
     const float* y = m_.relu ? memory_.output.pointer<float>() : nullptr;
     float* dz = m_.relu ? reinterpret_cast<float*>(memory_.scratch + before_activation_offset_) : nullptr;
     float* db = m_.bias ? memory_.parameters[1]->gradient.pointer<float>() : nullptr;
     activation_.backward(output_gradient.pointer<float>(), y, dz, db, memory_.scratch + sums_offset_);
-    return m_.relu ? memory_.scratch + before_activation_offset_ : output_gradient.data();
+    return m_.relu ? dz : output_gradient.pointer<float>();
   }
 
   Matrices m_;
-  Directions directions_;
+  std::unique_ptr<Products> products_;
   BiasAndActivation activation_;
   std::size_t before_activation_offset_ = 0, sums_offset_ = 0, computation_offset_ = 0;
   OperationMemory memory_;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include <ronda/layers/onednn/panels.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -206,6 +207,17 @@ TEST_CASE("dense equals the plain loops") {
         }
 }
 
+TEST_CASE("dense equals the plain loops where panels, groups of samples and rows of tiles are not full") {
+  for (const Shape& shape : {Shape{7, 131}, Shape{64, 64}, Shape{65, 70}, Shape{130, 68}})
+    for (const std::int64_t outputs : {64, 65, 130}) {
+      const TensorDesc input{shape, DType::float32, {}};
+      compare("dense " + shape.text() + " to " + std::to_string(outputs), input,
+              [&](Primitives& primitives, const OperationContext& context) {
+                return primitives.dense({input, outputs, true, Activation::relu}, context);
+              });
+    }
+}
+
 TEST_CASE("convolution equals the plain loops") {
   struct Case {
     TensorDesc input;
@@ -327,6 +339,24 @@ TEST_CASE("two threads give equal bits from run to run") {
     CHECK(second.forward(2) == found.forward(2));
     CHECK(second.backward(2) == gradients);
   }
+  use_threads(1);
+}
+
+TEST_CASE("a dense layer's bits do not depend on its threads where its weights lie in panels") {
+  if (!onednn::Panels::suit_processor()) {
+    WARN("this processor has no AVX-512: nothing to see");
+    return;
+  }
+  use_threads(3);
+  const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
+  ForcingPicker picker(2);
+  const TensorDesc input{Shape{70, 133}, DType::float32, {}};
+  const auto one = alone->dense({input, 200, true, Activation::relu}, {picker}),
+             three = several->dense({input, 200, true, Activation::relu}, {picker});
+  REQUIRE(three->plan().picks == "weights in panels");
+  Bench expected(*one, input), found(*three, input);
+  CHECK(found.forward(3) == expected.forward());
+  CHECK(found.backward(3) == expected.backward());
   use_threads(1);
 }
 
