@@ -351,8 +351,8 @@ TEST_CASE("a dense layer's bits do not depend on its threads where its weights l
   const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
   ForcingPicker picker(2);
   const TensorDesc input{Shape{70, 133}, DType::float32, {}};
-  const auto one = alone->dense({input, 200, true, Activation::relu}, {picker}),
-             three = several->dense({input, 200, true, Activation::relu}, {picker});
+  const auto one = alone->dense({input, 200, false, Activation::relu}, {picker}),
+             three = several->dense({input, 200, false, Activation::relu}, {picker});
   REQUIRE(three->plan().picks == "weights in panels");
   Bench expected(*one, input), found(*three, input);
   CHECK(found.forward(3) == expected.forward());
