@@ -47,6 +47,10 @@ void Communicator::set_step(std::uint64_t step) const noexcept {
 
 Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_->allocate(bytes, memory); }
 
+std::vector<std::byte*> Communicator::copies_on_node(const Tensor& tensor) {
+  return group_->copies_on_node(elements_of(tensor));
+}
+
 std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {
   return std::visit([&](const auto& one) { return group_->plan(one); }, spec);
 }

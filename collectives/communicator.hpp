@@ -54,6 +54,10 @@ class Communicator {
   /// not, all ranks get private memory, and `notes()` says why.
   Buffer allocate(std::size_t bytes, Memory memory);
 
+  /// Where the ranks of this node have the same piece of memory from `allocate`, by rank on the node: for those who
+  /// work in one another's. As long-lived as the buffer; empty where it is not shared.
+  [[nodiscard]] std::vector<std::byte*> copies_on_node(const Tensor& tensor);
+
   // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several
   // can be in flight. Throws LogicError, on all ranks, where they give different things.
 

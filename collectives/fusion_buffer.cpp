@@ -12,6 +12,7 @@
 namespace ronda {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 constexpr std::size_t no_slot = std::numeric_limits<std::size_t>::max();
 
 Tensor slice(std::byte* arena, const FusionBuffer::Bucket& bucket) {
@@ -64,6 +65,8 @@ std::string how_sent(const FusionBuffer::Bucket& bucket, Compression wanted, con
 struct FusionBuffer::Impl {
   Impl(Communicator group, std::vector<GradientSlot> gradient_slots, std::byte* arena, const FusionOptions& options);
   void start_full_buckets(Stream& stream);
+  void check_complete() const;
+  const StepControl& finish(std::span<const Event> events, Clock::time_point since, Stream& stream);
 
   Communicator communicator;
   Compression compression;  ///< as asked for
@@ -74,6 +77,7 @@ struct FusionBuffer::Impl {
   Buffer control_memory;  ///< as fast as the arena, or the few numbers would take longer than a bucket
   StepControl* control;
   std::vector<std::unique_ptr<Collective>> reductions;  ///< a bucket each; they refer to the memory above
+  std::unique_ptr<Collective> control_alone;            ///< where buckets start late
 
   std::vector<char> marked;          ///< by slot, in this step
   std::vector<std::size_t> missing;  ///< by bucket: slots not yet marked
@@ -110,6 +114,9 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
     bucket.algorithm = reductions.back()->algorithm();
     bucket.compression = reductions.back()->compression();
   }
+  if (options.late)
+    control_alone =
+        communicator.plan(AllreduceSpec{{numbers_of(*control)}, ReduceOp::sum, options.algorithm, "the control block"});
 }
 
 /// Buckets start in one order on all ranks, whatever order a model's layers mark their slots in.
@@ -149,22 +156,37 @@ void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
     throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready twice in a step");
   step.marked[slot] = 1;
   --step.missing[step.bucket_of_slot[slot]];
+  if (step.control_alone) return;  // late
   step.start_full_buckets(stream);
   while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;  // lets an inline engine work
 }
 
+void FusionBuffer::Impl::check_complete() const {
+  if (!in_step) throw LogicError("the fusion buffer was waited for outside a step");
+  for (std::size_t slot = 0; slot < slots.size(); ++slot)
+    if (!marked[slot]) throw LogicError("the gradient of " + slots[slot].name + " was never marked ready in this step");
+}
+
+const StepControl& FusionBuffer::Impl::finish(std::span<const Event> events, Clock::time_point since, Stream& stream) {
+  for (const Event& event : events) stream.wait(event);
+  exposed_seconds += std::chrono::duration<double>(Clock::now() - since).count();
+  in_step = false;
+  return *control;
+}
+
 const StepControl& FusionBuffer::wait(Stream& stream) {
-  Impl& step = *impl_;
-  for (std::size_t slot = 0; slot < step.slots.size(); ++slot)
-    if (!step.marked[slot])
-      throw LogicError("the gradient of " + step.slots[slot].name + " was never marked ready in this step");
-  if (!step.in_step) throw LogicError("the fusion buffer was waited for outside a step");
-  const auto start = std::chrono::steady_clock::now();
-  step.start_full_buckets(stream);  // a model without parameters has only the control block
-  for (const Event& done : step.done) stream.wait(done);
-  step.exposed_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  step.in_step = false;
-  return *step.control;
+  impl_->check_complete();
+  const auto start = Clock::now();
+  impl_->start_full_buckets(stream);  // also a model's without parameters, which has only the control block
+  return impl_->finish(impl_->done, start, stream);
+}
+
+const StepControl& FusionBuffer::wait_for_control(Stream& stream) {
+  if (!impl_->control_alone) throw LogicError("a fusion buffer whose buckets start early has no control block alone");
+  impl_->check_complete();
+  const auto start = Clock::now();
+  const Event reduced = impl_->control_alone->start(stream.record());
+  return impl_->finish({&reduced, 1}, start, stream);
 }
 
 std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }

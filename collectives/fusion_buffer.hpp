@@ -28,13 +28,14 @@ struct FusionOptions {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of the gradients; the control block is never compressed
   std::uint64_t seed = 1;                       ///< of int8's stochastic rounding
+  bool late = false;  ///< buckets start in `wait`: for those who may sum the gradients themselves
 };
 
 /// All gradients of a model in one allocation, which is also the wire buffer: nothing is packed or copied.
 ///
 /// Slots lie in the order in which backward finishes them, so a *bucket* is a slice of neighbours. When the last
 /// gradient of a bucket is ready its allreduce starts, beside the rest of backward. The step's control block goes with
-/// the last.
+/// the last. (On one node, where the ranks compute and reduce by turns, that may as well wait: `FusionOptions::late`.)
 ///
 /// Used in every step as begin, mark_ready for each slot (any order), wait. Allocates nothing after construction.
 class FusionBuffer {
@@ -53,6 +54,8 @@ class FusionBuffer {
   /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is what is returned, valid
   /// until the next begin. Throws LogicError where a slot was never marked.
   const StepControl& wait(Stream& stream);
+  /// Instead of `wait`, where buckets start late: reduces the control block alone. Gradients stay this rank's own.
+  const StepControl& wait_for_control(Stream& stream);
 
   struct Bucket {
     std::size_t first_slot, end_slot, offset, bytes;

@@ -53,6 +53,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
 
   Buffer allocate(std::size_t bytes, Memory memory);
+  [[nodiscard]] std::vector<std::byte*> copies_on_node(const Elements& elements);
   /// @param often  worth trying what is nearly equal
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec, bool often = true);
   std::unique_ptr<Collective> plan(const BroadcastSpec& spec);

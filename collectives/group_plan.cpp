@@ -169,6 +169,14 @@ std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<con
   return sites;
 }
 
+std::vector<std::byte*> Communicator::Group::copies_on_node(const Elements& elements) {
+  const Site site = locate({&elements, 1})[0];
+  std::vector<std::byte*> copies;
+  for (int rank = 0; site.memory != nullptr && rank < topology().ranks_on_node; ++rank)
+    copies.push_back(site.memory->segment(rank).data() + site.offsets[static_cast<std::size_t>(rank)]);
+  return copies;
+}
+
 const Communicator::Group::Allocation* Communicator::Group::allocation_of(const Elements& elements) const {
   for (const Allocation& allocation : allocations_) {
     const auto memory = allocation.memory.lock();

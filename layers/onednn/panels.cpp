@@ -11,9 +11,10 @@
 namespace ronda::onednn {
 namespace {
 
-constexpr std::int64_t width = Panels::width;
-constexpr std::int64_t tile = 6;    ///< rows whose sums stay in registers
-constexpr std::int64_t chunk = 64;  ///< inputs whose weights (16 KiB) wait in the first-level cache for all samples
+constexpr std::int64_t panel_width = Panels::width;
+constexpr std::int64_t tile_rows = 6;  ///< rows whose sums stay in registers
+constexpr std::int64_t input_chunk =
+    64;  ///< inputs whose weights (16 KiB) wait in the first-level cache for all samples
 
 /// A product as `Panels` says it. Rows of b and c are 64 numbers long and lie one after another, aligned.
 struct Product {
@@ -32,30 +33,30 @@ struct Product {
 /// A few rows of a product: 24 registers of sums, 4 of b, one of a.
 template <int rows>
 [[gnu::target("avx512f"), gnu::always_inline]] inline void multiply_tile(const Product& p, std::int64_t row) {
-  constexpr int lanes = 16, vectors = width / lanes;
-  const float *a = p.a + row * p.a_row, *b = p.b, *ahead = p.ahead + row * width;
-  float* c = p.c + row * width;
+  constexpr int lanes = 16, vectors = panel_width / lanes;
+  const float *a = p.a + row * p.a_row, *b = p.b, *ahead = p.ahead + row * panel_width;
+  float* c = p.c + row * panel_width;
   __m512 sum[rows][vectors];
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < vectors; ++v)
-      sum[r][v] = p.add ? _mm512_load_ps(c + r * width + v * lanes) : _mm512_setzero_ps();
+      sum[r][v] = p.add ? _mm512_load_ps(c + r * panel_width + v * lanes) : _mm512_setzero_ps();
 #pragma GCC unroll 4
   for (std::int64_t k = 0; k < p.depth; ++k) {
     if (k < rows * vectors) __builtin_prefetch(ahead + k * lanes);
     __m512 row_of_b[vectors];
-    for (int v = 0; v < vectors; ++v) row_of_b[v] = _mm512_load_ps(b + k * width + v * lanes);
+    for (int v = 0; v < vectors; ++v) row_of_b[v] = _mm512_load_ps(b + k * panel_width + v * lanes);
     for (int r = 0; r < rows; ++r) {
       const __m512 element = _mm512_set1_ps(a[r * p.a_row + k]);
       for (int v = 0; v < vectors; ++v) sum[r][v] = _mm512_fmadd_ps(element, row_of_b[v], sum[r][v]);
     }
   }
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < vectors; ++v) _mm512_store_ps(c + r * width + v * lanes, sum[r][v]);
+    for (int v = 0; v < vectors; ++v) _mm512_store_ps(c + r * panel_width + v * lanes, sum[r][v]);
 }
 
 [[gnu::target("avx512f")]] void multiply(const Product& p) {
   std::int64_t row = 0;
-  for (; row + tile <= p.rows; row += tile) multiply_tile<tile>(p, row);
+  for (; row + tile_rows <= p.rows; row += tile_rows) multiply_tile<tile_rows>(p, row);
   switch (p.rows - row) {
     case 1: return multiply_tile<1>(p, row);
     case 2: return multiply_tile<2>(p, row);
@@ -81,7 +82,7 @@ RONDA_MULTIVERSION void transpose(const float* __restrict from, std::int64_t fro
   }
 }
 
-constexpr std::int64_t whole(std::int64_t count) { return (count + width - 1) / width; }
+constexpr std::int64_t whole(std::int64_t count) { return (count + panel_width - 1) / panel_width; }
 
 }  // namespace
 
@@ -103,18 +104,21 @@ Panels::Panels(std::int64_t batch, std::int64_t inputs, std::int64_t outputs, bo
       threads_(threads) {}
 
 TensorDesc Panels::weight() const {
-  return {Shape{outputs_, inputs_}, DType::float32, Layout(std::array{0, 1}, std::array{Layout::Block{0, width}})};
+  return {Shape{outputs_, inputs_}, DType::float32,
+          Layout(std::array{0, 1}, std::array{Layout::Block{0, panel_width}})};
 }
 
 std::size_t Panels::scratch_bytes() const noexcept {
-  const std::int64_t panels_of_samples = threads_ * batch_ * width;
+  const std::int64_t panels_of_samples = threads_ * batch_ * panel_width;
   return static_cast<std::size_t>(
-             std::max(panels_of_samples + inputs_ * batch_, groups_ * (inputs_ + outputs_) * width)) *
+             std::max(panels_of_samples + inputs_ * batch_, groups_ * (inputs_ + outputs_) * panel_width)) *
          sizeof(float);
 }
 
 /// Of the outputs in a panel, those that are no padding.
-std::int64_t Panels::columns_of(std::int64_t panel) const noexcept { return std::min(width, outputs_ - panel * width); }
+std::int64_t Panels::columns_of(std::int64_t panel) const noexcept {
+  return std::min(panel_width, outputs_ - panel * panel_width);
+}
 
 /// Calls body(panel, memory for batch × 64 numbers) for every panel; each thread has memory of its own.
 template <class Body>
@@ -124,7 +128,7 @@ void Panels::for_each_panel(float* memory, Body&& body) const {
     for (std::size_t worker = range.begin; worker < range.end; ++worker) {
       const Range mine = part_of(static_cast<std::size_t>(panels_), worker, workers);
       for (std::size_t panel = mine.begin; panel < mine.end; ++panel)
-        body(static_cast<std::int64_t>(panel), memory + static_cast<std::int64_t>(worker) * batch_ * width);
+        body(static_cast<std::int64_t>(panel), memory + static_cast<std::int64_t>(worker) * batch_ * panel_width);
     }
   });
 }
@@ -132,25 +136,26 @@ void Panels::for_each_panel(float* memory, Body&& body) const {
 void Panels::forward(const float* x, const float* w, const float* bias, float* y, std::byte* scratch) const {
   for_each_panel(reinterpret_cast<float*>(scratch), [&](std::int64_t panel, float* sums) {
     const std::int64_t columns = columns_of(panel);
-    std::fill_n(sums, width, 0.0F);
-    if (bias != nullptr) std::copy_n(bias + panel * width, columns, sums);
-    for (std::int64_t sample = 1; sample < batch_; ++sample) std::copy_n(sums, width, sums + sample * width);
-    for (std::int64_t input = 0; input < inputs_; input += chunk) {
-      const float* weights = w + (panel * inputs_ + input) * width;
-      multiply(
-          {x + input, inputs_, weights, sums, batch_, std::min(chunk, inputs_ - input), true, weights + chunk * width});
+    std::fill_n(sums, panel_width, 0.0F);
+    if (bias != nullptr) std::copy_n(bias + panel * panel_width, columns, sums);
+    for (std::int64_t sample = 1; sample < batch_; ++sample)
+      std::copy_n(sums, panel_width, sums + sample * panel_width);
+    for (std::int64_t input = 0; input < inputs_; input += input_chunk) {
+      const float* weights = w + (panel * inputs_ + input) * panel_width;
+      multiply({x + input, inputs_, weights, sums, batch_, std::min(input_chunk, inputs_ - input), true,
+                weights + input_chunk * panel_width});
     }
     for (std::int64_t sample = 0; sample < batch_; ++sample)
       for (std::int64_t column = 0; column < columns; ++column) {
-        const float sum = sums[sample * width + column];
-        y[sample * outputs_ + panel * width + column] = relu_ && !(sum > 0) ? 0.0F : sum;
+        const float sum = sums[sample * panel_width + column];
+        y[sample * outputs_ + panel * panel_width + column] = relu_ && !(sum > 0) ? 0.0F : sum;
       }
   });
 }
 
 void Panels::backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) const {
   auto* columns_of_dz = reinterpret_cast<float*>(scratch);
-  float* const transposed_x = columns_of_dz + threads_ * batch_ * width;
+  float* const transposed_x = columns_of_dz + threads_ * batch_ * panel_width;
   parallel_for(
       threads_, static_cast<std::size_t>(inputs_),
       [&](Range range) {
@@ -162,26 +167,26 @@ void Panels::backward_weights(const float* x, const float* dz, float* dw, std::b
   for_each_panel(columns_of_dz, [&](std::int64_t panel, float* gradients) {
     const std::int64_t columns = columns_of(panel);
     for (std::int64_t sample = 0; sample < batch_; ++sample) {
-      float* const row = gradients + sample * width;
-      std::fill(std::copy_n(dz + sample * outputs_ + panel * width, columns, row), row + width, 0.0F);
+      float* const row = gradients + sample * panel_width;
+      std::fill(std::copy_n(dz + sample * outputs_ + panel * panel_width, columns, row), row + panel_width, 0.0F);
     }
-    float* const out = dw + panel * inputs_ * width;
-    multiply({transposed_x, batch_, gradients, out, inputs_, batch_, false, out + tile * width});
+    float* const out = dw + panel * inputs_ * panel_width;
+    multiply({transposed_x, batch_, gradients, out, inputs_, batch_, false, out + tile_rows * panel_width});
   });
 }
 
 void Panels::backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) const {
   auto* const transposed_dz = reinterpret_cast<float*>(scratch);  // (groups, outputs, 64)
-  float* const transposed_dx = transposed_dz + groups_ * outputs_ * width;
-  const auto samples_of = [&](std::int64_t group) { return std::min(width, batch_ - group * width); };
-  if (batch_ % width != 0) std::fill_n(transposed_dx - outputs_ * width, outputs_ * width, 0.0F);
+  float* const transposed_dx = transposed_dz + groups_ * outputs_ * panel_width;
+  const auto samples_of = [&](std::int64_t group) { return std::min(panel_width, batch_ - group * panel_width); };
+  if (batch_ % panel_width != 0) std::fill_n(transposed_dx - outputs_ * panel_width, outputs_ * panel_width, 0.0F);
   parallel_for(
       threads_, static_cast<std::size_t>(outputs_),
       [&](Range range) {
         const auto begin = static_cast<std::int64_t>(range.begin), count = static_cast<std::int64_t>(range.size());
         for (std::int64_t group = 0; group < groups_; ++group)
-          transpose(dz + group * width * outputs_ + begin, outputs_, samples_of(group), count,
-                    transposed_dz + (group * outputs_ + begin) * width, width);
+          transpose(dz + group * panel_width * outputs_ + begin, outputs_, samples_of(group), count,
+                    transposed_dz + (group * outputs_ + begin) * panel_width, panel_width);
       },
       16);
   parallel_for(
@@ -190,16 +195,16 @@ void Panels::backward_data(const float* dz, const float* w, float* dx, std::byte
         const auto begin = static_cast<std::int64_t>(range.begin), count = static_cast<std::int64_t>(range.size());
         for (std::int64_t panel = 0; panel < panels_; ++panel)
           for (std::int64_t group = 0; group < groups_; ++group) {
-            const float* weights = w + (panel * inputs_ + begin) * width;
-            multiply({weights, width, transposed_dz + (group * outputs_ + panel * width) * width,
-                      transposed_dx + (group * inputs_ + begin) * width, count, columns_of(panel), panel > 0,
-                      weights + tile * width});
+            const float* weights = w + (panel * inputs_ + begin) * panel_width;
+            multiply({weights, panel_width, transposed_dz + (group * outputs_ + panel * panel_width) * panel_width,
+                      transposed_dx + (group * inputs_ + begin) * panel_width, count, columns_of(panel), panel > 0,
+                      weights + tile_rows * panel_width});
           }
         for (std::int64_t group = 0; group < groups_; ++group)
-          transpose(transposed_dx + (group * inputs_ + begin) * width, width, count, samples_of(group),
-                    dx + group * width * inputs_ + begin, inputs_);
+          transpose(transposed_dx + (group * inputs_ + begin) * panel_width, panel_width, count, samples_of(group),
+                    dx + group * panel_width * inputs_ + begin, inputs_);
       },
-      tile);
+      tile_rows);
 }
 
 }  // namespace ronda::onednn

@@ -44,6 +44,7 @@ StepResult MirroredStrategy::train_step(const Batch& batch) {
   const Tensor& outputs = forward(batch.input(), pass);
   const Tensor& gradient = loss_.forward_backward(outputs, batch.target(), pass);
   backward(gradient, pass);
+  if (node_update_ && options_.clip_norm == 0) return reduce_and_apply(pass);
   const StepControl& total = reduce(pass);
   return apply(total, pass);
 }
@@ -99,6 +100,19 @@ const StepControl& MirroredStrategy::reduce(const Pass& pass) {
 }
 
 StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
+  return update(total, pass, NodeUpdate::Gradients::summed);
+}
+
+/// reduce and apply in one go, to the same bits: each rank sums the gradients of its part while it updates it. Clipping
+/// must know all sums first.
+StepResult MirroredStrategy::reduce_and_apply(const Pass& pass) {
+  const StepControl& total = gradients_->wait_for_control(pass.stream);
+  micro_batch_ = 0;
+  lap(&StepTimes::communication);
+  return update(total, pass, NodeUpdate::Gradients::own);
+}
+
+StepResult MirroredStrategy::update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients) {
   StepResult result;
   result.weight = total.weight;
   result.learning_rate = schedule_.rate(updates_);
@@ -120,7 +134,11 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
       result.gradient_norm = std::sqrt(optimizer_->squared_norm(arena, pass.stream)) * factor;
       factor *= clip_factor(result.gradient_norm, options_.clip_norm);
     }
-    optimizer_->step(arena, {result.learning_rate, factor, updates_ + 1}, pass.stream);
+    const StepScalars scalars{result.learning_rate, factor, updates_ + 1};
+    if (node_update_)
+      node_update_->run(gradients, scalars);
+    else
+      optimizer_->step(arena, scalars, pass.stream);
     ++updates_;
   }
   lap(&StepTimes::optimizer);
@@ -207,11 +225,9 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   agree(communicator_, [&] { plan(); });
   check_memory();
   agree(communicator_, [&] { take_memory(); });
-  gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
-  gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), options_.fusion);
+  take_arenas();
   memory_.compression = gradients_->memory();
   check_memory();
-  for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
   require_equal(communicator_, "the plan", joined(plan_lines_));
   agree(communicator_, [&] { set_initial_values(); });
   broadcast_parameters();
@@ -265,9 +281,30 @@ void MirroredStrategy::plan_arena() {
 }
 
 void MirroredStrategy::take_memory() {
-  values_ = Buffer::host(arena_bytes_);
   states_ = Buffer::host(memory_.optimizer);
   activations_ = Buffer::host(buffers_.bytes);
+}
+
+/// Where values and gradients lie decides how they are reduced and updated. Collective.
+void MirroredStrategy::take_arenas() {
+  gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
+  FusionOptions fusion = options_.fusion;
+  const bool by_parts =
+      communicator_.size() > 1 && arena_bytes_ >= options_.node_update_bytes &&
+      (fusion.algorithm == AllreduceAlgorithm::automatic || fusion.algorithm == AllreduceAlgorithm::node);
+  if (by_parts) {
+    const auto notes = communicator_.take_notes();
+    for (const auto& note : notes) sink_.on_warning(note);
+    values_ = communicator_.allocate(arena_bytes_, notes.empty() ? Memory::node_shared : Memory::per_rank);
+    static_cast<void>(communicator_.take_notes());  // without room every rank updates everything: no loss of note
+    node_update_ = NodeUpdate::make(communicator_, *optimizer_, values_, gradient_arena_, options_.threads);
+  } else {
+    values_ = Buffer::host(arena_bytes_);
+  }
+  fusion.late = node_update_ != nullptr;
+  gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), fusion);
+  for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
+  if (node_update_) plan_lines_.push_back("update by parts in the node's memory");
 }
 
 void MirroredStrategy::set_initial_values() {
@@ -298,6 +335,14 @@ void MirroredStrategy::set_initial_values() {
   loss_.bind(memory);
   if (options_.micro_batches > 1)
     accumulator_ = std::make_unique<GradientAccumulator>(parameters_, gradient_arena_.data(), arena_bytes_);
+}
+
+void MirroredStrategy::gather_state() {
+  if (!node_update_) return;
+  std::vector<float*> states;
+  for (std::size_t s = 0; s < optimizer_->states().size(); ++s)
+    states.push_back(reinterpret_cast<float*>(states_.data() + s * arena_bytes_));
+  node_update_->gather(states);
 }
 
 void MirroredStrategy::broadcast_parameters() {

@@ -17,6 +17,7 @@
 #include <ronda/runtime/core/event_sink.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
+#include <ronda/runtime/strategy/node_update.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
 
 namespace ronda {
@@ -35,6 +36,9 @@ struct MirroredOptions {
   double clip_norm = 0;          ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   bool check_gradients = false;  ///< look at all reduced gradients for numbers that are not finite, before each update
   FusionOptions fusion;
+  /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeUpdate): smaller
+  /// ones stay in the caches, where that saves nothing.
+  std::size_t node_update_bytes = std::size_t{16} << 20;
   int threads = 1;                         ///< of this rank
   std::size_t memory_limit = 0;            ///< bytes a rank; 0: none
   std::shared_ptr<Primitives> primitives;  ///< null: oneDNN
@@ -135,14 +139,20 @@ class MirroredStrategy {
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
   /// For a training that goes on from a checkpoint.
   void set_updates(std::uint64_t updates) noexcept { updates_ = updates; }
+  /// Makes the optimizer's state whole on every rank, where each knows only its part of it (see NodeUpdate): call it on
+  /// all ranks before `visit` reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
+  void gather_state();
 
  private:
   void plan();
   void check_memory();
   void plan_arena();
   void take_memory();
+  void take_arenas();
   void set_initial_values();
   [[nodiscard]] Pass reporting(const Pass& pass);
+  StepResult reduce_and_apply(const Pass& pass);
+  StepResult update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients);
   void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;
@@ -166,6 +176,7 @@ class MirroredStrategy {
   std::vector<std::string> plan_lines_;
   Buffer values_, gradient_arena_, states_, activations_;
   std::vector<Parameter> parameters_;
+  std::unique_ptr<NodeUpdate> node_update_;  ///< null: every rank updates everything
   std::unique_ptr<FusionBuffer> gradients_;
   std::unique_ptr<GradientAccumulator> accumulator_;
 

@@ -8,6 +8,9 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
+#include <algorithm>
+#include <limits>
+
 using namespace ronda;
 using namespace ronda::test;
 
@@ -20,6 +23,7 @@ struct Set {
   int threads = 1;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::size_t bucket_bytes = 4096;  // several buckets even for small models
+  std::size_t node_update_bytes = std::numeric_limits<std::size_t>::max();
   Picks picks = {};
 };
 
@@ -46,6 +50,7 @@ struct Run {
     o.micro_batches = set.accumulate;
     o.clip_norm = set.clip_norm;
     o.fusion = {.first_bucket_bytes = 1024, .bucket_bytes = set.bucket_bytes, .algorithm = set.algorithm};
+    o.node_update_bytes = set.node_update_bytes;
     o.threads = set.threads;
     o.picks = set.picks;
     return o;
@@ -153,6 +158,84 @@ TEST_CASE("the parts of a step, called by hand, give the bits of train_step") {
     parts.strategy.apply(parts.strategy.reduce(pass), pass);
   }
   CHECK(whole.strategy.parameter_hash() == parts.strategy.parameter_hash());
+}
+
+namespace {
+
+/// What `visit` shows, in file layout, one after the other.
+std::vector<float> state_of(MirroredStrategy& strategy) {
+  struct Reader final : StateVisitor {
+    std::vector<float> all;
+    void visit(const State& state) override {
+      const TensorDesc plain{state.tensor.shape(), DType::float32, {}};
+      std::vector<float> values(static_cast<std::size_t>(plain.count()));
+      reorder(state.tensor, Tensor(plain, values.data()));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+  } reader;
+  strategy.gather_state();
+  strategy.visit(reader);
+  return reader.all;
+}
+
+bool by_parts(const MirroredStrategy& strategy) {
+  return std::ranges::any_of(strategy.plan_lines(),
+                             [](const auto& line) { return line.starts_with("update by parts"); });
+}
+
+}  // namespace
+
+TEST_CASE("an update by parts leaves the bits of everybody's own") {
+  const MemoryDataset data = toy_images(131, {29, 19, 1}, 4);  // 18,352 parameters: several blocks, no even parts
+  for (const char* optimizer : {"sgd", "nesterov", "adamw"})
+    for (const double clip : {0.0, 0.1})
+      for (const std::size_t accumulate : {1, 3}) {
+        Set set{.global_batch = 50, .accumulate = accumulate, .optimizer = optimizer, .clip_norm = clip};
+        set.threads = accumulate == 1 ? 1 : 2;
+        Run each(everybody(), mlp(), data, set);
+        set.picks = each.strategy.picks();
+        set.node_update_bytes = 0;
+        Run parts(everybody(), mlp(), data, set);
+        CHECK(by_parts(parts.strategy) == (world().size() > 1 && everybody().topology().nodes == 1));
+        CHECK_FALSE(by_parts(each.strategy));
+        for (std::size_t k = 0; k < 2 * each.plan.steps_per_epoch(); ++k) {
+          const StepResult a = each.step(), b = parts.step();
+          CHECK(b.loss == a.loss);
+          CHECK(b.gradient_norm == a.gradient_norm);
+        }
+        CHECK(parts.strategy.parameter_hash() == each.strategy.parameter_hash());
+        CHECK(state_of(parts.strategy) == state_of(each.strategy));
+      }
+}
+
+TEST_CASE("updates by parts and steps by hand may take turns") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Run each(everybody(), mlp(), data, {.global_batch = 32});
+  Set set{.global_batch = 32};
+  set.picks = each.strategy.picks();
+  set.node_update_bytes = 0;
+  Run parts(everybody(), mlp(), data, set);
+  for (int k = 0; k < 6; ++k) {
+    each.step();
+    if (k % 2 == 0) {
+      parts.step();
+      continue;
+    }
+    const Batch& batch = parts.loader.next();
+    const Pass pass = parts.strategy.begin_pass(batch);
+    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
+    parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+    const StepControl& total = parts.strategy.reduce(pass);
+    if (k == 5) {  // gradients are sums on all ranks
+      float sum = 0;
+      for (const float g : parts.strategy.parameters()[0].gradient.as<float>()) sum += g;
+      float largest = sum;
+      everybody().allreduce(Tensor(std::span(&largest, 1)), ReduceOp::maximum);
+      CHECK(sum == largest);
+    }
+    parts.strategy.apply(total, pass);
+  }
+  CHECK(parts.strategy.parameter_hash() == each.strategy.parameter_hash());
 }
 
 TEST_CASE("a layer of the user's own is given plain images, whatever the convolution before it writes") {
