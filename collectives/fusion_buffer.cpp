@@ -115,8 +115,8 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
     bucket.compression = reductions.back()->compression();
   }
   if (options.late)
-    control_alone =
-        communicator.plan(AllreduceSpec{{numbers_of(*control)}, ReduceOp::sum, options.algorithm, "the control block"});
+    control_alone = communicator.plan(
+        AllreduceSpec{.tensors = {numbers_of(*control)}, .algorithm = options.algorithm, .label = "the control block"});
 }
 
 /// Buckets start in one order on all ranks, whatever order a model's layers mark their slots in.

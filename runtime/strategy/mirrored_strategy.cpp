@@ -289,9 +289,10 @@ void MirroredStrategy::take_memory() {
 void MirroredStrategy::take_arenas() {
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
   FusionOptions fusion = options_.fusion;
-  const bool by_parts =
-      communicator_.size() > 1 && arena_bytes_ >= options_.node_update_bytes &&
-      (fusion.algorithm == AllreduceAlgorithm::automatic || fusion.algorithm == AllreduceAlgorithm::node);
+  const bool in_memory =
+      fusion.algorithm == AllreduceAlgorithm::automatic || fusion.algorithm == AllreduceAlgorithm::node;
+  const bool by_parts = in_memory && fusion.compression == Compression::none && communicator_.size() > 1 &&
+                        arena_bytes_ >= options_.node_update_bytes;
   if (by_parts) {
     const auto notes = communicator_.take_notes();
     for (const auto& note : notes) sink_.on_warning(note);

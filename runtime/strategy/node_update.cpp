@@ -39,8 +39,8 @@ NodeUpdate::NodeUpdate(const Communicator& communicator, Optimizer& optimizer, s
       ranks_(static_cast<std::size_t>(communicator_.size())),
       workers_(static_cast<std::size_t>(std::max(threads, 1))),
       meeting_memory_(communicator_.allocate(sizeof(float), Memory::node_shared)),
-      meeting_(communicator_.plan(AllreduceSpec{
-          {tensor_of(meeting_memory_)}, ReduceOp::sum, AllreduceAlgorithm::automatic, "the update of a node"})) {
+      meeting_(
+          communicator_.plan(AllreduceSpec{.tensors = {tensor_of(meeting_memory_)}, .label = "the update of a node"})) {
   for (Worker& worker : workers_) worker = {Buffer::host(block * sizeof(float)), gradients_};
 }
 

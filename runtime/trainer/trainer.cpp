@@ -380,6 +380,7 @@ void Trainer::save_if_due(BatchLoader& loader, const EpochReport& report) {
   const bool due = checkpointer_->after_step(last_step_.flags, step_);
   const bool last = stopped_ || step_ == total_steps_;
   if (audit_ && (due || last) && audited_.step != step_) audit(loader, report);  // what is saved is known to be good
+  if (last || due) strategy_->gather_state();
   if (last)
     checkpointer_->save_last(manifest(report));
   else if (due)
