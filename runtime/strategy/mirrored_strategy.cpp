@@ -44,7 +44,7 @@ StepResult MirroredStrategy::train_step(const Batch& batch) {
   const Tensor& outputs = forward(batch.input(), pass);
   const Tensor& gradient = loss_.forward_backward(outputs, batch.target(), pass);
   backward(gradient, pass);
-  if (node_update_ && options_.clip_norm == 0) return reduce_and_apply(pass);
+  if (node_update_ && options_.clip_norm == 0 && !options_.check_gradients) return reduce_and_apply(pass);
   const StepControl& total = reduce(pass);
   return apply(total, pass);
 }
@@ -104,7 +104,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
 }
 
 /// reduce and apply in one go, to the same bits: each rank sums the gradients of its part while it updates it. Clipping
-/// must know all sums first.
+/// and looking for numbers that are not finite must know all sums first.
 StepResult MirroredStrategy::reduce_and_apply(const Pass& pass) {
   const StepControl& total = gradients_->wait_for_control(pass.stream);
   micro_batch_ = 0;
@@ -118,10 +118,9 @@ StepResult MirroredStrategy::update(const StepControl& total, const Pass& pass, 
   result.learning_rate = schedule_.rate(updates_);
   result.flags = total.flags;
   result.stop = total.flags.stop > 0;
-  const std::span gradients(reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float));
+  const std::span sums(reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float));
   // All ranks have the same sums, to the bit, and so find the same without a message.
-  result.nonfinite =
-      !std::isfinite(total.loss) || (options_.check_gradients && !all_finite(options_.threads, gradients));
+  result.nonfinite = !std::isfinite(total.loss) || (options_.check_gradients && !all_finite(options_.threads, sums));
   if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
     result.loss = total.loss / total.weight;
     result.accuracy = total.correct / total.weight;

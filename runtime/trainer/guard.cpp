@@ -30,6 +30,7 @@ Trainer::Position Trainer::position(const EpochReport& report) const {
 void Trainer::audit(BatchLoader& loader, const EpochReport& report) {
   const double start = steady_seconds();
   ++guarded_.audits;
+  strategy_->gather_state();
   if (!audit_->equal()) {
     ++guarded_.divergences;
     const std::string when = "the replicas are no longer one model after step " + std::to_string(step_) +
@@ -71,6 +72,7 @@ void Trainer::repeat_since(const Position& from, BatchLoader& loader, const Epoc
     static_cast<void>(strategy_->train_step(loader.next()));
   }
   loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
+  strategy_->gather_state();
 }
 
 /// Injected faults of the numbers that a step works on.
