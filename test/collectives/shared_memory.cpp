@@ -22,7 +22,7 @@ TEST_CASE("memory that does not fit is private, and reductions still work") {
   const auto data = test::elements_in<float>(memory, count);
   const auto reduction =
       communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, AllreduceAlgorithm::automatic, "test"});
-  CHECK(reduction->algorithm() == "ring");
+  CHECK(reduction->algorithm() != "node");
   test::fill_numbers(data, communicator.rank());
   reduction->start().wait();
   CHECK(test::count_wrong<float>(data, communicator.size()) == 0);
