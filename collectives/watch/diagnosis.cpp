@@ -190,7 +190,7 @@ std::string text_of(const Divergence& divergence, std::span<const RankReport> ra
   for (const auto& [rank, record] : divergence.records) {
     if (std::find(divergence.odd.begin(), divergence.odd.end(), rank) == divergence.odd.end()) continue;
     if (named++ == most_named) break;
-    const auto report = std::find_if(ranks.begin(), ranks.end(), [&](const auto& r) { return r.rank == rank; });
+    const auto report = std::find_if(ranks.begin(), ranks.end(), [odd = rank](const auto& r) { return r.rank == odd; });
     text += ", and " + say(record) + " on " + rank_text(*report);
   }
   return text;

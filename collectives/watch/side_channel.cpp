@@ -62,7 +62,7 @@ std::string SideChannel::address() const {
   return std::to_string(ntohs(own.sin_port)) + " " + (text.empty() ? "127.0.0.1" : text);
 }
 
-void SideChannel::meet(int rank, std::uint64_t token, std::vector<Peer> peers) {
+void SideChannel::meet(int rank, std::uint64_t token, const std::vector<Peer>& peers) {
   rank_ = rank;
   token_ = token;
   for (const Peer& peer : peers) {

@@ -29,7 +29,7 @@ class SideChannel {
     bool wants_records = false;  ///< it may have to tell what happened
   };
   /// @param token  a number that the ranks of the job share: what comes with another is none of theirs
-  void meet(int rank, std::uint64_t token, std::vector<Peer> peers);
+  void meet(int rank, std::uint64_t token, const std::vector<Peer>& peers);
 
   void say_hello();
   /// A rank's state, to all; its records to those that want them. Also another rank's that does not speak for itself.
