@@ -6,6 +6,6 @@
 namespace ronda {
 
 template <>
-World World::adopt<MPI_Comm>(MPI_Comm communicator, WorldOptions options);
+World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options);
 
 }  // namespace ronda

@@ -263,14 +263,14 @@ World::Impl::~Impl() {
   new std::shared_ptr<Engine>(engine);
 }
 
-World::World(int& argc, char**& argv, WorldOptions options) {
+World::World(int& argc, char**& argv, const WorldOptions& options) {
   Watched watched = Watched::begin(Launcher::from_environment(), options);
   auto lifetime = std::make_unique<MpiLifetime>(argc, argv, level_to_ask_for(options), watched);
   impl_ = std::make_unique<Impl>(std::move(watched), std::move(lifetime), MPI_COMM_WORLD, options);
 }
 
 template <>
-World World::adopt<MPI_Comm>(MPI_Comm communicator, WorldOptions options) {
+World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options) {
   Launcher ranks = Launcher::from_environment();
   mpi::check(MPI_Comm_rank(communicator, &ranks.rank), "MPI_Comm_rank");
   mpi::check(MPI_Comm_size(communicator, &ranks.size), "MPI_Comm_size");

@@ -49,13 +49,13 @@ class World {
   /// Initialises MPI; the destructor finalizes it (unless an exception is under way: then MPI is left as it is, because
   /// finalizing would wait for ranks that no longer come). Throws CommunicationError; InputError, agreed, where MPI
   /// has fewer ranks than the launcher started.
-  World(int& argc, char**& argv, WorldOptions options = {});
+  World(int& argc, char**& argv, const WorldOptions& options = {});
 
   /// For a program that has initialised MPI itself (and finalizes it after this object is gone). `communicator` is an
   /// MPI_Comm; it is duplicated. Collective over it. Defined in <ronda/collectives/mpi_world.hpp>, because only callers
   /// with MPI of their own need its header.
   template <class MpiCommunicator>
-  static World adopt(MpiCommunicator communicator, WorldOptions options = {});
+  static World adopt(MpiCommunicator communicator, const WorldOptions& options = {});
 
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;

@@ -65,7 +65,8 @@ void Watchdog::stop() noexcept {
   thread_.join();
 }
 
-void Watchdog::meet(std::vector<std::string> hosts, std::vector<int> here, std::unique_ptr<SideChannel> channel) {
+void Watchdog::meet(std::vector<std::string> hosts, const std::vector<int>& here,
+                    std::unique_ptr<SideChannel> channel) {
   const std::lock_guard door(door_);
   met_ = true;
   rank_ = recorder_->file().head.rank;

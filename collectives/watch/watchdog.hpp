@@ -41,7 +41,7 @@ class Watchdog {
   [[nodiscard]] double timeout() const noexcept { return options_.timeout; }
 
   /// MPI has told who is where: names of hosts by rank, the ranks on this one, and a way to the others (null: none).
-  void meet(std::vector<std::string> hosts, std::vector<int> here, std::unique_ptr<SideChannel> channel);
+  void meet(std::vector<std::string> hosts, const std::vector<int>& here, std::unique_ptr<SideChannel> channel);
 
   // For the engine, while it stands still.
   /// Somebody wants to know whom this rank waits for: `Recorder::waits_for` tells.
