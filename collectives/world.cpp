@@ -133,7 +133,7 @@ void introduce(const Watched& watched, const mpi::Communicator& all, const std::
       const bool may_tell = ranks_of_host[lowest[index]]++ < 2;
       if (lowest[index] != here.front()) peers.push_back({rank, addresses[index], may_tell});
     }
-    channel->meet(all.rank(), token, std::move(peers));
+    channel->meet(all.rank(), token, peers);
   }
   all.barrier();
   if (watched.recorder != nullptr) watched.recorder->met(all.rank(), all.size(), token);
