@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <limits>
 #include <optional>
 #include <set>
 #include <type_traits>
+
+#include "tool.hpp"
 
 namespace {
 
@@ -45,7 +46,7 @@ constexpr double enough_microseconds = 5e5;
 
 /// Reads the command line; false where it asked for help, which is printed.
 bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
-  CLI::App app("Measures allreduce over the ranks that mpirun starts, for a range of sizes.");
+  CLI::App app("Measures allreduce over the ranks that mpirun starts, for a range of sizes.", "bench_allreduce");
   const auto size = CLI::AsSizeValue(false);
   app.add_option("--min-bytes", options.min_bytes, "smallest size (64K, 1M, 1G are powers of two)")
       ->transform(size)
@@ -74,21 +75,9 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->capture_default_str();
   app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
       ->check(CLI::IsMember({"mpi"}));
-  app.add_option("--progress", options.progress, "auto, inline, thread")->capture_default_str();
-  app.add_option("--communication-timeout", world.communication_timeout,
-                 "seconds a rank is waited for before the job ends; 0: for ever")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  app.add_option("--trace", world.trace, "folder for the ranks' records, which ronda_trace reads");
+  apps::add_world_options(app, world, options.progress);
   app.add_option("--json", options.json, "file for the results");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
+  if (!apps::parse(app, argc, argv)) return false;
   if (options.min_bytes > options.max_bytes) throw InputError("--min-bytes is larger than --max-bytes");
   if (options.algorithm != "all") static_cast<void>(parse_allreduce(options.algorithm));
   world.progress = parse_progress(options.progress);
@@ -346,10 +335,7 @@ int run(World& world, const Options& options) {
     }
 
   agree(world.communicator(), [&] {
-    if (!speaks || options.json.empty()) return;
-    std::ofstream file(options.json);
-    file << to_json(world, options, results).dump(2) << "\n";
-    if (!file.flush()) throw InputError("cannot write " + options.json);
+    if (speaks) apps::write_text(options.json, to_json(world, options, results).dump(2) + "\n");
   });
   const bool correct =
       std::all_of(results.begin(), results.end(), [](const Result& result) { return result.wrong == 0; });

@@ -11,12 +11,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <numeric>
 #include <random>
 #include <set>
 #include <thread>
+
+#include "tool.hpp"
 
 namespace {
 
@@ -44,7 +45,8 @@ struct Result {
 
 /// Reads the command line; false where it asked for help, which is printed.
 bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
-  CLI::App app("Measures how many named tensors a second the coordinator reduces over the ranks that mpirun starts.");
+  CLI::App app("Measures how many named tensors a second the coordinator reduces over the ranks that mpirun starts.",
+               "bench_coordinator");
   const auto size = CLI::AsSizeValue(false);
   app.add_option("--tensors", options.tensors, "how many in a round: 1,64,1000")
       ->delimiter(',')
@@ -69,20 +71,9 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--warmup-seconds", options.warmup_seconds, "a row, in which the coordinator tunes itself")
       ->check(CLI::Range(0.0, 1e4))
       ->capture_default_str();
-  app.add_option("--progress", options.progress, "auto, inline, thread")->capture_default_str();
-  app.add_option("--communication-timeout", world.communication_timeout,
-                 "seconds a rank is waited for before the job ends; 0: for ever")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+  apps::add_world_options(app, world, options.progress);
   app.add_option("--json", options.json, "file for the results");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
+  if (!apps::parse(app, argc, argv)) return false;
   for (const std::uint64_t bytes : options.bytes)
     if (bytes < sizeof(float)) throw InputError("--bytes of a tensor is at least " + std::to_string(sizeof(float)));
   if (options.bucket_bytes < sizeof(float)) throw InputError("--bucket-bytes is too small");
@@ -306,10 +297,7 @@ int run(World& world, const Options& options) {
       if (speaks) print(results.back());
     }
   agree(world.communicator(), [&] {
-    if (!speaks || options.json.empty()) return;
-    std::ofstream file(options.json);
-    file << to_json(world, options, cycle, results).dump(2) << "\n";
-    if (!file.flush()) throw InputError("cannot write " + options.json);
+    if (speaks) apps::write_text(options.json, to_json(world, options, cycle, results).dump(2) + "\n");
   });
   const bool correct =
       std::all_of(results.begin(), results.end(), [](const Result& result) { return result.wrong == 0; });

@@ -6,19 +6,9 @@
 #include <ronda/runtime/resilience/leave.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
+#include "tool.hpp"
+
 namespace ronda::apps {
-namespace {
-
-/// A text that quotes what was given, which may be anything, for a terminal.
-std::string printable(std::string text) {
-  constexpr std::size_t enough = 200;
-  if (text.size() > enough) text = text.substr(0, enough) + "...";
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
-}
-
-}  // namespace
 
 std::filesystem::path find_mnist() {
   std::error_code ignored;  // a folder that cannot be looked into has no data for us
@@ -168,17 +158,7 @@ void CommandLine::add_files_and_output() {
 }
 
 bool CommandLine::parse(int argc, char** argv) {
-  try {
-    app_.parse(argc, argv);
-  } catch (const CLI::Success& success) {  // --help, --version
-    app_.exit(success);
-    return false;
-  } catch (const CLI::ConfigError& error) {
-    throw InputError("the --config file: " + printable(error.what()) + "; its names are those of the options, see " +
-                     training.application + " --help");
-  } catch (const CLI::ParseError& error) {
-    throw InputError(printable(error.what()) + "; see " + training.application + " --help");
-  }
+  if (!apps::parse(app_, argc, argv)) return false;
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
   if (app_.count("--weight-decay") > 0) training.optimizer.weight_decay = weight_decay_;
   if (app_.count("--warmup-epochs") > 0) training.warmup_epochs = warmup_epochs_;

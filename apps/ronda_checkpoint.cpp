@@ -9,6 +9,8 @@
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
+#include "tool.hpp"
+
 namespace {
 
 using namespace ronda;
@@ -172,13 +174,7 @@ int run(int argc, char** argv) {
                                  "A checkpoint, DIR/step-N, or a folder: its newest whole one");
   for (auto* sub : {list_command, verify_command, show_command}) sub->add_flag("--json", json, "For programs");
   export_command->add_flag("--all", all, "The optimizer's states too");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + "; see ronda_checkpoint --help");
-  }
+  if (!apps::parse(app, argc, argv)) return 0;
   if (*list_command) return list(place, json);
   if (*verify_command) return verify(place, json);
   if (*show_command) return show(place, json);
@@ -188,13 +184,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Error& error) {
-    std::cerr << std::string("ronda: error: ") + error.what() + "\n";
-    return static_cast<int>(error.status());
-  } catch (const std::exception& error) {
-    std::cerr << std::string("ronda: error: ") + error.what() + "\n";
-    return static_cast<int>(ExitStatus::failed);
-  }
+  return apps::run_alone([&] { return run(argc, argv); });
 }

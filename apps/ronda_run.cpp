@@ -17,6 +17,8 @@
 #include <optional>
 #include <sstream>
 
+#include "tool.hpp"
+
 namespace {
 
 using namespace ronda;
@@ -175,19 +177,11 @@ int main(int argc, char** argv) {
       "on the hosts that still answer, and on all of them when lost ones are back.\n"
       "ronda_run [OPTION]… PROGRAM ARGUMENT…",
       "ronda_run");
-  Arguments arguments;
-  define(app, arguments);
-  try {
-    app.parse(argc, argv);
+  return apps::run_alone([&] {
+    Arguments arguments;
+    define(app, arguments);
+    if (!apps::parse(app, argc, argv)) return 0;
     arguments.supervisor.command = app.remaining();
     return run(arguments);
-  } catch (const CLI::Success& request) {
-    return app.exit(request);
-  } catch (const CLI::ParseError& error) {
-    std::cerr << "ronda: error: " << error.what() << " (--help lists the options)\n";
-    return static_cast<int>(ExitStatus::bad_input);
-  } catch (const Error& error) {
-    std::cerr << "ronda: error: " << error.what() << "\n";
-    return static_cast<int>(error.status());
-  }
+  });
 }

@@ -5,7 +5,6 @@
 
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
@@ -13,6 +12,8 @@
 #include <iostream>
 #include <string>
 #include <vector>
+
+#include "tool.hpp"
 
 namespace {
 
@@ -91,46 +92,30 @@ Json timeline(const Trace& trace) {
 }
 
 bool parse(int argc, char** argv, Options& options) {
-  CLI::App app("Explains the records that the ranks of a job leave: who went another way, whom the others waited for.");
+  CLI::App app("Explains the records that the ranks of a job leave: who went another way, whom the others waited for.",
+               "ronda_trace");
   app.set_version_flag("--version", std::string("ronda_trace (Ronda) ") + version());
   app.add_option("places", options.places, "folders of records, or their files (rank-0000.ronda, …)")->required();
   app.add_option("--json", options.json, "write the same for programs");
   app.add_option("--timeline", options.timeline,
                  "write what each rank did when, for ui.perfetto.dev or chrome://tracing");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    app.exit(request);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
-  }
-  return true;
+  return apps::parse(app, argc, argv);
 }
 
-void write(const std::filesystem::path& path, const Json& json) {
-  if (path.empty()) return;
-  AtomicFile file(path);
-  file.write(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
-  file.commit();
-}
+std::string text_of(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  Options options;
-  if (!parse(argc, argv, options)) return 0;
-  const Trace trace = read_trace(options.places);
-  const Explanation explanation = explain(trace);
-  write(options.json, to_json(trace, explanation));
-  write(options.timeline, timeline(trace));
-  for (const std::string& note : trace.notes) std::cerr << "ronda: warning: " << note << "\n";
-  std::cout << explanation.text;
-  return 0;
-} catch (const Error& error) {
-  std::cerr << "ronda: error: " << error.what() << "\n";
-  return static_cast<int>(error.status());
-} catch (const std::exception& error) {
-  std::cerr << "ronda: error: " << error.what() << "\n";
-  return static_cast<int>(ExitStatus::failed);
+int main(int argc, char** argv) {
+  return apps::run_alone([&] {
+    Options options;
+    if (!parse(argc, argv, options)) return 0;
+    const Trace trace = read_trace(options.places);
+    const Explanation explanation = explain(trace);
+    apps::write_text(options.json, text_of(to_json(trace, explanation)));
+    apps::write_text(options.timeline, text_of(timeline(trace)));
+    for (const std::string& note : trace.notes) std::cerr << "ronda: warning: " << note << "\n";
+    std::cout << explanation.text;
+    return 0;
+  });
 }

@@ -126,6 +126,15 @@ Ticket broadcast(ronda_group* group, const char* name, void* data, std::size_t c
       .coordinator.broadcast(name_or(name, "broadcast from " + std::to_string(root), tensor), tensor, root);
 }
 
+/// `*request` becomes what waits for the ticket that `submit` gives; null where that throws.
+template <class Submit>
+void begin(ronda_request** request, const Submit& submit) {
+  given(request, "request") = nullptr;
+  auto made = std::make_unique<ronda_request>();
+  made->ticket = submit();
+  *request = made.release();
+}
+
 ronda_options default_options() {
   const ronda::CoordinatorOptions coordinator;
   ronda_options options{};
@@ -258,35 +267,24 @@ ronda_status ronda_barrier(ronda_group* group, const char* name) {
 
 ronda_status ronda_allreduce_async(ronda_group* group, const char* name, void* data, size_t count, ronda_dtype dtype,
                                    ronda_op op, ronda_request** request) {
-  return guarded([&] {
-    given(request, "request") = nullptr;
-    auto made = std::make_unique<ronda_request>();
-    made->ticket = allreduce(group, name, data, count, dtype, op);
-    *request = made.release();
-  });
+  return guarded([&] { begin(request, [&] { return allreduce(group, name, data, count, dtype, op); }); });
 }
 
 ronda_status ronda_broadcast_async(ronda_group* group, const char* name, void* data, size_t count, ronda_dtype dtype,
                                    int root, ronda_request** request) {
-  return guarded([&] {
-    given(request, "request") = nullptr;
-    auto made = std::make_unique<ronda_request>();
-    made->ticket = broadcast(group, name, data, count, dtype, root);
-    *request = made.release();
-  });
+  return guarded([&] { begin(request, [&] { return broadcast(group, name, data, count, dtype, root); }); });
 }
 
 ronda_status ronda_allreduce_together(ronda_group* group, const char* name, const ronda_tensor* tensors,
                                       size_t tensor_count, ronda_op op, ronda_request** request) {
   return guarded([&] {
-    given(request, "request") = nullptr;
-    if (tensor_count > 0) static_cast<void>(given(tensors, "tensors"));
-    std::vector<Tensor> views;
-    for (std::size_t i = 0; i < tensor_count; ++i)
-      views.push_back(to_tensor(tensors[i].data, tensors[i].count, tensors[i].dtype));
-    auto made = std::make_unique<ronda_request>();
-    made->ticket = given(group, "the group").coordinator.allreduce(&given(name, "name"), views, to_op(op));
-    *request = made.release();
+    begin(request, [&] {
+      if (tensor_count > 0) static_cast<void>(given(tensors, "tensors"));
+      std::vector<Tensor> views;
+      for (std::size_t i = 0; i < tensor_count; ++i)
+        views.push_back(to_tensor(tensors[i].data, tensors[i].count, tensors[i].dtype));
+      return given(group, "the group").coordinator.allreduce(&given(name, "name"), views, to_op(op));
+    });
   });
 }
 

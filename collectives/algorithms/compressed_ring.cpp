@@ -1,4 +1,5 @@
 #include <ronda/collectives/algorithms/compressed_ring.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
 
 #include <algorithm>
 
@@ -16,10 +17,8 @@ CompressedRing::CompressedRing(std::unique_ptr<Transport> transport, Elements da
     : transport_(std::move(transport)), data_(data), reduction_(reduction), compression_(wire.compression) {
   const auto ranks = static_cast<std::size_t>(transport_->size());
   const std::size_t longest = (data_.count + ranks - 1) / ranks;
-  const std::size_t longest_bytes = wire_bytes(compression_, longest);
-  segments_ = std::max((longest_bytes + segment_bytes - 1) / segment_bytes,
-                       longest_bytes > worth_cutting ? std::size_t{2} : std::size_t{1});
-  const std::size_t lanes = std::min(segments_, most_lanes);
+  segments_ = Ring::segments_of(wire_bytes(compression_, longest), segment_bytes);
+  const std::size_t lanes = std::min(segments_, Ring::most_lanes);
   outgoing_.resize(lanes);
   incoming_.resize(lanes);
   summing_end_ = ranks * segments_;

@@ -32,9 +32,6 @@ class CompressedRing final : public Algorithm {
   [[nodiscard]] std::size_t memory() const noexcept override { return slots_.bytes(); }
 
  private:
-  static constexpr std::size_t most_lanes = 16;
-  static constexpr std::size_t worth_cutting = 4096;  ///< bytes of a chunk, as Ring's
-
   void start(std::size_t item);
   void take(std::size_t item);
   /// The segment that comes in as `item`, and goes out as `item + segments_`.
