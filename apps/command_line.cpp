@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/leave.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -183,7 +184,11 @@ void CommandLine::apply_names() {
   training.compression = parse_compression(compression_);
   world.progress = parse_progress(progress_);
   if (dtype_ != "float32") throw InputError("--dtype is float32 in this version, not '" + dtype_ + "'");
-  if (device_ == "cuda") throw InputError("--device cuda: this build has no CUDA; use --device cpu");
+  if (device_ == "cuda") {
+    const std::string reason = find_gpus().reason;
+    throw InputError("--device cuda: " + (reason.empty() ? "training on GPUs is not in this version yet" : reason) +
+                     "; use --device cpu");
+  }
   if (device_ != "auto" && device_ != "cpu") throw InputError("--device is auto, cpu or cuda, not '" + device_ + "'");
   if (data.empty()) throw InputError("the MNIST files are not beside this program; give their folder by --data DIR");
   std::ostringstream smoothing;

@@ -6,6 +6,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake 
 install(EXPORT ronda NAMESPACE ronda:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
 install(FILES ${PROJECT_BINARY_DIR}/rondaConfig.cmake ${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+if(RONDA_CUDA)
+  install(FILES cmake/FindCUDNN.cmake cmake/FindNCCL.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/ronda.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/mnist DESTINATION ${CMAKE_INSTALL_DATADIR}/ronda)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/ronda)

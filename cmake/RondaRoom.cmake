@@ -1,11 +1,17 @@
-# ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…])
+# ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [CUDA folder] [CUDA_PRIVATE libraries…])
 # One static library a room, from every source of the folder and the subfolders named in FOLDERS; its headers are installed
-# under the room's own path.
+# under the room's own path. A build for GPUs has the sources of the subfolder CUDA and its libraries too; one without has
+# no_CUDA.cpp instead, which says the same names and that they are not there.
 function(ronda_room name)
-  cmake_parse_arguments(room "" "" "DEPENDS;PUBLIC;PRIVATE;FOLDERS" ${ARGN})
+  cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;CUDA_PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  if(room_CUDA AND RONDA_CUDA)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/no_${room_CUDA}.cpp)
+    list(APPEND room_FOLDERS ${room_CUDA})
+    list(APPEND room_PRIVATE ${room_CUDA_PRIVATE})
+  endif()
   foreach(folder IN LISTS room_FOLDERS)
-    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp)
+    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*.cu)
     list(APPEND sources ${more})
   endforeach()
   add_library(ronda_${name} STATIC ${sources})
@@ -27,8 +33,11 @@ endfunction()
 
 # Warnings, and the flags on which equal bits rest: no contraction that the source does not spell out.
 function(ronda_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-restrict # GCC 12 warns of its own std::string
-                                           -ffp-contract=off -fno-math-errno)
+  set(options -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-restrict # GCC 12 warns of its own std::string
+              -ffp-contract=off)
+  list(JOIN options "," host_options)
+  target_compile_options(${target} PRIVATE "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${options};-Wpedantic;-fno-math-errno>"
+                                           "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_options};--fmad=false>")
   if(RONDA_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${RONDA_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${RONDA_SANITIZE})

@@ -25,12 +25,17 @@ ROOMS["runtime/trainer"] = list(ROOMS)
 VENDORS = {
     r"dnnl": ["layers/onednn"],
     r"mpi\.h": ["collectives", "c_api"],
-    r"(cuda|cublas|cudnn|nccl)": ["runtime/core/cuda", "layers/cudnn", "collectives/nccl"],
+    r"cuda": ["runtime/core/cuda", "collectives/nccl", "layers/cudnn", "optim/cuda", "data/cuda"],
+    r"(cublas|cudnn)": ["layers/cudnn"],
+    r"nccl": ["collectives/nccl"],
     r"omp\.h": ["runtime/core"],
     r"zlib": ["data"],
     r"nlohmann": ["runtime/files", "runtime/observe"],
     r"CLI/": ["apps"],
 }
+VENDORS[r"ronda/runtime/core/cuda/"] = VENDORS["cuda"]  # headers of ours that include a vendor's
+VENDORS[r"ronda/layers/cudnn/"] = VENDORS["(cublas|cudnn)"]
+VENDORS[r"ronda/collectives/nccl/"] = VENDORS["nccl"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -60,7 +65,7 @@ def complaints(file: pathlib.Path):
 
 
 def main() -> int:
-    files = [f for room in ROOMS for pattern in ("*.hpp", "*.cpp", "*.h", "*.cu") for f in (ROOT / room).rglob(pattern)]
+    files = [f for room in ROOMS for pattern in ("*.hpp", "*.cpp", "*.h", "*.cu", "*.cuh") for f in (ROOT / room).rglob(pattern)]
     found = [text for file in sorted(set(files)) for text in complaints(file)]
     print("\n".join(found) if found else f"{len(set(files))} files keep to the arrows")
     return 1 if found else 0

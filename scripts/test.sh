@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # All tests: installs what is missing, builds build/release, runs ctest.
 #   scripts/test.sh [NAME…]      only tests whose names match one of NAME (regular expressions)
+#   RONDA_PRESET=cuda scripts/test.sh …   the same on a build for GPUs; tests that need one are skipped where there is none
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 install_packages "${packages[@]}" procps
-build release
+preset=${RONDA_PRESET:-release}
+[[ $preset != cuda ]] || scripts/fetch_cudnn_frontend.sh
+build "$preset"
 selection=()
 (($#)) && selection=(-R "$(IFS='|'; echo "$*")")
-exec ctest --preset release "${selection[@]}"
+exec ctest --preset "$preset" "${selection[@]}"

@@ -43,6 +43,12 @@ class ResourceError : public Error {
   using Error::Error;
 };
 
+/// A device reported an error: a kernel that failed, a driver that does not fit. Status 1.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A use of the library that its documentation forbids; a bug in the calling program. Status 1.
 class LogicError : public Error {
  public:

@@ -3,6 +3,8 @@
 
 namespace ronda {
 
+class Stream;
+
 /// Something that finishes once for every ticket: a started collective, work on a device.
 class Completion {
  public:
@@ -11,6 +13,9 @@ class Completion {
   virtual bool poll(std::uint64_t ticket) = 0;
   /// Returns when the work of `ticket` is done; throws as `poll` does.
   virtual void wait(std::uint64_t ticket) = 0;
+  /// Has the device itself hold back what `stream` is given from now on, until the work of `ticket` is done, and
+  /// returns at once; false where it cannot, and the host has to wait instead.
+  virtual bool hold(Stream& /*stream*/, std::uint64_t /*ticket*/) { return false; }
 
  protected:
   ~Completion() = default;
@@ -27,6 +32,8 @@ class Event {
   void wait() const {
     if (completion_ != nullptr) completion_->wait(ticket_);
   }
+  /// See Completion::hold.
+  [[nodiscard]] bool hold(Stream& stream) const { return completion_ == nullptr || completion_->hold(stream, ticket_); }
 
  private:
   Completion* completion_ = nullptr;

@@ -20,7 +20,7 @@ refused 'constant, step, cosine, polynomial' mnist_softmax --schedule sometimes
 refused 'auto, node, ring, halving, doubling, hierarchical or mpi' mnist_softmax --allreduce horse
 refused 'he_normal' mnist_softmax --initializer guess
 refused 'auto, inline or thread' mnist_softmax --progress never
-refused '--device' mnist_softmax --device cuda
+refused '--device cuda: .*(no CUDA|no NVIDIA driver|GPU)' mnist_softmax --device cuda
 refused '--device' mnist_softmax --device abacus
 refused '--dtype' mnist_softmax --dtype float16
 refused '--memory-limit' mnist_softmax --memory-limit 1K

@@ -1,0 +1,18 @@
+#include <ronda/runtime/core/cuda/check.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <string>
+
+namespace ronda::cuda {
+
+void check(cudaError_t status, std::string_view call) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // otherwise a later launch would report a passing error as its own
+  const std::string text =
+      std::string(call) + " failed: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
+  if (status == cudaErrorMemoryAllocation)
+    throw ResourceError(text + "; take a smaller batch, or --accumulate, or a GPU that nobody else uses");
+  throw DeviceError(text);
+}
+
+}  // namespace ronda::cuda

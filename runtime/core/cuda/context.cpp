@@ -1,0 +1,110 @@
+#include <ronda/runtime/core/cuda/check.hpp>
+#include <ronda/runtime/core/cuda/stream.hpp>
+#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace ronda {
+namespace cuda {
+namespace {
+
+Gpu describe(int index) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  return {properties.name, properties.major, properties.minor, properties.totalGlobalMem};
+}
+
+std::string text_of(const Gpu& gpu) {
+  char size[32];
+  std::snprintf(size, sizeof size, "%.1f GiB", static_cast<double>(gpu.memory_bytes) / (1U << 30U));
+  return gpu.name + " (compute capability " + std::to_string(gpu.major) + "." + std::to_string(gpu.minor) + ", " +
+         size + ")";
+}
+
+class GpuContext final : public DeviceContext {
+ public:
+  explicit GpuContext(int index) : index_(index) {
+    check(cudaSetDevice(index), "cudaSetDevice");
+    name_ = text_of(describe(index));
+  }
+  [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, index_}; }
+  [[nodiscard]] std::string name() const override { return name_; }
+  std::unique_ptr<Stream> make_stream(StreamPriority priority) override {
+    return std::make_unique<GpuStream>(index_, priority);
+  }
+
+  Buffer allocate(std::size_t bytes) override {
+    if (bytes == 0) return {};
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes), "cudaMalloc of " + std::to_string(bytes) + " bytes on " + device().text());
+    std::shared_ptr<const void> keeper(memory, [](const void* p) { cudaFree(const_cast<void*>(p)); });
+    check(cudaMemset(memory, 0, bytes), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the streams of ours do not wait for the default one
+    return {static_cast<std::byte*>(memory), bytes, device(), std::move(keeper)};
+  }
+
+  Buffer allocate_staging(std::size_t bytes) override {
+    if (bytes == 0) return {};
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc of " + std::to_string(bytes) + " bytes");
+    std::shared_ptr<const void> keeper(memory, [](const void* p) { cudaFreeHost(const_cast<void*>(p)); });
+    std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
+    return {static_cast<std::byte*>(memory), bytes, Device{}, std::move(keeper)};
+  }
+
+  void copy(const void* from, void* to, std::size_t bytes, Stream& stream) override {
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
+  }
+
+ private:
+  int index_;
+  std::string name_;
+};
+
+/// Why no GPU can be used; empty where one can.
+std::string reason_of(const GpuSurvey& survey, cudaError_t status) {
+  if (survey.driver_version == 0) return "there is no NVIDIA driver on this machine";
+  if (survey.driver_version / 1000 < survey.runtime_version / 1000)
+    return "the NVIDIA driver is for CUDA " + cuda_version_text(survey.driver_version) + " and this build needs " +
+           cuda_version_text(survey.runtime_version) + "; update the driver, or build with an older CUDA";
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && survey.gpus.empty()))
+    return "the NVIDIA driver shows no GPU; see CUDA_VISIBLE_DEVICES and nvidia-smi";
+  if (status != cudaSuccess) return "the NVIDIA driver fails: " + std::string(cudaGetErrorString(status));
+  return {};
+}
+
+}  // namespace
+}  // namespace cuda
+
+GpuSurvey find_gpus() {
+  GpuSurvey survey;
+  survey.built = true;
+  // Without a driver this succeeds and says 0: the one question that needs none.
+  cudaError_t status = cudaDriverGetVersion(&survey.driver_version);
+  if (status == cudaSuccess) status = cudaRuntimeGetVersion(&survey.runtime_version);
+  int count = 0;
+  if (status == cudaSuccess && survey.driver_version > 0) status = cudaGetDeviceCount(&count);
+  static_cast<void>(cudaGetLastError());  // asking is no error
+  try {
+    for (int i = 0; status == cudaSuccess && i < count; ++i) survey.gpus.push_back(cuda::describe(i));
+    survey.reason = cuda::reason_of(survey, status);
+  } catch (const Error& error) {
+    survey.reason = error.what();
+  }
+  return survey;
+}
+
+std::unique_ptr<DeviceContext> make_cuda_context(int index) {
+  const GpuSurvey survey = find_gpus();
+  if (!survey.reason.empty()) throw InputError("no GPU to use: " + survey.reason);
+  if (index < 0 || static_cast<std::size_t>(index) >= survey.gpus.size())
+    throw InputError("there is no GPU " + std::to_string(index) + ": the driver shows " +
+                     std::to_string(survey.gpus.size()));
+  return std::make_unique<cuda::GpuContext>(index);
+}
+
+}  // namespace ronda

@@ -1,0 +1,32 @@
+#include <ronda/runtime/core/device_context.hpp>
+
+#include <cstring>
+
+namespace ronda {
+namespace {
+
+class CpuContext final : public DeviceContext {
+ public:
+  explicit CpuContext(int threads) : threads_(threads) {}
+  [[nodiscard]] Device device() const noexcept override { return {}; }
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  std::unique_ptr<Stream> make_stream(StreamPriority) override { return std::make_unique<CpuStream>(threads_); }
+  Buffer allocate(std::size_t bytes) override { return Buffer::host(bytes); }
+  Buffer allocate_staging(std::size_t bytes) override { return Buffer::host(bytes); }
+  void copy(const void* from, void* to, std::size_t bytes, Stream&) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+
+ private:
+  int threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceContext> make_cpu_context(int threads) { return std::make_unique<CpuContext>(threads); }
+
+std::string cuda_version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace ronda

@@ -1,0 +1,61 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/device.hpp>
+#include <ronda/runtime/core/stream.hpp>
+
+namespace ronda {
+
+enum class StreamPriority : std::uint8_t { usual, high };
+
+/// One device as a process uses it: its memory, its streams, and copies. It outlives its streams and buffers.
+///
+/// Errors: ResourceError where memory runs out, DeviceError for what else a device reports; both name the call.
+class DeviceContext {
+ public:
+  virtual ~DeviceContext() = default;
+  [[nodiscard]] virtual Device device() const noexcept = 0;
+  /// `NVIDIA H200 (compute capability 9.0, 139.7 GiB)`: of the plan, and for people.
+  [[nodiscard]] virtual std::string name() const = 0;
+  virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
+  /// Zeroed memory of the device.
+  virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Zeroed memory of the host that the device copies to and from by itself (pinned).
+  virtual Buffer allocate_staging(std::size_t bytes) = 0;
+  /// Copies in the order of `stream`, from anywhere to anywhere. With a host's memory that is not staging's, the call
+  /// returns when the copy is done. What is copied must stay until then.
+  virtual void copy(const void* from, void* to, std::size_t bytes, Stream& stream) = 0;
+};
+
+/// The processor, with so many threads a stream.
+std::unique_ptr<DeviceContext> make_cpu_context(int threads);
+/// GPU `index`. Throws InputError, with the reason, where `find_gpus` says that there is none to use.
+std::unique_ptr<DeviceContext> make_cuda_context(int index);
+
+struct Gpu {
+  std::string name;          ///< as the driver has it
+  int major = 0, minor = 0;  ///< compute capability
+  std::size_t memory_bytes = 0;
+};
+
+/// What this build and this machine have between them.
+struct GpuSurvey {
+  bool built = false;                           ///< with the GPU backend
+  int runtime_version = 0, driver_version = 0;  ///< 13010 is CUDA 13.1; 0: none
+  std::vector<Gpu> gpus;                        ///< by index
+  /// Why no GPU can be used, and the remedy; empty where one can.
+  std::string reason;
+};
+/// Asks the driver, where there is one; takes no GPU. Never throws.
+[[nodiscard]] GpuSurvey find_gpus();
+
+/// 13010 as `13.1`.
+[[nodiscard]] std::string cuda_version_text(int version);
+
+}  // namespace ronda

@@ -1,0 +1,15 @@
+// What a build without CUDA has in the place of the folder cuda/.
+#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda {
+
+GpuSurvey find_gpus() {
+  GpuSurvey survey;
+  survey.reason = "this build has no CUDA (configure with the preset 'cuda', or RONDA_CUDA=ON)";
+  return survey;
+}
+
+std::unique_ptr<DeviceContext> make_cuda_context(int) { throw InputError("no GPU to use: " + find_gpus().reason); }
+
+}  // namespace ronda

@@ -1,0 +1,62 @@
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include "support/catch.hpp"
+
+using namespace ronda;
+
+TEST_CASE("a GPU gives zeroed memory, and copies arrive in the order of the stream") {
+  const auto gpu = make_cuda_context(0);
+  const auto stream = gpu->make_stream(StreamPriority::usual);
+  const std::size_t bytes = 1 << 20;
+  const Buffer there = gpu->allocate(bytes), here = gpu->allocate_staging(bytes), back = gpu->allocate_staging(bytes);
+  std::memset(back.data(), 1, bytes);
+  gpu->copy(there.data(), back.data(), bytes, *stream);
+  stream->synchronize();
+  REQUIRE(std::memcmp(back.data(), here.data(), bytes) == 0);  // all zero
+  std::memset(here.data(), 42, bytes);
+  gpu->copy(here.data(), there.data(), bytes, *stream);
+  gpu->copy(there.data(), back.data(), bytes, *stream);
+  const Event done = stream->record();
+  done.wait();
+  REQUIRE(done.ready());
+  REQUIRE(std::memcmp(back.data(), here.data(), bytes) == 0);
+}
+
+TEST_CASE("a stream waits for another's event, also for one whose place in the ring was taken again") {
+  const auto gpu = make_cuda_context(0);
+  const auto first = gpu->make_stream(StreamPriority::usual), second = gpu->make_stream(StreamPriority::high);
+  const std::size_t bytes = 64 << 20;
+  const Buffer from = gpu->allocate_staging(bytes), there = gpu->allocate(bytes), back = gpu->allocate_staging(bytes);
+  std::memset(from.data(), 9, bytes);
+  gpu->copy(from.data(), there.data(), bytes, *first);
+  const Event copied = first->record();
+  for (int i = 0; i < 1000; ++i) static_cast<void>(first->record());
+  second->wait(copied);
+  gpu->copy(there.data(), back.data(), bytes, *second);
+  second->synchronize();
+  REQUIRE(std::memcmp(back.data(), from.data(), bytes) == 0);
+  REQUIRE(copied.ready());
+}
+
+TEST_CASE("running out of a GPU's memory is an error that says how much was asked for") {
+  const auto gpu = make_cuda_context(0);
+  const std::size_t bytes = std::size_t{1} << 50;
+  try {
+    static_cast<void>(gpu->allocate(bytes));
+    FAIL("there is no such GPU");
+  } catch (const ResourceError& error) {
+    REQUIRE(std::string(error.what()).find(std::to_string(bytes)) != std::string::npos);
+  }
+  REQUIRE(gpu->allocate(1024).bytes() == 1024);  // the error is over
+}
+
+TEST_CASE("a GPU that is not there is refused by its number") {
+  REQUIRE_THROWS_AS(make_cuda_context(-1), InputError);
+  REQUIRE_THROWS_AS(make_cuda_context(1000), InputError);
+}
