@@ -69,7 +69,8 @@ void define(CLI::App& app, Arguments& arguments) {
   app.add_option("--look-every", o.look_every, "Seconds between two looks at the hosts")->check(CLI::Range(0.1, 1e6));
   app.add_option("--wait-for-hosts", o.wait_for_hosts, "Seconds that too few hosts are borne")
       ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--grace", o.grace, "Seconds that the job has to save in")->check(CLI::Range(1.0, 1e6));
+  app.add_option("--grace", o.grace, "Seconds that the job has to save in when asked to, or to end in after an error")
+      ->check(CLI::Range(1.0, 1e6));
   app.add_option("--launcher", arguments.launcher, "mpirun, with further options of its own");
   app.add_option("--agent", arguments.agent, "Reaches a host: AGENT HOST COMMAND [mpirun's, ssh, or in Slurm srun]");
   app.add_option("--json", arguments.json, "File for the report");

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -24,8 +25,24 @@ sigset_t awaited_signals() {
   return set;
 }
 
+/// Closes with the children that are not given it, and with this.
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw ResourceError("no pipe: " + std::string(std::strerror(errno)));
+    read = ends[0];
+    write = ends[1];
+  }
+  Pipe(const Pipe&) = delete;
+  ~Pipe() {
+    for (const int end : {read, write})
+      if (end >= 0) close(end);
+  }
+  int read, write;
+};
+
 /// In the child, between fork and exec: nothing but system calls. Says through `report` why it could not.
-[[noreturn]] void become(char* const* arguments, bool silent, int report) {
+[[noreturn]] void become(char* const* arguments, ChildOutput output, int errors, int report) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   sigset_t none;
@@ -33,10 +50,11 @@ sigset_t awaited_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = open("/dev/null", O_RDWR);
   dup2(nothing, STDIN_FILENO);
-  if (silent) {
+  if (output == ChildOutput::dropped) {
     dup2(nothing, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
   }
+  if (output == ChildOutput::overheard) dup2(errors, STDERR_FILENO);
   execvp(arguments[0], arguments);
   const int error = errno;
   static_cast<void>(!write(report, &error, sizeof error));
@@ -66,28 +84,34 @@ Request SignalInbox::wait(double seconds) {
   return Request::stop;
 }
 
-ChildProcess::ChildProcess(const std::vector<std::string>& command, bool silent) {
+ChildProcess::ChildProcess(const std::vector<std::string>& command, ChildOutput output) {
   std::vector<char*> arguments;
   for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  std::array<int, 2> report{};
-  if (pipe2(report.data(), O_CLOEXEC) != 0) throw ResourceError("no pipe: " + std::string(std::strerror(errno)));
+  Pipe report, errors;
   pid_ = fork();
-  if (pid_ == 0) become(arguments.data(), silent, report[1]);
+  if (pid_ == 0) become(arguments.data(), output, errors.write, report.write);
   const int fork_error = errno;
-  close(report[1]);
+  close(std::exchange(report.write, -1));
   int error = pid_ < 0 ? fork_error : 0;
-  if (pid_ > 0) static_cast<void>(!read(report[0], &error, sizeof error));  // ends without a word when it runs
-  close(report[0]);
+  if (pid_ > 0) static_cast<void>(!read(report.read, &error, sizeof error));  // ends without a word when it runs
+  if (error == 0 && output == ChildOutput::overheard) {
+    errors_ = std::exchange(errors.read, -1);
+    fcntl(errors_, F_SETFL, O_NONBLOCK);
+  }
   if (error == 0) return;
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
   throw InputError("cannot start " + command.front() + ": " + std::strerror(error));
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : pid_(std::exchange(other.pid_, 0)), status_(other.status_) {}
+    : pid_(std::exchange(other.pid_, 0)),
+      status_(other.status_),
+      errors_(std::exchange(other.errors_, -1)),
+      unread_(std::move(other.unread_)) {}
 
 ChildProcess::~ChildProcess() {
+  if (errors_ >= 0) close(errors_);
   if (pid_ <= 0 || status()) return;
   signal_group(SIGKILL);
   waitpid(pid_, nullptr, 0);
@@ -98,6 +122,20 @@ std::optional<int> ChildProcess::status() {
   if (!status_ && waitpid(pid_, &word, WNOHANG) == pid_)
     status_ = WIFSIGNALED(word) ? 128 + WTERMSIG(word) : WEXITSTATUS(word);
   return status_;
+}
+
+bool ChildProcess::said(std::string_view words) {
+  std::array<char, 4096> piece{};
+  ssize_t bytes = 0;
+  bool found = false;
+  while (errors_ >= 0 && (bytes = read(errors_, piece.data(), piece.size())) > 0) {
+    const std::string_view text(piece.data(), static_cast<std::size_t>(bytes));
+    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    unread_ += text;
+    found = found || unread_.find(words) != std::string::npos;
+    unread_.erase(0, unread_.size() - std::min(unread_.size(), words.size() - 1));
+  }
+  return found;
 }
 
 void ChildProcess::signal(int number) const noexcept {

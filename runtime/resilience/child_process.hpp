@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ronda {
@@ -26,12 +27,19 @@ class SignalInbox {
   int stops_ = 0;
 };
 
+/// What becomes of what a child says.
+enum class ChildOutput : unsigned char {
+  ours,       ///< it goes where this process's goes
+  dropped,    ///< nowhere
+  overheard,  ///< as ours, but standard error by way of ChildProcess::said
+};
+
 /// A program run beside this one, in a process group of its own and without standard input. It is sent SIGTERM where
 /// this process is killed.
 class ChildProcess {
  public:
   /// Throws InputError where there is no such program.
-  explicit ChildProcess(const std::vector<std::string>& command, bool silent = false);
+  explicit ChildProcess(const std::vector<std::string>& command, ChildOutput output = ChildOutput::ours);
   /// Kills it where it still runs.
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
@@ -39,12 +47,17 @@ class ChildProcess {
 
   /// Its exit status, 128 + the signal where one ended it; nothing where it still runs. Does not wait.
   [[nodiscard]] std::optional<int> status();
+  /// Passes on what an overheard child has said on standard error since the last call; true where `words` were among
+  /// it. Does not wait.
+  [[nodiscard]] bool said(std::string_view words);
   void signal(int number) const noexcept;        ///< to it alone
   void signal_group(int number) const noexcept;  ///< to it and all it started that stayed in its group
 
  private:
   pid_t pid_ = 0;
   std::optional<int> status_;
+  int errors_ = -1;     ///< the pipe that an overheard child says its errors to
+  std::string unread_;  ///< the end of what it has said, where the words may have begun
 };
 
 }  // namespace ronda

@@ -23,7 +23,7 @@ RollCall::RollCall(std::span<const std::string> agent, std::span<const Host> hos
     Call call{host, {}};
     std::vector<std::string> command(agent.begin(), agent.end());
     command.insert(command.end(), {host.name, "true"});
-    if (!is_this_machine(host.name)) call.child.emplace_back(command, true);
+    if (!is_this_machine(host.name)) call.child.emplace_back(command, ChildOutput::dropped);
     calls_.push_back(std::move(call));
   }
 }

@@ -10,9 +10,12 @@
 namespace ronda {
 namespace {
 
-constexpr double tick = 0.2;          // seconds; a child that ends wakes us at once
-constexpr double time_to_die = 10;    // seconds from SIGTERM to SIGKILL
-constexpr int misses_that_count = 2;  // looks in a row; one may be lost
+constexpr double tick = 0.2;       // seconds; a child that ends wakes us at once
+constexpr double time_to_die = 5;  // seconds from SIGTERM to SIGKILL
+constexpr std::string_view error_mark = "ronda: error: ";
+
+/// Of the steady clock; 0 is no deadline.
+bool passed(double deadline) { return deadline != 0 && steady_seconds() > deadline; }
 
 std::vector<Host> without(const std::vector<Host>& all, const std::vector<Host>& some) {
   std::vector<Host> rest;
@@ -28,7 +31,7 @@ std::string names(const std::vector<Host>& hosts) {
 }
 
 std::string how_it_ended(int status) {
-  if (status > 128) return "by signal " + std::to_string(status - 128);
+  if (status > 128 && status <= 128 + SIGRTMAX) return "by signal " + std::to_string(status - 128);
   return "with status " + std::to_string(status);
 }
 
@@ -94,21 +97,24 @@ Supervisor::Ending Supervisor::run_job(const std::vector<Host>& hosts) {
        (missing.empty() ? "" : "; without " + names(missing) + ", which did not answer"));
   ++report_.starts;
   making_way_ = false;
-  save_until_ = kill_at_ = 0;
-  ChildProcess job(command);
+  save_until_ = leave_until_ = kill_at_ = 0;
+  ChildProcess job(command, ChildOutput::overheard);
   return watch(job, hosts);
 }
 
 Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>& hosts) {
   roll_call_.reset();
-  looks_missed_ = 0;
+  missed_.clear();
   next_look_ = steady_seconds() + options_.look_every;
   while (!job.status()) {
     heed(inbox_.wait(tick), &job);
+    listen(job);
     look_at_hosts(job, hosts);
-    if (save_until_ != 0 && steady_seconds() > save_until_) end(job, "the job has not saved in time");
-    if (kill_at_ != 0 && steady_seconds() > kill_at_) job.signal_group(SIGKILL);
+    if (passed(save_until_)) end(job, "the job has not saved in time");
+    if (passed(leave_until_)) end(job, "the job has failed, but its launcher does not leave");
+    if (passed(kill_at_)) job.signal_group(SIGKILL);
   }
+  listen(job);
   const int status = *job.status();
   if (status == static_cast<int>(ExitStatus::done)) return Ending::done;
   if (status == static_cast<int>(ExitStatus::bad_input)) return Ending::refused;
@@ -118,6 +124,12 @@ Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>&
   }
   tell("the job ended " + how_it_ended(status));
   return Ending::failed;
+}
+
+/// Passes on what the job says. When a rank has told an error, all ranks end, and the launcher follows; unless it waits
+/// for a host that neither answers it nor is gone.
+void Supervisor::listen(ChildProcess& job) {
+  if (job.said(error_mark) && leave_until_ == 0 && kill_at_ == 0) leave_until_ = steady_seconds() + options_.grace;
 }
 
 /// Every now and then: a host in use that is silent takes the job with it, where mpirun has not noticed; a lost one
@@ -133,9 +145,10 @@ void Supervisor::look_at_hosts(ChildProcess& job, const std::vector<Host>& in_us
   roll_call_.reset();
   next_look_ = steady_seconds() + options_.look_every;
 
-  const auto silent = without(in_use, present);
-  looks_missed_ = silent.empty() ? 0 : looks_missed_ + 1;
-  if (looks_missed_ >= misses_that_count) return end(job, names(silent) + " no longer answers");
+  const auto silent = without(in_use, present), answered = without(missed_, silent);
+  const auto lost = without(missed_, answered);  // twice in a row: one answer may get lost
+  if (!lost.empty()) return end(job, names(lost) + (lost.size() == 1 ? " no longer answers" : " no longer answer"));
+  missed_ = silent;
   const auto back = without(present, in_use);
   if (back.empty() || !silent.empty() || slots_of(in_use) >= options_.ranks) return;
   tell(names(back) + " is back: the job saves, to go on with it");
@@ -161,7 +174,7 @@ void Supervisor::ask_to_save(ChildProcess& job) {
 
 void Supervisor::end(ChildProcess& job, const std::string& why) {
   tell(why + ": ends the job");
-  save_until_ = 0;
+  save_until_ = leave_until_ = 0;
   job.signal(SIGTERM);
   kill_at_ = steady_seconds() + time_to_die;
 }

@@ -25,7 +25,7 @@ struct SupervisorOptions {
   double look_every = 30;                          ///< seconds between two looks at the hosts
   double patience = 10;                            ///< seconds that a host may take to answer
   double wait_for_hosts = 600;                     ///< seconds that too few hosts are borne
-  double grace = 60;                               ///< seconds to save in, when asked to stop
+  double grace = 60;                               ///< seconds to save in when asked to, or to end in after an error
 };
 
 struct SupervisorReport {
@@ -58,6 +58,7 @@ class Supervisor {
   [[nodiscard]] std::optional<std::vector<Host>> enough_hosts();
   Ending run_job(const std::vector<Host>& hosts);
   Ending watch(ChildProcess& job, const std::vector<Host>& hosts);
+  void listen(ChildProcess& job);
   void look_at_hosts(ChildProcess& job, const std::vector<Host>& in_use);
   void heed(Request request, ChildProcess* job);
   void ask_to_save(ChildProcess& job);
@@ -75,10 +76,11 @@ class Supervisor {
   bool stopping_ = false;    ///< we were asked to
   bool making_way_ = false;  ///< the job was told to save, because a host is back
   double save_until_ = 0;    ///< when a job that was asked to save is ended; 0: was not asked
+  double leave_until_ = 0;   ///< when a job that told an error is ended; 0: told none
   double kill_at_ = 0;       ///< when a job that was ended is killed; 0: was not ended
   std::optional<RollCall> roll_call_;
   double next_look_ = 0;
-  int looks_missed_ = 0;  ///< in a row, by some host in use
+  std::vector<Host> missed_;  ///< those in use that did not answer the last look
 };
 
 }  // namespace ronda

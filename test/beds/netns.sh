@@ -164,7 +164,8 @@ inside() { # inside SCRATCH RATE DELAY SWITCH HOSTS RANKS COMMAND…
   mkdir "$scratch/bin"
   ln -s "$beds/netns_bed.sh" "$scratch/bin/bed"
   # mpirun calls it as it would call ssh: agent HOST COMMAND…
-  printf '#!/bin/sh\nhost=$1\nshift\nexec "%s" on "$host" /bin/sh -c "$*"\n' "$scratch/bin/bed" >"$scratch/bin/agent"
+  printf '#!/bin/sh\n"%s" reach "$1" || exit 255\nhost=$1\nshift\nexec "%s" on "$host" /bin/sh -c "$*"\n' \
+    "$scratch/bin/bed" "$scratch/bin/bed" >"$scratch/bin/agent"
   printf '#!/bin/sh\nexec "%s" --host %s --bind-to none --oversubscribe "$@"\n' "$(command -v mpirun)" "$list" \
     >"$scratch/bin/mpirun"
   chmod +x "$scratch"/bin/*

@@ -9,6 +9,7 @@ bed on HOST COMMAND…        runs COMMAND there
 bed cut HOST [NETWORK]      pulls the cable of a network: data (default), management or all; nobody is told
 bed heal HOST [NETWORK]     puts it back; also ends what lose does
 bed lose HOST PERCENT       loses so many of the packets that it sends over the data network, at random
+bed reach HOST              as ssh would from the head: fails where its management cable is cut, and waits where it is frozen
 bed freeze HOST             stops all its processes, as kill -STOP does
 bed thaw HOST               lets them go on
 bed crash HOST              ends it, with all that runs there
@@ -62,6 +63,12 @@ lose() {
   in_net tc filter add dev data0 egress bpf da bytecode "4,32 0 0 4294963256,37 0 1 $threshold,6 0 0 2,6 0 0 4294967295"
 }
 
+# Where nobody listens, a host that is there refuses. A frozen one's kernel does so too, but none of its processes does anything.
+reach() {
+  [[ $(timeout 2 "$BASH" -c ": </dev/tcp/$host/9" 2>&1) == *refused* ]] || return 255
+  while [[ -e $RONDA_BED/$host.frozen ]]; do sleep 0.1; done
+}
+
 case ${1:-} in
   --help | -h) usage; exit 0 ;;
 esac
@@ -75,8 +82,9 @@ case $word in
   cut) cut "${1:-data}" ;;
   heal) heal "${1:-data}" ;;
   lose) lose "${1:?how much?}" ;;
-  freeze) in_host "$BASH" -c 'kill -STOP -1' ;;
-  thaw) in_host "$BASH" -c 'kill -CONT -1' ;;
+  reach) reach ;;
+  freeze) touch "$RONDA_BED/$host.frozen" && in_host "$BASH" -c 'kill -STOP -1' ;;
+  thaw) rm -f "$RONDA_BED/$host.frozen" && in_host "$BASH" -c 'kill -CONT -1' ;;
   crash) kill -KILL "$first" ;;
   *) fail "unknown word '$word'; see --help" ;;
 esac
