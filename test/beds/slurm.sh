@@ -84,6 +84,6 @@ for ((node = 1; node <= nodes; ++node)); do
 done
 all_idle() { (($(sinfo --noheader --Node --states=idle --format=%N | sort -u | wc -l) == nodes)); }
 eventually all_idle
-unset OMPI_MCA_btl # tests on one host do without a network
+export OMPI_MCA_btl=^ofi # tests on one host do without any network
 export OMPI_MCA_mpi_yield_when_idle=1
 "$@"

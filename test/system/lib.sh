@@ -11,7 +11,7 @@ mnist=
 for folder in "$apps/../../../share/mnist" "$apps/../share/ronda/mnist"; do # in the build tree, after installation
   [[ ! -d $folder ]] || mnist=$(cd "$folder" && pwd)
 done
-export OMPI_MCA_btl=^tcp # one host needs no network, and Open MPI 5 has words about some
+export OMPI_MCA_btl=^tcp,ofi # one host needs no network, Open MPI 5 has words about some, and ofi takes a second to end
 export OMPI_MCA_odls_base_sigkill_timeout=0 # Open MPI 4.1 otherwise waits a second or two before it ends what has ended
 failed=$work/failed # a line a failed check
 what= # is being tried
