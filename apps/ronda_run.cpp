@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/run_report.hpp>
 #include <ronda/runtime/resilience/allocation.hpp>
 #include <ronda/runtime/resilience/supervisor.hpp>
@@ -105,7 +106,11 @@ void complete(std::vector<std::string>& command, int ranks) {
   if (command[0].starts_with('-')) throw InputError("unknown option " + command[0] + " (--help lists the options)");
   if (!has(command, "--checkpoint-dir") && !has(command, "--config"))
     throw InputError("the program is given no --checkpoint-dir: a restart would begin anew");
-  if (!has(command, "--resume") && !has(command, "--resume-from")) command.emplace_back("--resume");
+  if (has(command, "--resume-from"))
+    throw InputError(
+        "--resume-from would be gone back to on every restart: copy that checkpoint into a folder of its own, and give "
+        "the folder as --checkpoint-dir");
+  if (!has(command, "--resume")) command.emplace_back("--resume");
   const auto batch = value_of(command, "--batch-size");
   if (!batch) return;
   char* end = nullptr;
@@ -117,6 +122,17 @@ void complete(std::vector<std::string>& command, int ranks) {
     command[i] = "--global-batch-size=" + std::to_string(each * static_cast<unsigned long long>(ranks));
     return;
   }
+}
+
+/// A place for the job's summary. The host of its rank 0 has to see it, as it has to see the folder of checkpoints.
+std::string own_summary_in(const std::filesystem::path& checkpoints) {
+  const std::string name = ".ronda_run." + std::to_string(getpid()) + ".json";
+  if (checkpoints.empty()) return std::filesystem::temp_directory_path() / name;
+  std::error_code error;
+  std::filesystem::create_directories(checkpoints, error);
+  if (error)
+    throw InputError("cannot create the folder of checkpoints " + checkpoints.string() + ": " + error.message());
+  return checkpoints / name;
 }
 
 /// Open MPI misses a host that is gone after eight minutes, unless told otherwise (4.1's names, and 5's).
@@ -145,9 +161,10 @@ int run(Arguments& arguments) {
   std::string summary = value_of(options.command, "--summary-json").value_or("");
   const bool own_summary = summary.empty();
   if (own_summary) {
-    summary = std::filesystem::temp_directory_path() / ("ronda_run." + std::to_string(getpid()) + ".json");
+    summary = own_summary_in(options.checkpoints);
     options.command.push_back("--summary-json=" + summary);
   }
+  if (!arguments.json.empty()) check_creatable(arguments.json);
   notice_lost_hosts();
 
   Supervisor supervisor(options, [&](const std::string& text) {
@@ -163,7 +180,8 @@ int run(Arguments& arguments) {
                    .happenings = {}};
   for (const auto& [seconds, text] : outcome.happenings) report.happenings.emplace_back(seconds, text);
   if (outcome.status == 0) read_summary(summary, report);
-  if (own_summary) std::filesystem::remove(summary);
+  std::error_code ignored;
+  if (own_summary) std::filesystem::remove(summary, ignored);
   if (!arguments.quiet) print(report);
   if (!arguments.json.empty()) write_run_report(arguments.json, report);
   return outcome.status;

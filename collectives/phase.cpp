@@ -11,7 +11,8 @@ constexpr double longer_than_a_collective = 10;
 }  // namespace
 
 std::string_view name_of(Activity activity) noexcept {
-  constexpr std::array<std::string_view, 5> names{"running", "starting", "planning", "evaluating", "writing"};
+  constexpr std::array<std::string_view, 6> names{"running",    "starting", "planning",
+                                                  "evaluating", "writing",  "reading"};
   const auto index = static_cast<std::size_t>(activity);
   return index < names.size() ? names[index] : "?";
 }

@@ -10,7 +10,7 @@ namespace ronda {
 class Recorder;
 
 /// What a rank works on while it takes no part in collectives.
-enum class Activity : std::uint8_t { running, starting, planning, evaluating, writing };
+enum class Activity : std::uint8_t { running, starting, planning, evaluating, writing, reading };
 [[nodiscard]] std::string_view name_of(Activity activity) noexcept;
 
 /// Work that a rank does apart from the others and that may take long: from here to the end of its scope, ranks that

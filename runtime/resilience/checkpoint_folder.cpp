@@ -54,6 +54,14 @@ void check_part(const CheckpointPart& part, const fs::path& checkpoint) {
                      part.sum.hash + ", found " + std::to_string(found.bytes) + " with " + found.hash);
 }
 
+bool is_audited(const CheckpointPlace& place) {
+  try {
+    return read_manifest(manifest_of(place.path)).audited;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 fs::path manifest_of(const fs::path& checkpoint) { return checkpoint / "manifest.json"; }
@@ -101,6 +109,15 @@ std::optional<CheckpointPlace> newest_whole(
   return std::nullopt;
 }
 
+double reading_limit(const fs::path& folder) {
+  constexpr double patience = 300, bytes_a_second = 10e6;
+  double bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (std::error_code none; entry->is_regular_file(none)) bytes += static_cast<double>(entry->file_size(none));
+  return patience + bytes / bytes_a_second;
+}
+
 void publish_checkpoint(const fs::path& partial, std::uint64_t step) {
   const fs::path directory = partial.parent_path(), place = checkpoint_path(directory, step);
   synchronise_folder(partial);
@@ -116,18 +133,6 @@ void publish_checkpoint(const fs::path& partial, std::uint64_t step) {
   rename_path(partial, place);
   synchronise_folder(directory);
 }
-
-namespace {
-
-bool is_audited(const CheckpointPlace& place) {
-  try {
-    return read_manifest(manifest_of(place.path)).audited;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-}  // namespace
 
 void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep) {
   std::vector<CheckpointPlace> places;

@@ -35,6 +35,9 @@ CheckpointManifest verify_checkpoint(const std::filesystem::path& checkpoint);
     const std::filesystem::path& directory,
     const std::function<void(const CheckpointPlace&, const Error&)>& passed_over);
 
+/// Seconds that reading all files below `folder` may take, on a slow disk; generous.
+[[nodiscard]] double reading_limit(const std::filesystem::path& folder);
+
 /// Gives `partial` its name `step-N` in the folder that it lies in, at once; what had that name goes. On disk when it
 /// returns. Throws ResourceError.
 void publish_checkpoint(const std::filesystem::path& partial, std::uint64_t step);

@@ -1,3 +1,4 @@
+#include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
@@ -66,6 +67,7 @@ void Checkpointer::check_directory() {
   const fs::path token = directory / (".token-" + words);
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
+    const Phase phase(communicator_, Activity::writing);
     std::error_code error;
     fs::create_directories(directory, error);
     if (error || !fs::is_directory(directory))

@@ -14,7 +14,7 @@
 namespace ronda {
 namespace {
 
-constexpr EnumNames<FaultKind, 8> fault_kinds{{
+constexpr EnumNames<FaultKind, 9> fault_kinds{{
     {FaultKind::kill, "kill"},
     {FaultKind::stop, "stop"},
     {FaultKind::fail_write, "fail-write"},
@@ -23,6 +23,7 @@ constexpr EnumNames<FaultKind, 8> fault_kinds{{
     {FaultKind::flip, "flip"},
     {FaultKind::nan, "nan"},
     {FaultKind::slow, "slow"},
+    {FaultKind::slow_read, "slow-read"},
 }};
 
 template <class Number>

@@ -12,10 +12,11 @@ enum class FaultKind : std::uint8_t {
   stop,         ///< it gets SIGTERM before the step, as a cluster sends it that wants its host back
   fail_write,   ///< the disk does not take this rank's part of the first checkpoint from the step on
   kill_write,   ///< the process dies having written half of that part
+  kill_rename,  ///< rank 0 dies when all parts and the manifest are written, before the rename
   flip,         ///< a bit of a parameter flips on this rank before the step
   nan,          ///< a number of this rank's batch is none
   slow,         ///< this rank sleeps 20 ms before the step and all that follow
-  kill_rename,  ///< rank 0 dies when all parts and the manifest are written, before the rename
+  slow_read,    ///< looking for a checkpoint takes rank 0 three seconds longer, where it finds one of the step or later
 };
 
 struct Fault {

@@ -18,9 +18,8 @@ class LeaveRequest {
   /// @param asked       signals, say; may be empty
   LeaveRequest(double time_limit, std::function<bool()> asked);
 
-  /// @param saving_seconds  what the slowest checkpoint so far took: the end of an allocation is met by twice that and
-  /// a
-  ///                        minute, but in short allocations by at most a fifth of their time
+  /// @param saving_seconds  what the slowest checkpoint so far took. The end of an allocation is met a minute and twice
+  ///                        that before, but in short allocations by at most a fifth of their time
   [[nodiscard]] bool due(double saving_seconds) const;
 
  private:

@@ -1,3 +1,4 @@
+#include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
@@ -86,8 +87,10 @@ bool any_per_rank(const CheckpointManifest& manifest) {
 std::vector<std::string> restore(const fs::path& folder, const CheckpointManifest& manifest,
                                  std::span<const State> states, bool partly, Communicator communicator) {
   std::vector<std::string> notes;
+  const double limit = reading_limit(folder);
   agree(communicator, [&] {
     if (communicator.rank() != 0) return;
+    const Phase phase(communicator, Activity::reading, limit);
     Setter replicated(states, Scope::replicated);
     for (const auto& part : manifest.parts)
       if (!part.tensors.empty()) replicated.read(folder / part.file, part.tensors);
@@ -106,6 +109,7 @@ std::vector<std::string> restore(const fs::path& folder, const CheckpointManifes
     return notes;
   }
   agree(communicator, [&] {
+    const Phase phase(communicator, Activity::reading, limit);
     const CheckpointPart& part = manifest.parts[static_cast<std::size_t>(communicator.rank())];
     Setter own(states, Scope::per_rank);
     if (!part.per_rank.empty()) own.read(folder / part.file, part.per_rank);

@@ -43,9 +43,12 @@ Supervisor::Supervisor(SupervisorOptions options, std::function<void(const std::
 SupervisorReport Supervisor::run() {
   int failures_in_a_row = 0;
   report_.status = static_cast<int>(ExitStatus::failed);
-  while (!stopping_) {
+  for (;;) {
     const auto hosts = enough_hosts();
-    if (!hosts) break;
+    if (!hosts) {
+      if (stopping_) report_.status = static_cast<int>(ExitStatus::stopped_resumable);  // between two starts
+      break;
+    }
     const std::string before = newest_checkpoint();
     const Ending ending = run_job(*hosts);
     if (ending == Ending::done) report_.status = static_cast<int>(ExitStatus::done);
@@ -55,32 +58,35 @@ SupervisorReport Supervisor::run() {
     if (ending == Ending::made_way) continue;
 
     ++report_.failures;
+    if (stopping_) break;
     failures_in_a_row = newest_checkpoint() == before ? failures_in_a_row + 1 : 1;
     if (failures_in_a_row > options_.max_failures) {
       tell("gives up: " + std::to_string(failures_in_a_row) + " failures in a row without a new checkpoint");
       break;
     }
     const double backoff = options_.first_backoff * std::exp2(failures_in_a_row - 1);
-    if (!stopping_) pause(std::min(backoff, options_.longest_backoff));
+    pause(std::min(backoff, options_.longest_backoff));
   }
   report_.wall_seconds = steady_seconds() - beginning_;
   return std::move(report_);
 }
 
-/// Those that answer, as soon as they have room for enough ranks; nothing where they are missing for too long.
+/// Those that answer, as soon as they have room for enough ranks; nothing where they are missing for too long, or we
+/// are asked to stop.
 std::optional<std::vector<Host>> Supervisor::enough_hosts() {
   const double asked = steady_seconds();
   for (bool told = false; !stopping_; told = true) {
     RollCall roll_call(options_.agent, options_.hosts, options_.patience);
     while (!roll_call.over() && !stopping_) heed(inbox_.wait(tick), nullptr);
+    if (stopping_) break;
     const auto present = roll_call.present();
     if (slots_of(present) >= options_.min_ranks) return present;
     if (steady_seconds() - asked > options_.wait_for_hosts) {
-      tell("gives up: too few hosts for " + std::to_string(options_.wait_for_hosts) + " s");
+      tell("gives up: too few hosts for " + std::to_string(std::lround(options_.wait_for_hosts)) + " s");
       return std::nullopt;
     }
     if (!told)
-      tell("waits: " + names(without(options_.hosts, present)) + " do not answer, and the others have room for " +
+      tell("waits: no answer from " + names(without(options_.hosts, present)) + "; the others have room for " +
            std::to_string(slots_of(present)) + " ranks of " + std::to_string(options_.min_ranks) + " at least");
     pause(std::min(options_.look_every, 5.0));
   }

@@ -1,4 +1,5 @@
 // What watches over a training: replicas that are compared, numbers that have to be finite.
+#include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
@@ -111,6 +112,7 @@ void Trainer::roll_back(const std::string& why) {
   std::string folder;
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0) return;
+    const Phase phase(world_.communicator(), Activity::reading, reading_limit(options_.checkpoint_dir));
     const auto newest = newest_whole(options_.checkpoint_dir, [&](const CheckpointPlace&, const Error& error) {
       sink_.on_warning(std::string("passed over: ") + error.what());
     });

@@ -1,3 +1,4 @@
+#include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
@@ -5,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <set>
+#include <thread>
 
 namespace ronda {
 namespace {
@@ -81,8 +84,14 @@ std::optional<Resumption> find_checkpoint(const Communicator& communicator, cons
   std::string text;
   agree(communicator, [&] {
     if (communicator.rank() != 0) return;
+    const Phase phase(communicator, Activity::reading,
+                      reading_limit(options.resume_from.empty() ? options.checkpoint_dir : options.resume_from));
     folder = look_for(options, sink);
-    if (!folder.empty()) text = manifest_text(read_manifest(manifest_of(folder)));
+    if (folder.empty()) return;
+    const CheckpointManifest manifest = read_manifest(manifest_of(folder));
+    text = manifest_text(manifest);
+    if (Faults(options.faults, 0).happens(FaultKind::slow_read, manifest.step))
+      std::this_thread::sleep_for(std::chrono::seconds(3));
   });
   folder = communicator.broadcast_text(folder.string());
   text = communicator.broadcast_text(text);

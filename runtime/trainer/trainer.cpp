@@ -5,8 +5,6 @@
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
 #include <ronda/runtime/files/summary.hpp>
-#include <ronda/runtime/resilience/checkpoint_folder.hpp>
-#include <ronda/runtime/resilience/restore.hpp>
 #include <ronda/runtime/resilience/snapshot.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
@@ -203,64 +201,6 @@ void Trainer::build(const Dataset& train) {
   strategy_->broadcast_parameters();
 }
 
-void Trainer::resume(const Dataset& train) {
-  StateList states;
-  strategy_->visit(states);
-  if (!options_.checkpoint_dir.empty()) {
-    leave_.emplace(options_.time_limit, options_.leave);
-    checkpointer_ = std::make_unique<Checkpointer>(
-        world_.communicator(), CheckpointOptions{options_.checkpoint_dir, options_.checkpoint_every, options_.keep},
-        faults_, sink_);
-    checkpointer_->bind(states.states());
-  }
-  if (!resumption_) return sink_.on_start(0);
-  const CheckpointManifest& manifest = resumption_->manifest;
-  agree(world_.communicator(), [&] { tell_exactness(); });
-  const bool another_optimizer = std::ranges::find(options_.allow_changes, "optimizer") != options_.allow_changes.end();
-  for (const auto& note :
-       restore(resumption_->folder, manifest, states.states(), another_optimizer, world_.communicator()))
-    sink_.on_note(note);
-  agree(world_.communicator(), [&] { set_position(manifest, train_plan(train)); });
-  sink_.on_note("going on from " + resumption_->folder.string() + ": after step " + std::to_string(step_) + " of " +
-                std::to_string(total_steps_) + ", in epoch " + std::to_string(manifest.epoch));
-  agree(world_.communicator(), [&] {
-    if (world_.rank() != 0 || options_.resume_from.empty() || !checkpointer_) return;
-    for (const auto& path : set_aside_after(options_.checkpoint_dir, manifest.step))
-      sink_.on_note("a later checkpoint is set aside as " + path.string());
-  });
-  sink_.on_start(manifest.step);
-}
-
-void Trainer::tell_exactness() {
-  const std::string why =
-      why_not_exact(resumption_->manifest, world_.communicator(), environment_, strategy_->plan_lines());
-  if (why.empty()) return;
-  if (options_.exact)
-    throw InputError("--exact: this run cannot have the bits of one that was never interrupted: " + why);
-  sink_.on_note("this run goes on within rounding, not to the bit: " + why);
-}
-
-void Trainer::set_position(const CheckpointManifest& manifest, const BatchPlan& plan) {
-  step_ = manifest.step;
-  step_in_epoch_ = manifest.step_in_epoch;
-  epoch_weight_ = manifest.weight;
-  history_ = manifest.history;
-  last_step_.loss = manifest.last_loss;
-  std::uint64_t updates = manifest.updates;
-  if (manifest.options.at("global-batch-size") != options_that_matter_.at("global-batch-size")) {
-    // Steps are others now: what counts is how many samples of the epoch are done.
-    const std::uint64_t done = manifest.step_in_epoch * std::stoull(manifest.options.at("global-batch-size"));
-    step_in_epoch_ =
-        std::min<std::uint64_t>((done + plan.global_batch() - 1) / plan.global_batch(), plan.steps_per_epoch());
-    step_ = updates = history_.size() * plan.steps_per_epoch() + step_in_epoch_;
-  }
-  strategy_->set_updates(updates);
-  if (history_.size() + 1 != manifest.epoch || step_in_epoch_ > plan.steps_per_epoch() || step_ > total_steps_)
-    throw InputError(resumption_->folder.string() + " is at step " + std::to_string(step_) + ", in epoch " +
-                     std::to_string(manifest.epoch) + "; this training ends after " + std::to_string(total_steps_) +
-                     " steps (--steps, --epochs)");
-}
-
 BatchPlan Trainer::train_plan(const Dataset& train) const {
   return {train.size(), options_.global_batch_size, shard_of(world_.communicator()), options_.accumulate};
 }
@@ -312,6 +252,7 @@ void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
   if (step_in_epoch_ < plan.steps_per_epoch()) loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
   while (step_in_epoch_ < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_) {
     if (statistics_.steps() == 0) startup_seconds_ = seconds_since_process_start();
+    const std::uint64_t rollbacks = guarded_.rollbacks;
     const StepReport step_report = step(loader, report);
     if (!last_step_.nonfinite) {
       epoch_weight_ += last_step_.weight;
@@ -320,7 +261,8 @@ void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
     }
     sink_.on_step(step_report);
     if (hooks_.step) hooks_.step(step_report);
-    if (audit_ && step_ % options_.audit_every == 0) audit(loader, report);
+    // After a rollback the audited copy is of a past that no longer leads here.
+    if (audit_ && (step_ % options_.audit_every == 0 || guarded_.rollbacks > rollbacks)) audit(loader, report);
     if (checkpointer_) save_if_due(loader, report);
   }
   report.train_loss /= epoch_weight_;
@@ -363,71 +305,6 @@ StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
   report.samples += step_report.samples;
   report.times += last_step_.times;
   return step_report;
-}
-
-/// What this rank has to say to all in the step to come.
-StepFlags Trainer::flags() const {
-  StepFlags flags = strategy_->raised();  // a hook may have asked to stop
-  if (!checkpointer_) return flags;
-  const double stop = flags.stop;
-  flags = checkpointer_->flags();
-  flags.stop = stop;
-  flags.leave = leave_->due(checkpointer_->slowest_seconds()) ? 1 : 0;
-  return flags;
-}
-
-void Trainer::save_if_due(BatchLoader& loader, const EpochReport& report) {
-  const bool due = checkpointer_->after_step(last_step_.flags, step_);
-  const bool last = stopped_ || step_ == total_steps_;
-  if (audit_ && (due || last) && audited_.step != step_) audit(loader, report);  // what is saved is known to be good
-  if (last || due) strategy_->gather_state();
-  if (last)
-    checkpointer_->save_last(manifest(report));
-  else if (due)
-    checkpointer_->save(manifest(report));
-}
-
-CheckpointManifest Trainer::manifest(const EpochReport& report) const {
-  CheckpointManifest m;
-  m.step = step_;
-  if (world_.rank() != 0) return m;  // rank 0's counts
-  m.application = options_.application;
-  m.ronda = version();
-  m.epoch = report.epoch;
-  m.step_in_epoch = step_in_epoch_;
-  m.updates = strategy_->updates();
-  m.samples = samples();
-  m.train_seconds = train_seconds();
-  m.last_loss = std::isfinite(last_step_.loss) ? last_step_.loss : 0;
-  m.options = options_that_matter_;
-  m.environment = environment_;
-  m.picks = strategy_->picks();
-  m.plan = strategy_->plan_lines();
-  m.current = report;
-  m.weight = epoch_weight_;
-  m.history = history_;
-  m.audited = audit_ != nullptr && audited_.step == step_;
-  return m;
-}
-
-std::uint64_t Trainer::samples() const {
-  return statistics_.samples() + (resumption_ ? resumption_->manifest.samples : 0);
-}
-
-double Trainer::train_seconds() const {
-  return statistics_.seconds() + (resumption_ ? resumption_->manifest.train_seconds : 0);
-}
-
-void Trainer::end_saving() {
-  const bool saved = checkpointer_->finish();
-  if (!left_) return;
-  agree(world_.communicator(), [&] {
-    if (saved || world_.rank() != 0 || !list_checkpoints(options_.checkpoint_dir).empty()) return;
-    throw ResourceError("the training was to end after step " + std::to_string(step_) + ", and could not be saved in " +
-                        options_.checkpoint_dir.string());
-  });
-  sink_.on_note("ended after step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
-                (saved ? ", saved" : ", saved at an earlier step") + "; --resume goes on from there");
 }
 
 /// Costs one small exchange an epoch, and a step nothing.
@@ -479,11 +356,8 @@ void Trainer::write_predictions(const Dataset& test) {
   });
 }
 
-void Trainer::write_files(const EpochReport& last) {
-  const Phase phase(world_.communicator(), Activity::writing);
-  const std::string hash = strategy_->parameter_hash();
+Summary Trainer::summary(const EpochReport& last) const {
   const FusionBuffer& gradients = strategy_->gradients();
-  for (const auto& line : gradients.report()) sink_.on_detail(line);
   Summary summary;
   summary.application = options_.application;
   summary.version = version();
@@ -502,7 +376,7 @@ void Trainer::write_files(const EpochReport& last) {
   summary.final_train_loss = last_step_.loss;
   summary.test_loss = last.test_loss;
   summary.test_accuracy = last.test_accuracy;
-  summary.parameter_hash = hash;
+  summary.parameter_hash = strategy_->parameter_hash();
   summary.allreduce.algorithm = gradients.buckets().back().algorithm;
   summary.allreduce.buckets = gradients.buckets().size();
   summary.allreduce.exposed_seconds = gradients.exposed_seconds();
@@ -525,10 +399,17 @@ void Trainer::write_files(const EpochReport& last) {
   for (const auto& epoch : history_)
     summary.epoch_history.push_back(
         {epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});
+  return summary;
+}
+
+void Trainer::write_files(const EpochReport& last) {
+  const Phase phase(world_.communicator(), Activity::writing);
+  for (const auto& line : strategy_->gradients().report()) sink_.on_detail(line);
+  const Summary found = summary(last);
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0) return;
     if (!options_.save.empty()) save_parameters(options_.save, strategy_->parameters());
-    if (!options_.summary_json.empty()) write_summary(options_.summary_json, summary);
+    if (!options_.summary_json.empty()) write_summary(options_.summary_json, found);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/runtime/files/summary.hpp>
 #include <ronda/runtime/observe/fan_out.hpp>
 #include <ronda/runtime/observe/step_statistics.hpp>
 #include <ronda/runtime/resilience/checkpointer.hpp>
@@ -81,6 +82,7 @@ class Trainer {
   void tell_slow_ranks(const EpochReport& report);
   void write_predictions(const Dataset& test);
   void write_files(const EpochReport& last);
+  [[nodiscard]] Summary summary(const EpochReport& last) const;  ///< collective
   [[nodiscard]] BatchPlan train_plan(const Dataset& train) const;
   [[nodiscard]] BatchPlan test_plan(const Dataset& test) const;
   [[nodiscard]] Schedule schedule(const BatchPlan& plan) const;

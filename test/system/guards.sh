@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Replicas that are no longer one model, and numbers that are not finite: noticed, blamed on the right rank, repaired.
 source "$(dirname "$0")/lib.sh"
-limit=30
+limit=60
 training=(mnist_mlp --steps 40 --global-batch-size 120)
 
 # ---- audits
 
-for ranks in 2 3 4; do
-  trained $ranks "${training[@]}" --plan "$work/plan$ranks"
+audited() { # audited RANKS
+  local ranks=$1 odd hash
+  trained $ranks "${training[@]}" --plan "$work/plan"
   hash=$(summary parameter_hash)
-  trained $ranks "${training[@]}" --plan "$work/plan$ranks" --audit-every 10
+  trained $ranks "${training[@]}" --plan "$work/plan" --audit-every 10
   expect_summary parameter_hash "$hash"
   expect_summary audits 5 # at the start, and four
   expect_summary divergences 0
@@ -20,47 +21,58 @@ for ranks in 2 3 4; do
     expect_message "after step 20 \(audited after step 10\): rank $odd on [^ ]+ erred, first in dense1.weight"
 
     # To the bit what it would have been.
-    trained $ranks "${training[@]}" --plan "$work/plan$ranks" --audit-every 10 --inject flip@15:$odd --on-divergence rollback
+    trained $ranks "${training[@]}" --plan "$work/plan" --audit-every 10 --inject flip@15:$odd --on-divergence rollback
     expect_summary parameter_hash "$hash"
     expect_summary divergences 1
   done
-done
-# Over the end of an epoch.
-trained 2 mnist_mlp --epochs 2 --global-batch-size 6000 --plan "$work/plan_epochs"
-hash=$(summary parameter_hash)
-trained 2 mnist_mlp --epochs 2 --global-batch-size 6000 --plan "$work/plan_epochs" --audit-every 7 --inject flip@9:1 --on-divergence rollback
-expect_summary parameter_hash "$hash"
-expect_summary divergences 1
-
+}
+audited_over_the_end_of_an_epoch() {
+  local hash epochs=(mnist_mlp --epochs 2 --global-batch-size 6000 --plan "$work/plan")
+  trained 2 "${epochs[@]}"
+  hash=$(summary parameter_hash)
+  trained 2 "${epochs[@]}" --audit-every 7 --inject flip@9:1 --on-divergence rollback
+  expect_summary parameter_hash "$hash"
+  expect_summary divergences 1
+}
 # Checkpoints say that they were audited, and the newest of these stays.
-checkpoints=$work/checkpoints
-trained 2 "${training[@]}" --checkpoint-dir "$checkpoints" --audit-every 30 --checkpoint-every 10
-expect 'audited checkpoints' grep -q '"audited": true' "$checkpoints/step-40/manifest.json"
-expect 'no others' test -z "$(grep -L '"audited": true' "$checkpoints"/step-*/manifest.json)"
+audited_checkpoints() {
+  trained 2 "${training[@]}" --checkpoint-dir "$work/checkpoints" --audit-every 30 --checkpoint-every 10
+  expect 'audited checkpoints' grep -q '"audited": true' "$work/checkpoints/step-40/manifest.json"
+  expect 'no others' test -z "$(grep -L '"audited": true' "$work/checkpoints"/step-*/manifest.json)"
+}
+for ranks in 2 3 4; do aside audited $ranks; done
+aside audited_over_the_end_of_an_epoch
+aside audited_checkpoints
 
 # ---- numbers that are not finite
 
-mpi 2 "$apps/${training[0]}" "${training[@]:1}" --quiet --inject nan@15:1 --on-nonfinite stop
-expect_status 1
-expect_message 'step 15 is not finite: on rank 1 on [^ ]+ the gradient of dense1.weight' # ReLU keeps it from the loss
-mpi 2 "$apps/${training[0]}" "${training[@]:1}" --quiet --learning-rate 1e30 # the loss is watched unasked
-expect_status 1
-expect_message 'is not finite: on rank 0 on [^ ]+ the loss'
-for ranks in 1 2 3; do
-  trained $ranks "${training[@]}" --on-nonfinite skip --inject nan@15 --audit-every 10
-  expect_summary nonfinite_steps 1
+fails() { # fails REGEX OPTION…: on two ranks, with one message
+  mpi 2 "$apps/${training[0]}" "${training[@]:1}" --quiet "${@:2}"
+  expect_status 1
+  expect_message "$1"
+}
+goes_on() { # goes_on RANKS KEY OPTION…: with a finite loss, and KEY is 1 in the summary
+  trained "$1" "${training[@]}" "${@:3}"
+  expect_summary "$2" 1
   expect_summary divergences 0
   expect 'a finite loss' at_least "$(summary test_loss)" 0.001
-done
-trained 2 "${training[@]}" --on-nonfinite rollback --inject nan@15:1 --checkpoint-dir "$work/back" --checkpoint-every 10
-expect_summary rollbacks 1
-expect 'a finite loss' at_least "$(summary test_loss)" 0.001
-mpi 2 "$apps/${training[0]}" "${training[@]:1}" --quiet --on-nonfinite rollback --inject nan@5:1 --checkpoint-dir "$work/none" --checkpoint-every 10
-expect_status 1
-expect_message 'no checkpoint yet'
-mpi 2 "$apps/${training[0]}" "${training[@]:1}" --quiet --on-nonfinite skip --learning-rate 1e30 --clip-norm 0
-expect_status 1
-expect_message 'th step in a row'
+}
+# A replica that errs after a rollback is repaired to the bits that the rollback led to.
+repaired_after_rollback() {
+  local hash both=(2 rollbacks --plan "$work/plan" --on-nonfinite rollback --inject nan@15:1 --audit-every 10 --checkpoint-every 10)
+  goes_on "${both[@]}" --checkpoint-dir "$work/one"
+  hash=$(summary parameter_hash)
+  trained "${both[0]}" "${training[@]}" "${both[@]:2}" --checkpoint-dir "$work/two" --inject flip@18:1 --on-divergence rollback
+  expect_summary divergences 1
+  expect_summary parameter_hash "$hash"
+}
+aside repaired_after_rollback
+aside fails 'step 15 is not finite: on rank 1 on [^ ]+ the gradient of dense1.weight' --inject nan@15:1 --on-nonfinite stop # ReLU keeps it from the loss
+aside fails 'is not finite: on rank 0 on [^ ]+ the loss' --learning-rate 1e30 # the loss is watched unasked
+aside fails 'th step in a row' --on-nonfinite skip --learning-rate 1e30 --clip-norm 0
+for ranks in 1 2 3; do aside goes_on $ranks nonfinite_steps --on-nonfinite skip --inject nan@15 --audit-every 10; done
+aside goes_on 2 rollbacks --on-nonfinite rollback --inject nan@15:1 --checkpoint-dir "$work/back" --checkpoint-every 10
+aside fails 'no checkpoint yet' --on-nonfinite rollback --inject nan@5:1 --checkpoint-dir "$work/none" --checkpoint-every 10
 
 refused 'needs --checkpoint-dir' mnist_mlp --on-nonfinite rollback
 refused 'stop, skip or rollback' mnist_mlp --on-nonfinite never

@@ -7,7 +7,7 @@ limit=60
 source "$(dirname "$0")/counting.sh"
 
 toy=(--global-batch-size 100 --epochs 4) # 997 samples: 10 steps an epoch, the last of 97
-saving=(--checkpoint-dir "$work/checkpoints" --checkpoint-every 5)
+saving=(--checkpoint-every 5 --checkpoint-dir) # and where
 
 expect_hash() { [[ $(summary parameter_hash) == "$hash" && -n $hash ]] || fail "$1: parameters $(summary parameter_hash), expected $hash"; }
 steps_in() { find "$1" -maxdepth 1 -name 'step-*[0-9]' | sed 's/.*-//' | sort -n; }
@@ -15,20 +15,23 @@ epochs_of() { sed -n '/"epoch_history"/,$p' "$work/summary.json" | grep -v secon
 
 # ---- the same bits on as many ranks, whatever a step consists of
 
-for set in '1 --optimizer nesterov' '2 --optimizer adam --clip-norm 1' '3 --accumulate 2 --schedule cosine' \
-  '4 --allreduce ring --weight-decay 0.01 --compression int8'; do
-  read -r ranks options <<<"$set"
-  read -ra options <<<"$options"
-  count "$ranks" "${toy[@]}" "${options[@]}" --plan "$work/plan$ranks.json" --steps 1 # no timing in what follows
-  count "$ranks" "${toy[@]}" "${options[@]}" --plan "$work/plan$ranks.json" --metrics "$work/whole"
+same_bits() { # same_bits RANKS OPTION…
+  local ranks=$1 again history
+  shift
+  count "$ranks" "${toy[@]}" "$@" --plan "$work/plan.json" --steps 1 # no timing in what follows
+  count "$ranks" "${toy[@]}" "$@" --plan "$work/plan.json" --metrics "$work/whole"
   expect_status 0
   hash=$(summary parameter_hash) history=$(epochs_of)
-  again=("$ranks" "${toy[@]}" "${options[@]}" "${saving[@]}" --resume --exact --metrics "$work/metrics" --plan "$work/plan$ranks.json")
-  rm -rf "$work/checkpoints" "$work"/log.*
+  [[ $* != *int8* ]] || expect_summary compression int8
+  again=("$ranks" "${toy[@]}" "$@" "${saving[@]}" "$work/checkpoints" --resume --exact
+    --metrics "$work/metrics" --plan "$work/plan.json")
+  rm -f "$work"/log.*
   count "${again[@]}" --inject stop@17:$((ranks - 1)) # in the second epoch
   expect_status 75
   expect 'no summary' test ! -e "$work/summary.json"
   expect 'the step in which it ended' grep -q 'ended after step 17 of 40, saved' "$work/err"
+  # What compression has left over is each rank's own, and goes with it.
+  [[ $* != *int8* ]] || expect "each rank's own states" test "$("$apps/ronda_checkpoint" show "$work/checkpoints" | grep -c "(this rank's own)")" -eq "$ranks"
   count "${again[@]}" --inject stop@20 # at the end of the epoch, before its test
   expect_status 75
   count "${again[@]}"
@@ -45,15 +48,18 @@ for set in '1 --optimizer nesterov' '2 --optimizer adam --clip-norm 1' '3 --accu
   expect_hash 'resumed at the end'
   expect 'the same history' test "$(epochs_of)" = "$history"
   expect 'the same metrics' cmp "$work/whole" "$work/metrics"
-done
+}
+aside same_bits 1 --optimizer nesterov
+aside same_bits 2 --optimizer adam --clip-norm 1
+aside same_bits 3 --accumulate 2 --schedule cosine
+aside same_bits 4 --allreduce ring --weight-decay 0.01 --compression int8
 
 # ---- on other numbers of ranks: the same samples, parameters within rounding
 
 what='a checkpoint of 2 ranks'
-rm -rf "$work/checkpoints"
 count 2 "${toy[@]}" --save "$work/whole.safetensors"
 expect_status 0
-count 2 "${toy[@]}" "${saving[@]}" --inject stop@23:1
+count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --inject stop@23:1
 expect_status 75
 for ranks in 1 2 3 4; do
   rm -rf "$work/c$ranks" "$work"/log.*
@@ -124,61 +130,75 @@ expect_status 0
 expect 'later checkpoints to be set aside' test -d "$work/checkpoints/step-23.aside"
 expect 'the same parameters' cmp "$work/whole.safetensors" "$work/resumed.safetensors"
 
-# ---- damage is passed over
+# ---- damage is passed over, and what the tool says of it all
 
-rm -rf "$work/checkpoints"
-count 2 "${toy[@]}" "${saving[@]}" --inject stop@23:1
-expect_status 75
-run "$apps/ronda_checkpoint" verify "$work/checkpoints"
-expect_status 0
-newest=$work/checkpoints/step-23 older=$(steps_in "$work/checkpoints" | tail -2 | head -1)
-printf '\xff' | dd of="$newest/part-1.safetensors" bs=1 seek=300 conv=notrunc status=none
-run "$apps/ronda_checkpoint" verify "$work/checkpoints"
-expect_status 2
-expect_message 'step-23/part-1.safetensors is damaged'
-run "$apps/ronda_checkpoint" show --json "$work/checkpoints"
-expect_status 0
-expect 'the one before it' grep -q "\"step\": $older," "$work/out"
-count 2 "${toy[@]}" "${saving[@]}" --resume --save "$work/resumed.safetensors"
-expect_status 0
-expect 'a warning' grep -q '^ronda: warning: passing over the checkpoint of step 23: .*part-1.safetensors is damaged' "$work/err"
-expect_summary resumed_step "$older"
-expect 'the same parameters' cmp "$work/whole.safetensors" "$work/resumed.safetensors"
-
-# ---- the tool
-
-run "$apps/ronda_checkpoint" --help
-expect_status 0
-for command in list verify show export; do expect "$command in the help" grep -q "^ *$command " "$work/out"; done
-run "$apps/ronda_checkpoint" list "$work/checkpoints"
-expect_status 0
-expect 'the last' grep -q 'step-40  step 40, epoch 4, counted_training, 2 ranks' "$work/out"
-run "$apps/ronda_checkpoint" list --json "$work/checkpoints"
-expect_status 0
-expect 'the last' grep -q '"whole": true, "step": 40, "epoch": 4, "ranks": 2' "$work/out"
-run "$apps/ronda_checkpoint" export "$work/exported.safetensors" "$work/checkpoints"
-expect_status 0
-expect 'the parameters as --save writes them' test "$("$parameter_distance" "$work/exported.safetensors" "$work/whole.safetensors")" = 0
-count 2 "${toy[@]}" --init "$work/exported.safetensors" --steps 1
-expect_status 0
-for wrong in '' 'list' "list $work/nowhere" "show $work/exported.safetensors" "burn $work/checkpoints" "verify $work"; do
-  read -ra wrong <<<"$wrong"
-  run "$apps/ronda_checkpoint" "${wrong[@]}"
-  what="ronda_checkpoint ${wrong[*]}"
+damaged() { # damaged PARAMETERS: those of the whole training
+  local whole=$1 newest=$work/checkpoints/step-23 older wrong command
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --inject stop@23:1
+  expect_status 75
+  run "$apps/ronda_checkpoint" verify "$work/checkpoints"
+  expect_status 0
+  older=$(steps_in "$work/checkpoints" | tail -2 | head -1)
+  printf '\xff' | dd of="$newest/part-1.safetensors" bs=1 seek=300 conv=notrunc status=none
+  run "$apps/ronda_checkpoint" verify "$work/checkpoints"
   expect_status 2
-  expect_message .
-done
+  expect_message 'step-23/part-1.safetensors is damaged'
+  run "$apps/ronda_checkpoint" show --json "$work/checkpoints"
+  expect_status 0
+  expect 'the one before it' grep -q "\"step\": $older," "$work/out"
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --resume --save "$work/resumed.safetensors"
+  expect_status 0
+  expect 'a warning' grep -q '^ronda: warning: passing over the checkpoint of step 23: .*part-1.safetensors is damaged' "$work/err"
+  expect_summary resumed_step "$older"
+  expect 'the same parameters' cmp "$whole" "$work/resumed.safetensors"
+
+  run "$apps/ronda_checkpoint" --help
+  expect_status 0
+  for command in list verify show export; do expect "$command in the help" grep -q "^ *$command " "$work/out"; done
+  run "$apps/ronda_checkpoint" list "$work/checkpoints"
+  expect_status 0
+  expect 'the last' grep -q 'step-40  step 40, epoch 4, counted_training, 2 ranks' "$work/out"
+  run "$apps/ronda_checkpoint" list --json "$work/checkpoints"
+  expect_status 0
+  expect 'the last' grep -q '"whole": true, "step": 40, "epoch": 4, "ranks": 2' "$work/out"
+  run "$apps/ronda_checkpoint" export "$work/exported.safetensors" "$work/checkpoints"
+  expect_status 0
+  expect 'the parameters as --save writes them' test "$("$parameter_distance" "$work/exported.safetensors" "$whole")" = 0
+  count 2 "${toy[@]}" --init "$work/exported.safetensors" --steps 1
+  expect_status 0
+  for wrong in '' 'list' "list $work/nowhere" "show $work/exported.safetensors" "burn $work/checkpoints" "verify $work"; do
+    read -ra wrong <<<"$wrong"
+    run "$apps/ronda_checkpoint" "${wrong[@]}"
+    what="ronda_checkpoint ${wrong[*]}"
+    expect_status 2
+    expect_message .
+  done
+}
+aside damaged "$work/whole.safetensors"
+
+# ---- reading that takes longer than ranks wait in a collective
+
+slow_reading() {
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --inject stop@3
+  expect_status 75
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --resume --communication-timeout 1 --inject slow-read@1
+  expect_status 0
+  expect_summary resumed_step 3
+}
+aside slow_reading
 
 # ---- writing that fails
 
-rm -rf "$work/checkpoints"
-count 2 "${toy[@]}" "${saving[@]}" --inject fail-write@1:1
-expect_status 0
-expect 'one warning' test "$(grep -c '^ronda: warning: .*was not written: rank 1 on .*No space left' "$work/err")" -eq 1
-expect 'the last checkpoint' test -d "$work/checkpoints/step-40"
-expect 'nothing half-written' test -z "$(find "$work/checkpoints" -name '.*')"
+failing_write() {
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --inject fail-write@1:1
+  expect_status 0
+  expect 'one warning' test "$(grep -c '^ronda: warning: .*was not written: rank 1 on .*No space left' "$work/err")" -eq 1
+  expect 'the last checkpoint' test -d "$work/checkpoints/step-40"
+  expect 'nothing half-written' test -z "$(find "$work/checkpoints" -name '.*')"
+}
+aside failing_write
 
-if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
+full_disk() {
   mkdir "$work/disk"
   # Room for the first checkpoint of the MLP, of 800 KB, and not for the second beside it.
   cat >"$work/full" <<END
@@ -192,4 +212,5 @@ END
   expect 'warnings' grep -q '^ronda: warning: .*was not written: .*No space left on device.*training goes on' "$work/err"
   expect 'the good one to be whole' grep -q 'step-20  .*, whole$' "$work/out"
   expect_summary steps 300
-fi
+}
+((EUID != 0)) || ! unshare --mount true 2>/dev/null || aside full_disk

@@ -16,6 +16,7 @@ case ${plan[$((starts - 1))]:-0} in
   killed) kill -KILL $$ ;;
   wait) trap 'exit 75' USR1; trap 'exit 143' TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
   deaf) trap '' USR1 TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
+  stays) echo 'ronda: error: a rank is lost' >&2; trap 'exit 143' TERM; while :; do sleep 0.1; done ;;
   *) exit "${plan[$((starts - 1))]:-0}" ;;
 esac
 END
@@ -78,6 +79,11 @@ run "${job[@]}"
 expect_status 1
 expect 'no start' test ! -e "$folder/starts"
 
+# A launcher that stays when its job has failed, as mpirun does for a host that neither answers nor is gone, is ended.
+supervise 0 2 'stays 0' --grace 1
+expect 'what the job said' grep -q '^ronda: error: a rank is lost' "$work/err"
+expect 'the word of it' grep -q 'has failed, but its launcher does not leave: ends the job' "$work/err"
+
 # A host that is back is let in: the job saves, and goes on on both.
 prepare 'wait 0' --hosts 'a:2,b:2'
 touch "$folder/gone.b"
@@ -116,6 +122,13 @@ stop() { # stop STATUS ENDING SIGNAL…
 stop 75 wait TERM
 stop 75 wait USR1
 stop 1 deaf INT INT
+prepare '0' --hosts 'a:2,b:2' --min-ranks 3
+touch "$folder/gone.b"
+what='asked to stop while it waits for hosts'
+(sleep 0.5; pkill -TERM -f "^$apps/ronda_run.*$folder") &
+run "${job[@]}"
+expect_status 75
+expect 'no start' test ! -e "$folder/starts"
 
 refused_alone() { # refused_alone REGEX OPTION…: it is not started by mpirun
   mpi 1 "$apps/ronda_run" "${@:2}"
@@ -125,6 +138,8 @@ refused_alone() { # refused_alone REGEX OPTION…: it is not started by mpirun
 refused_alone 'checkpoint-dir' train
 refused_alone 'expected a program' -n 2
 refused_alone 'no-such-option' --no-such-option
+refused_alone 'resume-from' train --checkpoint-dir "$work" --resume-from "$work/step-1"
+refused_alone "$work/none/report" --json "$work/none/report" train --checkpoint-dir "$work"
 refused_alone 'slots' --hosts a:1 -n 2 train --checkpoint-dir "$work"
 refused_alone 'min-ranks' -n 2 --min-ranks 3 train --checkpoint-dir "$work"
 refused_alone 'comes twice' --hosts a,a train --checkpoint-dir "$work"

@@ -57,3 +57,16 @@ for script in mpirun srun; do
   expect 'to have gone on' grep -q 'going on from .*/step-120' "$work/err"
   [[ -n $hash && $(summary parameter_hash) == "$hash" ]] || fail "parameters $(summary parameter_hash), expected $hash"
 done
+
+# ronda_run takes the allocation's hosts, reaches them by srun, and starts again what has lost a rank.
+cat >"$work/launcher" <<END
+#!/usr/bin/env bash
+[[ -e $work/died ]] || { touch "$work/died"; set -- "\$@" --inject kill@50:3; }
+exec mpirun "\$@"
+END
+chmod +x "$work/launcher"
+submit --wrap="$apps/ronda_run --launcher $work/launcher --backoff 0.1 $apps/mnist_mlp --quiet --steps 100 --checkpoint-dir $work/checkpoints.run --checkpoint-every 10 --summary-json $work/summary.json"
+expect_status 0
+expect_summary steps 100
+expect_summary world_size 4
+expect 'a failure' grep -q 'ronda_run: 2 starts, 1 failure, .*goodput' "$work/err"
