@@ -65,7 +65,7 @@ lose() {
 
 # Where nobody listens, a host that is there refuses. A frozen one's kernel does so too, but none of its processes does anything.
 reach() {
-  [[ $(timeout 2 "$BASH" -c ": </dev/tcp/$host/9" 2>&1) == *refused* ]] || return 255
+  [[ $(timeout 1 "$BASH" -c ": </dev/tcp/$host/9" 2>&1) == *refused* ]] || return 255
   while [[ -e $RONDA_BED/$host.frozen ]]; do sleep 0.1; done
 }
 

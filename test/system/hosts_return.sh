@@ -2,7 +2,7 @@
 # ronda_run over four hosts: one is cut off for good, another too, but returns. The training ends with all its steps, every sample used
 # once an epoch, on the hosts that were there.   hosts_return.sh APPS COUNTED_TRAINING
 source "$(dirname "$0")/lib.sh"
-counted=${2:?usage: $0 APPS COUNTED_TRAINING} epochs=30
+counted=${2:?usage: $0 APPS COUNTED_TRAINING} epochs=20
 limit=100
 source "$(dirname "$0")/counting.sh"
 unset OMPI_MCA_btl # over the network
