@@ -1,4 +1,5 @@
 #include <ronda/optim/adam.hpp>
+#include <ronda/optim/update_loop.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 
 #include <array>
@@ -17,17 +18,14 @@ struct AdamScalars {
   float epsilon;
 };
 
-RONDA_MULTIVERSION void adam(float* __restrict values, const float* __restrict gradients, float* __restrict means,
-                             float* __restrict squares, std::size_t count, AdamScalars s) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = values[i] * s.keep;
-    const float gradient = gradients[i] * s.factor + s.decay * value;
-    const float mean = means[i] + s.one_minus_beta1 * (gradient - means[i]);
-    const float square = s.beta2 * squares[i] + s.one_minus_beta2 * gradient * gradient;
-    means[i] = mean;
-    squares[i] = square;
-    values[i] = value - s.rate * mean / (std::sqrt(square) / s.v_root + s.epsilon);
-  }
+RONDA_MULTIVERSION void adam(const ArenaPart& part, AdamScalars s) {
+  update_each<2>(part, [=](float& value, float summed, float& mean, float& square) RONDA_INLINE {
+    const float kept = value * s.keep;
+    const float gradient = summed * s.factor + s.decay * kept;
+    mean = mean + s.one_minus_beta1 * (gradient - mean);
+    square = s.beta2 * square + s.one_minus_beta2 * gradient * gradient;
+    value = kept - s.rate * mean / (std::sqrt(square) / s.v_root + s.epsilon);
+  });
 }
 
 }  // namespace
@@ -37,7 +35,7 @@ std::span<const std::string_view> Adam::states() const noexcept {
   return names;
 }
 
-void Adam::update(const Elements& e, const Scalars& s) const noexcept {
+void Adam::update(const ArenaPart& part, const Scalars& s) const noexcept {
   const bool decoupled = decay_ == Decay::decoupled;
   const auto step = static_cast<double>(s.step);
   AdamScalars scalars;
@@ -50,7 +48,7 @@ void Adam::update(const Elements& e, const Scalars& s) const noexcept {
   scalars.rate = static_cast<float>(s.learning_rate / (1 - std::pow(beta1_, step)));
   scalars.v_root = static_cast<float>(std::sqrt(1 - std::pow(beta2_, step)));
   scalars.epsilon = static_cast<float>(epsilon_);
-  adam(e.values, e.gradients, e.first_state, e.second_state, e.count, scalars);
+  adam(part, scalars);
 }
 
 }  // namespace ronda

@@ -24,7 +24,7 @@ class Adam final : public Optimizer {
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override;
 
  private:
-  void update(const Elements& elements, const Scalars& scalars) const noexcept override;
+  void update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
 
   double beta1_, beta2_, epsilon_;
   Decay decay_;

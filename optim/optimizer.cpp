@@ -87,7 +87,9 @@ void Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
     const std::size_t count = run.end - run.begin;
     const auto update_part = [&](Range part) {
       const std::size_t at = run.begin + part.begin;
-      update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size()}, ours);
+      update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size(),
+              at - first, range.more_gradients, range.copies},
+             ours);
     };
     parallel_for(threads_for(count, stream), count, update_part, cache_line);
   });

@@ -20,11 +20,27 @@ struct StepScalars {
   std::uint64_t step = 1;      ///< updates so far + 1, for Adam's bias correction
 };
 
-/// Part of the parameters and their gradients, float32.
+/// Part of the parameters and their gradients, float32. Where gradients are still to be summed, or others hold the same
+/// parameters, the update does both as it passes: `more_gradients` are added to `gradients` in their order, and each of
+/// `copies` is given the new values. All point at the range's first element; copies are 64-byte aligned with `values`.
 struct ArenaRange {
   float* values = nullptr;  ///< within the arena of `OptimizerBindings`
   const float* gradients = nullptr;
   std::size_t count = 0;
+  std::span<const float* const> more_gradients = {};
+  std::span<float* const> copies = {};
+};
+
+/// Elements of a range that an update rule treats alike.
+struct ArenaPart {
+  float* values;
+  const float* gradients;
+  float* first_state;  ///< null where the rule has fewer
+  float* second_state;
+  std::size_t count;
+  std::size_t offset;  ///< of the first element in the range, where the spans begin
+  std::span<const float* const> more_gradients;
+  std::span<float* const> copies;
 };
 
 /// Parameters that are treated alike.
@@ -65,7 +81,7 @@ class Optimizer {
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
   void bind(OptimizerBindings bindings);
   void step(ArenaRange range, const StepScalars& scalars, Stream& stream);
-  /// The sum of the squares of the gradients in `range`, as they are there (without gradient_factor), in float64.
+  /// The sum of the squares of `range.gradients`, as they are there (without gradient_factor), in float64.
   /// Blocks of fixed size are summed and then added in order, so the bits do not depend on threads.
   [[nodiscard]] double squared_norm(ArenaRange range, Stream& stream);
   /// Shows each state of each parameter in the parameter's own layout: `conv1.weight.exp_avg`. The number of updates so
@@ -76,19 +92,12 @@ class Optimizer {
   /// @param weight_decay  for groups that do not say
   explicit Optimizer(double weight_decay) : weight_decay_(weight_decay) {}
 
-  struct Elements {
-    float* values;
-    const float* gradients;
-    float* first_state;  ///< null where the rule has fewer
-    float* second_state;
-    std::size_t count;
-  };
   struct Scalars {
     double learning_rate, weight_decay, gradient_factor;  ///< of the elements' group
     std::uint64_t step;
   };
   /// Updates some elements; called from several threads at once, for different ones. Must not throw.
-  virtual void update(const Elements& elements, const Scalars& scalars) const noexcept = 0;
+  virtual void update(const ArenaPart& part, const Scalars& scalars) const noexcept = 0;
 
  private:
   struct Run {  ///< neighbouring segments of one group

@@ -1,4 +1,5 @@
 #include <ronda/optim/sgd.hpp>
+#include <ronda/optim/update_loop.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 
 #include <array>
@@ -6,12 +7,11 @@
 namespace ronda {
 namespace {
 
-RONDA_MULTIVERSION void descend(float* __restrict values, const float* __restrict gradients, std::size_t count,
-                                float factor, float decay, float rate) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float gradient = gradients[i] * factor + decay * values[i];
-    values[i] -= rate * gradient;
-  }
+RONDA_MULTIVERSION void descend(const ArenaPart& part, float factor, float decay, float rate) {
+  update_each<0>(part, [=](float& value, float summed, float&, float&) RONDA_INLINE {
+    const float gradient = summed * factor + decay * value;
+    value -= rate * gradient;
+  });
 }
 
 /// The two kinds of momentum are one formula: p -= rate · (own · g + carried · v).
@@ -19,20 +19,18 @@ struct MomentumScalars {
   float factor, decay, rate, momentum, own, carried;
 };
 
-RONDA_MULTIVERSION void descend_with_momentum(float* __restrict values, const float* __restrict gradients,
-                                              float* __restrict velocities, std::size_t count, MomentumScalars s) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float gradient = gradients[i] * s.factor + s.decay * values[i];
-    const float velocity = s.momentum * velocities[i] + gradient;
-    velocities[i] = velocity;
-    values[i] -= s.rate * (s.own * gradient + s.carried * velocity);
-  }
+RONDA_MULTIVERSION void descend_with_momentum(const ArenaPart& part, MomentumScalars s) {
+  update_each<1>(part, [=](float& value, float summed, float& velocity, float&) RONDA_INLINE {
+    const float gradient = summed * s.factor + s.decay * value;
+    velocity = s.momentum * velocity + gradient;
+    value -= s.rate * (s.own * gradient + s.carried * velocity);
+  });
 }
 
 }  // namespace
 
-void Sgd::update(const Elements& e, const Scalars& s) const noexcept {
-  descend(e.values, e.gradients, e.count, static_cast<float>(s.gradient_factor), static_cast<float>(s.weight_decay),
+void Sgd::update(const ArenaPart& part, const Scalars& s) const noexcept {
+  descend(part, static_cast<float>(s.gradient_factor), static_cast<float>(s.weight_decay),
           static_cast<float>(s.learning_rate));
 }
 
@@ -41,7 +39,7 @@ std::span<const std::string_view> Momentum::states() const noexcept {
   return names;
 }
 
-void Momentum::update(const Elements& e, const Scalars& s) const noexcept {
+void Momentum::update(const ArenaPart& part, const Scalars& s) const noexcept {
   const auto momentum = static_cast<float>(momentum_);
   const MomentumScalars scalars{static_cast<float>(s.gradient_factor),
                                 static_cast<float>(s.weight_decay),
@@ -49,7 +47,7 @@ void Momentum::update(const Elements& e, const Scalars& s) const noexcept {
                                 momentum,
                                 nesterov_ ? 1.0F : 0.0F,
                                 nesterov_ ? momentum : 1.0F};
-  descend_with_momentum(e.values, e.gradients, e.first_state, e.count, scalars);
+  descend_with_momentum(part, scalars);
 }
 
 }  // namespace ronda

@@ -11,7 +11,7 @@ class Sgd final : public Optimizer {
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override { return {}; }
 
  private:
-  void update(const Elements& elements, const Scalars& scalars) const noexcept override;
+  void update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
 };
 
 /// PyTorch's torch.optim.SGD with momentum, without dampening (Sutskever et al., "On the importance of initialization
@@ -28,7 +28,7 @@ class Momentum final : public Optimizer {
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override;
 
  private:
-  void update(const Elements& elements, const Scalars& scalars) const noexcept override;
+  void update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
 
   double momentum_;
   bool nesterov_;

@@ -1,5 +1,5 @@
 #include <ronda/layers/onednn/images.hpp>
-#include <ronda/layers/onednn/lanes.hpp>
+#include <ronda/runtime/core/lanes.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 

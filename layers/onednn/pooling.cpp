@@ -1,4 +1,4 @@
-#include <ronda/layers/onednn/lanes.hpp>
+#include <ronda/runtime/core/lanes.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>

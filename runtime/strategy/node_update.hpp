@@ -9,12 +9,13 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/parallel.hpp>
+#include <ronda/runtime/core/stream.hpp>
 
 namespace ronda {
 
 /// One update of the replicas of a node, shared out among its ranks. Each has one part of the arena; of that part it
-/// sums all ranks' gradients, updates its own replica while the sums are in cache, and writes the new values into all
-/// other replicas. Three ranks, parts a, b, c; what rank 1 does:
+/// sums all ranks' gradients, updates its own replica and writes the new values into all others, in one pass. Three
+/// ranks, parts a, b, c; what rank 1 does:
 ///
 ///                                 before          rank 1         after
 ///     values, on all ranks        a   b   c       a   B   c      A   B   C
@@ -49,23 +50,19 @@ class NodeUpdate {
   void gather(std::span<float* const> states);
 
  private:
-  /// A thread's: gradients summed in cache, and where to read and write in each round.
-  struct Worker {
-    Buffer sums;
-    std::vector<std::byte*> gradients;
-  };
-
-  NodeUpdate(const Communicator& communicator, Optimizer& optimizer, std::vector<std::byte*> values,
-             std::vector<std::byte*> gradients, std::size_t count, int threads);
+  NodeUpdate(const Communicator& communicator, Optimizer& optimizer, const std::vector<std::byte*>& values,
+             const std::vector<std::byte*>& gradients, std::size_t count, int threads);
   [[nodiscard]] Range part_of_rank(std::size_t rank) const noexcept;
-  void update(Range range, Gradients gradients, const StepScalars& scalars, Worker& worker);
   void meet();
 
   Communicator communicator_;
   Optimizer& optimizer_;
-  std::vector<std::byte*> values_, gradients_;  ///< the replicas, by rank
+  CpuStream stream_;
   std::size_t count_, rank_, ranks_;
-  std::vector<Worker> workers_;
+  std::vector<const float*> more_gradients_;  ///< this rank's part of them, of all ranks but the first
+  std::vector<float*> copies_;                ///< this rank's part of the other replicas
+  ArenaRange part_;                           ///< with the gradients of all ranks
+  const float* own_gradients_;
   Buffer meeting_memory_;
   std::unique_ptr<Collective> meeting_;
 };

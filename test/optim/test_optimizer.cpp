@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -5,6 +7,7 @@
 #include <vector>
 
 #include <ronda/optim/make_optimizer.hpp>
+#include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/random.hpp>
 
@@ -121,6 +124,43 @@ TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
     REQUIRE(train(2, count) == alone);
     REQUIRE(train(3, 0) == alone);
     REQUIRE(train(2, 1237) == alone);
+  }
+}
+
+TEST_CASE("an update that sums gradients and writes copies has the bits of one that is given the sums") {
+  constexpr std::size_t count = 1237, start = 64;  // neither a multiple of 16 nor the arena's first
+  constexpr std::size_t part = count - start;
+  for (const auto& name : names) {
+    Trained given({.name = name, .weight_decay = 0.01}, count), summing({.name = name, .weight_decay = 0.01}, count);
+    std::vector<std::vector<float>> ranks(3, std::vector<float>(count));
+    Buffer copies = Buffer::host(2 * 2048 * sizeof(float));  // aligned, as the replicas of a node are
+    auto* const first = reinterpret_cast<float*>(copies.data());
+    Buffer values = Buffer::host(count * sizeof(float));
+    CpuStream stream(2);
+    for (std::size_t i = 0; i < count; ++i) given.values[i] = random_at("start", i);
+    const std::vector<float> untouched = given.values;
+    std::ranges::copy(given.values, reinterpret_cast<float*>(values.data()));
+    OptimizerBindings bindings;
+    bindings.values = reinterpret_cast<float*>(values.data());
+    bindings.segments = {{"w", {Shape{count}, DType::float32, {}}, 0, 0}};
+    for (auto& state : summing.states) bindings.states.push_back(state.data());
+    summing.optimizer->bind(bindings);
+    for (std::uint64_t t = 1; t <= 3; ++t) {
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t rank = 0; rank < 3; ++rank) ranks[rank][i] = random_at("gradient", (i * 3 + rank + t) % 997);
+        given.gradients[i] = ranks[0][i] + ranks[1][i] + ranks[2][i];
+      }
+      const std::array<const float*, 2> more{ranks[1].data() + start, ranks[2].data() + start};
+      const std::array<float*, 2> targets{first, first + 2048};
+      const StepScalars scalars{0.01, 0.5, t};
+      given.optimizer->step({given.values.data() + start, given.gradients.data() + start, part}, scalars, stream);
+      summing.optimizer->step({bindings.values + start, ranks[0].data() + start, part, more, targets}, scalars, stream);
+      INFO(name << " in step " << t);
+      REQUIRE(std::equal(given.values.begin(), given.values.end(), bindings.values));
+      REQUIRE(std::equal(given.values.begin() + start, given.values.end(), targets[0]));
+      REQUIRE(std::equal(given.values.begin() + start, given.values.end(), targets[1]));
+      REQUIRE(std::equal(untouched.begin(), untouched.begin() + start, bindings.values));
+    }
   }
 }
 

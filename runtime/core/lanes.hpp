@@ -4,7 +4,7 @@
 
 #include <ronda/runtime/core/multiversion.hpp>
 
-namespace ronda::onednn {
+namespace ronda {
 
 /// Calls `body(first lane, width)` for pieces of 16 lanes, then 8, then for what is left. The width of the first two is
 /// a constant, so that the compiler turns loops over it into single vector instructions.
@@ -25,4 +25,4 @@ template <class Width, class Body>
   for (std::int64_t l = 0; l < count; ++l) body(l);
 }
 
-}  // namespace ronda::onednn
+}  // namespace ronda

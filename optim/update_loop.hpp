@@ -1,0 +1,58 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/core/lanes.hpp>
+#include <ronda/runtime/core/past_caches.hpp>
+
+namespace ronda {
+
+/// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies `rule`, and writes
+/// the new values into all copies, so that every byte comes from memory once.
+template <std::size_t States, class Width, class Rule>
+[[gnu::always_inline]] inline void update_lanes(const ArenaPart& part, std::size_t at, Width width, const Rule& rule) {
+  alignas(64) std::array<float, 16> values, gradients, first{}, second{};
+  const auto load = [&](std::array<float, 16>& lanes, const float* from)
+                        RONDA_INLINE { each_lane(width, [&](auto l) RONDA_INLINE { lanes[l] = from[at + l]; }); };
+  const auto store = [&](float* to, const std::array<float, 16>& lanes)
+                         RONDA_INLINE { each_lane(width, [&](auto l) RONDA_INLINE { to[at + l] = lanes[l]; }); };
+  load(gradients, part.gradients);
+  for (const float* more : part.more_gradients)
+    each_lane(width, [&](auto l) RONDA_INLINE { gradients[l] += more[part.offset + at + l]; });
+  load(values, part.values);
+  if constexpr (States > 0) load(first, part.first_state);
+  if constexpr (States > 1) load(second, part.second_state);
+  each_lane(width, [&](auto l) RONDA_INLINE { rule(values[l], gradients[l], first[l], second[l]); });
+  if constexpr (States > 0) store(part.first_state, first);
+  if constexpr (States > 1) store(part.second_state, second);
+  store(part.values, values);
+  for (float* copy : part.copies)
+    if constexpr (std::is_same_v<Width, std::integral_constant<std::int64_t, 16>>)
+      write_past_caches(copy + part.offset + at, values.data());
+    else
+      store(copy + part.offset, values);
+}
+
+/// The one loop of every update rule: calls `rule(value, gradient, first state, second state)` for each element, all
+/// but the gradient by reference; a rule with fewer `States` leaves the others alone. For RONDA_MULTIVERSION functions.
+template <std::size_t States, class Rule>
+[[gnu::always_inline]] inline void update_each(const ArenaPart& part, const Rule& rule) {
+  if (!part.more_gradients.empty() || !part.copies.empty()) {
+    by_lanes(static_cast<std::int64_t>(part.count), [&](std::int64_t at, auto width) RONDA_INLINE {
+      update_lanes<States>(part, static_cast<std::size_t>(at), width, rule);
+    });
+    finish_past_caches();
+    return;
+  }
+  float* __restrict values = part.values;
+  const float* __restrict gradients = part.gradients;
+  float* __restrict first = part.first_state;
+  float* __restrict second = part.second_state;
+  float none = 0;
+  for (std::size_t i = 0; i < part.count; ++i)
+    rule(values[i], gradients[i], States > 0 ? first[i] : none, States > 1 ? second[i] : none);
+}
+
+}  // namespace ronda
