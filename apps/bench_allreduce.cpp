@@ -8,13 +8,14 @@
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
+#include <ronda/runtime/trainer/link_store.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <iostream>
-#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <type_traits>
@@ -28,21 +29,31 @@ using namespace ronda;
 struct Options {
   std::uint64_t min_bytes = 8, max_bytes = std::uint64_t{64} << 20, factor = 4;
   int iterations = 0, warmup = 5;
+  bool calibrate = false;
   std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto", compression = "none";
+};
+
+/// How an allreduce is to be done.
+struct Way {
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Compression compression = Compression::none;
 };
 
 struct Result {
   std::size_t bytes = 0, count = 0;
+  Way asked;
   std::string algorithm, compression;
-  double microseconds = 0, mpi_microseconds = 0;
+  double microseconds = 0, median_microseconds = 0, mpi_microseconds = 0;
   std::optional<double> model_microseconds = {};
   std::size_t wrong = 0;
 };
 
 /// Each measurement is short and taken many times, in turns with what it is compared with; the best counts, because
-/// whatever disturbs can only slow down.
+/// whatever disturbs can only slow down. The file has medians too.
 constexpr int least_rounds = 5, most_rounds = 100;
 constexpr double enough_microseconds = 5e5;
+/// What a measurement of several calls takes: beside it, that the ranks do not leave a barrier together is little.
+constexpr double measurement_microseconds = 5e4;
 
 /// Reads the command line; false where it asked for help, which is printed.
 bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
@@ -55,7 +66,7 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--factor", options.factor, "from one size to the next")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
-  app.add_option("--iterations", options.iterations, "allreduces a measurement; 0: by size")
+  app.add_option("--iterations", options.iterations, "allreduces a measurement; 0: by size and time")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--warmup", options.warmup, "allreduces before it")
@@ -68,10 +79,13 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->check(CLI::IsMember({"sum", "mean", "min", "max", "prod"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.algorithm,
-                 "auto, node, ring, halving, doubling, hierarchical, mpi; all: each that can be")
+                 "auto, node, ring, halving, doubling, hierarchical, mpi; all: each that can be, and auto, in turns")
       ->capture_default_str();
-  app.add_option("--compression", options.compression, "of what is sent: none, bf16, fp16, int8, auto")
-      ->check(CLI::IsMember({"none", "bf16", "fp16", "int8", "auto"}))
+  app.add_flag("--calibrate", options.calibrate,
+               "measure what messages cost anew, and do not take it from the user's cache");
+  app.add_option("--compression", options.compression,
+                 "of what is sent: none, bf16, fp16, int8, auto; all: each of them, in turns")
+      ->check(CLI::IsMember({"none", "bf16", "fp16", "int8", "auto", "all"}))
       ->capture_default_str();
   app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
       ->check(CLI::IsMember({"mpi"}));
@@ -85,16 +99,32 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
 }
 
 /// What is chosen, or could be: the model's expectation is shown beside it.
-bool models(const Options& options) { return options.algorithm == "all" || options.algorithm == "auto"; }
+bool models(const Options& options) {
+  const auto chooses = [](const std::string& name) { return name == "all" || name == "auto"; };
+  return chooses(options.algorithm) || chooses(options.compression);
+}
+
+std::vector<Compression> compressions(const Options& options) {
+  if (options.compression != "all") return {parse_compression(options.compression)};
+  return {Compression::none, Compression::bf16, Compression::fp16, Compression::int8, Compression::automatic};
+}
 
 std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
   std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
                                       AllreduceAlgorithm::doubling};
-  if (options.compression == "none") all.push_back(AllreduceAlgorithm::mpi);
+  if (options.compression == "none" || options.compression == "auto") all.push_back(AllreduceAlgorithm::mpi);
   if (topology.most_ranks_on_a_node > 1)
     all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
+  all.push_back(AllreduceAlgorithm::automatic);
   return all;
+}
+
+std::vector<Way> ways(const Options& options, const Topology& topology) {
+  std::vector<Way> ways;
+  for (const AllreduceAlgorithm algorithm : algorithms(options, topology))
+    for (const Compression compression : compressions(options)) ways.push_back({algorithm, compression});
+  return ways;
 }
 
 std::vector<std::size_t> sizes(const Options& options, std::size_t element) {
@@ -107,9 +137,18 @@ std::vector<std::size_t> sizes(const Options& options, std::size_t element) {
   return sizes;
 }
 
-int iterations(const Options& options, std::size_t bytes) {
+/// @param microseconds  what one took
+int iterations(const Options& options, std::size_t bytes, double microseconds) {
   if (options.iterations > 0) return options.iterations;
-  return static_cast<int>(std::clamp<std::size_t>((std::size_t{8} << 20) / std::max<std::size_t>(bytes, 1), 1, 200));
+  const auto by_size = std::clamp<std::size_t>((std::size_t{8} << 20) / std::max<std::size_t>(bytes, 1), 1, 200);
+  const double by_time = std::clamp(measurement_microseconds / microseconds, 1.0, 1e6);
+  return static_cast<int>(std::min(static_cast<double>(by_size), by_time));
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
 }
 
 /// The slowest rank's time for one of `count` calls, in microseconds.
@@ -212,39 +251,76 @@ class Bench {
 
   std::vector<std::string> notes() { return communicator_.take_notes(); }
 
-  Result measure(std::size_t bytes, AllreduceAlgorithm algorithm) {
-    const std::size_t count = bytes / sizeof(T);
-    const std::span data(reinterpret_cast<T*>(memory_.data()), count);
-    const AllreduceSpec spec{.tensors = {Tensor(data)},
-                             .op = op_,
-                             .algorithm = algorithm,
-                             .label = "bench",
-                             .compression = parse_compression(options_.compression)};
-    auto plan = communicator_.plan(spec);
-    const auto ours = [&] { plan->start().wait(); };
-    const auto mpi = [&] { plain_allreduce(count); };
-
-    Result result{count * sizeof(T), count, std::string(plan->algorithm()), std::string(name_of(plan->compression()))};
-    if (const auto predicted = plan->times().predicted) result.model_microseconds = *predicted * 1e6;
-    result.wrong = count_wrong(communicator_, data, op_, plan->compression(), ours);
-    plan = communicator_.plan(spec);  // without what int8 has lost, which no number of sums is to make infinite
-    result.microseconds = result.mpi_microseconds = std::numeric_limits<double>::infinity();
-    const int repetitions = iterations(options_, bytes);
-    for (int i = 0; i < options_.warmup; ++i) ours();
-    if (!options_.compare.empty())
-      for (int i = 0; i < options_.warmup; ++i) mpi();
-    double spent = 0;  // the same on all ranks
-    for (int round = 0; round < least_rounds || (round < most_rounds && spent < enough_microseconds); ++round) {
-      const double now = time(communicator_, repetitions, ours);
-      result.microseconds = std::min(result.microseconds, now);
-      const double beside = options_.compare.empty() ? 0 : time(communicator_, repetitions, mpi);
-      if (!options_.compare.empty()) result.mpi_microseconds = std::min(result.mpi_microseconds, beside);
-      spent += repetitions * (now + beside);
+  /// Each of `ways`, and MPI's where it was asked for, in turns.
+  std::vector<Result> measure(std::size_t bytes, const std::vector<Way>& ways) {
+    std::vector<Contender> contenders;
+    for (const Way& way : ways) contenders.push_back(contender(bytes / sizeof(T), way));
+    Contender mpi;
+    if (!options_.compare.empty()) {
+      mpi.allreduce = [this, bytes] { plain_allreduce(bytes / sizeof(T)); };
+      warm_up(mpi, bytes);
     }
-    return result;
+    std::vector<Contender*> turns;
+    if (mpi.allreduce) turns.push_back(&mpi);
+    for (Contender& contender : contenders) turns.push_back(&contender);
+    double spent = 0;  // in the mean; the same on all ranks
+    for (int round = 0; round < least_rounds || (round < most_rounds && spent < enough_microseconds); ++round) {
+      // To and fro, so that each follows each of its neighbours: what lies in the caches is what the one before left.
+      for (std::size_t i = 0; i < turns.size(); ++i)
+        spent += take_turn(*turns[round % 2 == 0 ? i : turns.size() - 1 - i]) / static_cast<double>(turns.size());
+    }
+    std::vector<Result> results;
+    for (Contender& contender : contenders) {
+      Result& result = results.emplace_back(std::move(contender.result));
+      result.microseconds = std::ranges::min(contender.times);
+      result.median_microseconds = median(contender.times);
+      if (mpi.allreduce) result.mpi_microseconds = std::ranges::min(mpi.times);
+    }
+    return results;
   }
 
  private:
+  struct Contender {
+    Result result;
+    std::unique_ptr<Collective> plan;
+    std::function<void()> allreduce;
+    int repetitions = 1;
+    std::vector<double> times;  ///< microseconds
+  };
+
+  Contender contender(std::size_t count, const Way& way) {
+    const std::span data(reinterpret_cast<T*>(memory_.data()), count);
+    const AllreduceSpec spec{.tensors = {Tensor(data)},
+                             .op = op_,
+                             .algorithm = way.algorithm,
+                             .label = "bench",
+                             .compression = way.compression};
+    Contender one;
+    auto plan = communicator_.plan(spec);
+    one.result.bytes = count * sizeof(T);
+    one.result.count = count;
+    one.result.asked = way;
+    one.result.algorithm = plan->algorithm();
+    one.result.compression = name_of(plan->compression());
+    if (const auto predicted = plan->times().predicted) one.result.model_microseconds = *predicted * 1e6;
+    one.result.wrong = count_wrong(communicator_, data, op_, plan->compression(), [&] { plan->start().wait(); });
+    one.plan = communicator_.plan(spec);  // without what int8 has lost, which no number of sums is to make infinite
+    one.allreduce = [planned = one.plan.get()] { planned->start().wait(); };
+    warm_up(one, count * sizeof(T));
+    return one;
+  }
+
+  void warm_up(Contender& contender, std::size_t bytes) {
+    for (int i = 0; i < options_.warmup; ++i) contender.allreduce();
+    contender.repetitions = iterations(options_, bytes, time(communicator_, 1, contender.allreduce));
+  }
+
+  /// What all of it took.
+  double take_turn(Contender& contender) {
+    contender.times.push_back(time(communicator_, contender.repetitions, contender.allreduce));
+    return contender.repetitions * contender.times.back();
+  }
+
   /// What a program without Ronda would do with private memory.
   void plain_allreduce(std::size_t count) {
     constexpr std::size_t most = std::size_t{1} << 30;
@@ -272,17 +348,20 @@ void print_head(const World& world, const Options& options) {
               std::set<std::string>(hosts.begin(), hosts.end()).size(), hosts[0].c_str(), processor_name().c_str(),
               std::string(name_of(world.progress())).c_str(), world.cores());
   std::printf(
-      "#      bytes        count     type   op    algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  wrong%s%s\n",
+      "#      bytes        count     type   op              algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  "
+      "wrong%s%s\n",
       models(options) ? "    model(us)" : "", options.compare.empty() ? "" : "      mpi(us)  ratio");
 }
 
-/// `ring`, or `ring,bf16`.
+/// `ring`, `ring,bf16`, or, where something was chosen, `auto:ring,auto:bf16`.
 std::string how(const Result& result) {
-  return result.compression == "none" ? result.algorithm : result.algorithm + "," + result.compression;
+  std::string text = (result.asked.algorithm == AllreduceAlgorithm::automatic ? "auto:" : "") + result.algorithm;
+  if (result.asked.compression == Compression::automatic) return text + ",auto:" + result.compression;
+  return result.compression == "none" ? text : text + "," + result.compression;
 }
 
 void print(const Result& result, const Options& options, int ranks) {
-  std::printf("%12zu %12zu %8s %4s %12s %12.2f %12.3f %12.3f %6zu", result.bytes, result.count, options.dtype.c_str(),
+  std::printf("%12zu %12zu %8s %4s %22s %12.2f %12.3f %12.3f %6zu", result.bytes, result.count, options.dtype.c_str(),
               options.op.c_str(), how(result).c_str(), result.microseconds, algorithm_bandwidth(result),
               bus_bandwidth(result, ranks), result.wrong);
   if (result.model_microseconds) std::printf(" %12.2f", *result.model_microseconds);
@@ -291,6 +370,20 @@ void print(const Result& result, const Options& options, int ranks) {
     std::printf(" %12.2f %6.2f", result.mpi_microseconds, result.mpi_microseconds / result.microseconds);
   std::printf("\n");
   std::fflush(stdout);
+}
+
+/// How far auto was from the best, where it was farthest; medians.
+void print_worst_choice(const std::vector<Result>& results) {
+  std::map<std::size_t, double> best, chosen;
+  for (const Result& result : results) {
+    auto& by_size = result.asked.algorithm == AllreduceAlgorithm::automatic ? chosen : best;
+    const auto entry = by_size.emplace(result.bytes, result.median_microseconds).first;
+    entry->second = std::min(entry->second, result.median_microseconds);
+  }
+  std::pair<double, std::size_t> worst{0, 0};
+  for (const auto& [bytes, microseconds] : chosen) worst = std::max(worst, {microseconds / best[bytes], bytes});
+  std::printf("# auto took at most %.2f times as long as the best of the others, at %zu bytes (medians)\n", worst.first,
+              worst.second);
 }
 
 nlohmann::json to_json(const World& world, const Options& options, const std::vector<Result>& results) {
@@ -304,9 +397,12 @@ nlohmann::json to_json(const World& world, const Options& options, const std::ve
                       {"results", nlohmann::json::array()}};
   for (const Result& result : results) {
     nlohmann::json line{{"bytes", result.bytes},
+                        {"asked", name_of(result.asked.algorithm)},
+                        {"asked_compression", name_of(result.asked.compression)},
                         {"algorithm", result.algorithm},
                         {"compression", result.compression},
                         {"microseconds", result.microseconds},
+                        {"median_microseconds", result.median_microseconds},
                         {"algbw_GBps", algorithm_bandwidth(result)},
                         {"busbw_GBps", bus_bandwidth(result, world.size())},
                         {"wrong", result.wrong}};
@@ -321,7 +417,11 @@ template <class T>
 int run(World& world, const Options& options) {
   const bool speaks = world.rank() == 0;
   if (!options.compare.empty()) agree(world.communicator(), [] { static_cast<void>(mpi_type<T>()); });
-  if (models(options) && world.size() > 1) static_cast<void>(world.communicator().link_costs());
+  LinkStore links(world.communicator(), world.progress());
+  if (models(options) && world.size() > 1) {
+    if (!options.calibrate) links.load();
+    static_cast<void>(world.communicator().link_costs());
+  }
   Bench<T> bench(world, options);
   if (speaks) print_head(world, options);
   for (const auto& note : bench.notes())
@@ -329,10 +429,12 @@ int run(World& world, const Options& options) {
 
   std::vector<Result> results;
   for (const std::size_t bytes : sizes(options, sizeof(T)))
-    for (const AllreduceAlgorithm algorithm : algorithms(options, world.communicator().topology())) {
-      results.push_back(bench.measure(bytes, algorithm));
-      if (speaks) print(results.back(), options, world.size());
+    for (Result& result : bench.measure(bytes, ways(options, world.communicator().topology()))) {
+      if (speaks) print(result, options, world.size());
+      results.push_back(std::move(result));
     }
+  links.keep();
+  if (speaks && options.algorithm == "all" && options.compression != "all") print_worst_choice(results);
 
   agree(world.communicator(), [&] {
     if (speaks) apps::write_text(options.json, to_json(world, options, results).dump(2) + "\n");

@@ -1,4 +1,5 @@
 #include <ronda/collectives/choice.hpp>
+#include <ronda/collectives/compression_choice.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
@@ -15,28 +16,55 @@ constexpr std::size_t few_bytes = 256;
 
 bool alike(const Topology& topology) { return topology.nodes == 1 || topology.most_ranks_on_a_node == 1; }
 
-AllreduceChoice with_model(AllreduceAlgorithm algorithm, std::size_t bytes, const CostModel* model) {
-  AllreduceChoice choice{algorithm};
-  if (model == nullptr) return choice;
-  choice.seconds = model->seconds(algorithm, bytes);
-  return choice;
+/// What `algorithm` may send numbers as.
+std::vector<Compression> compressions(const AllreduceTask& task, AllreduceAlgorithm algorithm,
+                                      const Topology& topology) {
+  if (task.compression == Compression::none || sends_nothing(algorithm, topology)) return {Compression::none};
+  if (task.compression != Compression::automatic) return {task.compression};
+  if (topology.nodes == 1) return {Compression::none};  // it is the network whose bytes are dear
+  return {Compression::none, Compression::bf16};
+}
+
+/// The algorithm in each way, with the model's times.
+void add_choices(std::vector<AllreduceChoice>& choices, const AllreduceTask& task, AllreduceAlgorithm algorithm,
+                 const Topology& topology, const CostModel* model) {
+  for (const Compression compression : compressions(task, algorithm, topology))
+    choices.push_back(
+        {algorithm, compression, model == nullptr ? std::nullopt : model->seconds(algorithm, task.bytes, compression)});
+}
+
+/// Without a model the first: uncompressed, unless that was asked for.
+AllreduceChoice best_of(const std::vector<AllreduceChoice>& choices, Compression wanted) {
+  constexpr double worth_rounding = 0.9;
+  const auto weight = [&](const AllreduceChoice& choice) {
+    const bool by_itself = wanted == Compression::automatic && choice.compression != Compression::none;
+    return choice.seconds.value_or(std::numeric_limits<double>::infinity()) / (by_itself ? worth_rounding : 1);
+  };
+  return std::ranges::min(choices, {}, weight);
+}
+
+AllreduceChoice with_best_compression(const AllreduceTask& task, AllreduceAlgorithm algorithm, const Topology& topology,
+                                      const CostModel* model) {
+  std::vector<AllreduceChoice> choices;
+  add_choices(choices, task, algorithm, topology, model);
+  return best_of(choices, task.compression);
 }
 
 /// Without a model: the one that is never bad for much data.
 AllreduceChoice fastest(const AllreduceTask& task, const Topology& topology, const CostModel* model) {
-  if (task.node_shared && topology.nodes == 1) return with_model(AllreduceAlgorithm::node, task.bytes, model);
-  if (!depends_on_costs(task, topology)) return with_model(AllreduceAlgorithm::doubling, task.bytes, model);
-  if (model == nullptr) return {AllreduceAlgorithm::ring};
-  const auto expected = [](const AllreduceChoice& choice) {
-    return choice.seconds.value_or(std::numeric_limits<double>::infinity());
-  };
-  return std::ranges::min(possible_choices(task, topology, *model), {}, expected);
+  if (task.node_shared && topology.nodes == 1)
+    return with_best_compression(task, AllreduceAlgorithm::node, topology, model);
+  if (!depends_on_costs(task, topology))
+    return with_best_compression(task, AllreduceAlgorithm::doubling, topology, model);
+  if (model == nullptr) return with_best_compression(task, AllreduceAlgorithm::ring, topology, model);
+  return best_of(possible_choices(task, topology, *model), task.compression);
 }
 
 }  // namespace
 
 bool depends_on_costs(const AllreduceTask& task, const Topology& topology) {
-  if (task.wanted != AllreduceAlgorithm::automatic) return false;
+  if (task.wanted != AllreduceAlgorithm::automatic)
+    return task.compression == Compression::automatic && topology.nodes > 1 && task.bytes > few_bytes;
   if (task.node_shared && topology.nodes == 1) return false;  // also where ranks share cores
   return task.bytes > few_bytes || !alike(topology);
 }
@@ -44,13 +72,16 @@ bool depends_on_costs(const AllreduceTask& task, const Topology& topology) {
 std::vector<AllreduceChoice> possible_choices(const AllreduceTask& task, const Topology& topology,
                                               const CostModel& model) {
   std::vector<AllreduceAlgorithm> algorithms{AllreduceAlgorithm::ring};  // the first of equals
-  if (task.bytes <= one_message) {
+  if (task.wanted != AllreduceAlgorithm::automatic) {
+    algorithms = {task.wanted};
+  } else if (task.bytes <= one_message) {
     algorithms.push_back(AllreduceAlgorithm::halving);
     algorithms.push_back(AllreduceAlgorithm::doubling);
   }
-  if (task.node_shared && !alike(topology)) algorithms.push_back(AllreduceAlgorithm::hierarchical);
+  if (task.wanted == AllreduceAlgorithm::automatic && task.node_shared && !alike(topology))
+    algorithms.push_back(AllreduceAlgorithm::hierarchical);
   std::vector<AllreduceChoice> choices;
-  for (const AllreduceAlgorithm algorithm : algorithms) choices.push_back(with_model(algorithm, task.bytes, &model));
+  for (const AllreduceAlgorithm algorithm : algorithms) add_choices(choices, task, algorithm, topology, &model);
   return choices;
 }
 
@@ -69,7 +100,7 @@ AllreduceChoice choose_allreduce(const AllreduceTask& task, const Topology& topo
     throw InputError("the allreduce '" + std::string(name_of(task.wanted)) + "' takes 1 GiB at most, not " +
                      std::to_string(task.bytes) + " bytes; take ring or auto");
   const bool plain_ring = task.wanted == AllreduceAlgorithm::hierarchical && topology.most_ranks_on_a_node == 1;
-  return with_model(plain_ring ? AllreduceAlgorithm::ring : task.wanted, task.bytes, model);
+  return with_best_compression(task, plain_ring ? AllreduceAlgorithm::ring : task.wanted, topology, model);
 }
 
 }  // namespace ronda

@@ -40,6 +40,8 @@ struct AllreduceSpec {
   Compression compression = Compression::none;
   std::uint64_t seed = 1;          ///< of int8's stochastic rounding
   std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, and never compressed
+  /// Goes on while nothing happens: of runs with nothing between them, the record has the last alone.
+  bool idles = false;
 };
 
 // Besides the allreduce. All ranks give the same of everything but the tensors' places, unless it says otherwise.

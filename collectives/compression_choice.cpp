@@ -17,12 +17,6 @@ std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, Red
   return {};
 }
 
-/// Below, messages cost latency, not bytes; above, any network of today is slower than the casts, which every core
-/// does at 10 GB/s and more.
-constexpr std::size_t worth_compressing = std::size_t{64} << 10;
-
-bool pays(std::size_t bytes, const Topology& topology) { return topology.nodes > 1 && bytes >= worth_compressing; }
-
 }  // namespace
 
 bool sends_nothing(AllreduceAlgorithm algorithm, const Topology& topology) noexcept {
@@ -30,16 +24,13 @@ bool sends_nothing(AllreduceAlgorithm algorithm, const Topology& topology) noexc
   return by_node && topology.nodes == 1;
 }
 
-Compression choose_compression(Compression wanted, AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op,
-                               const Topology& topology) {
+Compression possible_compression(Compression wanted, AllreduceAlgorithm algorithm, const Elements& elements,
+                                 ReduceOp op) {
   if (wanted == Compression::none) return Compression::none;
   const std::string why_not = obstacle(algorithm, elements, op);
-  if (wanted == Compression::automatic)
-    return why_not.empty() && !sends_nothing(algorithm, topology) && pays(elements.bytes().size(), topology)
-               ? Compression::bf16
-               : Compression::none;
-  if (!why_not.empty()) throw InputError("the compression '" + std::string(name_of(wanted)) + "': " + why_not);
-  return sends_nothing(algorithm, topology) ? Compression::none : wanted;
+  if (why_not.empty()) return wanted;
+  if (wanted == Compression::automatic) return Compression::none;
+  throw InputError("the compression '" + std::string(name_of(wanted)) + "': " + why_not);
 }
 
 }  // namespace ronda

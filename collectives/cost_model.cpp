@@ -1,6 +1,7 @@
 #include <ronda/collectives/algorithms/folding.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/cost_model.hpp>
+#include <ronda/collectives/wire_format.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +20,15 @@ CostModel::CostModel(const LinkCosts& costs, std::span<const std::vector<int>> r
   }
 }
 
-std::optional<double> CostModel::seconds(AllreduceAlgorithm algorithm, std::size_t bytes) const {
+std::optional<double> CostModel::seconds(AllreduceAlgorithm algorithm, std::size_t bytes,
+                                         Compression compression) const {
   if (ranks_ == 1 || bytes == 0) return 0;
-  auto seconds = formula(algorithm, static_cast<double>(bytes));
+  auto seconds = formula(algorithm, static_cast<double>(bytes), packed(compression));
   if (!seconds || costs_.trials.empty()) return seconds;
   const std::size_t tried = trial_bytes(bytes);
   for (const Trial& trial : costs_.trials)
-    if (trial.algorithm == algorithm && trial.bytes == tried) *seconds *= trial.factor;
+    if (trial.algorithm == algorithm && trial.compression == compression && trial.bytes == tried)
+      *seconds *= trial.factor;
   return seconds;
 }
 
@@ -35,7 +38,7 @@ std::size_t CostModel::trial_bytes(std::size_t bytes) const {
   std::size_t size = 1;
   while (size <= bytes / 4 && size < too_much) size *= 4;
   const auto takes = [&](std::size_t some) {
-    return formula(AllreduceAlgorithm::ring, static_cast<double>(some)).value_or(0);
+    return formula(AllreduceAlgorithm::ring, static_cast<double>(some), {}).value_or(0);
   };
   while (size > 1 && takes(size) > too_long) size /= 4;
   return size;
@@ -44,12 +47,26 @@ std::size_t CostModel::trial_bytes(std::size_t bytes) const {
 // The formulas
 // ---------------------------------------------------------------------------------------------------------
 
-std::optional<double> CostModel::formula(AllreduceAlgorithm algorithm, double bytes) const {
+CostModel::Packed CostModel::packed(Compression compression) const {
+  constexpr std::size_t many = 1 << 20;
+  const double share = static_cast<double>(wire_bytes(compression, many)) / (many * sizeof(float));
+  switch (compression) {
+    case Compression::bf16: return {compression, share, costs_.pack_seconds[0]};
+    case Compression::fp16: return {compression, share, costs_.pack_seconds[1]};
+    case Compression::int8: return {compression, share, costs_.pack_seconds[2]};
+    case Compression::none:
+    case Compression::automatic: break;
+  }
+  return {};
+}
+
+std::optional<double> CostModel::formula(AllreduceAlgorithm algorithm, double bytes, const Packed& packed) const {
+  const auto around = [&] { return way([&](int rank) { return (rank + 1) % ranks_; }); };
   switch (algorithm) {
-    case AllreduceAlgorithm::doubling: return doubling(bytes);
-    case AllreduceAlgorithm::halving: return halving(bytes);
-    case AllreduceAlgorithm::ring: return ring(ranks_, way([&](int rank) { return (rank + 1) % ranks_; }), bytes);
-    case AllreduceAlgorithm::hierarchical: return hierarchical(bytes);
+    case AllreduceAlgorithm::doubling: return doubling(bytes, packed);
+    case AllreduceAlgorithm::halving: return halving(bytes, packed);
+    case AllreduceAlgorithm::ring: return ring(ranks_, around(), bytes, packed);
+    case AllreduceAlgorithm::hierarchical: return hierarchical(bytes, packed);
     case AllreduceAlgorithm::node:
       if (nodes_ == 1 && !costs_.window.empty()) return costs_.window(bytes);
       break;
@@ -59,52 +76,61 @@ std::optional<double> CostModel::formula(AllreduceAlgorithm algorithm, double by
   return std::nullopt;
 }
 
+double CostModel::exchange(Way way, double bytes, const Packed& packed) const {
+  return cost(&MessageCosts::exchange, way, packed.share * bytes) + packed.seconds * bytes;
+}
+
 /// One of two ranks has both's data afterwards; in the end it hands the result back.
-std::optional<double> CostModel::folded(double bytes) const {
+std::optional<double> CostModel::folded(double bytes, const Packed& packed) const {
   const int beyond = ranks_ - Folding(0, ranks_).power();
   if (beyond == 0) return 0;
   const Way to_neighbour = way([&](int rank) { return rank < 2 * beyond ? rank ^ 1 : rank; });
   if (!known(to_neighbour)) return std::nullopt;
-  return 2 * cost(&MessageCosts::exchange, to_neighbour, bytes) + costs_.combine_seconds * bytes;
+  return 2 * exchange(to_neighbour, bytes, packed) + costs_.combine_seconds * bytes;
 }
 
-std::optional<double> CostModel::doubling(double bytes) const {
-  std::optional<double> total = folded(bytes);
+std::optional<double> CostModel::doubling(double bytes, const Packed& packed) const {
+  std::optional<double> total = folded(bytes, packed);
   const Folding folding(0, ranks_);
   for (int distance = 1; total && distance < folding.power(); distance *= 2) {
     const Way step = way_of_exchange(distance);
     if (!known(step)) return std::nullopt;
-    *total += cost(&MessageCosts::exchange, step, bytes) + costs_.combine_seconds * bytes;
+    *total += exchange(step, bytes, packed) + costs_.combine_seconds * bytes;
   }
   return total;
 }
 
-std::optional<double> CostModel::halving(double bytes) const {
-  std::optional<double> total = folded(bytes);
+std::optional<double> CostModel::halving(double bytes, const Packed& packed) const {
+  std::optional<double> total = folded(bytes, packed);
   const Folding folding(0, ranks_);
   double part = bytes / 2;
   for (int distance = folding.power() / 2; total && distance > 0; distance /= 2, part /= 2) {
     const Way step = way_of_exchange(distance);
     if (!known(step)) return std::nullopt;
-    *total += 2 * cost(&MessageCosts::exchange, step, part) + costs_.combine_seconds * part;
+    *total += 2 * exchange(step, part, packed) + costs_.combine_seconds * part;
   }
   return total;
 }
 
-std::optional<double> CostModel::ring(int ranks, Way way, double bytes) const {
+std::optional<double> CostModel::ring(int ranks, Way way, double bytes, const Packed& packed) const {
   if (ranks == 1) return 0;
   if (!known(way)) return std::nullopt;
-  const double chunk = bytes / ranks;
-  const std::size_t count = Ring::segments_of(static_cast<std::size_t>(std::ceil(chunk)), short_message_bytes);
+  const double chunk = bytes / ranks, sent = packed.share * chunk;
+  const std::size_t count = Ring::segments_of(static_cast<std::size_t>(std::ceil(sent)), short_message_bytes);
   const auto segments = static_cast<double>(count);
+  const double of_the_link = segments * cost(&MessageCosts::flow, way, sent / segments);
+  const double latency = cost(&MessageCosts::exchange, way, sent / segments);
+  const double computing = (ranks - 1) * chunk * (costs_.combine_seconds + 2 * packed.seconds);
+  if (packed.compression == Compression::int8) {
+    constexpr double depth = 4;
+    return std::max(2 * (ranks - 1) * of_the_link, (2 + (segments - 1) / depth) * latency) + computing;
+  }
   const double rounds = segments / static_cast<double>(std::min(count, Ring::most_lanes));
-  const double step = std::max(segments * cost(&MessageCosts::flow, way, chunk / segments),
-                               rounds * cost(&MessageCosts::exchange, way, chunk / segments));
-  return (ranks - 1) * (2 * step + costs_.combine_seconds * chunk);
+  return 2 * (ranks - 1) * std::max(of_the_link, rounds * latency) + computing;
 }
 
-std::optional<double> CostModel::hierarchical(double bytes) const {
-  const auto across = ring(nodes_, Way{slices_}, bytes / slices_);
+std::optional<double> CostModel::hierarchical(double bytes, const Packed& packed) const {
+  const auto across = ring(nodes_, Way{slices_}, bytes / slices_, packed);
   if (!across || costs_.window.empty()) return std::nullopt;
   return costs_.window(bytes) + *across;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/link_costs.hpp>
 
 namespace ronda {
@@ -25,6 +26,12 @@ namespace ronda {
 ///     node          w(B)
 ///     hierarchical  w(B) + a ring's over m nodes, of B/slices, from all slices at once
 ///
+/// Where what is sent is compressed, messages have the wire's bytes, and each costs its packing and unpacking as well:
+/// p seconds for a byte as it was. int8's ring is a direct exchange: of a chunk's s messages to each of n-1 others, 4
+/// are on their way to their owner at a time, and 4 on their way back:
+///
+///     direct        max(2(n-1) s f(c), (2 + (s-1)/4) x(c)) + (n-1) (g + 2p) B/n
+///
 /// An allreduce that was tried takes its formula's time times what that was found to be off by.
 ///
 /// Of other n than powers of two, doubling and halving take the next lower power, and 2 x(B) + g B more.
@@ -41,7 +48,8 @@ class CostModel {
 
   /// Of an allreduce of `bytes`, none of whose messages wait for others' computing. Nothing for the plain MPI's, whose
   /// algorithm is not known, and where costs that it takes are not.
-  [[nodiscard]] std::optional<double> seconds(AllreduceAlgorithm algorithm, std::size_t bytes) const;
+  [[nodiscard]] std::optional<double> seconds(AllreduceAlgorithm algorithm, std::size_t bytes,
+                                              Compression compression = Compression::none) const;
 
   /// The size at which to try an allreduce of `bytes`: about as large, if that takes not too long and not too much
   /// memory.
@@ -58,12 +66,19 @@ class CostModel {
   [[nodiscard]] bool known(Way way) const noexcept;
   [[nodiscard]] double cost(CostCurve MessageCosts::*curve, Way way, double bytes) const noexcept;
 
-  [[nodiscard]] std::optional<double> formula(AllreduceAlgorithm algorithm, double bytes) const;
-  [[nodiscard]] std::optional<double> folded(double bytes) const;
-  [[nodiscard]] std::optional<double> doubling(double bytes) const;
-  [[nodiscard]] std::optional<double> halving(double bytes) const;
-  [[nodiscard]] std::optional<double> ring(int ranks, Way way, double bytes) const;
-  [[nodiscard]] std::optional<double> hierarchical(double bytes) const;
+  /// How data travels: a byte of it is `share` bytes of a message, and takes so long to be packed and unpacked.
+  struct Packed {
+    Compression compression = Compression::none;
+    double share = 1, seconds = 0;
+  };
+  [[nodiscard]] Packed packed(Compression compression) const;
+  [[nodiscard]] std::optional<double> formula(AllreduceAlgorithm algorithm, double bytes, const Packed& packed) const;
+  [[nodiscard]] double exchange(Way way, double bytes, const Packed& packed) const;
+  [[nodiscard]] std::optional<double> folded(double bytes, const Packed& packed) const;
+  [[nodiscard]] std::optional<double> doubling(double bytes, const Packed& packed) const;
+  [[nodiscard]] std::optional<double> halving(double bytes, const Packed& packed) const;
+  [[nodiscard]] std::optional<double> ring(int ranks, Way way, double bytes, const Packed& packed) const;
+  [[nodiscard]] std::optional<double> hierarchical(double bytes, const Packed& packed) const;
 
   const LinkCosts& costs_;
   std::vector<int> node_of_;  ///< by rank

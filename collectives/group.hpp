@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -133,11 +134,12 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] int next_tag() noexcept;
 
   void rehearse(const AllreduceTask& task);
-  [[nodiscard]] double try_out(AllreduceAlgorithm algorithm, const Buffer& memory);
+  [[nodiscard]] double try_out(const AllreduceChoice& choice, const Buffer& memory);
   [[nodiscard]] MessageCosts measure_messages(const std::vector<int>& members);
   [[nodiscard]] CostCurve measure_window();
   [[nodiscard]] double measure_combining();
-  [[nodiscard]] double agreed(int ring, const LinkProbe::Seconds& mine);
+  [[nodiscard]] std::array<double, 3> measure_packing();
+  [[nodiscard]] LinkProbe::Seconds agreed(int ring, const LinkProbe::Seconds& mine);
   [[nodiscard]] double slowest(double mine);
 
   /// Runs `work`, which may call MPI, on all ranks at the same place, while the engine rests; `what` is for records.

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -42,6 +43,7 @@ const LinkCosts& Communicator::Group::link_costs() {
   LinkCosts costs;
   const bool shares_nodes = topology().most_ranks_on_a_node > 1, several_nodes = topology().nodes > 1;
   costs.combine_seconds = measure_combining();
+  costs.pack_seconds = measure_packing();
   if (shares_nodes) {
     costs.node = measure_messages(placement_.ranks_of_node[static_cast<std::size_t>(topology().node)]);
     costs.window = measure_window();
@@ -62,7 +64,7 @@ void Communicator::Group::rehearse(const AllreduceTask& task) {
   const std::size_t bytes = model.trial_bytes(task.bytes);
   const auto tried = [&](const AllreduceChoice& choice) {
     return std::ranges::any_of(costs_->trials, [&](const Trial& trial) {
-      return trial.algorithm == choice.algorithm && trial.bytes == bytes;
+      return trial.algorithm == choice.algorithm && trial.compression == choice.compression && trial.bytes == bytes;
     });
   };
   Buffer memory;
@@ -75,17 +77,17 @@ void Communicator::Group::rehearse(const AllreduceTask& task) {
     const auto next = std::ranges::find_if_not(rivals, tried);
     if (rivals.size() == 1 || next == rivals.end()) return;
     if (memory.bytes() == 0) memory = allocate(bytes, task.node_shared ? Memory::node_shared : Memory::per_rank);
-    costs_->trials.push_back({next->algorithm, bytes, try_out(next->algorithm, memory)});
+    costs_->trials.push_back({next->algorithm, next->compression, bytes, try_out(*next, memory)});
     costs_ = LinkCosts::parse(costs_->text());
   }
 }
 
 /// How many times as long as its formula has it an allreduce takes.
-double Communicator::Group::try_out(AllreduceAlgorithm algorithm, const Buffer& memory) {
+double Communicator::Group::try_out(const AllreduceChoice& choice, const Buffer& memory) {
   const std::span data(reinterpret_cast<float*>(memory.data()), memory.bytes() / sizeof(float));
   const bool shared = allocation_of({memory.data(), data.size(), DType::float32}) != nullptr;
-  if (algorithm == AllreduceAlgorithm::hierarchical && !shared) return 1;  // no room for a second one
-  const auto run = plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "a trial"});
+  if (choice.algorithm == AllreduceAlgorithm::hierarchical && !shared) return 1;  // no room for a second one
+  const auto run = plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, choice.algorithm, "a trial", choice.compression});
   const double expected = run->times().predicted.value_or(0);
   const int times = std::clamp(static_cast<int>(enough_seconds / 2 / std::max(expected, 1e-9)), 1, most / 3);
   run->start().wait();
@@ -95,7 +97,8 @@ double Communicator::Group::try_out(AllreduceAlgorithm algorithm, const Buffer& 
     for (int i = 0; i < times; ++i) run->start().wait();
     group = (mpi::seconds() - begin) / times;
   }
-  return expected > 0 ? agreed(0, seconds) / expected : 1;
+  // What disturbs an algorithm often, does so later too: not the best group counts.
+  return expected > 0 ? agreed(0, seconds)[LinkProbe::groups / 2] / expected : 1;
 }
 
 /// @param members  of this rank's messages; others rest, in a run of their own, so that all count the same runs
@@ -120,7 +123,7 @@ MessageCosts Communicator::Group::measure_messages(const std::vector<int>& membe
       if (times == 0) break;
       probe.set(bytes, bytes == sizes.back() ? 3 : 1, times);
       run->start().wait();
-      seconds = agreed(takes_part ? members[0] : -1, probe.seconds());
+      seconds = agreed(takes_part ? members[0] : -1, probe.seconds())[0];
       points.push_back({static_cast<double>(bytes), seconds});
       last = bytes;
     }
@@ -168,9 +171,30 @@ double Communicator::Group::measure_combining() {
   return slowest(best) / static_cast<double>(count * sizeof(float));
 }
 
-/// Of the groups of repetitions the one that was disturbed least, among the ranks that were slowest.
+/// By a segment that is there, on all ranks at once.
+std::array<double, 3> Communicator::Group::measure_packing() {
+  constexpr std::size_t count = (256 << 10) / sizeof(float);
+  std::vector<float> values(count), lost(count);
+  std::vector<std::byte> wire(wire_bytes(Compression::bf16, count));
+  std::array<double, 3> packing{};
+  constexpr std::array compressions{Compression::bf16, Compression::fp16, Compression::int8};
+  for (std::size_t i = 0; i < compressions.size(); ++i) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int repetition = 0; repetition < fewest; ++repetition) {
+      const double begin = mpi::seconds();
+      encode(compressions[i], values, compressions[i] == Compression::int8 ? lost.data() : nullptr, Noise(),
+             wire.data());
+      decode(compressions[i], wire.data(), values);
+      best = std::min(best, mpi::seconds() - begin);
+    }
+    packing[i] = slowest(best) / static_cast<double>(count * sizeof(float));
+  }
+  return packing;
+}
+
+/// The groups of repetitions, from the one that was disturbed least, among the ranks that were slowest.
 /// @param ring  of ranks that pass messages to each other: any number that only they have
-double Communicator::Group::agreed(int ring, const LinkProbe::Seconds& mine) {
+LinkProbe::Seconds Communicator::Group::agreed(int ring, const LinkProbe::Seconds& mine) {
   struct Report {
     int ring;
     LinkProbe::Seconds seconds;
@@ -178,7 +202,7 @@ double Communicator::Group::agreed(int ring, const LinkProbe::Seconds& mine) {
   const auto all = together("measuring what messages cost", [&] {
     return communicator_.allgather(Report{ring, mine});
   });
-  double best = std::numeric_limits<double>::infinity();
+  LinkProbe::Seconds agreed{};
   for (std::size_t group = 0; group < mine.size(); ++group) {
     // A rank that begins late finds its messages there, and its partner waits for it, again and again: only over all of
     // them does the mean tell what a message takes.
@@ -188,11 +212,10 @@ double Communicator::Group::agreed(int ring, const LinkProbe::Seconds& mine) {
       sums[report.ring].first += report.seconds[group];
       ++sums[report.ring].second;
     }
-    double slowest = 0;
-    for (const auto& [of, sum] : sums) slowest = std::max(slowest, sum.first / sum.second);
-    best = std::min(best, slowest);
+    for (const auto& [of, sum] : sums) agreed[group] = std::max(agreed[group], sum.first / sum.second);
   }
-  return best;
+  std::ranges::sort(agreed);
+  return agreed;
 }
 
 double Communicator::Group::slowest(double mine) {

@@ -64,11 +64,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   std::vector<Wire> wires;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const bool nothing_to_do = size_ == 1 || tensors[i].count == 0;
-    const Compression wanted = i < spec.tensors.size() ? spec.compression : Compression::none;
-    wires.push_back(
-        {choose_compression(wanted, chosen[i].algorithm, tensors[i], spec.op, topology()), noise_of(spec, i)});
-    if (nothing_to_do) wires[i].compression = Compression::none;
+    wires.push_back({chosen[i].compression, noise_of(spec, i)});
     const bool speaks = i < spec.tensors.size() || tensors[largest].count == 0;  // what is exact only goes along
     if (speaks && tensors[i].count > tensors[largest].count) largest = i;
   }
@@ -86,18 +82,19 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
     bytes += elements.bytes().size();
   }
   const bool brief = mostly == AllreduceAlgorithm::node && bytes <= brief_bytes;
-  const Description description{Kind::allreduce,
-                                spec.label.empty() ? "an allreduce" : spec.label,
-                                name_of(mostly),
-                                count,
-                                tensors.empty() ? DType::float32 : tensors[largest].dtype,
-                                spec.op,
-                                -1,
-                                brief};
+  Description description{Kind::allreduce,
+                          spec.label.empty() ? "an allreduce" : spec.label,
+                          name_of(mostly),
+                          count,
+                          tensors.empty() ? DType::float32 : tensors[largest].dtype,
+                          spec.op,
+                          -1,
+                          brief};
+  description.idles = spec.idles;
   auto planned = std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name_of(mostly), description,
                                                      ledger_, shared_from_this(),
                                                      wires.empty() ? Compression::none : wires[largest].compression);
-  if (!chosen.empty() && wires[largest].compression == Compression::none) planned->expect(chosen[largest].seconds);
+  if (!chosen.empty()) planned->expect(chosen[largest].seconds);
   return planned;
 }
 
@@ -105,9 +102,11 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
 std::vector<AllreduceChoice> Communicator::Group::choose(const AllreduceSpec& spec, std::span<const Elements> tensors,
                                                          std::span<const Site> sites, bool often) {
   std::vector<AllreduceChoice> chosen(tensors.size(), {spec.algorithm});
-  for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i) {
-    if (tensors[i].count == 0) continue;
-    const AllreduceTask task{spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Compression wanted = i < spec.tensors.size() ? spec.compression : Compression::none;
+    const AllreduceTask task{spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr,
+                             possible_compression(wanted, spec.algorithm, tensors[i], spec.op)};
+    if (size_ == 1 || tensors[i].count == 0) continue;
     if (depends_on_costs(task, topology())) {
       link_costs();
       if (often) rehearse(task);

@@ -13,7 +13,7 @@ namespace {
 
 /// What the numbers mean: another version, or a ring with another number of messages under way, has
 /// other ones.
-std::string head() { return "links 1 lanes " + std::to_string(Ring::most_lanes); }
+std::string head() { return "links 2 lanes " + std::to_string(Ring::most_lanes); }
 
 template <class Costs>
 auto curves_of(Costs& costs) {
@@ -46,7 +46,20 @@ CostCurve parse_curve(const std::string& text) {
   return CostCurve(std::move(points));
 }
 
-/// `algorithm,bytes,factor`.
+/// `seconds`, separated by commas.
+std::array<double, 3> parse_packing(const std::string& text) {
+  std::array<double, 3> seconds{};
+  std::istringstream in(text);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    char comma = ',';
+    if ((i > 0 && !(in >> comma)) || comma != ',' || !(in >> seconds[i]) || !sensible(seconds[i]))
+      throw InputError("'" + text + "' is not what packing costs");
+  }
+  if (in.peek() != std::istringstream::traits_type::eof()) throw InputError("'" + text + "' is not what packing costs");
+  return seconds;
+}
+
+/// `algorithm,compression,bytes,factor`.
 Trial parse_trial(const std::string& text) {
   Trial trial;
   char comma = 0;
@@ -54,6 +67,8 @@ Trial parse_trial(const std::string& text) {
   std::string name;
   std::getline(in, name, ',');
   trial.algorithm = parse_allreduce(name);
+  std::getline(in, name, ',');
+  trial.compression = parse_compression(name);
   if (!(in >> trial.bytes >> comma >> trial.factor) || comma != ',' || !in.eof() || !sensible(trial.factor))
     throw InputError("'" + text + "' is no trial of an allreduce");
   return trial;
@@ -78,7 +93,8 @@ double CostCurve::operator()(double bytes) const noexcept {
 
 std::string LinkCosts::text() const {
   std::ostringstream out;
-  out << head() << " streams " << streams << " combine " << combine_seconds;
+  out << head() << " streams " << streams << " combine " << combine_seconds << " pack " << pack_seconds[0] << ','
+      << pack_seconds[1] << ',' << pack_seconds[2];
   for (const auto& [name, curve] : curves_of(*this)) {
     if (curve->empty()) continue;
     out << ' ' << name << ' ';
@@ -87,7 +103,8 @@ std::string LinkCosts::text() const {
       out << std::exchange(separator, ",") << static_cast<long long>(point.bytes) << '=' << point.seconds;
   }
   for (const Trial& trial : trials)
-    out << " trial " << name_of(trial.algorithm) << ',' << trial.bytes << ',' << trial.factor;
+    out << " trial " << name_of(trial.algorithm) << ',' << name_of(trial.compression) << ',' << trial.bytes << ','
+        << trial.factor;
   return out.str();
 }
 
@@ -106,6 +123,8 @@ LinkCosts LinkCosts::parse(std::string_view text) {
       *curve->second = parse_curve(value);
     else if (name == "trial")
       costs.trials.push_back(parse_trial(value));
+    else if (name == "pack")
+      costs.pack_seconds = parse_packing(value);
     else if (name == "streams"
                  ? !(number >> costs.streams) || costs.streams < 1
                  : name != "combine" || !(number >> costs.combine_seconds) || !sensible(costs.combine_seconds))

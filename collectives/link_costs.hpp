@@ -1,10 +1,12 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/compression.hpp>
 
 namespace ronda {
 
@@ -45,6 +47,7 @@ struct MessageCosts {
 /// How long an allreduce took when it was tried, against what the formula has.
 struct Trial {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::ring;
+  Compression compression = Compression::none;
   std::size_t bytes = 0;
   double factor = 1;
   bool operator==(const Trial&) const = default;
@@ -59,7 +62,9 @@ struct LinkCosts {
   int streams = 1;
   CostCurve window;            ///< an allreduce in the shared memory of a node, of so many bytes a rank
   double combine_seconds = 0;  ///< a byte: to add what came to one's own
-  std::vector<Trial> trials;   ///< of these very ranks
+  /// A byte of float32: to make it what is sent, and back. Of bf16, fp16, int8.
+  std::array<double, 3> pack_seconds{};
+  std::vector<Trial> trials;  ///< of these very ranks
 
   /// In one line, to be kept.
   [[nodiscard]] std::string text() const;

@@ -271,6 +271,10 @@ World::World(int& argc, char**& argv, const WorldOptions& options) {
 
 template <>
 World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options) {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized == 0) throw LogicError("World::adopt is for programs that have initialised MPI");
+  if (communicator == MPI_COMM_NULL) throw InputError("MPI_COMM_NULL has no ranks to adopt; give a communicator");
   Launcher ranks = Launcher::from_environment();
   mpi::check(MPI_Comm_rank(communicator, &ranks.rank), "MPI_Comm_rank");
   mpi::check(MPI_Comm_size(communicator, &ranks.size), "MPI_Comm_size");

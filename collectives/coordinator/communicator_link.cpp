@@ -51,7 +51,11 @@ CommunicatorLink::CommunicatorLink(Communicator communicator, std::size_t stage_
         communicator_.plan(AllreduceSpec{{view(words_, DType::int64, word_counts[i] * sizeof(std::uint64_t))},
                                          ReduceOp::bitwise_and,
                                          AllreduceAlgorithm::automatic,
-                                         "the coordinator's cycle"});
+                                         "the coordinator's cycle",
+                                         Compression::none,
+                                         1,
+                                         {},
+                                         true});
   const auto plan_gather = [&](const Buffer& blocks) {
     return communicator_.plan(
         AllgatherSpec{view(blocks, DType::uint8, blocks.bytes()), {}, "the coordinator's announcements"});

@@ -101,6 +101,7 @@ struct Description {
   Record run;         ///< what each begins as
   std::string label;  ///< whole
   bool brief = false;
+  bool idles = false;  ///< see AllreduceSpec
 };
 
 /// The same moment on the clocks that a rank has.

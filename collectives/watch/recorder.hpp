@@ -38,7 +38,7 @@ class Recorder {
   /// A number that the ranks share; said right after a barrier.
   void met(int rank, int size, std::uint64_t job) noexcept;
 
-  /// A collective starts. What is returned goes to `end`.
+  /// A collective starts. What is returned goes to `end`. One that idles, and follows its like, takes its place.
   std::uint64_t begin(const Description& description, std::uint64_t group, std::uint64_t number) noexcept;
   void end(std::uint64_t index, Outcome outcome) noexcept;
   void end_last() noexcept { end(get(file_->head.recorded), Outcome::done); }
@@ -77,6 +77,8 @@ class Recorder {
   }
 
  private:
+  [[nodiscard]] bool idles_again(const Description& description, std::uint64_t last) const noexcept;
+
   std::filesystem::path folder_, path_;
   bool keep_;
   int descriptor_ = -1;  ///< locked as long as this process lives, so that others can tell

@@ -10,6 +10,9 @@
 namespace ronda {
 namespace {
 
+/// Under which a user's plan has what messages cost.
+const std::string links_question = "links";
+
 std::string to_text(const Picks& picks) {
   std::string text;
   for (const auto& [question, choice] : picks) text += question + "\t" + choice + "\n";
@@ -39,9 +42,9 @@ void check_environment(const PlanFile& plan, const std::map<std::string, std::st
 
 }  // namespace
 
-PlanStore::PlanStore(Communicator communicator, std::filesystem::path file,
-                     std::map<std::string, std::string> environment)
-    : communicator_(std::move(communicator)),
+PlanStore::PlanStore(const World& world, std::filesystem::path file, std::map<std::string, std::string> environment)
+    : communicator_(world.communicator()),
+      link_store_(communicator_, world.progress()),
       file_(std::move(file)),
       environment_(std::move(environment)),
       users_(!file_.empty()) {
@@ -68,34 +71,23 @@ Picks PlanStore::load() {
   });
   given_ = communicator_.broadcast_text(given_ ? "given" : "") == "given";
   known_ = from_text(communicator_.broadcast_text(to_text(known_)));
-  if (const auto links = known_.find(links_question()); links != known_.end()) {
+  if (!given_) link_store_.load();
+  if (const auto links = known_.find(links_question); given_ && links != known_.end()) {
     known_links_ = links->second;
     communicator_.use_link_costs(LinkCosts::parse(known_links_));
   }
   return known_;
 }
 
-/// A user's plan goes to other hosts; what is in the cache was measured between these.
-std::string PlanStore::links_question() const {
-  if (users_) return "links";
-  const Topology& topology = communicator_.topology();
-  Hash hash;
-  for (const auto& host : topology.hosts) hash.add(host);
-  for (const int number : {topology.nodes, topology.most_ranks_on_a_node, topology.fewest_ranks_on_a_node})
-    hash.add(std::to_string(number));
-  return "links " + hash.text();
-}
-
+/// In the user's file.
 void PlanStore::check_links() {
-  const auto links = known_.find(links_question());
-  if (links == known_.end()) return;
+  const auto links = known_.find(links_question);
+  if (!users_ || links == known_.end()) return;
   try {
     static_cast<void>(LinkCosts::parse(links->second));
   } catch (const InputError& error) {
-    if (users_)
-      throw InputError(file_.string() + " is no plan: its \"links\": " + error.what() +
-                       "; remove the file, and the next run writes a new one");
-    known_.erase(links);
+    throw InputError(file_.string() + " is no plan: its \"links\": " + error.what() +
+                     "; remove the file, and the next run writes a new one");
   }
 }
 
@@ -106,10 +98,11 @@ std::string PlanStore::links() const {
 }
 
 void PlanStore::keep(const MirroredStrategy& strategy) {
+  if (!given_) link_store_.keep();
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
     if (given_) return compare(strategy);
-    if (file_.empty() || (!users_ && !strategy.timed_something() && links() == known_links_)) return;
+    if (file_.empty() || (!users_ && !strategy.timed_something())) return;
     try {
       write(strategy);
     } catch (const Error&) {
@@ -140,7 +133,7 @@ void PlanStore::write(const MirroredStrategy& strategy) const {
   else
     plan.picks.insert(known_.begin(), known_.end());
   for (const auto& [question, choice] : strategy.picks()) plan.picks.insert_or_assign(question, choice);
-  if (!links().empty()) plan.picks.insert_or_assign(links_question(), links());
+  if (users_ && !links().empty()) plan.picks.insert_or_assign(links_question, links());
   write_plan(file_, plan);
 }
 

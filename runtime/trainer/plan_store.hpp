@@ -5,16 +5,18 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/link_store.hpp>
 
 namespace ronda {
 
 /// Keeps what was chosen by timing from one run to the next: in a file that the user names, or in the user's cache, a
-/// file for each kind of machine and set-up. Rank 0 reads and writes; all ranks get the same.
+/// file for each kind of machine and set-up. Rank 0 reads and writes; all ranks get the same. What messages cost is in
+/// the user's file too; beside the cache it has a file of its own, the LinkStore's.
 class PlanStore {
  public:
   /// @param file         the user's plan file; empty: the cache
   /// @param environment  what timings depend on: processor, library, threads, ranks a node
-  PlanStore(Communicator communicator, std::filesystem::path file, std::map<std::string, std::string> environment);
+  PlanStore(const World& world, std::filesystem::path file, std::map<std::string, std::string> environment);
 
   /// What is known; the communicator gets what it has of link costs. Collective; throws InputError, agreed, where the
   /// user's file is damaged or from another environment.
@@ -27,13 +29,13 @@ class PlanStore {
   void keep(const MirroredStrategy& strategy);
 
  private:
-  [[nodiscard]] std::string links_question() const;
   void check_links();
   [[nodiscard]] std::string links() const;
   void compare(const MirroredStrategy& strategy) const;
   void write(const MirroredStrategy& strategy) const;
 
   Communicator communicator_;
+  LinkStore link_store_;
   std::filesystem::path file_;
   std::map<std::string, std::string> environment_;
   bool users_ = false;  ///< the file is the user's, not the cache's

@@ -165,7 +165,7 @@ void Trainer::build(const Dataset& train) {
   std::shared_ptr<Primitives> primitives = make_onednn_primitives(threads_);
   const BatchPlan plan = train_plan(train);
   environment_ = environment(*primitives);
-  PlanStore store(world_.communicator(), options_.plan, environment_);
+  PlanStore store(world_, options_.plan, environment_);
   MirroredOptions options = MirroredOptions::for_data(train, plan);
   options.initializer = options_.initializer;
   options.seed = options_.seed;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What allreduce does over networks of several hosts, made by netns.sh: a table, and JSON. Needs root.
+"""What allreduce does over networks of several hosts, made by netns.sh: tables, and JSON. Needs root.
 
-Each row is a run of bench_allreduce with MPI_Allreduce in turns beside it; docs/performance.md has the results.
+Each part is one run of bench_allreduce, which takes all that it compares in turns; docs/performance.md has the results.
 """
 import argparse
 import json
@@ -12,68 +12,113 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# name: hosts, ranks on each, delay, algorithms, smallest and largest bytes
-BEDS = {
-    "line": (4, 1, None, ["ring"], "64M", "64M"),  # how much of the rate arrives
-    "pair": (2, 1, None, ["ring"], "1M", "64M"),  # one connection, in both directions
-    "nodes": (2, 2, None, ["hierarchical"], "64K", "64M"),  # ranks of a node share its cable
-    "delay": (4, 1, "2ms", ["ring", "halving", "doubling", "auto"], "1K", "64M"),
+# name: what for, hosts, ranks on each, delay, options of bench_allreduce; each takes one to three minutes
+PARTS = {
+    "line": ("how much of the rate arrives, and what compression makes of it", 4, 1, None,
+             "--algorithm ring --compression all --min-bytes 64M --max-bytes 64M --compare mpi"),
+    "pair": ("one connection, in both directions", 2, 1, None,
+             "--algorithm ring --min-bytes 256K --max-bytes 64M --compare mpi"),
+    "nodes": ("ranks of a node share its cable", 2, 2, None,
+              "--algorithm hierarchical --min-bytes 64K --max-bytes 64M --compare mpi"),
+    "auto": ("what auto chooses", 4, 1, None, "--algorithm all --calibrate --min-bytes 1K --max-bytes 16M"),
+    "auto-long": ("the same for the longest", 4, 1, None,
+                  "--algorithm all --calibrate --min-bytes 64M --max-bytes 64M"),
+    "auto-nodes": ("the same, nodes of two ranks", 2, 2, None,
+                   "--algorithm all --calibrate --min-bytes 1K --max-bytes 16M"),
+    "delay": ("the same, far away", 4, 1, "2ms", "--algorithm all --calibrate --min-bytes 1K --max-bytes 16M"),
+    "delay-long": ("the same, far away, for the longest", 4, 1, "2ms",
+                   "--algorithm all --calibrate --min-bytes 64M --max-bytes 64M"),
+    "delay-pair": ("the same, two hosts far away", 2, 1, "2ms",
+                   "--algorithm all --calibrate --min-bytes 1K --max-bytes 64M"),
+    "compression": ("what is sent, and when auto compresses it", 4, 1, None,
+                    "--algorithm auto --compression all --calibrate --min-bytes 1K --max-bytes 16M"),
 }
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(BEDS), help="which of them (%(default)s)")
-    parser.add_argument("--rate", default="1gbit", help="of each host's link (%(default)s)")
+    parts = "\n".join(f"  {name:12} {part[0]}" for name, part in PARTS.items())
+    parser = argparse.ArgumentParser(description=f"{__doc__}\nparts:\n{parts}",
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(PARTS), help="names of parts, with commas between (all of them)")
+    parser.add_argument("--rate", default="1gbit", help="of each host's cable (%(default)s)")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build/release",
                         help="folder of the binaries (build/release)")
-    parser.add_argument("--json", type=pathlib.Path, help="file for the results")
+    parser.add_argument("--json", type=pathlib.Path,
+                        help="file for the results; what it has of other parts stays there")
     options = parser.parse_args()
     options.only = options.only.split(",")
     for name in options.only:
-        if name not in BEDS:
-            parser.error(f"no bed '{name}'; there are {', '.join(BEDS)}")
+        if name not in PARTS:
+            parser.error(f"no part '{name}'; there are {', '.join(PARTS)}")
     return options
 
 
 def measure(options, name):
-    hosts, ranks, delay, algorithms, smallest, largest = BEDS[name]
+    _, hosts, ranks, delay, bench = PARTS[name]
     bed = [HERE / "netns.sh", "--rate", options.rate]
     if delay:
         bed += ["--delay", delay, "--switch", options.build / "test/beds/delayed_switch"]
-    rows = []
-    for algorithm in algorithms:
-        with tempfile.NamedTemporaryFile(suffix=".json") as results:
-            bench = [options.build / "apps/bench_allreduce", "--algorithm", algorithm, "--min-bytes", smallest,
-                     "--max-bytes", largest, "--iterations", "1", "--warmup", "1", "--compare", "mpi",
-                     "--json", results.name]
-            run = subprocess.run([*bed, str(hosts), str(ranks), "mpirun", *bench], stdout=subprocess.DEVNULL)
-            if run.returncode != 0:
-                sys.exit(run.returncode if run.returncode == 77 else 1)
-            found = json.load(results)["results"]
-        for row in found:
-            row.update(bed=name, hosts=hosts, ranks_a_host=ranks, rate=options.rate, delay=delay, asked=algorithm)
-        show(found)
-        rows += found
+    with tempfile.TemporaryDirectory() as folder:
+        results = pathlib.Path(folder) / "results.json"
+        run = subprocess.run([*bed, str(hosts), str(ranks), "mpirun", options.build / "apps/bench_allreduce",
+                              *bench.split(), "--warmup", "1", "--json", results],
+                             stdout=subprocess.DEVNULL, check=False)
+        if run.returncode != 0:
+            sys.exit(run.returncode if run.returncode == 77 else 1)
+        rows = json.loads(results.read_text())["results"]
+    for row in rows:
+        row.update(part=name, hosts=hosts, ranks_a_host=ranks, rate=options.rate, delay=delay)
     return rows
 
 
-def show(rows):
-    for row in rows:
-        algorithm = row["algorithm"] if row["asked"] == row["algorithm"] else f"{row['asked']}: {row['algorithm']}"
-        print(f"| {row['hosts']} x {row['ranks_a_host']} | {row['rate']}{', ' + row['delay'] if row['delay'] else ''} "
-              f"| {row['bytes']} | {algorithm} | {row['microseconds'] / 1e3:.2f} ms | {row['busbw_GBps'] * 8:.3f} "
-              f"| {row['mpi_microseconds'] / 1e3:.2f} ms | {row['mpi_microseconds'] / row['microseconds']:.2f} |"
-              + ("" if row["wrong"] == 0 else f" {row['wrong']} WRONG"), flush=True)
+def way(row):
+    """As bench_allreduce prints it."""
+    text = row["algorithm"] if row["asked"] != "auto" else f"auto: {row['algorithm']}"
+    if row["asked_compression"] == "auto":
+        return f"{text}, auto: {row['compression']}"
+    return text if row["compression"] == "none" else f"{text}, {row['compression']}"
+
+
+def show(name, rows):
+    """Medians. What is compared with MPI has a line each; else a line a size, its times beside each other."""
+    head = rows[0]
+    print(f"\n{name}: {head['hosts']} hosts of {head['ranks_a_host']}, {head['rate']}"
+          f"{', ' + head['delay'] + ' of delay' if head['delay'] else ''}, milliseconds\n")
+    if "mpi_microseconds" in head:
+        print("| bytes | algorithm | time | bus bandwidth, Gbit/s | MPI_Allreduce | ratio |\n|---|---|---|---|---|---|")
+        for row in rows:
+            bandwidth = row["busbw_GBps"] * row["microseconds"] / row["median_microseconds"] * 8
+            print(f"| {row['bytes']} | {way(row)} | {row['median_microseconds'] / 1e3:.4g} | {bandwidth:.3f} "
+                  f"| {row['mpi_microseconds'] / 1e3:.4g} | {row['mpi_microseconds'] / row['median_microseconds']:.2f} |")
+        return
+    by_auto = [row for row in rows if "auto" in (row["asked"], row["asked_compression"])]
+    if any(row["asked_compression"] == "auto" for row in rows):
+        by_auto = [row for row in rows if row["asked_compression"] == "auto"]
+    others = [row for row in rows if row not in by_auto]
+    columns = list(dict.fromkeys((row["asked"], row["asked_compression"]) for row in others))
+    titles = [asked if compression == "none" else f"{asked}, {compression}" for asked, compression in columns]
+    print(f"| bytes | {' | '.join(titles)} | auto took | over the best |\n|---" + "|---" * (len(columns) + 2) + "|")
+    for chosen in by_auto:
+        times = [next(row["median_microseconds"] for row in others
+                      if row["bytes"] == chosen["bytes"] and (row["asked"], row["asked_compression"]) == column)
+                 for column in columns]
+        print(f"| {chosen['bytes']} | {' | '.join(f'{time / 1e3:.4g}' for time in times)} "
+              f"| {way(chosen)}, {chosen['median_microseconds'] / 1e3:.4g} "
+              f"| {chosen['median_microseconds'] / min(times):.2f} |")
 
 
 def main():
     options = arguments()
-    print("| hosts x ranks | link | bytes | algorithm | time | busbw, Gbit/s | MPI_Allreduce | ratio |")
-    print("|---|---|---|---|---|---|---|---|")
-    rows = [row for name in options.only for row in measure(options, name)]
-    if options.json:
-        options.json.write_text(json.dumps({"results": rows}, indent=2) + "\n")
+    kept = []
+    if options.json and options.json.exists():
+        kept = [row for row in json.loads(options.json.read_text())["results"] if row["part"] not in options.only]
+    rows = []
+    for name in options.only:
+        rows += measure(options, name)
+        show(name, [row for row in rows if row["part"] == name])
+        sys.stdout.flush()
+        if options.json:
+            options.json.write_text(json.dumps({"results": kept + rows}, indent=2) + "\n")
     return 1 if any(row["wrong"] for row in rows) else 0
 
 

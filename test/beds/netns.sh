@@ -142,6 +142,7 @@ settings() {
   # A host that is gone is missed after about ten seconds, not after eight minutes.
   export OMPI_MCA_oob_tcp_keepalive_time=5 OMPI_MCA_oob_tcp_keepalive_intvl=2 OMPI_MCA_oob_tcp_keepalive_probes=3
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  export RONDA_CACHE_DIR=$scratch/cache # another bed has hosts of these names and other cables
 }
 
 inside() { # inside SCRATCH RATE DELAY SWITCH HOSTS RANKS COMMAND…

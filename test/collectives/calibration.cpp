@@ -40,6 +40,7 @@ TEST_CASE("all ranks have the same costs and make the same choice") {
   CHECK(costs.node.empty() == (topology.most_ranks_on_a_node == 1));
   CHECK(costs.network.empty() == (topology.nodes == 1));
   CHECK(costs.combine_seconds > 0);
+  for (const double seconds : costs.pack_seconds) CHECK(seconds > 0);
   CHECK(LinkCosts::parse(costs.text()) == costs);
 }
 
@@ -64,7 +65,7 @@ TEST_CASE("groups that are split off have their parent's costs") {
   Communicator communicator = fresh();
   LinkCosts costs;
   costs.combine_seconds = 0.5;
-  costs.trials = {{AllreduceAlgorithm::ring, 4, 2}};
+  costs.trials = {{AllreduceAlgorithm::ring, Compression::none, 4, 2}};
   communicator.use_link_costs(costs);
   const Communicator part = communicator.split(communicator.rank() % 2, communicator.rank());
   REQUIRE(part.known_link_costs() != nullptr);

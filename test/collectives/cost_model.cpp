@@ -170,7 +170,7 @@ TEST_CASE("what was tried counts, at its size") {
   const CostModel model(costs, nodes);
   const double before = *model.seconds(halving, 100'000), larger = *model.seconds(halving, 300'000);
   CHECK(model.trial_bytes(100'000) == 65536);
-  costs.trials.push_back({halving, 65536, 1.5});
+  costs.trials.push_back({halving, Compression::none, 65536, 1.5});
   CHECK(*model.seconds(halving, 100'000) == Approx(1.5 * before));
   CHECK(*model.seconds(halving, 300'000) == Approx(larger));
   CHECK(model.trial_bytes(std::size_t{1} << 30) <= 16 << 20);  // longer ones take too long to try
@@ -189,6 +189,61 @@ TEST_CASE("nothing has to be known where the answer does not depend on it") {
   CHECK(choose_allreduce({automatic, 64, false}, many, nullptr).algorithm == doubling);
 }
 
+TEST_CASE("what is sent compressed has fewer bytes, and is packed and unpacked") {
+  LinkCosts costs = network(millisecond, gigabit);
+  costs.pack_seconds = {1e-9, 2e-9, 3e-9};
+  const Nodes nodes = nodes_of(4, 1);
+  const CostModel model(costs, nodes);
+  const double bytes = 16 << 20;
+  const auto share = [](Compression compression) { return compression == Compression::int8 ? 129.0 / 512 : 0.5; };
+  int i = 0;
+  for (const Compression wire : {Compression::bf16, Compression::fp16, Compression::int8}) {
+    INFO(name_of(wire));
+    const double byte = share(wire) * gigabit + costs.pack_seconds[static_cast<std::size_t>(i++)];
+    CHECK(*model.seconds(ring, 16 << 20, wire) == Approx(1.5 * bytes * byte));
+    CHECK(*model.seconds(halving, 16 << 20, wire) == Approx(4 * millisecond + 1.5 * bytes * byte));
+    CHECK(*model.seconds(doubling, 16 << 20, wire) == Approx(2 * (millisecond + bytes * byte)));
+  }
+  // int8's ring is a direct exchange, which has two latencies where a ring of four has six.
+  CHECK(*model.seconds(ring, 400, Compression::int8) < 2.1 * millisecond);
+  CHECK(*model.seconds(ring, 400, Compression::bf16) > 6 * millisecond);
+}
+
+TEST_CASE("automatic compression compresses what goes over a network, where that saves a tenth of the time") {
+  LinkCosts costs = network(millisecond, gigabit);
+  costs.pack_seconds = {1e-10, 1e-10, 1e-10};
+  costs.node = messages(1e-6, 1e-10);
+  costs.window = CostCurve({{0, 1e-6}, {1 << 20, 1e-6 + 1e-10 * (1 << 20)}});
+  const Nodes many = nodes_of(4, 1), mixed = nodes_of(2, 2), one = nodes_of(1, 4);
+  const auto choice = [&](const Nodes& nodes, AllreduceTask task) {
+    const CostModel model(costs, nodes);
+    task.compression = Compression::automatic;
+    return choose_allreduce(task, topology_of(nodes), &model);
+  };
+  const auto compression = [&](const Nodes& nodes, const AllreduceTask& task) {
+    return choice(nodes, task).compression;
+  };
+  CHECK(compression(many, {automatic, 64 << 20, true}) == Compression::bf16);
+  CHECK(compression(many, {automatic, 1 << 10, true}) == Compression::none);  // latency is all
+  CHECK(compression(many, {halving, 64 << 20, false}) == Compression::bf16);
+  CHECK(compression(mixed, {automatic, 64 << 20, true}) == Compression::bf16);
+  CHECK(choice(mixed, {automatic, 64 << 20, true}).algorithm == hierarchical);
+  CHECK(compression(one, {automatic, 64 << 20, true}) == Compression::none);
+  CHECK(compression(one, {ring, 64 << 20, false}) == Compression::none);
+
+  // A network at half of which packing goes: nothing is gained.
+  costs.network = messages(1e-6, 2e-10);
+  CHECK(compression(many, {automatic, 64 << 20, true}) == Compression::none);
+  costs.pack_seconds = {4e-12, 0, 0};
+  CHECK(compression(many, {automatic, 64 << 20, true}) == Compression::bf16);
+  costs.combine_seconds = 2e-9;  // what is left to be saved is little of the whole
+  CHECK(compression(many, {automatic, 64 << 20, true}) == Compression::none);
+
+  CHECK(depends_on_costs({ring, 1 << 20, false, Compression::automatic}, topology_of(many)));
+  CHECK_FALSE(depends_on_costs({ring, 1 << 20, false, Compression::automatic}, topology_of(one)));
+  CHECK_FALSE(depends_on_costs({ring, 1 << 20, false, Compression::bf16}, topology_of(many)));
+}
+
 TEST_CASE("link costs are kept as a line of text") {
   LinkCosts costs = network(millisecond, gigabit);
   costs.node = messages(1e-6, 1e-10);
@@ -196,10 +251,12 @@ TEST_CASE("link costs are kept as a line of text") {
   costs.streams = 4;
   costs.window = CostCurve({{512, 1e-7}});
   costs.combine_seconds = 2.5e-11;
-  costs.trials = {{halving, 65536, 1.25}, {ring, 1 << 20, 0.75}};
+  costs.pack_seconds = {1e-10, 2e-10, 3.5e-10};
+  costs.trials = {{halving, Compression::none, 65536, 1.25}, {ring, Compression::bf16, 1 << 20, 0.75}};
   const LinkCosts kept = LinkCosts::parse(costs.text());
   CHECK(LinkCosts::parse(kept.text()) == kept);  // digits are lost only once
   CHECK(kept.trials == costs.trials);
+  CHECK(kept.pack_seconds == costs.pack_seconds);
   CHECK(kept.streams == 4);
   CHECK(kept.network.exchange(1e6) == Approx(costs.network.exchange(1e6)).epsilon(1e-4));
   CHECK(kept.text().find_first_of("\t\n") == std::string::npos);
@@ -207,8 +264,9 @@ TEST_CASE("link costs are kept as a line of text") {
   const std::string text = kept.text();
   for (const std::string& damaged :
        {std::string(), std::string("links 0"), text.substr(0, text.size() / 2) + "x", text + " network-flow",
-        text + " network-flow 8=1,7=2", text + " network-flow 8=-1", text + " what 3", text + " trial horse,8,1",
-        text + " streams 0", LinkCosts().text() + " node-flow 8=1"}) {
+        text + " network-flow 8=1,7=2", text + " network-flow 8=-1", text + " what 3", text + " trial horse,none,8,1",
+        text + " trial ring,8,1", text + " pack 1,2", text + " pack 1,2,3,4", text + " streams 0",
+        LinkCosts().text() + " node-flow 8=1"}) {
     INFO(damaged);
     CHECK_THROWS_AS(LinkCosts::parse(damaged), InputError);
   }

@@ -35,6 +35,35 @@ Description bucket(int number) {
 
 // Records -------------------------------------------------------------------------------------------------------------
 
+TEST_CASE("what goes on while nothing happens does not push out what happened") {
+  const Folder folder;
+  Ledger ledger{std::make_shared<Recorder>(folder.path(), false, 0, 1)};
+  const auto run = [&](const Description& description) { ledger.end(ledger.begin(description), Outcome::done); };
+  Description cycle(Kind::allreduce, "the cycle", "node", 4, DType::int64);
+  cycle.idles = true;
+  run(bucket(0));
+  for (int i = 0; i < 5000; ++i) run(cycle);
+  run(bucket(1));
+  for (int i = 0; i < 3; ++i) run(bucket(2));
+  run(cycle);
+  const std::uint64_t failed = ledger.begin(cycle);
+  ledger.end(failed, Outcome::failed);
+  run(cycle);  // of one that failed there is a record
+  static_cast<void>(ledger.begin(cycle));
+
+  const auto view = RecordView::open(record_path(folder.path(), 0));
+  REQUIRE(view != nullptr);
+  const RankState state = state_of(view->file(), record_ring);
+  std::vector<std::string> labels;
+  for (const Record& record : state.trail) labels.emplace_back(record.label.view());
+  CHECK(labels == std::vector<std::string>{"bucket 0", "the cycle", "bucket 1", "bucket 2", "bucket 2", "bucket 2",
+                                           "the cycle", "the cycle"});
+  CHECK(state.trail[1].number == 5001);
+  CHECK(state.trail[6].outcome() == Outcome::failed);
+  REQUIRE(state.pending() != nullptr);
+  CHECK(state.pending()->number == state.trail.back().number);
+}
+
 TEST_CASE("what is recorded can be read by others while it is written, the latest of a long run") {
   const Folder folder;
   Ledger ledger{std::make_shared<Recorder>(folder.path(), false, 2, 4)};

@@ -61,6 +61,15 @@ expect_message 'bucket .* of step [0-9]+ has stood still .* waiting for rank 2 o
 breaks interrupt 2
 breaks terminate 2
 
+# A rank that is slow is named, and no other.
+slow=(--steps 30 --batch-size 8 --progress inline --verbose)
+for late in 0 2; do
+  mpi 3 "$apps/mnist_softmax" "${slow[@]}" --inject slow@1:$late
+  expect_status 0
+  expect "rank $late to be named" grep -aq "the others waited for rank $late on " "$work/out" "$work/err"
+  expect 'no other' test "$(cat "$work/out" "$work/err" | grep -ac 'the others waited for rank')" = 1
+done
+
 # One rank alone meets an error: the disk takes no more of rank 0's metrics.
 mpi 2 "$apps/mnist_mlp" --epochs 100000 --metrics /dev/full
 expect_status 1

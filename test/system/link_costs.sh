@@ -5,26 +5,37 @@ source "$(dirname "$0")/lib.sh"
 limit=60
 export RONDA_RANKS_PER_NODE=1 RONDA_CACHE_DIR=$work/cache
 train() { mpi 2 "$apps/mnist_softmax" --steps 5 --batch-size 8 "$@"; }
-costs() { grep -ao '"links[^"]*": "links 1 [^"]*"' "$@"; }
-spoil() { sed -i "s/\(\"links[^\"]*\"\): \"links 1 [^\"]*\"/\1: \"$1\"/" "$2"; } # spoil TEXT FILE: it has other costs
+costs() { grep -ao '"links": "links 2 [^"]*"' "$@"; }
+spoil() { sed -i "s/\(\"links\"\): \"links 2 [^\"]*\"/\1: \"$1\"/" "$2"; } # spoil TEXT PLAN: it has other costs
 
 train
 expect_status 0
-cache=$(echo "$RONDA_CACHE_DIR"/plan-*.json)
-expect 'costs in the cache' costs "$cache"
+cache=$(echo "$RONDA_CACHE_DIR"/links-*.txt)
+expect 'costs in the cache' grep -aq '^links 2 ' "$cache"
 
 # Costs that no measurement would find: an exchange takes 5 s, and a ring more.
-unlikely='links 1 lanes 16 streams 1 combine 0 network-exchange 8=5 network-flow 8=7'
-spoil "$unlikely" "$cache"
+unlikely='links 2 lanes 16 streams 1 combine 0 pack 0,0,0 network-exchange 8=5 network-flow 8=7'
+echo "$unlikely" >"$cache"
 train --verbose
 expect_status 0
 expect 'the cached model' grep -aq 'by doubling took .* us in the mean, the model has 5000000 us' "$work/out" "$work/err"
 expect 'the cache as it was' grep -aq "$unlikely" "$cache"
 
-spoil 'links 1 lanes 16 what' "$cache"
+# bench_allreduce has the same cache, unless it is to measure anew.
+bench() { mpi 2 "$apps/bench_allreduce" --algorithm auto --min-bytes 1K --max-bytes 1K --iterations 2 "$@"; }
+bench
+expect_status 0
+expect 'the cached model' grep -aq ' 5000000.00$' "$work/out"
+expect 'the cache as it was' grep -aq "$unlikely" "$cache"
+bench --calibrate
+expect_status 0
+expect 'another model' test "$(grep -ac ' 5000000.00$' "$work/out")" = 0
+expect 'new costs' test "$(grep -ac "$unlikely" "$cache")" = 0
+
+echo 'links 2 lanes 16 what' >"$cache"
 train
 expect_status 0
-expect 'new costs' costs "$cache"
+expect 'new costs' grep -aq '^links 2 .*network-exchange' "$cache"
 
 train --plan "$work/plan.json"
 expect_status 0
@@ -39,7 +50,7 @@ if ((status == 0)); then # the same choice, or it would not be the same plan
 else
   expect_message 'another plan'
 fi
-spoil 'links 1 lanes 16 what' "$work/spoilt.json"
+spoil 'links 2 lanes 16 what' "$work/spoilt.json"
 train --plan "$work/spoilt.json"
 expect_status 2
 expect_message 'spoilt.json.*links'
@@ -49,4 +60,4 @@ unset RONDA_RANKS_PER_NODE
 export RONDA_CACHE_DIR=$work/other
 train
 expect_status 0
-expect 'no costs' test -z "$(costs "$RONDA_CACHE_DIR"/plan-*.json)"
+expect 'no costs' test ! -e "$(echo "$RONDA_CACHE_DIR"/links-*.txt)"

@@ -1,0 +1,59 @@
+#include <ronda/collectives/link_costs.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/hash.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/trainer/link_store.hpp>
+
+#include <fstream>
+
+namespace ronda {
+namespace {
+
+/// Empty where it cannot be read, or is no costs of this version's.
+std::string read_costs(const std::filesystem::path& file) {
+  std::string line;
+  if (!std::getline(std::ifstream(file), line)) return {};
+  try {
+    static_cast<void>(LinkCosts::parse(line));
+  } catch (const InputError&) {
+    return {};
+  }
+  return line;
+}
+
+}  // namespace
+
+LinkStore::LinkStore(Communicator communicator, Progress progress) : communicator_(std::move(communicator)) {
+  const auto directory = communicator_.rank() != 0 ? std::nullopt : cache_directory();
+  if (!directory) return;
+  const Topology& topology = communicator_.topology();
+  Hash hash;
+  hash.add(name_of(progress));
+  for (const auto& host : topology.hosts) hash.add(host);
+  for (const int number : {topology.nodes, topology.most_ranks_on_a_node, topology.fewest_ranks_on_a_node})
+    hash.add(static_cast<std::uint64_t>(number));
+  file_ = *directory / ("links-" + hash.text() + ".txt");
+}
+
+void LinkStore::load() {
+  if (!file_.empty()) known_ = read_costs(file_);
+  const std::string costs = communicator_.broadcast_text(known_);
+  if (!costs.empty()) communicator_.use_link_costs(LinkCosts::parse(costs));
+}
+
+void LinkStore::keep() {
+  const LinkCosts* costs = communicator_.known_link_costs();
+  if (file_.empty() || costs == nullptr) return;
+  const std::string text = costs->text();
+  if (text == known_) return;
+  try {
+    AtomicFile file(file_);
+    file.write(text + "\n");
+    file.commit();
+    known_ = text;
+  } catch (const Error&) {  // measured anew next time
+  }
+}
+
+}  // namespace ronda
