@@ -14,6 +14,9 @@ simulate() { # simulate OPTION…: leaves a table in $work/out
 
 simulate --hosts 8,13 --bytes 400000 --check --algorithms ring,halving,doubling,mpi
 expect 'eight rows' test "$(grep -c '^| [0-9]' "$work/out")" = 8
+simulate --hosts 32 --bytes 1024,65536,4000000 --algorithms ring,halving,doubling,auto
+expect 'choices within a tenth of the best' \
+  awk -F'|' '/auto/ { ++seen; if ($7 > 1.1) bad = 1 } END { exit bad || seen != 3 }' "$work/out"
 simulate --hosts 8 --bytes 100000000
 expect 'a ring of 1 to 1.15 times the least time' \
   awk -F'|' '/ring/ { if ($6 >= 0.99 && $6 <= 1.15) good = 1 } END { exit !good }' "$work/out"

@@ -3,20 +3,22 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$here/../../../build/simgrid
-hosts=8,64 bytes=100000000 rate=10Gbps latency=1us algorithms=ring mode=time
+hosts=8,64 bytes=100000000 rate=10Gbps latency=1us algorithms=ring mode=time message=0 costs=
 
 usage() {
   cat <<END
 Usage: simulate.sh [OPTION]…
 Builds the collectives for SimGrid's MPI and runs allreduces on simulated hosts, one rank on each, in two levels of switches
-with 16 hosts to one of the lower and as many links up from it. Prints simulated times, and how many times 2(n−1)/n · bytes /
-rate that is.
+with 16 hosts to one of the lower and as many links up from it. Prints simulated times, how many times 2(n−1)/n · bytes / rate
+that is, and how many times the best of the lines of this size so far: what auto chooses comes last.
 
   --hosts NUMBERS        of hosts; 128 take seconds, 512 many minutes ($hosts)
-  --bytes N              to sum up ($bytes)
+  --bytes NUMBERS        to sum up ($bytes)
   --rate RATE            of each link ($rate)
   --latency TIME         of each link; messages pass two or four ($latency)
   --algorithms NAMES     as --allreduce has them ($algorithms)
+  --message-bytes N      of the ring's messages; 0: as it likes, 60 KiB at most. Longer ones are fewer to simulate ($message)
+  --costs FILE           what messages cost, for auto: read from there, or measured and written there (measured)
   --check                looks at all results; takes hosts times bytes of memory
   --build DIR            what is built goes here (build/simgrid)
 Exit status: 0 done, 1 failed, 2 wrong usage, 77 SimGrid is not there (Debian: libsimgrid-dev).
@@ -40,6 +42,8 @@ while (($#)); do
     --rate) rate=$2 ;;
     --latency) latency=$2 ;;
     --algorithms) algorithms=$2 ;;
+    --message-bytes) message=$2 ;;
+    --costs) costs=$2 ;;
     --build) build=$2 ;;
     *) fail "unknown option $1; see --help" ;;
   esac
@@ -81,10 +85,10 @@ END
 # takes no time. Messages are never copied on the way, whatever their length: copies cost the simulator ten times the rest.
 plain=(--cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 --cfg=network/crosstraffic:0 --cfg=network/TCP-gamma:1e15
        --cfg=smpi/send-is-detached-thresh:0 --cfg=smpi/simulate-computation:no --cfg=smpi/host-speed:10Gf --cfg=smpi/shared-malloc-blocksize:33554432)
-echo '| hosts | bytes | algorithm | time | times the least |'
-echo '|---|---|---|---|---|'
+echo '| hosts | bytes | algorithm | time | times the least | times the best |'
+echo '|---|---|---|---|---|---|'
 for number in ${hosts//,/ }; do
   platform "$number"
   smpirun -np "$number" -platform "$work/platform.xml" -hostfile "$work/hosts" --log=root.thres:error "${plain[@]}" \
-    --cfg=smpi/tmpdir:"$work" "$build/simulated_allreduce" $mode "$bits" "$bytes" ${algorithms//,/ }
+    --cfg=smpi/tmpdir:"$work" "$build/simulated_allreduce" $mode "$bits" "${costs:-$work/costs.$number}" "$message" "$bytes" ${algorithms//,/ }
 done

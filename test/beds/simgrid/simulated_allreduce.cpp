@@ -1,13 +1,17 @@
 // Allreduce by each algorithm on simulated hosts, one rank on each; the time is the simulator's. For simulate.sh.
 //
-//   simulated_allreduce check|time BITS_PER_SECOND BYTES ALGORITHM…
+//   simulated_allreduce check|time BITS_PER_SECOND COSTS MESSAGE_BYTES BYTES,… ALGORITHM…
 //
 // `check` looks at all results. `time` gives all ranks the same small block of memory again and again, so that hundreds
-// of them fit into one machine: their times are right, their results are not.
+// of them fit into one machine: their times are right, their results are not. What messages cost is read from the file
+// COSTS, or measured and written there. The ring's messages are as long as it likes, or of MESSAGE_BYTES.
 #include "support/operands.hpp"
 
+#include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/link_costs.hpp>
 #include <ronda/collectives/mpi_world.hpp>
+#include <ronda/collectives/transport/mpi_transport.hpp>
 
 #include <mpi.h>
 
@@ -15,7 +19,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <numeric>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -42,17 +51,53 @@ class SharedBlock {
   void* memory_;
 };
 
-/// The slowest rank's seconds for one allreduce of `data`.
-double seconds(Communicator& all, std::span<float> data, AllreduceAlgorithm algorithm, std::string& chosen) {
-  const auto plan = all.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "simulated"});
-  chosen = plan->algorithm();
+/// The slowest rank's seconds for `work`.
+template <class Work>
+double seconds(Work&& work) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
-  plan->start().wait();
+  work();
   const double mine = MPI_Wtime() - start;
   double slowest = 0;
   MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return slowest;
+}
+
+/// A ring whose messages are longer, of which the simulator has fewer to move.
+double ring_seconds(std::span<float> data, int ranks, std::size_t message_bytes) {
+  const mpi::Communicator communicator = mpi::Communicator::duplicate(MPI_COMM_WORLD);
+  std::vector<int> everybody(static_cast<std::size_t>(ranks));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  Ring ring(std::make_unique<MpiTransport>(communicator, everybody, 1),
+            {reinterpret_cast<std::byte*>(data.data()), data.size(), DType::float32}, {ReduceOp::sum, ranks},
+            RingPart::allreduce, {}, message_bytes);
+  ring.prepare();
+  return seconds([&] {
+    Task task = ring.run();
+    while (!task.done()) task.advance();
+    task.result();
+  });
+}
+
+/// So that one number of hosts measures once.
+void take_costs(Communicator& all, const std::string& file) {
+  std::ostringstream known;
+  if (all.rank() == 0) known << std::ifstream(file).rdbuf();
+  std::string text = known.str();
+  text = all.broadcast_text(text.substr(0, text.find('\n')));
+  if (!text.empty()) all.use_link_costs(LinkCosts::parse(text));
+}
+
+void keep_costs(const Communicator& all, const std::string& file) {
+  if (all.rank() == 0 && all.known_link_costs() != nullptr)
+    std::ofstream(file) << all.known_link_costs()->text() << '\n';
+}
+
+std::vector<std::size_t> numbers(const std::string& text) {
+  std::vector<std::size_t> numbers;
+  std::istringstream in(text);
+  for (std::string one; std::getline(in, one, ',');) numbers.push_back(std::stoull(one));
+  return numbers;
 }
 
 std::size_t wrong_results(std::span<const float> data, int ranks) {
@@ -61,31 +106,57 @@ std::size_t wrong_results(std::span<const float> data, int ranks) {
   return static_cast<std::size_t>(total);
 }
 
-int run(int& argc, char**& argv) {
-  const World world(argc, argv, {.progress = Progress::inline_, .communication_timeout = 0});
-  if (argc < 5) throw std::invalid_argument("usage: simulated_allreduce check|time BITS_PER_SECOND BYTES ALGORITHM…");
-  const bool checks = std::strcmp(argv[1], "check") == 0;
-  const double bits_per_second = std::stod(argv[2]);
-  const std::size_t count = std::stoull(argv[3]) / sizeof(float);
-  Communicator all = world.communicator();
-  const int ranks = all.size();
+struct Plan {
+  bool checks;
+  double bits_per_second;
+  std::size_t message_bytes;
+  std::vector<std::string> algorithms;
+};
 
-  std::vector<float> own(checks ? count : 0);
-  const SharedBlock shared(checks ? sizeof(float) : count * sizeof(float));
-  const std::span<float> data = checks ? std::span(own) : std::span(shared.data(), count);
-  const double bits = static_cast<double>(data.size_bytes()) * 8 * 2 * (ranks - 1) / ranks;
+/// All algorithms for one size: a line each. Returns how many results are wrong.
+std::size_t simulate(Communicator all, std::size_t bytes, const Plan& plan) {
+  const std::size_t count = bytes / sizeof(float);
+  const int ranks = all.size();
+  std::vector<float> own(plan.checks ? count : 0);
+  const SharedBlock shared(plan.checks ? sizeof(float) : count * sizeof(float));
+  const std::span<float> data = plan.checks ? std::span(own) : std::span(shared.data(), count);
+  const double least = static_cast<double>(bytes) * 8 * 2 * (ranks - 1) / ranks / plan.bits_per_second;
+  double best = std::numeric_limits<double>::infinity();
   std::size_t wrong = 0;
-  for (int i = 4; i < argc; ++i) {
-    if (checks) test::fill_operands<float>(ReduceOp::sum, data, world.rank());
-    std::string algorithm;
-    const double took = seconds(all, data, parse_allreduce(argv[i]), algorithm);
-    const std::size_t here = checks ? wrong_results(data, ranks) : 0;
+  for (const std::string& name : plan.algorithms) {
+    if (plan.checks) test::fill_operands<float>(ReduceOp::sum, data, all.rank());
+    std::string how = name;
+    double took = 0;
+    if (name == "ring" && plan.message_bytes > 0) {
+      took = ring_seconds(data, ranks, plan.message_bytes);
+    } else {
+      const auto planned = all.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, parse_allreduce(name), "simulated"});
+      if (name == "auto") how += ": " + std::string(planned->algorithm());
+      took = seconds([&] { planned->start().wait(); });
+    }
+    const std::size_t here = plan.checks ? wrong_results(data, ranks) : 0;
     wrong += here;
-    if (world.rank() != 0) continue;
-    std::printf("| %d | %zu | %s | %.3f ms | %.2f |%s\n", ranks, data.size_bytes(), algorithm.c_str(), took * 1e3,
-                took / (bits / bits_per_second), here == 0 ? "" : " WRONG");
+    best = std::min(best, took);
+    if (all.rank() != 0) continue;
+    std::printf("| %d | %zu | %s | %.4f ms | %.2f | %.2f |%s\n", ranks, data.size_bytes(), how.c_str(), took * 1e3,
+                took / least, took / best, here == 0 ? "" : " WRONG");
     std::fflush(stdout);
   }
+  return wrong;
+}
+
+int run(int& argc, char**& argv) {
+  const World world(argc, argv, {.progress = Progress::inline_, .communication_timeout = 0});
+  if (argc < 7)
+    throw std::invalid_argument(
+        "usage: simulated_allreduce check|time BITS_PER_SECOND COSTS MESSAGE_BYTES BYTES,… ALGORITHM…");
+  const Plan plan{
+      std::strcmp(argv[1], "check") == 0, std::stod(argv[2]), std::stoull(argv[4]), {argv + 6, argv + argc}};
+  Communicator all = world.communicator();
+  take_costs(all, argv[3]);
+  std::size_t wrong = 0;
+  for (const std::size_t bytes : numbers(argv[5])) wrong += simulate(all, bytes, plan);
+  keep_costs(all, argv[3]);
   return wrong == 0 ? 0 : 1;
 }
 
