@@ -14,6 +14,9 @@ constexpr std::size_t one_message = std::size_t{1} << 30;
 /// Up to here a message's bytes cost nothing beside the message.
 constexpr std::size_t few_bytes = 256;
 
+/// Less is a few packets: compression saves nothing that can be measured.
+constexpr std::size_t worth_packing = std::size_t{16} << 10;
+
 bool alike(const Topology& topology) { return topology.nodes == 1 || topology.most_ranks_on_a_node == 1; }
 
 /// What `algorithm` may send numbers as.
@@ -21,7 +24,7 @@ std::vector<Compression> compressions(const AllreduceTask& task, AllreduceAlgori
                                       const Topology& topology) {
   if (task.compression == Compression::none || sends_nothing(algorithm, topology)) return {Compression::none};
   if (task.compression != Compression::automatic) return {task.compression};
-  if (topology.nodes == 1) return {Compression::none};  // it is the network whose bytes are dear
+  if (topology.nodes == 1 || task.bytes < worth_packing) return {Compression::none};  // a network's bytes are dear
   return {Compression::none, Compression::bf16};
 }
 
@@ -64,7 +67,7 @@ AllreduceChoice fastest(const AllreduceTask& task, const Topology& topology, con
 
 bool depends_on_costs(const AllreduceTask& task, const Topology& topology) {
   if (task.wanted != AllreduceAlgorithm::automatic)
-    return task.compression == Compression::automatic && topology.nodes > 1 && task.bytes > few_bytes;
+    return task.compression == Compression::automatic && topology.nodes > 1 && task.bytes >= worth_packing;
   if (task.node_shared && topology.nodes == 1) return false;  // also where ranks share cores
   return task.bytes > few_bytes || !alike(topology);
 }

@@ -17,6 +17,11 @@ for compression in bf16 fp16 int8; do
   bench 3 --algorithm all --compression $compression
   expect 'what is sent compressed' test "$(grep -c "\"compression\": \"$compression\"" "$work/results.json")" -gt 0
 done
+expect 'auto beside them' grep -q '"asked": "auto"' "$work/results.json"
+bench 2 --algorithm ring --compression all
+for compression in none bf16 fp16 int8 auto; do
+  expect "$compression beside others" grep -q "\"asked_compression\": \"$compression\"" "$work/results.json"
+done
 bench 1
 bench 2 --compare mpi --op max
 expect 'MPI beside it' grep -q '"mpi_microseconds"' "$work/results.json"
