@@ -6,6 +6,7 @@
 
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/link_costs.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
@@ -30,7 +31,8 @@ struct Options {
   std::uint64_t min_bytes = 8, max_bytes = std::uint64_t{64} << 20, factor = 4;
   int iterations = 0, warmup = 5;
   bool calibrate = false;
-  std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto", compression = "none";
+  std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto", compression = "none",
+              device = "cpu";
 };
 
 /// How an allreduce is to be done.
@@ -54,6 +56,8 @@ constexpr int least_rounds = 5, most_rounds = 100;
 constexpr double enough_microseconds = 5e5;
 /// What a measurement of several calls takes: beside it, that the ranks do not leave a barrier together is little.
 constexpr double measurement_microseconds = 5e4;
+
+bool on_gpu(const Options& options) { return options.device == "cuda"; }
 
 /// Reads the command line; false where it asked for help, which is printed.
 bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
@@ -79,7 +83,12 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->check(CLI::IsMember({"sum", "mean", "min", "max", "prod"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.algorithm,
-                 "auto, node, ring, halving, doubling, hierarchical, mpi; all: each that can be, and auto, in turns")
+                 "auto, node, ring, halving, doubling, hierarchical, mpi (GPUs: auto, nccl, staged); all: each that "
+                 "can be, and "
+                 "auto, in turns")
+      ->capture_default_str();
+  app.add_option("--device", options.device, "cpu; cuda: in the memory of a GPU a rank")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_flag("--calibrate", options.calibrate,
                "measure what messages cost anew, and do not take it from the user's cache");
@@ -93,13 +102,17 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--json", options.json, "file for the results");
   if (!apps::parse(app, argc, argv)) return false;
   if (options.min_bytes > options.max_bytes) throw InputError("--min-bytes is larger than --max-bytes");
-  if (options.algorithm != "all") static_cast<void>(parse_allreduce(options.algorithm));
+  const DeviceKind device = on_gpu(options) ? DeviceKind::cuda : DeviceKind::cpu;
+  if (options.algorithm != "all") require_fitting(parse_allreduce(options.algorithm), device);
+  if (on_gpu(options) && !options.compare.empty())
+    throw InputError("--compare mpi is for the memory of CPUs: MPI need not know a GPU's; leave out --device cuda");
   world.progress = parse_progress(options.progress);
   return true;
 }
 
 /// What is chosen, or could be: the model's expectation is shown beside it.
 bool models(const Options& options) {
+  if (on_gpu(options)) return false;
   const auto chooses = [](const std::string& name) { return name == "all" || name == "auto"; };
   return chooses(options.algorithm) || chooses(options.compression);
 }
@@ -111,6 +124,7 @@ std::vector<Compression> compressions(const Options& options) {
 
 std::vector<AllreduceAlgorithm> algorithms(const Options& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
+  if (on_gpu(options)) return {AllreduceAlgorithm::staged, AllreduceAlgorithm::automatic};
   std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
                                       AllreduceAlgorithm::doubling};
   if (options.compression == "none" || options.compression == "auto") all.push_back(AllreduceAlgorithm::mpi);
@@ -239,6 +253,19 @@ MPI_Op mpi_operation(ReduceOp op) {
   }
 }
 
+/// One of this host's for each rank on it, in turns; null where nobody asked for one.
+std::shared_ptr<DeviceContext> use_gpu(Communicator& communicator, const Options& options) {
+  if (!on_gpu(options)) return nullptr;
+  std::shared_ptr<DeviceContext> gpu;
+  agree(communicator, [&] {
+    const auto gpus = static_cast<int>(find_gpus().gpus.size());
+    gpu = make_cuda_context(gpus > 0 ? communicator.topology().rank_on_node % gpus : 0);
+  });
+  communicator.use_device(
+      gpu, options.algorithm == "all" ? AllreduceAlgorithm::automatic : parse_allreduce(options.algorithm));
+  return gpu;
+}
+
 template <class T>
 class Bench {
  public:
@@ -246,8 +273,9 @@ class Bench {
       : communicator_(world.communicator()),
         options_(options),
         op_(parse_reduce_op(options.op)),
-        memory_(communicator_.allocate(options.max_bytes, Memory::node_shared)),
-        plain_(options.compare.empty() ? Buffer() : Buffer::host(options.max_bytes)) {}
+        gpu_(use_gpu(communicator_, options)),
+        memory_(communicator_.allocate(options.max_bytes, gpu_ ? Memory::on_device : Memory::node_shared)),
+        plain_(options.compare.empty() && !gpu_ ? Buffer() : Buffer::host(options.max_bytes)) {}
 
   std::vector<std::string> notes() { return communicator_.take_notes(); }
 
@@ -289,8 +317,9 @@ class Bench {
   };
 
   Contender contender(std::size_t count, const Way& way) {
-    const std::span data(reinterpret_cast<T*>(memory_.data()), count);
-    const AllreduceSpec spec{.tensors = {Tensor(data)},
+    const std::span data(reinterpret_cast<T*>((gpu_ ? plain_ : memory_).data()), count);
+    const TensorDesc desc{Shape{static_cast<std::int64_t>(count)}, dtype_of<T>, {}};
+    const AllreduceSpec spec{.tensors = {Tensor(desc, memory_.data(), memory_.device())},
                              .op = op_,
                              .algorithm = way.algorithm,
                              .label = "bench",
@@ -303,7 +332,12 @@ class Bench {
     one.result.algorithm = plan->algorithm();
     one.result.compression = name_of(plan->compression());
     if (const auto predicted = plan->times().predicted) one.result.model_microseconds = *predicted * 1e6;
-    one.result.wrong = count_wrong(communicator_, data, op_, plan->compression(), [&] { plan->start().wait(); });
+    one.result.wrong = count_wrong(communicator_, data, op_, plan->compression(), [&] {
+      copy(data.data(), memory_.data(), data.size_bytes());
+      plan->start().wait();
+      copy(memory_.data(), data.data(), data.size_bytes());
+    });
+    copy(data.data(), memory_.data(), data.size_bytes());
     one.plan = communicator_.plan(spec);  // without what int8 has lost, which no number of sums is to make infinite
     one.allreduce = [planned = one.plan.get()] { planned->start().wait(); };
     warm_up(one, count * sizeof(T));
@@ -321,6 +355,14 @@ class Bench {
     return contender.repetitions * contender.times.back();
   }
 
+  /// Between the host and a GPU; on the CPU there is nothing to copy.
+  void copy(const void* from, void* to, std::size_t bytes) {
+    if (!gpu_) return;
+    const auto stream = gpu_->make_stream(StreamPriority::usual);
+    gpu_->copy(from, to, bytes, *stream);
+    stream->synchronize();
+  }
+
   /// What a program without Ronda would do with private memory.
   void plain_allreduce(std::size_t count) {
     constexpr std::size_t most = std::size_t{1} << 30;
@@ -332,6 +374,7 @@ class Bench {
   Communicator communicator_;
   const Options& options_;
   ReduceOp op_;
+  std::shared_ptr<DeviceContext> gpu_;  ///< null: the CPU
   Buffer memory_, plain_;
 };
 

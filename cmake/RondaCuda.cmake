@@ -26,7 +26,7 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # NVIDIA's libraries are seldom where
 
 find_package(CUDAToolkit REQUIRED)
 find_package(CUDNN 9.0 REQUIRED)
-find_package(NCCL 2.19 REQUIRED)
+find_package(NCCL 2.27 REQUIRED)
 
 # Headers alone; scripts/fetch_cudnn_frontend.sh fetches them, from Python's package index, into build/cudnn-frontend.
 find_path(RONDA_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h

@@ -22,7 +22,7 @@ class Algorithm : public FrameOwner {
 
   /// Shows what of one run the next builds on, under names that begin with `name`.
   virtual void visit(const std::string& /*name*/, StateVisitor& /*visitor*/) {}
-  /// Bytes that it keeps for compression, beside its operands.
+  /// Bytes that it keeps beside its operands: for compression, or for operands of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
 };
 

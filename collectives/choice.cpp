@@ -90,6 +90,7 @@ std::vector<AllreduceChoice> possible_choices(const AllreduceTask& task, const T
 
 AllreduceChoice choose_allreduce(const AllreduceTask& task, const Topology& topology, const CostModel* model) {
   if (task.wanted == AllreduceAlgorithm::automatic) return fastest(task, topology, model);
+  require_fitting(task.wanted, DeviceKind::cpu);
   const bool in_memory = task.wanted == AllreduceAlgorithm::node || task.wanted == AllreduceAlgorithm::hierarchical;
   if (task.wanted == AllreduceAlgorithm::node && topology.nodes > 1)
     throw InputError("the allreduce 'node' needs all ranks on one node, these are on " +

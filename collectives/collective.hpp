@@ -23,8 +23,10 @@ enum class AllreduceAlgorithm : std::uint8_t {
   doubling,      ///< recursive doubling over messages: for the shortest; 1 GiB at most
   hierarchical,  ///< `node` inside each node, a ring a slice across nodes
   mpi,           ///< plain MPI_Allreduce, the reference
+  nccl,          ///< by NCCL; for tensors on GPUs
+  staged,        ///< through the host's memory, by what is best there; for tensors on GPUs
 };
-/// auto, node, ring, halving, doubling, hierarchical, mpi. Throws InputError that lists them.
+/// nccl, staged, auto, node, ring, halving, doubling, hierarchical, mpi. Throws InputError that lists them.
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 
@@ -34,7 +36,7 @@ struct AllreduceSpec {
   std::vector<Tensor> tensors;
   ReduceOp op = ReduceOp::sum;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
-  std::string label;  ///< for messages: `bucket 3`
+  std::string label = {};  ///< for messages: `bucket 3`
   /// Of what is sent of `tensors`, which are float32 then; a sum or a mean. What stays in a node's memory is never
   /// compressed. All ranks get the same bits all the same.
   Compression compression = Compression::none;
@@ -43,6 +45,10 @@ struct AllreduceSpec {
   /// Goes on while nothing happens: of runs with nothing between them, the record has the last alone.
   bool idles = false;
 };
+
+/// Tensors in the host's memory cannot be reduced by what is for those of a device, nor the other way round. Throws
+/// InputError that says so.
+void require_fitting(AllreduceAlgorithm algorithm, DeviceKind device);
 
 // Besides the allreduce. All ranks give the same of everything but the tensors' places, unless it says otherwise.
 // `counts` are elements by rank; left out, all ranks have as many.
@@ -135,7 +141,7 @@ class Collective : public Completion {
   [[nodiscard]] virtual std::string_view algorithm() const noexcept = 0;
   /// What its numbers are sent as: those of its largest tensor, if there are several.
   [[nodiscard]] virtual Compression compression() const noexcept { return Compression::none; }
-  /// Bytes that this rank keeps for compression, beside the tensors.
+  /// Bytes of the host that this rank keeps beside the tensors: for compression, or for tensors of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
   /// Shows what of one run the next builds on: for int8 what rounding has lost so far, and how many runs there were.
   /// Equal continuation needs it.

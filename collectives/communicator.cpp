@@ -1,4 +1,5 @@
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/device/nccl_library.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -29,6 +30,13 @@ Elements place_of(const Elements& all, const Elements& mine, const std::vector<s
   return all.part({begin, begin + mine.count});
 }
 
+/// What copies by itself can do so on the host.
+void require_host(const Tensor& tensor, const char* what) {
+  if (tensor.device() != Device{})
+    throw LogicError(std::string(what) + " of a tensor on " + tensor.device().text() +
+                     " in one call is not possible; plan it in place");
+}
+
 void copy(const Elements& from, const Elements& to) {
   if (from.count > 0 && from.data != to.data) std::memcpy(to.data, from.data, from.bytes().size());
 }
@@ -47,6 +55,12 @@ void Communicator::set_step(std::uint64_t step) const noexcept {
 
 Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_->allocate(bytes, memory); }
 
+void Communicator::use_device(std::shared_ptr<DeviceContext> device, AllreduceAlgorithm wanted) {
+  group_->use_device(std::move(device), wanted, nccl::built_in_library());
+}
+
+const std::vector<std::string>& Communicator::devices() const noexcept { return group_->devices(); }
+
 std::vector<std::byte*> Communicator::copies_on_node(const Tensor& tensor) {
   return group_->copies_on_node(elements_of(tensor));
 }
@@ -58,7 +72,8 @@ std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {
 void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
   const Elements elements = elements_of(tensor);
   if (size() == 1) return;
-  if (algorithm == AllreduceAlgorithm::automatic && elements.bytes().size() <= not_worth_a_plan)
+  if (tensor.device() == Device{} && algorithm == AllreduceAlgorithm::automatic &&
+      elements.bytes().size() <= not_worth_a_plan)
     return group_->allreduce_now(elements, op);
   run(group_->plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}, false));
 }
@@ -68,11 +83,13 @@ void Communicator::broadcast(const Tensor& tensor, int root) { run(plan(Broadcas
 void Communicator::reduce(const Tensor& tensor, int root, ReduceOp op) { run(plan(ReduceSpec{tensor, root, op})); }
 
 void Communicator::allgather(const Tensor& mine, const Tensor& all, std::vector<std::size_t> counts) {
+  require_host(mine, "an allgather");
   copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), counts, rank(), size()));
   run(plan(AllgatherSpec{all, std::move(counts)}));
 }
 
 void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op, std::vector<std::size_t> counts) {
+  require_host(mine, "a reduce-scatter");
   const Elements place = place_of(elements_of(all), elements_of(mine), counts, rank(), size());
   run(plan(ReduceScatterSpec{all, op, std::move(counts)}));
   copy(place, elements_of(mine));

@@ -14,12 +14,14 @@
 
 namespace ronda {
 
+class DeviceContext;
 struct LinkCosts;
 
 /// What memory is for.
 enum class Memory : std::uint8_t {
   per_rank,     ///< private to the rank
   node_shared,  ///< what reductions are fastest on: a mapping that the node's ranks share, where there is room for it
+  on_device,    ///< of this rank's device, known to what reduces it: see Communicator::use_device
 };
 
 /// Where the ranks of a communicator sit.
@@ -51,8 +53,18 @@ class Communicator {
   void set_step(std::uint64_t step) const noexcept;
 
   /// Zeroed memory. Asks first, on all ranks together, whether the node's shared mapping has the room; where it has
-  /// not, all ranks get private memory, and `notes()` says why.
+  /// not, all ranks get private memory, and `take_notes()` says why.
   Buffer allocate(std::size_t bytes, Memory memory);
+
+  /// From here on tensors on this rank's device can be planned for as well as the host's: all ranks have one each. A
+  /// group that is split off begins without. `wanted` is automatic, nccl or staged; automatic is NCCL where the program
+  /// has it and every rank has a GPU of its own, and through the host otherwise, for which `take_notes()` gives the
+  /// reason. Throws InputError where what was asked for cannot be, CommunicationError where the ranks cannot be
+  /// connected; on all ranks.
+  void use_device(std::shared_ptr<DeviceContext> device, AllreduceAlgorithm wanted = AllreduceAlgorithm::automatic);
+
+  /// Not collective: a line a rank, `rank 2 on node1: cuda:0, NVIDIA H200 (…), by nccl`; empty before use_device.
+  [[nodiscard]] const std::vector<std::string>& devices() const noexcept;
 
   /// Where the ranks of this node have the same piece of memory from `allocate`, by rank on the node: for those who
   /// work in one another's. As long-lived as the buffer; empty where it is not shared.
@@ -65,6 +77,10 @@ class Communicator {
   /// ranks' alone. Throws InputError, on all ranks, where an allreduce's algorithm makes no sense for this layout or
   /// memory.
   std::unique_ptr<Collective> plan(const CollectiveSpec& spec);
+
+  // On a device: allreduce, broadcast, allgather and reduce-scatter, of all tensors of one spec. There the device's
+  // streams wait, not the host, and the event of `start` is one of theirs (but where it goes through the host: then
+  // whoever waits is the host).
 
   // The same for once: planned, started and waited for. Any type, any count, also 0 and beyond 2^31. `counts` are
   // elements by rank; left out, all ranks have as many.

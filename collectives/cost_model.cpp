@@ -71,6 +71,8 @@ std::optional<double> CostModel::formula(AllreduceAlgorithm algorithm, double by
       if (nodes_ == 1 && !costs_.window.empty()) return costs_.window(bytes);
       break;
     case AllreduceAlgorithm::mpi:
+    case AllreduceAlgorithm::nccl:
+    case AllreduceAlgorithm::staged:
     case AllreduceAlgorithm::automatic: break;
   }
   return std::nullopt;

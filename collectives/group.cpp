@@ -23,6 +23,7 @@ Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator com
 
 Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
   require_same("allocate", std::to_string(bytes) + " bytes");
+  if (memory == Memory::on_device) return allocate_on_device(bytes);
   if (memory == Memory::per_rank || bytes == 0 || topology().most_ranks_on_a_node == 1) return Buffer::host(bytes);
   std::string refusal;
   const auto shared = share_memory(bytes, kept_for_mpi, refusal);

@@ -14,6 +14,10 @@
 #include <ronda/collectives/algorithms/plain_mpi.hpp>
 #include <ronda/collectives/choice.hpp>
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/device/clique.hpp>
+#include <ronda/collectives/device/lanes.hpp>
+#include <ronda/collectives/device/nccl_library.hpp>
+#include <ronda/collectives/device/staged.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/collectives/node/copies.hpp>
@@ -24,6 +28,8 @@
 #include <ronda/collectives/transport/transport.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/wire_format.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
@@ -54,6 +60,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
 
   Buffer allocate(std::size_t bytes, Memory memory);
+  void use_device(std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
+                  std::shared_ptr<nccl::Library> library);
+  [[nodiscard]] const std::vector<std::string>& devices() const noexcept { return device_lines_; }  ///< not collective
   [[nodiscard]] std::vector<std::byte*> copies_on_node(const Elements& elements);
   /// @param often  worth trying what is nearly equal
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec, bool often = true);
@@ -103,11 +112,56 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
     std::vector<std::uint64_t> offsets;    ///< in the segments of the node's ranks
   };
 
+  /// This rank's device, where it uses one.
+  struct OnDevice {
+    std::shared_ptr<DeviceLanes> lanes;
+    std::shared_ptr<nccl::Clique> clique;  ///< null: through the host
+    std::string refusal;                   ///< why not by NCCL
+  };
+  /// How a collective is done in the host's memory.
+  struct Made {
+    std::unique_ptr<Algorithm> algorithm;
+    std::string_view name;
+  };
+  /// How an allreduce's tensors are each done in the host's memory.
+  struct MadeAllreduce {
+    std::vector<std::unique_ptr<Algorithm>> algorithms;  ///< by tensor; null: nothing to do
+    AllreduceAlgorithm mostly = AllreduceAlgorithm::automatic;
+    Compression compression = Compression::none;
+    std::optional<double> seconds = {};
+    DType dtype = DType::float32;
+    std::size_t count = 0, bytes = 0;
+  };
+
   /// Throws LogicError, on all ranks, where they differ.
   void require_same(std::string_view place, std::string_view text);
   [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free,
                                                            std::string& refusal);
 
+  void connect_devices(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
+  [[nodiscard]] std::string name_of_rank(std::size_t rank) const;
+  [[nodiscard]] Buffer allocate_on_device(std::size_t bytes);
+  [[nodiscard]] std::string nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
+  [[nodiscard]] bool on_device(std::span<const Tensor> tensors, const std::string& label) const;
+  void require_on_host(const Tensor& tensor, const std::string& label) const;
+  [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const AllreduceSpec& spec, bool often);
+  [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const BroadcastSpec& spec, const Description& description);
+  [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const AllgatherSpec& spec, const std::vector<Range>& parts,
+                                                           const Description& description);
+  [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const ReduceScatterSpec& spec,
+                                                           const std::vector<Range>& parts,
+                                                           const Description& description);
+  [[nodiscard]] std::unique_ptr<Collective> plan_staged(const AllreduceSpec& spec, bool often);
+  template <class Make>
+  [[nodiscard]] std::unique_ptr<Collective> plan_staged(const Tensor& tensor, Range out, Range back,
+                                                        const Description& description, Make&& make);
+  [[nodiscard]] std::unique_ptr<Collective> run_staged(Buffer staging, std::vector<Staged::Piece> pieces,
+                                                       const Description& description,
+                                                       Compression compression = Compression::none);
+
+  [[nodiscard]] static std::string words_of(const AllreduceSpec& spec);
+  [[nodiscard]] MadeAllreduce make_allreduce(const AllreduceSpec& spec, bool often);
+  [[nodiscard]] Made make_broadcast(const Elements& data, int root);
   [[nodiscard]] std::vector<AllreduceChoice> choose(const AllreduceSpec& spec, std::span<const Elements> tensors,
                                                     std::span<const Site> sites, bool often);
   [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Reduction& reduction,
@@ -142,6 +196,17 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] LinkProbe::Seconds agreed(int ring, const LinkProbe::Seconds& mine);
   [[nodiscard]] double slowest(double mine);
 
+  /// Runs `work`, which fails on all ranks or on none, at the same place and for the same reason.
+  template <class Work>
+  void agreed_on_all(Work&& work) {
+    try {
+      work();
+    } catch (Error& error) {
+      if (is_whole_world()) error.set_agreed();
+      throw;
+    }
+  }
+
   /// Runs `work`, which may call MPI, on all ranks at the same place, while the engine rests; `what` is for records.
   template <class Work>
   auto together(std::string_view what, Work&& work) {
@@ -160,6 +225,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   std::uint64_t allocations_made_ = 0;
   std::vector<Allocation> allocations_;
   std::vector<std::string> notes_;
+  std::optional<OnDevice> device_;
+  std::vector<std::string> device_lines_;
 };
 
 }  // namespace ronda

@@ -106,18 +106,25 @@ std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec)
   const Elements data = raw(elements_of(spec.tensor));
   require_same("planning " + spec.label, text_of(elements_of(spec.tensor)) + " from " + std::to_string(spec.root));
   const Description description = describe(Kind::broadcast, spec.label, elements_of(spec.tensor), spec.root);
+  if (on_device({&spec.tensor, 1}, spec.label)) return plan_on_device(spec, description);
+  Made made = make_broadcast(data, spec.root);
+  return planned(std::move(made.algorithm), made.name, description);
+}
+
+/// @param data  bytes
+Communicator::Group::Made Communicator::Group::make_broadcast(const Elements& data, int root) {
   const std::size_t longest_for_a_tree = size_ <= 2 ? mpi::largest_message : short_for_a_tree;
   if (data.count <= longest_for_a_tree)
-    return planned(std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::broadcast),
-                   "tree", description);
+    return {std::make_unique<BinomialTree>(across_all(), data, root, BinomialTree::Direction::broadcast), "tree"};
   const auto parts = even_parts(data, size_);
-  auto scatter = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, false);
+  auto scatter = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], root, false);
   auto allgather = std::make_unique<Ring>(across_all(), data, Reduction{}, RingPart::allgather);
-  return planned(std::make_unique<Sequence>(std::move(scatter), std::move(allgather)), "scatter and ring", description);
+  return {std::make_unique<Sequence>(std::move(scatter), std::move(allgather)), "scatter and ring"};
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
   require_rank(spec.root, spec.label);
+  require_on_host(spec.tensor, spec.label);
   const Elements data = elements_of(spec.tensor);
   require_sense(spec.op, data.dtype);
   require_same("planning " + spec.label,
@@ -141,17 +148,21 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& s
   require_sense(spec.op, all.dtype);
   require_same("planning " + spec.label,
                std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts));
+  const Description description = describe(Kind::reduce_scatter, spec.label, all, -1, spec.op);
+  if (on_device({&spec.all, 1}, spec.label)) return plan_on_device(spec, ranges_of(counts), description);
   return planned(
       std::make_unique<Ring>(across_all(), all, Reduction{spec.op, size_}, RingPart::reduce_scatter, ranges_of(counts)),
-      "ring", describe(Kind::reduce_scatter, spec.label, all, -1, spec.op));
+      "ring", description);
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec) {
   const Elements all = elements_of(spec.all);
   const Counts counts = shares(spec.counts, all, size_, spec.label);
   require_same("planning " + spec.label, text_of(all) + " in parts of " + text_of(counts));
+  const Description description = describe(Kind::allgather, spec.label, all);
+  if (on_device({&spec.all, 1}, spec.label)) return plan_on_device(spec, ranges_of(counts), description);
   return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)), "ring",
-                 describe(Kind::allgather, spec.label, all));
+                 description);
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const GatherSpec& spec) { return plan_at_root(spec, true); }
@@ -160,6 +171,8 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) {
 template <class Spec>
 std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, bool gathers) {
   require_rank(spec.root, spec.label);
+  require_on_host(spec.mine, spec.label);
+  require_on_host(spec.all, spec.label);
   const bool is_root = rank_ == spec.root;
   const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
   const Counts counts = complete(spec.counts, size_, mine.count, spec.label);
@@ -192,6 +205,8 @@ void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) {
+  require_on_host(spec.outgoing, spec.label);
+  require_on_host(spec.incoming, spec.label);
   const Elements outgoing = elements_of(spec.outgoing), incoming = elements_of(spec.incoming);
   const Counts sent = shares(spec.outgoing_counts, outgoing, size_, spec.label);
   const Counts received = shares(spec.incoming_counts, incoming, size_, spec.label);
@@ -206,6 +221,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) 
 
 std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
   require_rank(spec.to, spec.label);
+  require_on_host(spec.tensor, spec.label);
   const std::vector<Exchange::Message> outgoing{{spec.to, elements_of(spec.tensor).bytes()}};
   return planned(std::make_unique<Exchange>(between_two(), outgoing, std::vector<Exchange::Message>()), "exchange",
                  describe(Kind::send, spec.label, elements_of(spec.tensor), spec.to));
@@ -213,6 +229,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReceiveSpec& spec) {
   require_rank(spec.from, spec.label);
+  require_on_host(spec.tensor, spec.label);
   const std::vector<Exchange::Message> incoming{{spec.from, elements_of(spec.tensor).bytes()}};
   return planned(std::make_unique<Exchange>(between_two(), std::vector<Exchange::Message>(), incoming), "exchange",
                  describe(Kind::receive, spec.label, elements_of(spec.tensor), spec.from));

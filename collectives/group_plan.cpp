@@ -32,7 +32,16 @@ struct Meeting {
   std::array<std::byte, 2 * OneShot::largest_bytes> staging;
 };
 
-std::string describe(const AllreduceSpec& spec) {
+/// Another one for each collective and each of its tensors.
+Noise noise_of(const AllreduceSpec& spec, std::size_t tensor) {
+  const auto bits = RngKey(spec.seed, Purpose::compression, spec.label).bits(tensor);
+  return Noise(std::uint64_t{bits[0]} << 32 | bits[1]);
+}
+
+}  // namespace
+
+/// What all ranks must give alike.
+std::string Communicator::Group::words_of(const AllreduceSpec& spec) {
   std::string text = std::string(name_of(spec.op)) + " by " + std::string(name_of(spec.algorithm));
   for (const auto* tensors : {&spec.tensors, &spec.exact})
     for (const Tensor& tensor : *tensors)
@@ -43,21 +52,32 @@ std::string describe(const AllreduceSpec& spec) {
   return text;
 }
 
-/// Another one for each collective and each of its tensors.
-Noise noise_of(const AllreduceSpec& spec, std::size_t tensor) {
-  const auto bits = RngKey(spec.seed, Purpose::compression, spec.label).bits(tensor);
-  return Noise(std::uint64_t{bits[0]} << 32 | bits[1]);
+std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec, bool often) {
+  const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
+  std::vector<Tensor> tensors = spec.tensors;
+  tensors.insert(tensors.end(), spec.exact.begin(), spec.exact.end());
+  if (on_device(tensors, label)) return plan_on_device(spec, often);
+  agreed_on_all([&] { require_fitting(spec.algorithm, DeviceKind::cpu); });
+
+  MadeAllreduce made = make_allreduce(spec, often);
+  std::erase(made.algorithms, nullptr);
+  const bool brief = made.mostly == AllreduceAlgorithm::node && made.bytes <= brief_bytes;
+  const std::string_view name = name_of(made.mostly);
+  Description description{Kind::allreduce, label, name, made.count, made.dtype, spec.op, -1, brief};
+  description.idles = spec.idles;
+  auto planned = std::make_unique<PlannedCollective>(engine_, std::move(made.algorithms), name, description, ledger_,
+                                                     shared_from_this(), made.compression);
+  planned->expect(made.seconds);
+  return planned;
 }
 
-}  // namespace
-
-std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec, bool often) {
+Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const AllreduceSpec& spec, bool often) {
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
   for (const Elements& elements : tensors) require_sense(spec.op, elements.dtype);
   require_same("planning " + (spec.label.empty() ? "an allreduce" : spec.label),
-               describe(spec) + (costs_ ? ", link costs " + costs_->text() : ""));
+               words_of(spec) + (costs_ ? ", link costs " + costs_->text() : ""));
 
   const std::vector<Site> sites = locate(tensors);
   const std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
@@ -69,33 +89,23 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
     if (speaks && tensors[i].count > tensors[largest].count) largest = i;
   }
 
-  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  MadeAllreduce made;
+  made.algorithms.resize(tensors.size());
   const auto shared_meetings = meetings(sites);
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0)
-      algorithms.push_back(make(chosen[i].algorithm, {spec.op, size_}, tensors[i],
-                                copies_of(tensors[i], sites[i], shared_meetings, i), wires[i]));
-  const AllreduceAlgorithm mostly = chosen.empty() ? spec.algorithm : chosen[largest].algorithm;
-  std::size_t count = 0, bytes = 0;
+      made.algorithms[i] = make(chosen[i].algorithm, {spec.op, size_}, tensors[i],
+                                copies_of(tensors[i], sites[i], shared_meetings, i), wires[i]);
   for (const Elements& elements : tensors) {
-    count += elements.count;
-    bytes += elements.bytes().size();
+    made.count += elements.count;
+    made.bytes += elements.bytes().size();
   }
-  const bool brief = mostly == AllreduceAlgorithm::node && bytes <= brief_bytes;
-  Description description{Kind::allreduce,
-                          spec.label.empty() ? "an allreduce" : spec.label,
-                          name_of(mostly),
-                          count,
-                          tensors.empty() ? DType::float32 : tensors[largest].dtype,
-                          spec.op,
-                          -1,
-                          brief};
-  description.idles = spec.idles;
-  auto planned = std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name_of(mostly), description,
-                                                     ledger_, shared_from_this(),
-                                                     wires.empty() ? Compression::none : wires[largest].compression);
-  if (!chosen.empty()) planned->expect(chosen[largest].seconds);
-  return planned;
+  made.mostly = chosen.empty() ? spec.algorithm : chosen[largest].algorithm;
+  if (tensors.empty()) return made;
+  made.dtype = tensors[largest].dtype;
+  made.compression = wires[largest].compression;
+  made.seconds = chosen[largest].seconds;
+  return made;
 }
 
 /// How each tensor is reduced. Measures the links first where that depends on them and they are not known.
@@ -135,6 +145,8 @@ std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorith
       return std::make_unique<Hierarchical>(std::move(copies), reduction, slices, across_nodes(), wire);
     }
     case AllreduceAlgorithm::mpi:
+    case AllreduceAlgorithm::nccl:
+    case AllreduceAlgorithm::staged:
     case AllreduceAlgorithm::automatic: break;
   }
   return std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, elements, reduction);

@@ -30,10 +30,7 @@ PlannedCollective::~PlannedCollective() {
 Event PlannedCollective::start(const Event& ready) {
   if (!finished(started_)) throw LogicError(description_.label + " was started again before it was done");
   if (failure_) std::rethrow_exception(failure_);
-  if (algorithms_.empty()) {
-    ready.wait();
-    return {};
-  }
+  if (algorithms_.empty()) return ready;
   ++started_;
   ready_ = ready;
   waiting_for_ready_ = true;

@@ -14,7 +14,7 @@
 namespace ronda {
 
 /// A planned collective as the engine runs it: one algorithm for each of its tensors, all under way at once, done when
-/// all are. Without any (a single rank) it is done as soon as it is started.
+/// all are. Without any (a single rank) it is done as soon as it may start.
 class PlannedCollective final : public Collective {
  public:
   /// @param name         what it is done by

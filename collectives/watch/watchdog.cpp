@@ -19,6 +19,10 @@ constexpr double silence = 1.5;
 constexpr double patience_on_a_host = silence, patience_across_hosts = 3;
 /// Seconds that others are given to tell, before a rank ends without a word, or tells what the smaller part knows.
 constexpr double grace = 3;
+/// Seconds that a rank gives each lower one to tell of what failed on its device, up to so many; and that one which has
+/// only heard of a failure waits longer.
+constexpr double between_ranks = 0.1, hearsay = 1;
+constexpr int most_turns = 10;
 constexpr double between_letters = 0.3, greeting_time = 5;
 /// Records of a rank that are looked at for where ranks diverged.
 constexpr std::size_t looked_back = record_ring / 2;
@@ -80,6 +84,16 @@ void Watchdog::meet(std::vector<std::string> hosts, const std::vector<int>& here
   met_at_ = -1;
 }
 
+void Watchdog::look_after(UnseenWork& work) {
+  const std::lock_guard door(door_);
+  unseen_.push_back(&work);
+}
+
+void Watchdog::forget(UnseenWork& work) noexcept {
+  const std::lock_guard door(door_);
+  std::erase(unseen_, &work);
+}
+
 std::vector<int> Watchdog::unheard() {
   const std::lock_guard door(door_);
   return channel_ == nullptr ? std::vector<int>() : channel_->unheard();
@@ -111,16 +125,31 @@ void Watchdog::run() {
 }
 
 void Watchdog::look(double now) {
+  const bool failed = look_at_unseen(now);
+  if (finished_) return;
   watch_own(now);
   if (channel_ != nullptr) talk(now);
-  if (now - searched_at_ > 1 || alarmed_ || inquiring_) find_neighbours();
+  if (now - searched_at_ > 1 || alarmed_ || inquiring_ || failed) find_neighbours();
   if (now - searched_at_ > 1) searched_at_ = now;
   bool asked = alarmed_ || (channel_ != nullptr && now - channel_->alarmed_at() < 2);
   for (const auto& neighbour : neighbours_)
     asked = asked || (neighbour != nullptr && Recorder::get(neighbour->file().head.alarmed) != 0);
   asked_.store(asked, std::memory_order_relaxed);
   if (is_over()) return finish("", false);
-  if (alarmed_) decide(now);
+  if (alarmed_ && !failed) decide(now);
+}
+
+/// A failure that one rank has, others soon hear of: whose own it is tells first, and of several the lowest.
+bool Watchdog::look_at_unseen(double now) {
+  for (UnseenWork* work : unseen_) {
+    UnseenWork::Failure failure = work->look();
+    if (failure.text.empty()) continue;
+    if (failed_at_ < 0) failed_at_ = now;
+    const double turn = between_ranks * std::min(rank_, most_turns) + (failure.remote ? hearsay : 0);
+    if (now - failed_at_ >= turn && !is_over()) finish(std::move(failure.text), true);
+    return true;
+  }
+  return false;
 }
 
 /// Does this rank wait, and has it for too long?
@@ -247,6 +276,7 @@ void Watchdog::finish(std::string message, bool speaks) {
     for (int times = 0; times < 3 && channel_ != nullptr; ++times) channel_->say_over();
   }
   if (options_.on_stall) options_.on_stall({message, speaks});
+  for (UnseenWork* work : unseen_) work->give_up(message.empty() ? "another rank has ended the job" : message);
   message_ = message.empty() ? "the job stands still; another rank says why" : std::move(message);
   verdict_.store(&message_, std::memory_order_release);
 }

@@ -13,6 +13,7 @@
 #include <ronda/collectives/watch/diagnosis.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/side_channel.hpp>
+#include <ronda/collectives/watch/unseen_work.hpp>
 
 namespace ronda {
 
@@ -22,6 +23,8 @@ namespace ronda {
 /// datagrams, what they are at. A moment later the lowest rank with an alarm that speaks for most ranks says which
 /// collective stands still, and why; then all end. Ranks at work that takes long, and that they have declared (see
 /// Phase), are given the time for it.
+///
+/// What fails on a device (see UnseenWork) ends the job as well: the first rank that can say why does.
 ///
 /// Time in which this process was itself stopped does not count.
 class Watchdog {
@@ -43,6 +46,10 @@ class Watchdog {
   /// MPI has told who is where: names of hosts by rank, the ranks on this one, and a way to the others (null: none).
   void meet(std::vector<std::string> hosts, const std::vector<int>& here, std::unique_ptr<SideChannel> channel);
 
+  /// Looks after `work` too, from now until it is forgotten.
+  void look_after(UnseenWork& work);
+  void forget(UnseenWork& work) noexcept;
+
   // For the engine, while it stands still.
   /// Somebody wants to know whom this rank waits for: `Recorder::waits_for` tells.
   [[nodiscard]] bool asked() const noexcept { return asked_.load(std::memory_order_relaxed); }
@@ -59,6 +66,7 @@ class Watchdog {
  private:
   void run();
   void look(double now);
+  [[nodiscard]] bool look_at_unseen(double now);
   void watch_own(double now);
   void find_neighbours();
   void talk(double now);
@@ -87,6 +95,8 @@ class Watchdog {
   bool alarmed_ = false, inquiring_ = false;
   double now_ = 0;  ///< seconds in which the thread could look
   double alarmed_at_ = 0, met_at_ = 0, told_at_ = -1, searched_at_ = -1;
+  std::vector<UnseenWork*> unseen_;
+  double failed_at_ = -1;  ///< when unseen work was found to have failed
   bool finished_ = false;
   std::string message_;
 

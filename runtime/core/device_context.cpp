@@ -10,9 +10,14 @@ class CpuContext final : public DeviceContext {
   explicit CpuContext(int threads) : threads_(threads) {}
   [[nodiscard]] Device device() const noexcept override { return {}; }
   [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] std::string identity() const override { return "cpu"; }
   std::unique_ptr<Stream> make_stream(StreamPriority) override { return std::make_unique<CpuStream>(threads_); }
   Buffer allocate(std::size_t bytes) override { return Buffer::host(bytes); }
   Buffer allocate_staging(std::size_t bytes) override { return Buffer::host(bytes); }
+  std::shared_ptr<const void> pin(std::span<std::byte>) override { return nullptr; }
+  void clear(void* memory, std::size_t bytes, Stream&) override {
+    if (bytes > 0) std::memset(memory, 0, bytes);
+  }
   void copy(const void* from, void* to, std::size_t bytes, Stream&) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }

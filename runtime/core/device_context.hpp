@@ -23,11 +23,17 @@ class DeviceContext {
   [[nodiscard]] virtual Device device() const noexcept = 0;
   /// `NVIDIA H200 (compute capability 9.0, 139.7 GiB)`: of the plan, and for people.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// What tells two devices apart, on any host: a GPU's UUID.
+  [[nodiscard]] virtual std::string identity() const = 0;
   virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
   /// Zeroed memory of the device.
   virtual Buffer allocate(std::size_t bytes) = 0;
   /// Zeroed memory of the host that the device copies to and from by itself (pinned).
   virtual Buffer allocate_staging(std::size_t bytes) = 0;
+  /// Makes memory of the host, as long as what is returned, as good as staging's.
+  virtual std::shared_ptr<const void> pin(std::span<std::byte> memory) = 0;
+  /// Writes zeros in the order of `stream`, to memory of the device.
+  virtual void clear(void* memory, std::size_t bytes, Stream& stream) = 0;
   /// Copies in the order of `stream`, from anywhere to anywhere. With a host's memory that is not staging's, the call
   /// returns when the copy is done. What is copied must stay until then.
   virtual void copy(const void* from, void* to, std::size_t bytes, Stream& stream) = 0;

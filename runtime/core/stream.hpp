@@ -15,6 +15,8 @@ class Stream {
   virtual void wait(const Event& event) = 0;
   /// Returns when everything issued so far is done; throws what it ended with.
   virtual void synchronize() = 0;
+  /// What it is given now is not done but recorded, to be replayed as a graph: its events must not be asked then.
+  [[nodiscard]] virtual bool recording() const { return false; }
   /// Host threads that an operation on this stream may use (1 or more); on a GPU, 1.
   [[nodiscard]] virtual int threads() const noexcept = 0;
 };

@@ -3,9 +3,12 @@
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/collectives/group.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <vector>
@@ -62,6 +65,73 @@ TEST_CASE("nor does compression") {
               for (int i = 0; i < 5; ++i) reduction->start().wait();
             }) == 0);
     }
+}
+
+/// A device that does everything at once, and takes nothing from the heap for it.
+class InstantDevice final : public DeviceContext {
+ public:
+  [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, 0}; }
+  [[nodiscard]] std::string name() const override { return "instant"; }
+  [[nodiscard]] std::string identity() const override { return std::to_string(test::world().rank()); }
+  std::unique_ptr<Stream> make_stream(StreamPriority) override { return std::make_unique<CpuStream>(); }
+  Buffer allocate(std::size_t bytes) override {
+    auto memory = std::make_shared<Buffer>(Buffer::host(bytes));
+    std::byte* data = memory->data();
+    return {data, bytes, device(), std::move(memory)};
+  }
+  Buffer allocate_staging(std::size_t bytes) override { return Buffer::host(bytes); }
+  std::shared_ptr<const void> pin(std::span<std::byte>) override { return nullptr; }
+  void clear(void* memory, std::size_t bytes, Stream&) override { std::memset(memory, 0, bytes); }
+  void copy(const void* from, void* to, std::size_t bytes, Stream&) override { std::memcpy(to, from, bytes); }
+};
+
+/// NCCL that does nothing.
+class IdleNccl final : public nccl::Library {
+ public:
+  [[nodiscard]] std::string version() const override { return "0"; }
+  nccl::Answer make_unique_id(nccl::UniqueId&) override { return {}; }
+  nccl::Answer init(nccl::Comm&, int, const nccl::UniqueId&, int) override { return {}; }
+  nccl::Answer state(nccl::Comm) override { return {}; }
+  void abort(nccl::Comm) noexcept override {}
+  nccl::Answer allocate(void** memory, std::size_t bytes) override {
+    *memory = std::malloc(bytes);
+    return {};
+  }
+  void free(void* memory) noexcept override { std::free(memory); }
+  nccl::Answer open_window(nccl::Comm, void*, std::size_t, nccl::Window&) override { return {}; }
+  void close_window(nccl::Comm, nccl::Window) noexcept override {}
+  nccl::Answer group_start() override { return {}; }
+  nccl::Answer group_end() override { return {}; }
+  nccl::Answer all_reduce(nccl::Comm, std::byte*, std::size_t, DType, ReduceOp, Stream&) override {
+    ++queued;
+    return {};
+  }
+  nccl::Answer broadcast(nccl::Comm, std::byte*, std::size_t, DType, int, Stream&) override { return {}; }
+  nccl::Answer reduce(nccl::Comm, std::byte*, std::size_t, DType, ReduceOp, int, Stream&) override { return {}; }
+  nccl::Answer all_gather(nccl::Comm, std::byte*, std::size_t, DType, int, Stream&) override { return {}; }
+  nccl::Answer reduce_scatter(nccl::Comm, std::byte*, std::size_t, DType, ReduceOp, int, Stream&) override {
+    return {};
+  }
+  int queued = 0;
+};
+
+TEST_CASE("nor do collectives on a device, by NCCL and through the host") {
+  constexpr std::size_t count = 1'500'000;
+  for (const AllreduceAlgorithm how : {AllreduceAlgorithm::nccl, AllreduceAlgorithm::staged}) {
+    const auto library = std::make_shared<IdleNccl>();
+    Communicator communicator = test::world().communicator().split(0, test::world().rank());
+    communicator.group().use_device(std::make_shared<InstantDevice>(), how, library);
+    const Buffer memory = communicator.allocate(count * sizeof(float), Memory::on_device);
+    const Tensor tensor({Shape{count}, DType::float32, {}}, memory.data(), memory.device());
+    const auto reduction =
+        communicator.plan(AllreduceSpec{.tensors = {tensor}, .label = "bucket 0", .exact = {tensor}});
+    communicator.barrier();
+    INFO(name_of(how));
+    CHECK(allocations_in([&] {
+            for (int i = 0; i < 5; ++i) reduction->start().wait();
+          }) == 0);
+    CHECK(library->queued == (how == AllreduceAlgorithm::nccl && communicator.size() > 1 ? 10 : 0));
+  }
 }
 
 TEST_CASE("a step of the fusion buffer takes nothing from the heap") {

@@ -4,6 +4,7 @@
 #include <ronda/runtime/core/device_context.hpp>
 
 #include "support/catch.hpp"
+#include "support/ranks.hpp"
 
 /// Tests that need a GPU; 77, which ctest counts as skipped, where there is none.
 int main(int argc, char** argv) {
@@ -12,5 +13,5 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", survey.reason.c_str());
     return 77;
   }
-  return Catch::Session().run(argc, argv);
+  return ronda::test::with_world(argc, argv, [&] { return Catch::Session().run(argc, argv); });
 }

@@ -29,6 +29,9 @@ expect 'MPI beside it' grep -q '"mpi_microseconds"' "$work/results.json"
 refused '16-bit' bench_allreduce --dtype float16 --compare mpi
 refused 'horse' bench_allreduce --algorithm horse
 refused 'op' bench_allreduce --op median
+refused "'nccl' is for ranks on GPUs" bench_allreduce --algorithm nccl
+refused "'ring' is for ranks on CPUs" bench_allreduce --algorithm ring --device cuda
+refused '--compare mpi is for the memory of CPUs' bench_allreduce --device cuda --compare mpi
 refused 'max-bytes' bench_allreduce --min-bytes 1M --max-bytes 1K
 
 # bench_coordinator likewise.

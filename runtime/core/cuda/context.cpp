@@ -4,6 +4,7 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
 
@@ -24,14 +25,28 @@ std::string text_of(const Gpu& gpu) {
          size + ")";
 }
 
+std::string uuid_of(int index) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  std::string text = "GPU-";
+  for (const char byte : properties.uuid.bytes) {
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    text += digits.data();
+  }
+  return text;
+}
+
 class GpuContext final : public DeviceContext {
  public:
   explicit GpuContext(int index) : index_(index) {
     check(cudaSetDevice(index), "cudaSetDevice");
     name_ = text_of(describe(index));
+    identity_ = uuid_of(index);
   }
   [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, index_}; }
   [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::string identity() const override { return identity_; }
   std::unique_ptr<Stream> make_stream(StreamPriority priority) override {
     return std::make_unique<GpuStream>(index_, priority);
   }
@@ -56,13 +71,23 @@ class GpuContext final : public DeviceContext {
     return {static_cast<std::byte*>(memory), bytes, Device{}, std::move(keeper)};
   }
 
+  std::shared_ptr<const void> pin(std::span<std::byte> memory) override {
+    check(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable),
+          "cudaHostRegister of " + std::to_string(memory.size()) + " bytes");
+    return {memory.data(), [](const void* p) { cudaHostUnregister(const_cast<void*>(p)); }};
+  }
+
+  void clear(void* memory, std::size_t bytes, Stream& stream) override {
+    if (bytes > 0) check(cudaMemsetAsync(memory, 0, bytes, handle_of(stream)), "cudaMemsetAsync");
+  }
+
   void copy(const void* from, void* to, std::size_t bytes, Stream& stream) override {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
   }
 
  private:
   int index_;
-  std::string name_;
+  std::string name_, identity_;
 };
 
 /// Why no GPU can be used; empty where one can.

@@ -44,7 +44,19 @@ void GpuStream::wait(const Event& event) {
 void GpuStream::synchronize() {
   ++host_waits_;
   check(cudaStreamSynchronize(handle()), "cudaStreamSynchronize");
-  done_ = recorded_;
+  note_done(recorded_);
+}
+
+void GpuStream::note_done(std::uint64_t ticket) noexcept {
+  std::uint64_t before = done_.load();
+  while (before < ticket && !done_.compare_exchange_weak(before, ticket)) {
+  }
+}
+
+bool GpuStream::recording() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(handle(), &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 bool GpuStream::poll(std::uint64_t ticket) {
@@ -52,7 +64,7 @@ bool GpuStream::poll(std::uint64_t ticket) {
   const cudaError_t status = cudaEventQuery(event_of(ticket));
   if (status == cudaErrorNotReady) return false;
   check(status, "cudaEventQuery");
-  done_ = std::max(done_, ticket);
+  note_done(ticket);
   return true;
 }
 
@@ -60,7 +72,7 @@ void GpuStream::wait(std::uint64_t ticket) {
   if (ticket <= done_) return;
   ++host_waits_;
   check(cudaEventSynchronize(event_of(ticket)), "cudaEventSynchronize");
-  done_ = std::max(done_, ticket);
+  note_done(ticket);
 }
 
 bool GpuStream::hold(Stream& stream, std::uint64_t ticket) {

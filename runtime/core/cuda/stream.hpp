@@ -1,6 +1,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -29,8 +30,10 @@ class GpuStream final : public Stream, public Completion {
   /// The stream waits, not the host, where the event is a GPU's; for any other the host waits.
   void wait(const Event& event) override;
   void synchronize() override;
+  [[nodiscard]] bool recording() const override;
   [[nodiscard]] int threads() const noexcept override { return 1; }
 
+  // These may be asked by any thread.
   bool poll(std::uint64_t ticket) override;
   void wait(std::uint64_t ticket) override;
   bool hold(Stream& stream, std::uint64_t ticket) override;
@@ -40,12 +43,14 @@ class GpuStream final : public Stream, public Completion {
   [[nodiscard]] std::uint64_t host_waits() const noexcept { return host_waits_; }
 
  private:
+  void note_done(std::uint64_t ticket) noexcept;
   [[nodiscard]] cudaEvent_t event_of(std::uint64_t ticket) const noexcept;
 
   int device_;
   StreamHandle handle_;
   std::vector<EventHandle> ring_;
-  std::uint64_t recorded_ = 0, done_ = 0;  ///< tickets: 1 is the first event
+  std::uint64_t recorded_ = 0;          ///< tickets: 1 is the first event
+  std::atomic<std::uint64_t> done_{0};  ///< the highest that is known to be
   std::uint64_t host_waits_ = 0;
 };
 

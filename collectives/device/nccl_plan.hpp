@@ -1,0 +1,30 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/device/clique.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+
+namespace ronda::nccl {
+
+// Collectives on the memory of GPUs, planned once. The stream of the clique waits for what they are started after,
+// the host does not, and the event of `start` is that stream's: waiting for it holds up a stream. A run that fails is
+// told of by the watchdog, and by the next start. How long runs take is not measured.
+//
+// The specs are as for the host's memory, looked through and found to be the same on all ranks. `keeper` lives as long
+// as the collective. Throw LogicError for what NCCL cannot reduce.
+
+[[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const AllreduceSpec& spec,
+                                               std::shared_ptr<const void> keeper);
+[[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const BroadcastSpec& spec,
+                                               std::shared_ptr<const void> keeper);
+/// @param parts  of the whole, in elements, by rank; as below
+[[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const AllgatherSpec& spec,
+                                               std::span<const Range> parts, std::shared_ptr<const void> keeper);
+[[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const ReduceScatterSpec& spec,
+                                               std::span<const Range> parts, std::shared_ptr<const void> keeper);
+
+}  // namespace ronda::nccl

@@ -1,0 +1,70 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/collectives/device/nccl_library.hpp>
+
+namespace ronda::test {
+
+/// Stands in for NCCL: writes down how it is called, answers as it was told to, and, where it has a way to the other
+/// ranks, does what was asked for. One object a rank.
+class FakeNccl final : public nccl::Library {
+ public:
+  using Gather = std::function<std::vector<std::string>(std::string_view)>;
+  /// @param others  null: collectives are only written down
+  explicit FakeNccl(Gather others = {}) : others_(std::move(others)) {}
+
+  // What it is told to answer.
+  nccl::Answer identifier, start, memory, window, queueing;  ///< where they are no success: to the call of that name
+  std::string version_number = "2.28.9";
+  int looks_until_over = 0;                                  ///< at what is in progress; -1: it never is
+  std::atomic<nccl::Status> trouble{nccl::Status::success};  ///< comes up beside everything
+
+  [[nodiscard]] std::vector<std::string> calls() const;
+  [[nodiscard]] int count(std::string_view call) const;
+  [[nodiscard]] int memory_in_use() const noexcept { return memory_in_use_; }
+
+  [[nodiscard]] std::string version() const override { return version_number; }
+  nccl::Answer make_unique_id(nccl::UniqueId& id) override;
+  nccl::Answer init(nccl::Comm& comm, int ranks, const nccl::UniqueId& id, int rank) override;
+  nccl::Answer state(nccl::Comm comm) override;
+  void abort(nccl::Comm comm) noexcept override;
+  nccl::Answer allocate(void** memory, std::size_t bytes) override;
+  void free(void* memory) noexcept override;
+  nccl::Answer open_window(nccl::Comm comm, void* memory, std::size_t bytes, nccl::Window& window) override;
+  void close_window(nccl::Comm comm, nccl::Window window) noexcept override;
+  nccl::Answer group_start() override;
+  nccl::Answer group_end() override;
+  nccl::Answer all_reduce(nccl::Comm comm, std::byte* data, std::size_t count, DType dtype, ReduceOp op,
+                          Stream& stream) override;
+  nccl::Answer broadcast(nccl::Comm comm, std::byte* data, std::size_t count, DType dtype, int root,
+                         Stream& stream) override;
+  nccl::Answer reduce(nccl::Comm comm, std::byte* data, std::size_t count, DType dtype, ReduceOp op, int root,
+                      Stream& stream) override;
+  nccl::Answer all_gather(nccl::Comm comm, std::byte* all, std::size_t count, DType dtype, int rank,
+                          Stream& stream) override;
+  nccl::Answer reduce_scatter(nccl::Comm comm, std::byte* all, std::size_t count, DType dtype, ReduceOp op, int rank,
+                              Stream& stream) override;
+
+ private:
+  nccl::Answer say(std::string call, const nccl::Answer& answer);
+  nccl::Answer queue(std::string call, nccl::Comm comm, Stream& stream, std::function<void()> work);
+  [[nodiscard]] std::string reduced(std::byte* data, std::size_t count, DType dtype, ReduceOp op);
+
+  Gather others_;
+  int rank_ = 0;
+  std::atomic<int> looks_{0};
+  std::atomic<bool> in_progress_{false};
+  int grouped_ = 0;
+  std::vector<std::function<void()>> group_;
+  std::atomic<int> memory_in_use_{0};
+  mutable std::mutex door_;
+  std::vector<std::string> calls_;
+};
+
+}  // namespace ronda::test
