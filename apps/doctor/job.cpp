@@ -1,0 +1,103 @@
+// What starts ranks, and how this process was started; what the build is made of; where it keeps things.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+
+#include <ronda/collectives/launcher.hpp>
+#include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include "command_line.hpp"
+#include "finding.hpp"
+
+namespace ronda::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using State = Finding::State;
+
+/// Where PATH has `program`; empty where it has not.
+fs::path find_program(const char* program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (!folder.empty() && ::access((fs::path(folder) / program).c_str(), X_OK) == 0) return fs::path(folder) / program;
+  return {};
+}
+
+std::string mpi_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS)
+    return "of an unknown version";  // may precede MPI_Init
+  std::string name = text.data();
+  name.resize(std::min(name.size(), name.find_first_of(",\n")));
+  return name;
+}
+
+Finding mpirun() {
+  const fs::path program = find_program("mpirun");
+  if (!program.empty()) return {"mpirun", program};
+  if (!find_program("srun").empty()) return {"mpirun", "not in PATH; srun is"};
+  return {"mpirun", "not in PATH", State::off,
+          "without one there is one rank alone: apt install openmpi-bin, or load a module"};
+}
+
+Finding start() {
+  const Launcher launcher = Launcher::from_environment();
+  if (launcher.size_variable == nullptr && std::getenv("SLURM_JOB_ID") != nullptr)
+    return {"started", "in a Slurm batch script, alone: srun --mpi=pmix or mpirun start ranks"};
+  if (launcher.size_variable == nullptr) return {"started", "alone"};
+  const std::string by = std::string(launcher.size_variable).starts_with("SLURM") ? "srun" : "mpirun or srun";
+  return {"started", "by " + by + ", as rank " + std::to_string(launcher.rank) + " of " +
+                         std::to_string(launcher.size) +
+                         (launcher.several_hosts ? ", on several hosts" : ", on one host")};
+}
+
+Finding root() {
+  const bool allowed = std::getenv("OMPI_ALLOW_RUN_AS_ROOT") != nullptr;
+  if (::geteuid() != 0 || allowed)
+    return {"user", ::geteuid() == 0 ? "root, which mpirun was told is meant" : "not root"};
+  return {"user", "root", State::off,
+          "Open MPI's mpirun refuses root: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+}
+
+Finding cache() {
+  const auto folder = cache_directory();
+  if (!folder)
+    return {"cache", "no folder that can be written to", State::off,
+            "what is best is timed anew in every run: set RONDA_CACHE_DIR to one, or HOME"};
+  std::size_t files = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(*folder, ignored))
+    files += entry.path().extension() == ".json" ? 1 : 0;
+  return {"cache", folder->string() + ", " + std::to_string(files) + " files of what was timed"};
+}
+
+Finding data() {
+  const fs::path folder = find_mnist();
+  if (!folder.empty()) return {"MNIST", folder};
+  return {"MNIST", "not beside this program", State::off, "name its folder: --data DIR"};
+}
+
+}  // namespace
+
+Findings look_at_build() {
+  return {{"Ronda",
+           version() + (find_gpus().built ? ", built for CPUs and NVIDIA GPUs" : ", built for CPUs, without CUDA")},
+          {"layers", make_onednn_primitives(1)->name()},
+          {"MPI", mpi_version()}};
+}
+
+Findings look_at_launcher() { return {mpirun(), start(), root()}; }
+
+Findings look_at_places() { return {cache(), data()}; }
+
+}  // namespace ronda::apps

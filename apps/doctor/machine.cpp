@@ -1,0 +1,127 @@
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <ronda/runtime/core/process.hpp>
+#include <ronda/runtime/strategy/memory_use.hpp>
+
+#include "finding.hpp"
+
+namespace ronda::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using State = Finding::State;
+
+/// Room in /dev/shm below which a node's ranks may have to pass messages: a small model's gradients, for a few ranks.
+constexpr std::size_t little_shared_memory = std::size_t{256} << 20;
+
+int allowed_cores() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
+}
+
+int numa_nodes() {
+  int nodes = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/sys/devices/system/node", ignored)) {
+    const std::string name = entry.path().filename();
+    nodes += name.starts_with("node") && name.size() > 4 && name[4] >= '0' && name[4] <= '9' ? 1 : 0;
+  }
+  return std::max(nodes, 1);
+}
+
+/// Processors that share the first one's core, by the kernel's list of them: `0,64` or `0-1`.
+int threads_a_core() {
+  std::istringstream list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"));
+  int threads = 0;
+  for (std::string part; std::getline(list, part, ',');) {
+    const auto dash = part.find('-');
+    threads += dash == std::string::npos ? 1 : std::stoi(part.substr(dash + 1)) - std::stoi(part) + 1;
+  }
+  return std::max(threads, 1);
+}
+
+/// Cores' worth of time that a container is given; 0: no limit.
+double container_cores() {
+  std::istringstream line(first_line("/sys/fs/cgroup/cpu.max"));
+  double quota = 0, period = 0;
+  return line >> quota >> period && period > 0 ? quota / period : 0;
+}
+
+std::string count_of(int count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+Finding cores() {
+  const int mine = allowed_cores(), all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), threads = threads_a_core();
+  std::string text = processor_name() + "; " + count_of(mine, "processor") + " for this process of " +
+                     std::to_string(all) + ", " + count_of(threads, "thread") + " a core, " +
+                     count_of(numa_nodes(), "NUMA node");
+  const double quota = container_cores();
+  if (quota > 0 && quota < mine) {
+    std::ostringstream limit;
+    limit << ", time for " << quota << " of them";
+    return {"cores", text + limit.str(), State::off,
+            "start as many ranks times threads as there is time for, or give the container more (docker run --cpus)"};
+  }
+  if (mine < all) text += ": bound";
+  return {"cores", text};
+}
+
+Finding memory() {
+  std::ifstream file("/proc/meminfo");
+  std::size_t total = 0, available = 0, kibibytes = 0;
+  for (std::string name, rest; file >> name >> kibibytes && std::getline(file, rest);) {
+    if (name == "MemTotal:") total = kibibytes << 10;
+    if (name == "MemAvailable:") available = kibibytes << 10;
+  }
+  std::string text = human_bytes(available) + " free of " + human_bytes(total);
+  const std::string limit = first_line("/sys/fs/cgroup/memory.max");
+  if (!limit.empty() && limit != "max")
+    text += ", a limit of " + human_bytes(std::stoull(limit)) + " for this container";
+  return {"memory", text};
+}
+
+Finding shared_memory() {
+  struct statvfs system {};
+  if (::statvfs("/dev/shm", &system) != 0 || ::access("/dev/shm", W_OK) != 0)
+    return {"/dev/shm", "cannot be written to", State::off,
+            "mount it (mount -t tmpfs tmpfs /dev/shm); without it a node's ranks pass messages, several times slower"};
+  const std::size_t free = std::size_t{system.f_bavail} * system.f_frsize;
+  const std::string text = human_bytes(free) + " free";
+  if (free >= little_shared_memory) return {"/dev/shm", text};
+  return {"/dev/shm", text, State::off,
+          "large models need more, or a node's ranks pass messages, several times slower: docker run --shm-size=4g"};
+}
+
+Finding huge_pages() {
+  const std::string modes = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+  const auto begin = modes.find('['), end = modes.find(']');
+  if (begin == std::string::npos || end == std::string::npos)
+    return {"huge pages", "this kernel has no transparent ones", State::off, "large models may be a little slower"};
+  const std::string mode = modes.substr(begin + 1, end - begin - 1);
+  if (mode != "never") return {"huge pages", "transparent, " + mode};
+  return {"huge pages", "transparent, never", State::off,
+          "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"};
+}
+
+/// Pages that a GPU copies from have to stay where they are, as do those of fast networks.
+Finding locked_memory() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {"locked memory", "the limit is not known"};
+  if (limit.rlim_cur == RLIM_INFINITY) return {"locked memory", "no limit"};
+  return {"locked memory", "up to " + human_bytes(limit.rlim_cur) + ", which matters to fast networks alone"};
+}
+
+}  // namespace
+
+Findings look_at_machine() { return {cores(), memory(), shared_memory(), huge_pages(), locked_memory()}; }
+
+}  // namespace ronda::apps
