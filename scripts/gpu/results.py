@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Turns what scripts/gpu_check.sh has found into a JSON and into the page docs/gpu-results.md: for each claim what it was
+measured on and when, or that it is unproven. Without results, every claim is unproven:
+
+    scripts/gpu/results.py --markdown docs/gpu-results.md
+"""
+
+import argparse
+import datetime
+import json
+import platform
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What is claimed of GPUs: words, and how the results tell. ("tests", PATTERN): those GPU tests whose name has PATTERN;
+# ("ratio", WORKLOAD, BATCH, WANTED): times as fast as PyTorch's best; ("stage", NAME); ("doctor",): the GPUs that it found.
+CLAIMS = [
+    ("Builds on a machine with a GPU from what the bundle brings", ("stage", "build")),
+    ("`ronda_doctor` finds the GPU", ("doctor",)),
+    ("Memory, streams, events and copies of a GPU", ("tests", "gpu_device")),
+    ("Every layer on the GPU gives what it gives on the CPU, within its type's tolerance", ("tests", "gpu_layers")),
+    ("The optimizers on the GPU give what they give on the CPU", ("tests", "gpu_update")),
+    ("One GPU follows the CPU: MLP over 100 steps, CNN over 50", ("tests", "gpu_training")),
+    ("The step as one CUDA graph gives the bits of the steps without", ("tests", "gpu_graph")),
+    ("NCCL connects, reduces, copies, and its memory is registered", ("tests", "gpu_nccl")),
+    ("Two ranks on one GPU, by NCCL and through the host, equal one", ("tests", "gpu_ranks")),
+    ("All GPU tests", ("tests", "")),
+    ("MLP, batch 64: 10 times PyTorch's best", ("ratio", "mlp", 64, 10)),
+    ("CNN, batch 64: 5 times PyTorch's best", ("ratio", "cnn", 64, 5)),
+    ("MLP, batch 4096: as fast as PyTorch's best", ("ratio", "mlp", 4096, 1)),
+    ("CNN, batch 4096: as fast as PyTorch's best", ("ratio", "cnn", 4096, 1)),
+    ("NCCL's allreduce between several GPUs: its speed", ("stage", "nccl")),
+    ("Errors of NCCL while kernels run end the job by name", None),
+    ("Several GPUs on a host, and several hosts, train as one", None),
+    ("compute-sanitizer finds nothing", None),
+]
+
+
+def read_tests(path):
+    """Names by outcome."""
+    found = {"passed": [], "failed": [], "skipped": [], "not built": []}
+    if not path.exists():
+        return found
+    for case in xml.parse(path).getroot().iter("testcase"):
+        reason = case.find("skipped")
+        absent = reason is not None and "SKIP" not in reason.get("message", "")
+        outcome = {"run": "passed", "fail": "failed"}.get(case.get("status"), "not built" if absent else "skipped")
+        found[outcome].append(case.get("name"))
+    return found
+
+
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=ROOT).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def collect(folder):
+    """All that the stages have left, whatever of it there is."""
+    stages = []
+    if (folder / "stages.tsv").exists():
+        for line in (folder / "stages.tsv").read_text().splitlines():
+            name, outcome, seconds = line.split("\t")
+            log = folder / "logs" / f"{name}.log"
+            last = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+            stages.append({"name": name, "outcome": outcome, "seconds": int(seconds),
+                           "note": last[0] if last and outcome != "passed" else ""})
+    lines = []
+    if (folder / "measurements.jsonl").exists():
+        lines = [json.loads(line) for line in (folder / "measurements.jsonl").read_text().splitlines()]
+    gpu = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
+    results = {
+        "date": datetime.date.today().isoformat(),
+        "revision": output_of("git", "describe", "--always", "--dirty"),
+        "machine": platform.machine(),
+        "gpus": gpu,
+        "nvcc": next((word for word in output_of("nvcc", "--version").split() if word.startswith("V")), ""),
+        "stages": stages,
+        "tests": {name: read_tests(folder / "tests" / f"{name}.xml") for name in ("gpu", "cpu")},
+        "measurements": lines,
+    }
+    for name in ("doctor", "nccl"):
+        if (folder / f"{name}.json").exists():
+            results[name] = json.loads((folder / f"{name}.json").read_text())
+    return results
+
+
+def best(results, program, workload, batch, dtype):
+    """The fastest of a program's runs on the GPU; of PyTorch's, of any way of running."""
+    lines = [line for line in results["measurements"]
+             if "error" not in line and line["device"] == "cuda"
+             and (line["program"], line["workload"], line["batch"], line["dtype"]) == (program, workload, batch, dtype)]
+    return max(lines, key=lambda line: line["samples_per_second"], default=None)
+
+
+def evidence(results, how):
+    """What the results say of a claim; nothing where they say nothing."""
+    if not results["gpus"] or how is None:
+        return None
+    kind, *rest = how
+    if kind == "doctor":
+        found = [gpu["name"] for gpu in results.get("doctor", {}).get("gpus", [])]
+        return ", ".join(found) or None
+    if kind == "stage":
+        stage = next((stage for stage in results["stages"] if stage["name"] == rest[0]), None)
+        return None if stage is None or stage["outcome"] == "skipped" else stage["outcome"]
+    if kind == "tests":
+        counts = {outcome: sum(rest[0] in name for name in names) for outcome, names in results["tests"]["gpu"].items()}
+        if counts["passed"] + counts["failed"] == 0:
+            return None
+        return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    workload, batch, wanted = rest
+    mine, theirs = (best(results, program, workload, batch, "float32") for program in ("Ronda", "PyTorch"))
+    if mine is None or theirs is None:
+        return None
+    ratio = mine["samples_per_second"] / theirs["samples_per_second"]
+    return f"{ratio:.2f} times ({theirs['variant']}): {'reached' if ratio >= wanted else 'not reached'}"
+
+
+def table_of_speed(results):
+    rows = []
+    works = {(line["workload"], line["batch"], line["dtype"]) for line in results["measurements"] if line.get("device") == "cuda"}
+    for work in sorted(works):
+        mine, theirs = (best(results, program, *work) for program in ("Ronda", "PyTorch"))
+        speed = ["not measured" if line is None else f"{line['samples_per_second']:,.0f}" for line in (mine, theirs)]
+        way = "" if theirs is None else f" ({theirs['variant']})"
+        ratio = f"{mine['samples_per_second'] / theirs['samples_per_second']:.2f}" if mine and theirs else ""
+        rows.append(f"| {work[0]} | {work[1]} | {work[2]} | {speed[0]} | {speed[1]}{way} | {ratio} |")
+    return rows
+
+
+def markdown(results):
+    where = f"{results['gpus'][0]}, CUDA {results['nvcc']}, {results['date']}, {results['revision']}" if results["gpus"] else ""
+    page = ["# What is proven on a GPU, and what is not", "",
+            "Written by `scripts/gpu_check.sh --docs`, which builds, tests and measures on a machine with a GPU in less than nine",
+            "minutes; it brings its own MPI and libraries (`scripts/gpu_bundle.sh`), and needs CUDA, CMake and PyTorch there.", ""]
+    if results["gpus"]:
+        page += [f"Measured on {len(results['gpus'])} × {where}. Both sides' best of the same run; samples a second.", ""]
+    else:
+        page += ["**No GPU has been at hand so far: every line below is unproven.** What is checked without one: everything",
+                 "compiles without warnings, the CPU's tests pass on that binary without a driver, NCCL's communicator is",
+                 "tested against a stand-in that records its calls, and the way through the host on a device that is a thread.", ""]
+    page += ["| claim | proven |", "|---|---|"]
+    for words, how in CLAIMS:
+        found = evidence(results, how)
+        page.append(f"| {words} | {'unproven' if found is None else found} |")
+    rows = table_of_speed(results)
+    if rows:
+        page += ["", "| workload | batch | type | Ronda | PyTorch's best | ratio |", "|---|---|---|---|---|---|", *rows]
+    for entry in results.get("nccl", {}).get("results", [])[-1:]:
+        page += ["", f"NCCL's allreduce of {entry['bytes']:,} bytes between {results['nccl']['ranks']} GPUs: {entry['busbw_GBps']:.1f} GB/s (busbw)."]
+    return "\n".join(page) + "\n"
+
+
+def trial(results):
+    """For a run without a GPU: what it did all the same."""
+    lines = ["", "## This run, without a GPU (no result of any claim)"]
+    lines += [f"- {stage['name']}: {stage['outcome']}, {stage['seconds']} s" + (f" ({stage['note']})" if stage["note"] else "")
+              for stage in results["stages"]]
+    for name, found in results["tests"].items():
+        lines.append(f"- {name} tests: " + ", ".join(f"{len(names)} {outcome}" for outcome, names in found.items()))
+    for line in results["measurements"]:
+        what = f"{line['program']} {line['variant']}".strip()
+        speed = line.get("error") or f"{line['samples_per_second']:,.0f} samples/s on the CPU"
+        lines.append(f"- {what}, {line['workload']}, batch {line['batch']}, {line['dtype']}: {speed}")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ran", type=Path, metavar="XML", help="status of these tests: 1 where one failed, 77 where none ran")
+    parser.add_argument("--from", dest="folder", type=Path, help="of a run")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    if options.ran:
+        found = read_tests(options.ran)
+        print(", ".join(f"{len(names)} {outcome}" for outcome, names in found.items()))
+        return 1 if found["failed"] else 0 if found["passed"] else 77
+    results = collect(options.folder or Path("nowhere"))
+    if not options.folder:
+        results["gpus"] = []
+    page = markdown(results)
+    if options.folder and not results["gpus"]:
+        page += trial(results)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    if options.markdown:
+        options.markdown.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
