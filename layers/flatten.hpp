@@ -14,6 +14,7 @@ class Flatten final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "flatten"; }
   [[nodiscard]] bool reads_any_layout() const noexcept override { return true; }
+  [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
   TensorDesc plan(const TensorDesc& input, Planner& planner) override;
   void bind(const Bindings& bindings) override;
   const Tensor& forward(const Tensor& input, const Pass& pass) override;

@@ -45,6 +45,10 @@ class Layer {
   /// plain row-major tensors, with a reorder before it where that needs one.
   [[nodiscard]] virtual bool reads_any_layout() const noexcept { return false; }
 
+  /// Whether it computes by the planner's primitives alone, and so wherever they do. One that reads or writes elements
+  /// itself, as a user's own may, is for the processor.
+  [[nodiscard]] virtual bool runs_on_any_device() const noexcept { return false; }
+
   /// Asked by a composite before planning: "can you do `next`'s work too?" A layer that says yes plans for both, and
   /// `next` is left out. Only layers that know each other fuse; a user's own says no.
   virtual bool absorb(const Layer& /*next*/) { return false; }
@@ -55,6 +59,8 @@ class Loss {
  public:
   virtual ~Loss() = default;
   virtual void plan(const TensorDesc& outputs, Planner& planner) = 0;
+  /// As a layer's.
+  [[nodiscard]] virtual bool runs_on_any_device() const noexcept { return false; }
   virtual void bind(const Bindings& bindings) = 0;
 
   /// Adds the weighted sums of losses, weights and correct answers to `pass.control`, and returns the gradient of

@@ -12,6 +12,7 @@ namespace ronda {
 class OperationLayer : public Layer {
  public:
   [[nodiscard]] bool reads_any_layout() const noexcept final { return true; }
+  [[nodiscard]] bool runs_on_any_device() const noexcept final { return true; }
   TensorDesc plan(const TensorDesc& input, Planner& planner) final;
   void bind(const Bindings& bindings) final;
   const Tensor& forward(const Tensor& input, const Pass& pass) final;

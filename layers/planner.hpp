@@ -95,17 +95,19 @@ struct BufferPlan {
 /// The memory that was asked for.
 class Bindings {
  public:
-  Bindings(std::span<Parameter> parameters, std::span<const std::size_t> offsets, std::byte* arena)
-      : parameters_(parameters), offsets_(offsets), arena_(arena) {}
+  /// @param device  that the arena lies on
+  Bindings(std::span<Parameter> parameters, std::span<const std::size_t> offsets, std::byte* arena, Device device = {})
+      : parameters_(parameters), offsets_(offsets), arena_(arena), device_(device) {}
   /// A view that stays valid as long as the strategy.
   [[nodiscard]] Parameter& parameter(ParameterId id) const { return parameters_[index_of(id)]; }
   [[nodiscard]] std::byte* buffer(BufferId id) const { return arena_ + offsets_[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] Tensor tensor(BufferId id, const TensorDesc& desc) const { return {desc, buffer(id)}; }
+  [[nodiscard]] Tensor tensor(BufferId id, const TensorDesc& desc) const { return {desc, buffer(id), device_}; }
 
  private:
   std::span<Parameter> parameters_;
   std::span<const std::size_t> offsets_;
   std::byte* arena_;
+  Device device_;
 };
 
 }  // namespace ronda

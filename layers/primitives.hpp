@@ -14,6 +14,8 @@
 
 namespace ronda {
 
+class DeviceContext;
+
 enum class Activation : std::uint8_t { none, relu };
 enum class PoolKind : std::uint8_t { maximum, average };
 
@@ -81,7 +83,23 @@ struct OperationContext {
   bool input_gradient = true;
 };
 
-/// Makes the operations of one device. Backends: `reference/` (plain loops), `onednn/`, later `cudnn/`.
+/// A loss as one device computes it: see Loss for what it adds and writes.
+class LossOperation {
+ public:
+  virtual ~LossOperation() = default;
+  [[nodiscard]] virtual std::size_t scratch_bytes() const noexcept { return 0; }
+  /// Adds to `pass.control` and writes `gradient`.
+  virtual void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
+                   const Pass& pass) = 0;
+};
+
+/// How exact the products of float32 numbers are.
+enum class Precision : std::uint8_t {
+  float32,
+  tf32,  ///< factors rounded to 11 bits, sums float32: what tensor cores of NVIDIA's GPUs do from Ampere on
+};
+
+/// Makes the operations of one device. Backends: `reference/` (plain loops), `onednn/`, `cudnn/`.
 /// Every make throws InputError where the shapes do not fit.
 class Primitives {
  public:
@@ -94,12 +112,17 @@ class Primitives {
   virtual std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) = 0;
   /// Copies between layouts (backward: the other way), where a neighbour cannot read what there is.
   virtual std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) = 0;
+  /// Of plain outputs (N, classes); the smoothing is in [0, 1). Plain loops where a device has nothing of its own.
+  virtual std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
 };
 
 /// Plain loops, one thread, every shape; what the others are tested against.
 std::unique_ptr<Primitives> make_reference_primitives();
 /// oneDNN on the CPU with that many threads.
 std::unique_ptr<Primitives> make_onednn_primitives(int threads);
+/// cuDNN and cuBLASLt on a GPU, all activations plain. Candidates are timed on `stream`, of `context`; both outlive the
+/// operations. Throws InputError in a build without CUDA, DeviceError for what the libraries report.
+std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, Precision precision);
 
 /// (H + 2·padding − kernel) / stride + 1. Throws InputError, naming `what`, where that is no positive size.
 std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,

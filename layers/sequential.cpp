@@ -2,6 +2,8 @@
 #include <ronda/layers/sequential.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include <algorithm>
+
 namespace ronda {
 namespace {
 
@@ -44,6 +46,10 @@ TensorDesc Sequential::plan(const TensorDesc& input, Planner& planner) {
   }
   planner.set_input_gradient_needed(needed_before);
   return desc;
+}
+
+bool Sequential::runs_on_any_device() const noexcept {
+  return std::ranges::all_of(layers_, [](const auto& layer) { return layer->runs_on_any_device(); });
 }
 
 void Sequential::bind(const Bindings& bindings) {

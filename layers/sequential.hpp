@@ -30,6 +30,7 @@ class Sequential final : public Layer {
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "sequential"; }
   [[nodiscard]] bool reads_any_layout() const noexcept override { return true; }
+  [[nodiscard]] bool runs_on_any_device() const noexcept override;
   TensorDesc plan(const TensorDesc& input, Planner& planner) override;
   void bind(const Bindings& bindings) override;
   const Tensor& forward(const Tensor& input, const Pass& pass) override;

@@ -1,34 +1,9 @@
 #include <ronda/layers/softmax_cross_entropy.hpp>
 #include <ronda/runtime/core/error.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 
 namespace ronda {
-namespace {
-
-/// Where one sample stands after the softmax of its row.
-struct Row {
-  float max = 0, log_sum = 0;  ///< log Σ exp(x − max)
-  bool correct = false;
-};
-
-Row softmax_row(std::span<const float> x, std::size_t label, std::span<float> probability) {
-  Row row;
-  const auto largest = std::max_element(x.begin(), x.end());
-  row.max = *largest;
-  row.correct = static_cast<std::size_t>(largest - x.begin()) == label;
-  float sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += probability[c] = std::exp(x[c] - row.max);
-  row.log_sum = std::log(sum);
-  const float inverse = 1 / sum;
-  for (float& p : probability) p *= inverse;
-  return row;
-}
-
-}  // namespace
-
 SoftmaxCrossEntropy::SoftmaxCrossEntropy(double label_smoothing) : smoothing_(static_cast<float>(label_smoothing)) {
   if (!(label_smoothing >= 0 && label_smoothing < 1))
     throw InputError("label smoothing is at least 0 and below 1, not " + std::to_string(label_smoothing));
@@ -38,43 +13,23 @@ void SoftmaxCrossEntropy::plan(const TensorDesc& outputs, Planner& planner) {
   if (outputs.shape.rank() != 2 || !same_bytes(outputs, {outputs.shape, DType::float32, {}}))
     throw InputError("softmax cross entropy takes plain float32 (N, classes), not " + outputs.text());
   outputs_ = outputs;
+  operation_ = planner.primitives().softmax_cross_entropy(outputs, smoothing_);
   gradient_id_ = planner.buffer("loss gradient", outputs.bytes(), Lifetime::gradient);
+  scratch_id_ = planner.buffer("loss scratch", operation_->scratch_bytes(), Lifetime::scratch);
 }
 
-void SoftmaxCrossEntropy::bind(const Bindings& bindings) { gradient_ = bindings.tensor(gradient_id_, outputs_); }
+void SoftmaxCrossEntropy::bind(const Bindings& bindings) {
+  gradient_ = bindings.tensor(gradient_id_, outputs_);
+  scratch_ = bindings.buffer(scratch_id_);
+}
 
 const Tensor& SoftmaxCrossEntropy::forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) {
-  run(outputs, target, pass);
+  operation_->run(outputs, target, gradient_, scratch_, pass);
   return gradient_;
 }
 
 void SoftmaxCrossEntropy::forward(const Tensor& outputs, const Tensor& target, const Pass& pass) {
-  run(outputs, target, pass);  // the gradient's memory is free outside a training pass
-}
-
-void SoftmaxCrossEntropy::run(const Tensor& outputs, const Tensor& target, const Pass& pass) const {
-  const auto rows = static_cast<std::size_t>(outputs_.shape[0]), classes = static_cast<std::size_t>(outputs_.shape[1]);
-  const float* x = outputs.pointer<float>();
-  auto* gradient = gradient_.pointer<float>();
-  const auto* labels = target.pointer<std::int32_t>();
-  const float* weights = pass.weights->pointer<float>();
-  const float off = smoothing_ / static_cast<float>(classes);
-  for (std::size_t n = 0; n < rows; ++n) {
-    const auto label = static_cast<std::size_t>(labels[n]);
-    if (label >= classes)
-      throw InputError("a label of " + std::to_string(labels[n]) + " among " + std::to_string(classes) + " classes");
-    const std::span<const float> row(x + n * classes, classes);
-    const std::span<float> d(gradient + n * classes, classes);
-    const Row result = softmax_row(row, label, d);
-    double loss = (1.0 - smoothing_) * (result.log_sum - (row[label] - result.max));
-    if (smoothing_ > 0)
-      for (const float value : row) loss += off * (result.log_sum - (value - result.max));
-    pass.control->loss += weights[n] * loss;
-    pass.control->weight += weights[n];
-    pass.control->correct += result.correct ? weights[n] : 0.0F;
-    for (float& p : d) p = (p - off) * weights[n] * pass.loss_scale;
-    d[label] -= (1 - smoothing_) * weights[n] * pass.loss_scale;
-  }
+  operation_->run(outputs, target, gradient_, scratch_, pass);  // the gradient's memory is free outside a training pass
 }
 
 }  // namespace ronda

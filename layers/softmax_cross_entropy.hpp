@@ -1,6 +1,9 @@
 #pragma once
+#include <memory>
+
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/planner.hpp>
+#include <ronda/layers/primitives.hpp>
 
 namespace ronda {
 
@@ -13,18 +16,19 @@ class SoftmaxCrossEntropy final : public Loss {
   explicit SoftmaxCrossEntropy(double label_smoothing = 0);
 
   void plan(const TensorDesc& outputs, Planner& planner) override;
+  [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
   void bind(const Bindings& bindings) override;
-  /// Throws InputError for a label outside [0, classes).
+  /// Throws InputError for a label outside [0, classes); a GPU, which cannot throw, makes the loss NaN.
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
 
  private:
-  void run(const Tensor& outputs, const Tensor& target, const Pass& pass) const;
-
   float smoothing_;
   TensorDesc outputs_;
-  BufferId gradient_id_{};
+  std::unique_ptr<LossOperation> operation_;
+  BufferId gradient_id_{}, scratch_id_{};
   Tensor gradient_;
+  std::byte* scratch_ = nullptr;
 };
 
 }  // namespace ronda

@@ -13,5 +13,6 @@ std::unique_ptr<Operation> make_convolution(const ConvolutionSpec& spec);
 std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec);
 std::unique_ptr<Operation> make_relu(const TensorDesc& input);
 std::unique_ptr<Operation> make_reorder(const TensorDesc& to);
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
 
 }  // namespace ronda::reference

@@ -1,0 +1,249 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include <ronda/runtime/core/host_device.hpp>
+#include <ronda/runtime/core/step_control.hpp>
+
+/// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
+/// of calls does not matter and every run has the same bits. The host runs the same code in tests.
+namespace ronda::cudnn {
+
+/// y = y + bias, then max(y, 0), in place; y (rows, channels).
+struct AddBias {
+  float* y;
+  const float* bias;  ///< null: none
+  std::int64_t channels;
+  bool relu;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const float value = bias != nullptr ? y[i] + bias[i % channels] : y[i];
+    y[i] = relu && !(value > 0) ? 0.0F : value;
+  }
+};
+
+struct Relu {
+  const float* x;
+  float* y;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] > 0 ? x[i] : 0.0F; }
+};
+
+/// dz = dy where the ReLU let something through.
+struct ReluGradient {
+  const float* y;
+  const float* dy;
+  float* dz;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { dz[i] = y[i] > 0 ? dy[i] : 0.0F; }
+};
+
+/// Pooling of (N, height, width, channels) to (N, rows, columns, channels), square windows.
+struct PoolGeometry {
+  std::int64_t height, width, channels, rows, columns, kernel, stride, padding;
+  bool maximum;
+
+  struct Window {
+    std::int64_t top, bottom, left, right;  ///< of real elements; bottom and right are behind the last
+  };
+  [[nodiscard]] RONDA_HOST_DEVICE Window window(std::int64_t row, std::int64_t column) const {
+    const std::int64_t top = row * stride - padding, left = column * stride - padding;
+    return {top > 0 ? top : 0, top + kernel < height ? top + kernel : height, left > 0 ? left : 0,
+            left + kernel < width ? left + kernel : width};
+  }
+  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t place(std::int64_t n, std::int64_t h, std::int64_t w,
+                                                     std::int64_t c) const {
+    return ((n * height + h) * width + w) * channels + c;
+  }
+  /// The place of the first of the largest elements, as PyTorch.
+  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t winner(const float* x, const Window& window, std::int64_t n,
+                                                      std::int64_t c) const {
+    std::int64_t best = place(n, window.top, window.left, c);
+    for (std::int64_t h = window.top; h < window.bottom; ++h)
+      for (std::int64_t w = window.left; w < window.right; ++w) {
+        const std::int64_t here = place(n, h, w, c);
+        if (x[here] > x[best]) best = here;
+      }
+    return best;
+  }
+};
+
+/// A call for one element of the output.
+struct Pool {
+  PoolGeometry geometry;
+  const float* x;
+  float* y;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const PoolGeometry& g = geometry;
+    const std::int64_t c = i % g.channels, column = i / g.channels % g.columns;
+    const std::int64_t row = i / g.channels / g.columns % g.rows, n = i / g.channels / g.columns / g.rows;
+    const auto window = g.window(row, column);
+    if (g.maximum) {
+      y[i] = x[g.winner(x, window, n, c)];
+      return;
+    }
+    float sum = 0;
+    for (std::int64_t h = window.top; h < window.bottom; ++h)
+      for (std::int64_t w = window.left; w < window.right; ++w) sum += x[g.place(n, h, w, c)];
+    y[i] = sum / static_cast<float>((window.bottom - window.top) * (window.right - window.left));
+  }
+};
+
+/// A call for one element of the input, which asks every window that it lies in: nobody adds to another's element.
+/// With `relu` the gradient of what lies before a ReLU, of which x is the output.
+struct PoolGradient {
+  PoolGeometry geometry;
+  const float* x;
+  const float* dy;
+  float* dx;
+  bool relu;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const PoolGeometry& g = geometry;
+    const std::int64_t c = i % g.channels, w = i / g.channels % g.width;
+    const std::int64_t h = i / g.channels / g.width % g.height, n = i / g.channels / g.width / g.height;
+    const auto first = [&](std::int64_t at) {
+      const std::int64_t behind = at + g.padding - g.kernel;
+      return behind < 0 ? 0 : behind / g.stride + 1;
+    };
+    float sum = 0;
+    if (!relu || x[i] > 0)
+      for (std::int64_t row = first(h); row < g.rows && row * g.stride - g.padding <= h; ++row)
+        for (std::int64_t column = first(w); column < g.columns && column * g.stride - g.padding <= w; ++column)
+          sum += part(row, column, n, c, i);
+    dx[i] = sum;
+  }
+
+ private:
+  [[nodiscard]] RONDA_HOST_DEVICE float part(std::int64_t row, std::int64_t column, std::int64_t n, std::int64_t c,
+                                             std::int64_t i) const {
+    const auto window = geometry.window(row, column);
+    const float gradient = dy[((n * geometry.rows + row) * geometry.columns + column) * geometry.channels + c];
+    if (geometry.maximum) return geometry.winner(x, window, n, c) == i ? gradient : 0.0F;
+    return gradient / static_cast<float>((window.bottom - window.top) * (window.right - window.left));
+  }
+};
+
+/// Sums of columns, of (rows, columns), in two goes: first of `chunks` parts of the rows, then of these. A call for one
+/// (chunk, column).
+struct SumRows {
+  const float* x;
+  float* sums;  ///< (chunks, columns)
+  std::int64_t rows, columns, chunks;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t chunk = i / columns, column = i % columns, length = (rows + chunks - 1) / chunks;
+    const std::int64_t begin = chunk * length, end = begin + length < rows ? begin + length : rows;
+    float sum = 0;
+    for (std::int64_t row = begin; row < end; ++row) sum += x[row * columns + column];
+    sums[i] = sum;
+  }
+};
+
+/// Into how many parts the rows are cut: enough to fill a GPU, and each of some length.
+[[nodiscard]] inline std::int64_t column_chunks(std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t threads = 1 << 16, shortest = 16;
+  const std::int64_t wanted = threads / (columns > 0 ? columns : 1), most = rows / shortest;
+  const std::int64_t chunks = wanted < most ? wanted : most;
+  return chunks > 1 ? chunks : 1;
+}
+
+/// What SoftmaxCrossEntropy::run does for one sample, by a team of threads: of a warp on a GPU, of one on the host.
+/// A label that is none makes loss and gradient NaN, so that the step is not applied; the host's code can throw.
+struct SoftmaxRow {
+  const float* x;              ///< (rows, classes)
+  const std::int32_t* labels;  ///< (rows)
+  const float* weights;        ///< (rows)
+  float* gradient;             ///< (rows, classes)
+  double* losses;              ///< (rows, 2): weighted loss, weighted correctness
+  std::int64_t classes;
+  float smoothing, loss_scale;
+
+  template <class Team>
+  RONDA_HOST_DEVICE void operator()(Team team, std::int64_t n) const {
+    const float* row = x + n * classes;
+    float* d = gradient + n * classes;
+    const Largest largest = find_largest(team, row);
+    float mine = 0;
+    for (std::int64_t c = team.rank(); c < classes; c += team.size()) mine += d[c] = std::exp(row[c] - largest.value);
+    const float sum = team.combine(mine, [](float a, float b) { return a + b; });
+    const std::int64_t label = labels[n];
+    const bool known = label >= 0 && label < classes;
+    write_gradient(team, d, known ? label : -1, 1 / sum, weights[n] * loss_scale);
+    const double loss = known ? row_loss(team, row, label, largest.value, std::log(sum)) : not_a_number();
+    if (team.rank() != 0) return;
+    losses[2 * n] = weights[n] * loss;
+    losses[2 * n + 1] = known && largest.place == label ? weights[n] : 0.0F;
+  }
+
+ private:
+  struct Largest {
+    float value;
+    std::int64_t place;  ///< of the first of the largest
+  };
+  static RONDA_HOST_DEVICE double not_a_number() { return static_cast<double>(std::nanf("")); }
+
+  template <class Team>
+  RONDA_HOST_DEVICE Largest find_largest(Team team, const float* row) const {
+    Largest mine{row[0], 0};
+    for (std::int64_t c = team.rank(); c < classes; c += team.size())
+      if (row[c] > mine.value) mine = {row[c], c};
+    const float value = team.combine(mine.value, [](float a, float b) { return a > b ? a : b; });
+    const std::int64_t place = team.combine(mine.value == value ? mine.place : classes,
+                                            [](std::int64_t a, std::int64_t b) { return a < b ? a : b; });
+    return {value, place};
+  }
+
+  template <class Team>
+  RONDA_HOST_DEVICE void write_gradient(Team team, float* d, std::int64_t label, float inverse, float scale) const {
+    const float off = smoothing / static_cast<float>(classes);
+    for (std::int64_t c = team.rank(); c < classes; c += team.size()) {
+      float value = (d[c] * inverse - off) * scale;
+      if (c == label) value -= (1 - smoothing) * scale;
+      d[c] = label < 0 ? std::nanf("") : value;
+    }
+  }
+
+  template <class Team>
+  RONDA_HOST_DEVICE double row_loss(Team team, const float* row, std::int64_t label, float max, float log_sum) const {
+    double loss = (1.0 - smoothing) * (log_sum - (row[label] - max));
+    if (!(smoothing > 0)) return loss;
+    const float off = smoothing / static_cast<float>(classes);
+    double mine = 0;
+    for (std::int64_t c = team.rank(); c < classes; c += team.size()) mine += off * (log_sum - (row[c] - max));
+    return loss + team.combine(mine, [](double a, double b) { return a + b; });
+  }
+};
+
+/// Adds the rows' losses, weights and correctness to the control block, by one team.
+struct SumLosses {
+  const double* losses;
+  const float* weights;
+  std::int64_t rows;
+  StepControl* control;
+
+  template <class Team>
+  RONDA_HOST_DEVICE void operator()(Team team, std::int64_t) const {
+    double loss = 0, correct = 0, weight = 0;
+    for (std::int64_t n = team.rank(); n < rows; n += team.size()) {
+      loss += losses[2 * n];
+      correct += losses[2 * n + 1];
+      weight += weights[n];
+    }
+    const auto sum = [](double a, double b) { return a + b; };
+    loss = team.combine(loss, sum);
+    correct = team.combine(correct, sum);
+    weight = team.combine(weight, sum);
+    if (team.rank() != 0) return;
+    control->loss += loss;
+    control->weight += weight;
+    control->correct += correct;
+  }
+};
+
+/// A team of one, for the host.
+struct OneThread {
+  [[nodiscard]] std::int64_t rank() const { return 0; }
+  [[nodiscard]] std::int64_t size() const { return 1; }
+  template <class T, class Combine>
+  [[nodiscard]] T combine(T value, Combine) const {
+    return value;
+  }
+};
+
+}  // namespace ronda::cudnn

@@ -1,0 +1,194 @@
+#include <ronda/layers/cudnn/choice.hpp>
+#include <ronda/layers/cudnn/geometry.hpp>
+#include <ronda/layers/cudnn/graph.hpp>
+#include <ronda/layers/cudnn/kernels.hpp>
+#include <ronda/layers/cudnn/library.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace ronda::cudnn {
+namespace {
+
+/// Convolution, bias and ReLU by one graph of cuDNN's, or the convolution by a graph and the rest by a kernel,
+/// whichever is faster; then pooling. What lies before the pooling is kept from forward to backward.
+class Convolution final : public Operation {
+ public:
+  Convolution(std::shared_ptr<Library> library, const ConvolutionSpec& spec, const OperationContext& context)
+      : library_(std::move(library)), spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
+    require_plain(spec.input, "a convolution");
+    const std::int64_t channels = spec.input.shape[3];
+    plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, DType::float32, weight_layout()}};
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    plan_.output = inner_;
+    if (spec.pool) {
+      plan_.output = {pool_output(inner_.shape, *spec.pool), DType::float32, {}};
+      plan_.pass_bytes = inner_.bytes();
+    }
+    choose_all(context);
+    plan_.scratch_bytes = workspace_alignment + workspace_bytes_ + inner_.bytes() + sums_bytes();
+  }
+
+  void bind(const OperationMemory& memory) override {
+    memory_ = memory;
+    result_ = spec_.pool ? reinterpret_cast<float*>(memory.pass) : memory.output.pointer<float>();
+    workspace_ = aligned_workspace(memory.scratch);
+    inner_gradient_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_);
+    sums_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_ + inner_.bytes());
+  }
+
+  void forward(const Tensor& input, const Pass& pass) override {
+    run_forward(forward_, pass.stream, input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(),
+                spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr, result_, workspace_);
+    if (spec_.pool)
+      launch(pass.stream, memory_.output.desc().count(),
+             Pool{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<float>()});
+  }
+
+  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+    const float* dz = before_activation(output_gradient.pointer<float>(), pass.stream);
+    run(weights_, pass.stream, {dz, input.pointer<float>(), memory_.parameters[0]->gradient.pointer<float>()},
+        workspace_);
+    if (spec_.bias)
+      sum_columns(pass.stream, dz, rows(), spec_.outputs, sums_, memory_.parameters[1]->gradient.pointer<float>());
+    for (Parameter* parameter : memory_.parameters)
+      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+    if (!memory_.input_gradient.empty())
+      run(data_, pass.stream,
+          {dz, memory_.parameters[0]->value.pointer<float>(), memory_.input_gradient.pointer<float>()}, workspace_);
+  }
+
+ private:
+  /// A graph with the engine that was picked, and whether a kernel has to do bias and ReLU.
+  struct Step {
+    std::unique_ptr<Graph> graph;
+    std::size_t engine = 0;
+    bool kernel = false, takes_bias = false;
+  };
+
+  [[nodiscard]] std::int64_t rows() const { return inner_.count() / spec_.outputs; }
+  [[nodiscard]] std::size_t sums_bytes() const {
+    return static_cast<std::size_t>(column_chunks(rows(), spec_.outputs) * spec_.outputs) * sizeof(float);
+  }
+
+  const float* before_activation(const float* dy, Stream& stream) const {
+    const bool relu = spec_.activation == Activation::relu;
+    if (spec_.pool)
+      launch(stream, inner_.count(),
+             PoolGradient{geometry(inner_.shape, *spec_.pool), result_, dy, inner_gradient_, relu});
+    else if (relu)
+      launch(stream, inner_.count(), ReluGradient{result_, dy, inner_gradient_});
+    else
+      return dy;
+    return inner_gradient_;
+  }
+
+  void run(const Step& step, Stream& stream, const std::array<const float*, 3>& tensors, std::byte* workspace) const {
+    std::array<void*, 3> pointers{};
+    std::ranges::transform(tensors, pointers.begin(), [](const float* p) { return const_cast<float*>(p); });
+    step.graph->run(library_->cudnn(stream), pointers, workspace, step.engine);
+  }
+  void run_forward(const Step& step, Stream& stream, const float* x, const float* w, const float* b, float* y,
+                   std::byte* workspace) const {
+    if (step.takes_bias) {
+      std::array<void*, 4> pointers{const_cast<float*>(x), const_cast<float*>(w), const_cast<float*>(b), y};
+      step.graph->run(library_->cudnn(stream), pointers, workspace, step.engine);
+    } else {
+      run(step, stream, {x, w, y}, workspace);
+    }
+    if (step.kernel) launch(stream, inner_.count(), AddBias{y, b, spec_.outputs, spec_.activation == Activation::relu});
+  }
+
+  struct Rehearsal {
+    Buffer x, w, y, b, workspace;
+  };
+
+  void choose_all(const OperationContext& context) {
+    const Rehearsal memory{library_->rehearsal_memory(spec_.input.bytes()),
+                           library_->rehearsal_memory(plan_.parameters[0].bytes()),
+                           library_->rehearsal_memory(inner_.bytes()),
+                           library_->rehearsal_memory(static_cast<std::size_t>(spec_.outputs) * sizeof(float)),
+                           library_->rehearsal_memory(workspace_limit)};
+    const auto at = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
+    std::byte* const workspace = memory.workspace.data();
+    Stream& stream = library_->stream();
+    forward_ = choose(context.picker, "forward", forward_ways(), [&](const Step& step) {
+      run_forward(step, stream, at(memory.x), at(memory.w), spec_.bias ? at(memory.b) : nullptr, at(memory.y),
+                  workspace);
+    });
+    if (context.mode == Mode::evaluation) return;
+    weights_ =
+        choose(context.picker, "weight gradient", one_way(ConvolutionGraph::weight_gradient), [&](const Step& step) {
+          run(step, stream, {at(memory.y), at(memory.x), at(memory.w)}, workspace);
+        });
+    if (!context.input_gradient) return;
+    data_ = choose(context.picker, "data gradient", one_way(ConvolutionGraph::data_gradient), [&](const Step& step) {
+      run(step, stream, {at(memory.y), at(memory.w), at(memory.x)}, workspace);
+    });
+  }
+
+  [[nodiscard]] std::vector<Step> one_way(ConvolutionGraph kind) const {
+    std::vector<Step> ways;
+    ways.push_back({make_graph(spec_, kind, library_->precision())});
+    return ways;
+  }
+  [[nodiscard]] std::vector<Step> forward_ways() const {
+    const bool relu = spec_.activation == Activation::relu;
+    std::vector<Step> ways = one_way(ConvolutionGraph::forward);
+    ways.front().kernel = spec_.bias || relu;
+    if (!spec_.bias) return ways;
+    const auto fused = relu ? ConvolutionGraph::forward_bias_relu : ConvolutionGraph::forward_bias;
+    ways.push_back({make_graph(spec_, fused, library_->precision()), 0, false, true});
+    return ways;
+  }
+
+  [[nodiscard]] std::string question(const char* direction) const {
+    const auto number = [](std::int64_t n) { return std::to_string(n); };
+    return std::string("convolution ") + direction + " " + spec_.input.shape.text() + " to " + number(spec_.outputs) +
+           " kernel " + number(spec_.kernel) + " stride " + number(spec_.stride) + " padding " + number(spec_.padding) +
+           (spec_.bias ? "" : " no bias") + (spec_.activation == Activation::relu ? " relu" : "");
+  }
+
+  template <class Run>
+  Step choose(Picker& picker, const char* direction, std::vector<Step> ways, Run run) {
+    Choice choice(*library_);
+    std::string why_none;
+    for (Step& way : ways) {
+      Graph& graph = *way.graph;
+      graph.find_engines(library_->cudnn(library_->stream()));
+      why_none += (why_none.empty() ? "" : "; ") + graph.why_none();
+      choice.add_way(
+          way.takes_bias ? "fused" : "convolution", graph.engines().size(),
+          [&graph](std::size_t i) { return graph.engines()[i].name; },
+          [&way, &run](std::size_t i) {
+            way.engine = i;
+            run(way);
+          });
+    }
+    const auto picked = choice.pick(picker, question(direction), why_none);
+    Step step = std::move(ways[picked.way]);
+    step.engine = picked.engine;
+    workspace_bytes_ = std::max(workspace_bytes_, step.graph->engines()[picked.engine].workspace_bytes);
+    workspace_bytes_ = (workspace_bytes_ + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+    plan_.picks += (plan_.picks.empty() ? "" : ", ") + picked.name;
+    return step;
+  }
+
+  std::shared_ptr<Library> library_;
+  ConvolutionSpec spec_;
+  TensorDesc inner_;  ///< before pooling
+  Step forward_, weights_, data_;
+  std::size_t workspace_bytes_ = 0;
+  OperationMemory memory_;
+  std::byte* workspace_ = nullptr;
+  float *result_ = nullptr, *inner_gradient_ = nullptr, *sums_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library> library, const ConvolutionSpec& spec,
+                                            const OperationContext& context) {
+  return std::make_unique<Convolution>(std::move(library), spec, context);
+}
+
+}  // namespace ronda::cudnn

@@ -1,0 +1,151 @@
+// The one file that sees cudnn-frontend: it takes half a minute to compile.
+#include <cudnn_frontend.h>
+
+#include <algorithm>
+#include <array>
+
+#include <ronda/layers/cudnn/graph.hpp>
+#include <ronda/layers/cudnn/library.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda::cudnn {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Attributes = fe::graph::Tensor_attributes;
+using TensorPointer = std::shared_ptr<Attributes>;
+using Numbers = std::vector<std::int64_t>;
+
+/// cuDNN says (N, C, H, W) whatever the order in memory, which strides say.
+struct Dims {
+  Numbers extents, strides;
+};
+Dims channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+  return {{n, c, h, w}, {h * w * c, 1, w * c, c}};
+}
+Dims image(const Shape& s) { return channels_last(s[0], s[3], s[1], s[2]); }
+
+void check(fe::error_t status, const char* call) {
+  if (status.is_bad()) throw DeviceError(std::string("cuDNN: ") + call + " failed: " + status.get_message());
+}
+
+class FrontendGraph final : public Graph {
+ public:
+  FrontendGraph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision)
+      : precision_(precision), window_{{spec.padding, spec.padding}, {spec.stride, spec.stride}} {
+    graph_.set_io_data_type(fe::DataType_t::FLOAT)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    const Dims x = image(spec.input.shape), y = image(convolution_output(spec));
+    const Dims w = channels_last(spec.outputs, spec.input.shape[3], spec.kernel, spec.kernel);
+    switch (kind) {
+      case ConvolutionGraph::data_gradient: describe_data_gradient(y, w, x); break;
+      case ConvolutionGraph::weight_gradient: describe_weight_gradient(y, x, w); break;
+      default: describe_forward(x, w, y, kind);
+    }
+    check(graph_.validate(), "the check of a graph");
+  }
+
+  void find_engines(cudnnHandle_t handle) override {
+    engines_.clear();
+    fe::error_t status = graph_.build_operation_graph(handle);
+    if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+    if (status.is_good()) {
+      graph_.deselect_numeric_notes(unwanted());
+      graph_.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
+      status = graph_.check_support();
+    }
+    if (status.is_good()) build_first_engines();
+    if (engines_.empty()) why_none_ = status.is_bad() ? status.get_message() : "cuDNN has no engine for it";
+  }
+
+  [[nodiscard]] std::span<const Engine> engines() const noexcept override { return engines_; }
+  [[nodiscard]] const std::string& why_none() const noexcept override { return why_none_; }
+
+  void run(cudnnHandle_t handle, std::span<void*> pointers, std::byte* workspace, std::size_t engine) override {
+    check(graph_.execute_plan_at_index(handle, pointers.data(), static_cast<int>(pointers.size()), workspace,
+                                       indices_[engine]),
+          "a convolution");
+  }
+
+ private:
+  /// Tensors are numbered in the order in which `run` is given their pointers.
+  TensorPointer tensor(const char* name, const Dims& dims) {
+    return graph_.tensor(
+        Attributes().set_name(name).set_uid(++last_uid_).set_dim(dims.extents).set_stride(dims.strides));
+  }
+  void set_output(const TensorPointer& tensor, const Dims& dims) {
+    tensor->set_output(true).set_uid(++last_uid_).set_dim(dims.extents).set_stride(dims.strides);
+  }
+
+  template <class Operation>
+  [[nodiscard]] Operation windowed() const {
+    Operation operation;
+    operation.set_padding(window_.padding).set_stride(window_.stride).set_dilation({1, 1});
+    return operation;
+  }
+
+  void describe_forward(const Dims& x, const Dims& w, const Dims& y, ConvolutionGraph kind) {
+    const auto input = tensor("x", x), weight = tensor("w", w);
+    auto result = graph_.conv_fprop(input, weight, windowed<fe::graph::Conv_fprop_attributes>());
+    if (kind != ConvolutionGraph::forward) {
+      const auto bias = tensor("b", channels_last(1, w.extents[0], 1, 1));
+      result = graph_.pointwise(result, bias, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+    }
+    if (kind == ConvolutionGraph::forward_bias_relu)
+      result = graph_.pointwise(result, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
+    set_output(result, y);
+  }
+  void describe_data_gradient(const Dims& dy, const Dims& w, const Dims& dx) {
+    const auto gradient = tensor("dy", dy), weight = tensor("w", w);
+    set_output(graph_.conv_dgrad(gradient, weight, windowed<fe::graph::Conv_dgrad_attributes>()), dx);
+  }
+  void describe_weight_gradient(const Dims& dy, const Dims& x, const Dims& dw) {
+    const auto gradient = tensor("dy", dy), input = tensor("x", x);
+    set_output(graph_.conv_wgrad(gradient, input, windowed<fe::graph::Conv_wgrad_attributes>()), dw);
+  }
+
+  [[nodiscard]] std::vector<fe::NumericalNote_t> unwanted() const {
+    std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::NONDETERMINISTIC,
+                                           fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
+                                           fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
+    if (precision_ == Precision::float32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+    return notes;
+  }
+
+  void build_first_engines() {
+    const std::int64_t count = graph_.get_execution_plan_count();
+    for (std::int64_t i = 0; i < count && engines_.size() < engines_tried; ++i) {
+      if (graph_.build_plan_at_index(i).is_bad()) continue;  // deselected, or not for this device
+      Engine engine;
+      std::int64_t workspace = 0;
+      if (graph_.get_plan_name_at_index(i, engine.name).is_bad()) continue;
+      if (graph_.get_workspace_size_plan_at_index(i, workspace).is_bad()) continue;
+      engine.workspace_bytes = static_cast<std::size_t>(workspace);
+      engines_.push_back(std::move(engine));
+      indices_.push_back(i);
+    }
+  }
+
+  struct Window {
+    Numbers padding, stride;
+  };
+
+  Precision precision_;
+  Window window_;
+  fe::graph::Graph graph_;
+  std::int64_t last_uid_ = 0;
+  std::vector<Engine> engines_;
+  std::vector<std::int64_t> indices_;
+  std::string why_none_;
+};
+
+}  // namespace
+
+Layout weight_layout() { return Layout(std::array{0, 2, 3, 1}, {}); }
+
+std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision) {
+  return std::make_unique<FrontendGraph>(spec, kind, precision);
+}
+
+}  // namespace ronda::cudnn

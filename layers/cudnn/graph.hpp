@@ -1,0 +1,46 @@
+#pragma once
+#include <cudnn.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/layers/primitives.hpp>
+
+namespace ronda::cudnn {
+
+/// What a graph computes, and its pointers in their order.
+enum class ConvolutionGraph : std::uint8_t {
+  forward,            ///< x, w → y
+  forward_bias,       ///< x, w, b → y
+  forward_bias_relu,  ///< x, w, b → y
+  data_gradient,      ///< dy, w → dx
+  weight_gradient,    ///< dy, x → dw
+};
+
+/// A computation described to cuDNN, first apart from any device (which says whether it makes sense), then with the
+/// engines that this device has for it. Deterministic engines alone; without Precision::tf32 none on tensor cores.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  /// Asks for engines, and builds at most `engines_tried` of them. Where there are none, the list stays empty and
+  /// `why_none` says what cuDNN said.
+  virtual void find_engines(cudnnHandle_t handle) = 0;
+  struct Engine {
+    std::string name;
+    std::size_t workspace_bytes;
+  };
+  [[nodiscard]] virtual std::span<const Engine> engines() const noexcept = 0;
+  [[nodiscard]] virtual const std::string& why_none() const noexcept = 0;
+  virtual void run(cudnnHandle_t handle, std::span<void*> pointers, std::byte* workspace, std::size_t engine) = 0;
+};
+
+/// The layout of weights (out, in, kernel, kernel) on a GPU: out, kernel, kernel, in.
+[[nodiscard]] Layout weight_layout();
+
+/// Describes and validates; needs no device. Throws DeviceError with cuDNN's text.
+std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision);
+
+}  // namespace ronda::cudnn

@@ -1,0 +1,95 @@
+#include <ronda/layers/cudnn/library.hpp>
+#include <ronda/layers/cudnn/matmul.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda::cudnn {
+namespace {
+
+Matrix as_used(const Matmul::Factor& factor) {
+  const Matrix& m = factor.matrix;
+  return factor.transposed ? Matrix{m.columns, m.rows} : m;
+}
+
+cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none: return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::bias: return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::bias_gradient: return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+}
+
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+}  // namespace
+
+Matmul::Owned<cublasLtMatrixLayout_t> Matmul::layout_of(const Matrix& matrix) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<std::uint64_t>(matrix.columns),
+                                   static_cast<std::uint64_t>(matrix.rows), matrix.columns),
+        "cublasLtMatrixLayoutCreate");
+  return Owned<cublasLtMatrixLayout_t>(layout);
+}
+
+Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, Precision precision)
+    : has_bias_(epilogue != Epilogue::none), left_(layout_of(left.matrix)), right_(layout_of(right.matrix)) {
+  const Matrix l = as_used(left), r = as_used(right);
+  if (l.columns != r.rows) throw LogicError("the factors of a product do not fit");
+  if (epilogue == Epilogue::bias_gradient && !left.transposed)
+    throw LogicError("a bias gradient is that of a left factor that is transposed");
+  result_ = layout_of({l.rows, r.columns});
+  cublasLtMatmulDesc_t operation = nullptr;
+  check(cublasLtMatmulDescCreate(
+            &operation, precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+  operation_.reset(operation);
+  const auto transposition = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transposition(right.transposed));
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transposition(left.transposed));
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(epilogue));
+}
+
+void Matmul::find_algorithms(cublasLtHandle_t library) {
+  cublasLtMatmulPreference_t created = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
+  const Owned<cublasLtMatmulPreference_t> preference(created);
+  set(created, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_limit);
+  const auto in_order = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  set(created, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order);  // partial sums apart, added in order
+  constexpr std::uint32_t alignment = 64;                              // of the arenas
+  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(created, attribute, alignment);
+  // A suggestion may depend on whether there is a bias, not on where.
+  if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(nullptr));
+  algorithms_.resize(engines_tried);
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(library, operation_.get(), right_.get(), left_.get(), result_.get(), result_.get(),
+                                     created, static_cast<int>(engines_tried), algorithms_.data(), &found);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  algorithms_.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
+}
+
+void Matmul::run(cublasLtHandle_t library, cudaStream_t stream, const Operands& operands, std::byte* workspace,
+                 std::size_t algorithm) {
+  if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(operands.bias));
+  const auto& chosen = algorithms_[algorithm];
+  const float one = 1, zero = 0;
+  check(cublasLtMatmul(library, operation_.get(), &one, operands.right, right_.get(), operands.left, left_.get(), &zero,
+                       operands.result, result_.get(), operands.result, result_.get(), &chosen.algo, workspace,
+                       chosen.workspaceSize, stream),
+        "cublasLtMatmul");
+}
+
+}  // namespace ronda::cudnn

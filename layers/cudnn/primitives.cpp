@@ -1,0 +1,45 @@
+#include <ronda/layers/cudnn/library.hpp>
+#include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda {
+namespace cudnn {
+namespace {
+
+class CudnnPrimitives final : public Primitives {
+ public:
+  CudnnPrimitives(DeviceContext& context, Stream& stream, Precision precision)
+      : library_(std::make_shared<Library>(context, stream, precision)) {}
+  [[nodiscard]] std::string name() const override { return library_->name(); }
+  std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
+    return make_dense(library_, spec, context);
+  }
+  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext& context) override {
+    return make_convolution(library_, spec, context);
+  }
+  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec, const OperationContext&) override {
+    return make_pool(input, spec);
+  }
+  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override {
+    return make_relu(input);
+  }
+  /// Everything on a GPU is plain, so nobody has reason to ask.
+  std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) override {
+    throw LogicError("a GPU has no reorder from " + from.text() + " to " + to.text());
+  }
+  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
+    return make_softmax_cross_entropy(outputs, smoothing);
+  }
+
+ private:
+  std::shared_ptr<Library> library_;
+};
+
+}  // namespace
+}  // namespace cudnn
+
+std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, Precision precision) {
+  return std::make_unique<cudnn::CudnnPrimitives>(context, stream, precision);
+}
+
+}  // namespace ronda

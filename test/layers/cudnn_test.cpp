@@ -1,0 +1,54 @@
+// Every graph makes sense to cuDNN, and every product to cuBLASLt, as far as they say so without a GPU.
+#include "support/catch.hpp"
+
+#include <string>
+
+#include <ronda/layers/cudnn/graph.hpp>
+#include <ronda/layers/cudnn/matmul.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+using namespace ronda;
+using namespace ronda::cudnn;
+
+TEST_CASE("every graph of a convolution passes cuDNN's check") {
+  for (const auto& [batch, size, channels] : {std::array<std::int64_t, 3>{64, 28, 1}, {1, 13, 32}, {4096, 5, 64}})
+    for (const auto& [kernel, stride, padding] : {std::array<std::int64_t, 3>{3, 1, 0}, {5, 2, 2}, {1, 1, 0}})
+      for (const auto kind :
+           {ConvolutionGraph::forward, ConvolutionGraph::forward_bias, ConvolutionGraph::forward_bias_relu,
+            ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient})
+        for (const Precision precision : {Precision::float32, Precision::tf32}) {
+          const ConvolutionSpec spec{.input = {{batch, size, size, channels}, DType::float32, {}},
+                                     .outputs = 32,
+                                     .kernel = kernel,
+                                     .stride = stride,
+                                     .padding = padding,
+                                     .pool = {}};
+          const auto graph = make_graph(spec, kind, precision);
+          CHECK(graph->engines().empty());  // nobody asked a device yet
+        }
+}
+
+TEST_CASE("a graph that makes no sense does not pass") {
+  ConvolutionSpec spec{.input = {{2, 8, 8, 4}, DType::float32, {}}, .outputs = 8, .pool = {}};
+  spec.stride = 0;
+  CHECK_THROWS_AS(make_graph(spec, ConvolutionGraph::forward, Precision::float32), Error);
+}
+
+TEST_CASE("weights on a GPU have their channels last") {
+  CHECK(weight_layout().tag() == "acdb");
+  const TensorDesc desc{{2, 3, 5, 5}, DType::float32, weight_layout()};
+  CHECK(desc.padded_count() == desc.count());
+}
+
+TEST_CASE("every product of a dense layer is described to cuBLASLt; factors that do not fit are refused") {
+  const Matrix x{64, 784}, w{128, 784}, y{64, 128};
+  for (const Precision precision : {Precision::float32, Precision::tf32}) {
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias, Epilogue::bias_relu})
+      CHECK_NOTHROW(Matmul({x, false}, {w, true}, epilogue, precision));
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias_gradient})
+      CHECK_NOTHROW(Matmul({y, true}, {x, false}, epilogue, precision));
+    CHECK_NOTHROW(Matmul({y, false}, {w, false}, Epilogue::none, precision));
+  }
+  CHECK_THROWS_AS(Matmul({x, false}, {w, false}, Epilogue::none, Precision::float32), LogicError);
+  CHECK_THROWS_AS(Matmul({y, false}, {w, false}, Epilogue::bias_gradient, Precision::float32), LogicError);
+}

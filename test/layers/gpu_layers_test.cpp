@@ -1,0 +1,261 @@
+// Every operation of the GPU against the plain loops: every candidate in turn, memory full of garbage. Needs a GPU.
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/random.hpp>
+
+using namespace ronda;
+
+namespace {
+
+struct Bed {
+  std::unique_ptr<DeviceContext> context = make_cuda_context(0);
+  std::unique_ptr<Stream> stream = context->make_stream(StreamPriority::usual);
+};
+
+/// Takes candidate `wanted` of every question where it can run, otherwise the first that can; runs all of them once.
+class ForcingPicker final : public Picker {
+ public:
+  explicit ForcingPicker(std::size_t wanted) : wanted_(wanted) {}
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
+    most_ = std::max(most_, candidates.size());
+    std::optional<std::size_t> chosen;
+    for (std::size_t i = candidates.size(); i-- > 0;) {
+      if (!candidates[i].run) continue;
+      candidates[i].run();
+      if (chosen != wanted_) chosen = i;
+    }
+    if (!chosen) FAIL("nothing can run: " << question);
+    return *chosen;
+  }
+  [[nodiscard]] std::size_t most() const { return most_; }
+
+ private:
+  std::size_t wanted_, most_ = 0;
+};
+
+/// One tensor with memory of its own, on the host or on the GPU.
+class Owned {
+ public:
+  Owned(Bed* gpu, const TensorDesc& desc)
+      : gpu_(gpu), memory_(gpu != nullptr ? gpu->context->allocate(desc.bytes()) : Buffer::host(desc.bytes())) {
+    tensor = Tensor(desc, memory_.data(), memory_.device());
+    write(std::vector<float>(static_cast<std::size_t>(desc.padded_count()), std::numeric_limits<float>::quiet_NaN()));
+  }
+  /// Random numbers by logical index: the same in every layout.
+  void fill(std::uint64_t stream, float scale = 1) {
+    const RngKey key(7, Purpose::test, stream);
+    std::vector<float> plain(static_cast<std::size_t>(tensor.desc().count())), stored(plain.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = scale * (2 * key.uniform(i) - 1);
+    reorder(Tensor({tensor.shape(), DType::float32, {}}, plain.data()), Tensor(tensor.desc(), stored.data()));
+    write(stored);
+  }
+  [[nodiscard]] std::vector<float> plain() const {
+    std::vector<float> stored(static_cast<std::size_t>(tensor.desc().count())), values(stored.size());
+    move(memory_.data(), stored.data());
+    reorder(Tensor(tensor.desc(), stored.data()), Tensor({tensor.shape(), DType::float32, {}}, values.data()));
+    return values;
+  }
+  Tensor tensor;
+
+ private:
+  void write(const std::vector<float>& stored) const { move(stored.data(), memory_.data()); }
+  void move(const void* from, void* to) const {
+    if (gpu_ == nullptr) {
+      std::memcpy(to, from, tensor.desc().bytes());
+    } else {
+      gpu_->context->copy(from, to, tensor.desc().bytes(), *gpu_->stream);
+      gpu_->stream->synchronize();
+    }
+  }
+  Bed* gpu_;
+  Buffer memory_;
+};
+
+struct Results {
+  std::vector<float> output, input_gradient;
+  std::vector<std::vector<float>> parameter_gradients;
+  bool operator==(const Results&) const = default;
+};
+
+/// Runs an operation forward and backward twice, the second time on what the first left behind.
+Results results_of(Operation& operation, const TensorDesc& input_desc, Bed* gpu) {
+  const OperationPlan& plan = operation.plan();
+  const auto bytes = [&](std::size_t count) {
+    return Owned(gpu, {Shape{static_cast<std::int64_t>(count / sizeof(float)) + 1}, DType::float32, {}});
+  };
+  Owned input(gpu, input_desc), output(gpu, plan.output), output_gradient(gpu, plan.output),
+      input_gradient(gpu, input_desc), pass_memory = bytes(plan.pass_bytes), scratch = bytes(plan.scratch_bytes);
+  input.fill(1);
+  output_gradient.fill(2);
+  std::vector<Owned> values, gradients;
+  std::vector<Parameter> parameters;
+  for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
+    values.emplace_back(gpu, plan.parameters[i]).fill(3 + i, 0.5F);
+    gradients.emplace_back(gpu, plan.parameters[i]);
+    parameters.push_back(
+        {ParameterId{static_cast<std::uint32_t>(i)}, "p", values.back().tensor, gradients.back().tensor, {}, {}});
+  }
+  OperationMemory memory{.output = output.tensor,
+                         .input_gradient = input_gradient.tensor,
+                         .pass = pass_memory.tensor.data(),
+                         .scratch = scratch.tensor.data()};
+  for (std::size_t i = 0; i < parameters.size(); ++i) memory.parameters[i] = &parameters[i];
+  operation.bind(memory);
+  CpuStream cpu;
+  const Pass pass{.stream = gpu != nullptr ? *gpu->stream : cpu, .on_ready = {}};
+  std::optional<Results> first;
+  for (int round = 0; round < 2; ++round) {
+    operation.forward(input.tensor, pass);
+    operation.backward(input.tensor, output_gradient.tensor, pass);
+    pass.stream.synchronize();
+    Results found{output.plain(), input_gradient.plain(), {}};
+    for (const Owned& gradient : gradients) found.parameter_gradients.push_back(gradient.plain());
+    if (first) CHECK(found == *first);  // deterministic, to the bit
+    first = found;
+  }
+  return *first;
+}
+
+/// Against the largest element: sums cancel.
+void check_close(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected,
+                 float tolerance) {
+  REQUIRE(found.size() == expected.size());
+  float scale = 1, worst = 0;
+  for (const float e : expected) scale = std::max(scale, std::abs(e));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const float error = std::abs(found[i] - expected[i]);
+    worst = error <= worst ? worst : error;  // and NaN
+  }
+  INFO(what << ": worst error " << worst << " of " << scale);
+  CHECK(worst <= tolerance * scale);
+}
+
+/// float32: what the order of a sum costs, and Winograd's transformations. tf32: factors of 11 bits.
+float tolerance_of(Precision precision) { return precision == Precision::float32 ? 1e-5F : 5e-3F; }
+
+template <class Make>
+void compare(const std::string& what, const TensorDesc& input, Make make) {
+  FirstPicker first;
+  const auto plain = make_reference_primitives();
+  const auto reference = make(*plain, OperationContext{first});
+  const Results expected = results_of(*reference, input, nullptr);
+  Bed gpu;
+  for (const Precision precision : {Precision::float32, Precision::tf32}) {
+    const auto library = make_cudnn_primitives(*gpu.context, *gpu.stream, precision);
+    std::size_t candidates = 1;
+    for (std::size_t wanted = 0; wanted < candidates; ++wanted) {
+      ForcingPicker picker(wanted);
+      const auto operation = make(*library, OperationContext{picker});
+      candidates = std::max(candidates, picker.most());
+      const std::string name = what + " [" + operation->plan().picks + "]";
+      const Results found = results_of(*operation, input, &gpu);
+      check_close(name + " output", found.output, expected.output, tolerance_of(precision));
+      check_close(name + " input gradient", found.input_gradient, expected.input_gradient, tolerance_of(precision));
+      for (std::size_t i = 0; i < expected.parameter_gradients.size(); ++i)
+        check_close(name + " parameter gradient", found.parameter_gradients[i], expected.parameter_gradients[i],
+                    tolerance_of(precision));
+    }
+  }
+}
+
+TensorDesc image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return {Shape{n, h, w, c}, DType::float32, {}};
+}
+
+}  // namespace
+
+TEST_CASE("dense on a GPU equals the plain loops") {
+  for (const Shape& shape : {Shape{1, 1}, Shape{5, 17}, Shape{64, 784}, Shape{3, 130}})
+    for (const std::int64_t outputs : {1, 10, 128})
+      for (const bool bias : {true, false})
+        for (const Activation activation : {Activation::none, Activation::relu}) {
+          const TensorDesc input{shape, DType::float32, {}};
+          compare("dense " + shape.text() + " to " + std::to_string(outputs), input,
+                  [&](Primitives& primitives, const OperationContext& context) {
+                    return primitives.dense({input, outputs, bias, activation}, context);
+                  });
+        }
+}
+
+TEST_CASE("convolution on a GPU equals the plain loops, with and without pooling") {
+  struct Case {
+    TensorDesc input;
+    std::int64_t outputs, kernel, stride, padding;
+    std::optional<PoolSpec> pool;
+  };
+  const PoolSpec halves{PoolKind::maximum, 2, 2, 0}, overlapping{PoolKind::average, 3, 2, 1};
+  for (const Case& c : {Case{image(8, 28, 28, 1), 32, 3, 1, 0, halves}, Case{image(4, 13, 13, 32), 64, 3, 1, 0, halves},
+                        Case{image(4, 5, 5, 64), 64, 3, 1, 0, {}}, Case{image(2, 9, 8, 4), 16, 3, 2, 1, {}},
+                        Case{image(2, 9, 9, 4), 32, 5, 2, 2, overlapping}, Case{image(2, 5, 5, 32), 64, 1, 1, 0, {}},
+                        Case{image(2, 7, 6, 3), 5, 3, 1, 1, {}}})
+    for (const bool bias : {true, false})
+      for (const Activation activation : {Activation::none, Activation::relu})
+        compare("convolution " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
+                [&](Primitives& primitives, const OperationContext& context) {
+                  return primitives.convolution(
+                      {c.input, c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool}, context);
+                });
+}
+
+TEST_CASE("pooling and ReLU on a GPU equal the plain loops") {
+  for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
+    for (const PoolSpec& spec : {PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 2, 3, 0}})
+      compare("pooling", image(2, 7, 6, 17), [&](Primitives& primitives, const OperationContext& context) {
+        return primitives.pool(image(2, 7, 6, 17), spec, context);
+      });
+  compare("relu", image(3, 4, 5, 17), [&](Primitives& primitives, const OperationContext& context) {
+    return primitives.relu(image(3, 4, 5, 17), context);
+  });
+}
+
+TEST_CASE("softmax cross entropy on a GPU equals the CPU's, for few classes and for many") {
+  Bed gpu;
+  for (const std::int64_t classes : {2, 10, 1000}) {
+    constexpr std::int64_t rows = 37;
+    const TensorDesc desc{{rows, classes}, DType::float32, {}};
+    const TensorDesc row_desc{{rows}, DType::float32, {}};
+    std::vector<std::int32_t> labels(rows);
+    for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<std::int32_t>(n * 7 % classes);
+    const auto run = [&](Primitives& primitives, Bed* device) {
+      const auto loss = primitives.softmax_cross_entropy(desc, 0.1F);
+      Owned outputs(device, desc), gradient(device, desc), weights(device, row_desc);
+      outputs.fill(1, 10);
+      weights.fill(2);
+      const std::size_t label_bytes = labels.size() * sizeof(std::int32_t);
+      CpuStream cpu;
+      Stream& stream = device != nullptr ? *device->stream : cpu;
+      const auto context = make_cpu_context(1);
+      DeviceContext& memory = device != nullptr ? *device->context : *context;
+      const Buffer targets = memory.allocate(label_bytes), control = memory.allocate(sizeof(StepControl)),
+                   scratch = memory.allocate(loss->scratch_bytes());
+      memory.copy(labels.data(), targets.data(), label_bytes, stream);
+      loss->run(outputs.tensor, Tensor({{rows}, DType::int32, {}}, targets.data()), gradient.tensor, scratch.data(),
+                {.stream = stream,
+                 .weights = &weights.tensor,
+                 .loss_scale = 0.5F,
+                 .control = reinterpret_cast<StepControl*>(control.data()),
+                 .on_ready = {}});
+      StepControl sums;
+      memory.copy(control.data(), &sums, sizeof sums, stream);
+      stream.synchronize();
+      return std::pair{sums, gradient.plain()};
+    };
+    const auto [expected, expected_gradient] = run(*make_reference_primitives(), nullptr);
+    const auto [found, gradient] = run(*make_cudnn_primitives(*gpu.context, *gpu.stream, Precision::float32), &gpu);
+    CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
+    CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
+    CHECK(found.loss == Approx(expected.loss).epsilon(1e-5));
+    check_close("gradient", gradient, expected_gradient, 1e-6F);
+  }
+}
