@@ -22,6 +22,7 @@ class Adam final : public Optimizer {
     return decay_ == Decay::decoupled ? "adamw" : "adam";
   }
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override;
+  [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
 
  private:
   void update(const ArenaPart& part, const Scalars& scalars) const noexcept override;

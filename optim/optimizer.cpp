@@ -34,6 +34,8 @@ RONDA_MULTIVERSION double sum_of_squares(const float* values, std::size_t count)
   return total;
 }
 
+}  // namespace
+
 void check_group(const ParameterGroup& group) {
   if (!(group.rate_factor >= 0) || !std::isfinite(group.rate_factor))
     throw InputError("a parameter group's rate factor must be 0 or more, found " + std::to_string(group.rate_factor));
@@ -41,8 +43,6 @@ void check_group(const ParameterGroup& group) {
     throw InputError("a parameter group's weight decay must be 0 or more, found " +
                      std::to_string(*group.weight_decay));
 }
-
-}  // namespace
 
 void Optimizer::bind(OptimizerBindings bindings) {
   if (bindings.states.size() != states().size())
@@ -120,9 +120,6 @@ void Optimizer::visit(StateVisitor& visitor) const {
                      Tensor(segment.desc, bindings_.states[i] + segment.offset), Scope::replicated, segment.flattened});
 }
 
-double clip_factor(double norm, double clip) noexcept {
-  const double factor = clip / (norm + 1e-6);
-  return factor > 1 ? 1 : factor;
-}
+double clip_factor(double norm, double clip) noexcept { return rules::clip(norm, clip); }
 
 }  // namespace ronda

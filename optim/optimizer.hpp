@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/optim/rules.hpp>
 #include <ronda/runtime/core/state.hpp>
 #include <ronda/runtime/core/stream.hpp>
 #include <ronda/runtime/core/tensor.hpp>
@@ -50,6 +51,9 @@ struct ParameterGroup {
   bool frozen = false;                      ///< neither updated nor counted in the norm
 };
 
+/// Throws InputError for a rate factor or a decay that is negative or not finite.
+void check_group(const ParameterGroup& group);
+
 /// Where a parameter lies in the arena.
 struct ArenaSegment {
   std::string name;  ///< as in files: `conv1.weight`
@@ -77,6 +81,8 @@ class Optimizer {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// What is kept for each parameter, in PyTorch's names: {"exp_avg", "exp_avg_sq"} for Adam.
   [[nodiscard]] virtual std::span<const std::string_view> states() const noexcept = 0;
+  /// The rule as a value, for devices that apply it themselves.
+  [[nodiscard]] virtual rules::Hyperparameters hyperparameters() const noexcept = 0;
 
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
   void bind(OptimizerBindings bindings);
@@ -98,6 +104,10 @@ class Optimizer {
   };
   /// Updates some elements; called from several threads at once, for different ones. Must not throw.
   virtual void update(const ArenaPart& part, const Scalars& scalars) const noexcept = 0;
+  [[nodiscard]] rules::Scalars rounded(const Scalars& s) const noexcept {
+    return rules::scalars_of(hyperparameters(), s.learning_rate, s.weight_decay, s.gradient_factor, s.step);
+  }
+  [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }
 
  private:
   struct Run {  ///< neighbouring segments of one group

@@ -74,4 +74,10 @@ double Schedule::decay(std::uint64_t step) const noexcept {
   return 1;
 }
 
+std::vector<double> Schedule::rates() const {
+  std::vector<double> all(warmup_ + after_warmup_ + 1);
+  for (std::size_t step = 0; step < all.size(); ++step) all[step] = rate(step);
+  return all;
+}
+
 }  // namespace ronda

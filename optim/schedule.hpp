@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ronda {
 
@@ -38,6 +39,8 @@ class Schedule {
   /// @param step  from 0, over all epochs; from total_steps on, as at the end
   [[nodiscard]] double rate(std::uint64_t step) const noexcept;
   [[nodiscard]] double peak() const noexcept { return peak_; }
+  /// All rates there are, of step 0, 1, …; the last one holds from there on.
+  [[nodiscard]] std::vector<double> rates() const;
 
  private:
   [[nodiscard]] double decay(std::uint64_t step) const noexcept;

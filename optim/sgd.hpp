@@ -9,6 +9,7 @@ class Sgd final : public Optimizer {
   explicit Sgd(double weight_decay) : Optimizer(weight_decay) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "sgd"; }
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override { return {}; }
+  [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
 
  private:
   void update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
@@ -26,6 +27,7 @@ class Momentum final : public Optimizer {
       : Optimizer(weight_decay), momentum_(momentum), nesterov_(nesterov) {}
   [[nodiscard]] std::string_view name() const noexcept override { return nesterov_ ? "nesterov" : "momentum"; }
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override;
+  [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
 
  private:
   void update(const ArenaPart& part, const Scalars& scalars) const noexcept override;

@@ -4,6 +4,8 @@
 /// code without a GPU.
 #ifdef __CUDACC__
 #define RONDA_HOST_DEVICE __host__ __device__
+#define RONDA_HOST_DEVICE_INLINE __host__ __device__ __forceinline__
 #else
 #define RONDA_HOST_DEVICE
+#define RONDA_HOST_DEVICE_INLINE [[gnu::always_inline]] inline  // in whatever instruction set it is called from
 #endif

@@ -1,0 +1,101 @@
+#include <ronda/optim/device_arithmetic.hpp>
+#include <ronda/optim/device_groups.hpp>
+#include <ronda/runtime/core/cuda/launch.cuh>
+#include <ronda/runtime/core/cuda/stream.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda {
+namespace {
+
+using namespace device_update;
+
+class CudaUpdate final : public DeviceUpdate {
+ public:
+  CudaUpdate(DeviceContext& context, const Optimizer& optimizer, const OptimizerBindings& bindings,
+             const float* gradients, std::size_t count, const DeviceUpdateOptions& options, Stream& stream)
+      : context_(context), count_(static_cast<std::int64_t>(count)) {
+    if (options.rates.empty()) throw LogicError("an update on a device needs at least one learning rate");
+    const DeviceGroups groups = DeviceGroups::of(optimizer, bindings, count);
+    lines_ = upload(groups.group_of_line.data(), groups.group_of_line.size() * sizeof(std::uint16_t), stream);
+    groups_ = upload(groups.groups.data(), groups.groups.size() * sizeof(Group), stream);
+    rates_ = upload(options.rates.data(), options.rates.size() * sizeof(double), stream);
+    scalars_ = context.allocate(groups.groups.size() * sizeof(rules::Scalars));
+    outcome_ = context.allocate(sizeof(DeviceOutcome));
+    norm_asked_ = options.clip_norm > 0 || options.check_gradients;
+    if (norm_asked_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
+    squares_ = {gradients, at<std::uint16_t>(lines_), count_, at<double>(sums_)};
+    decide_ = {.hyperparameters = optimizer.hyperparameters(),
+               .groups = at<Group>(groups_),
+               .group_count = static_cast<std::int64_t>(groups.groups.size()),
+               .rates = at<double>(rates_),
+               .rate_count = static_cast<std::int64_t>(options.rates.size()),
+               .loss_scale = options.loss_scale,
+               .clip_norm = options.clip_norm,
+               .squared_norm = norm_asked_ ? at<double>(sums_) + partial_sums + sums_of_partials : nullptr,
+               .check_gradients = options.check_gradients,
+               .total = nullptr,
+               .outcome = at<DeviceOutcome>(outcome_),
+               .scalars = at<rules::Scalars>(scalars_)};
+    const auto state = [&](std::size_t i) { return i < bindings.states.size() ? bindings.states[i] : nullptr; };
+    update_ = {decide_.hyperparameters.kind,
+               decide_.outcome,
+               decide_.scalars,
+               at<std::uint16_t>(lines_),
+               bindings.values,
+               gradients,
+               state(0),
+               state(1)};
+    stream.synchronize();  // what was uploaded may go
+  }
+
+  void step(const StepControl* total, Stream& stream) override {
+    const cudaStream_t handle = cuda::handle_of(stream);
+    if (norm_asked_) {
+      double* const sums = at<double>(sums_);
+      cuda::for_each(handle, partial_sums, squares_);
+      cuda::for_each(handle, sums_of_partials, SumPartials{sums, partial_sums, sums_of_partials, sums + partial_sums});
+      cuda::for_each(handle, 1,
+                     SumPartials{sums + partial_sums, sums_of_partials, 1, sums + partial_sums + sums_of_partials});
+    }
+    Decide decide = decide_;
+    decide.total = total;
+    cuda::for_each(handle, 1, decide);
+    cuda::for_each(handle, count_, update_);
+  }
+
+  [[nodiscard]] const DeviceOutcome* outcome() const noexcept override { return decide_.outcome; }
+
+  void set_updates(std::uint64_t updates, Stream& stream) override {
+    context_.copy(&updates, &decide_.outcome->updates, sizeof updates, stream);
+    stream.synchronize();
+  }
+
+ private:
+  template <class T>
+  static T* at(const Buffer& buffer) {
+    return reinterpret_cast<T*>(buffer.data());
+  }
+  Buffer upload(const void* from, std::size_t bytes, Stream& stream) const {
+    Buffer buffer = context_.allocate(bytes);
+    context_.copy(from, buffer.data(), bytes, stream);
+    return buffer;
+  }
+
+  DeviceContext& context_;
+  std::int64_t count_;
+  bool norm_asked_ = false;
+  Buffer lines_, groups_, rates_, scalars_, outcome_, sums_;
+  SumSquares squares_{};
+  Decide decide_{};
+  Update update_{};
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceUpdate> make_cuda_update(DeviceContext& context, const Optimizer& optimizer,
+                                               const OptimizerBindings& bindings, const float* gradients,
+                                               std::size_t count, const DeviceUpdateOptions& options, Stream& stream) {
+  return std::make_unique<CudaUpdate>(context, optimizer, bindings, gradients, count, options, stream);
+}
+
+}  // namespace ronda

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/core/step_control.hpp>
+
+namespace ronda {
+
+/// What a GPU has decided about a step, in its own memory.
+struct DeviceOutcome {
+  std::uint64_t updates;  ///< that changed the parameters, this one included
+  double learning_rate;   ///< of this step
+  double gradient_norm;   ///< of the mean, before clipping; 0 where nobody asked for it
+  std::uint32_t applied;  ///< 0: there was no weight, or something was not finite
+  std::uint32_t finite;   ///< 0: the loss, or a gradient where they are looked at, was not finite
+};
+
+struct DeviceUpdateOptions {
+  float loss_scale = 1;          ///< that the loss gradient was multiplied with
+  double clip_norm = 0;          ///< 0: no clipping
+  bool check_gradients = false;  ///< look at all gradients for what is not finite
+  /// The learning rate of update 0, 1, …; the last one holds from there on. Copied.
+  std::span<const double> rates;
+};
+
+/// The update of a whole arena by the device that holds it, decided there too: from the step's sums it takes the mean's
+/// factor, from the gradients their norm, from its own count of updates the learning rate. So the host never has to
+/// look before it goes on, and a step can be recorded once and replayed. Bits do not depend on how kernels run.
+class DeviceUpdate {
+ public:
+  virtual ~DeviceUpdate() = default;
+  /// Updates values and states from sums of gradients, or nothing where `total` (in the device's memory) says that
+  /// there was no weight or the loss was not finite, or a gradient that is looked at is not. Allocates nothing, waits
+  /// for nothing.
+  virtual void step(const StepControl* total, Stream& stream) = 0;
+  /// In the device's memory; of the last step that the stream has come to.
+  [[nodiscard]] virtual const DeviceOutcome* outcome() const noexcept = 0;
+  /// For a training that goes on from a checkpoint. In the order of the stream.
+  virtual void set_updates(std::uint64_t updates, Stream& stream) = 0;
+};
+
+/// @param optimizer  gives the rule
+/// @param bindings   as for Optimizer::bind, with pointers of the device; segments start at multiples of 16 elements
+/// @param gradients  of the same length as the values, `count` elements
+/// Throws as Optimizer::bind, and InputError in a build without CUDA.
+std::unique_ptr<DeviceUpdate> make_cuda_update(DeviceContext& context, const Optimizer& optimizer,
+                                               const OptimizerBindings& bindings, const float* gradients,
+                                               std::size_t count, const DeviceUpdateOptions& options, Stream& stream);
+
+}  // namespace ronda

@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/core/random.hpp>
+
+namespace ronda::test {
+
+/// Four parameters in three groups, one of them frozen, with gaps between them; random values.
+struct Arena {
+  explicit Arena(const Optimizer& optimizer)
+      : values(4096 + 64), gradients(values.size()), states(optimizer.states().size()) {
+    for (auto& state : states) state.resize(values.size());
+    const std::vector<std::size_t> counts{5, 16, 33, 4000};
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const Shape shape{static_cast<std::int64_t>(counts[i])};
+      segments.push_back({std::string(1, static_cast<char>('a' + i)), {shape, DType::float32, {}}, offset, i % 3});
+      for (std::size_t k = 0; k < counts[i]; ++k)
+        values[offset + k] = RngKey(1, Purpose::test, "values").normal(offset + k);
+      offset += (counts[i] + 15) / 16 * 16;
+    }
+  }
+  void fill_gradients(std::uint64_t step) {
+    for (const auto& segment : segments)
+      for (std::int64_t k = 0; k < segment.desc.count(); ++k)
+        gradients[segment.offset + static_cast<std::size_t>(k)] =
+            RngKey(step, Purpose::test, segment.name).normal(static_cast<std::uint64_t>(k));
+  }
+  [[nodiscard]] OptimizerBindings bindings() {
+    OptimizerBindings result{.values = values.data(), .states = {}, .segments = segments, .groups = groups};
+    for (auto& state : states) result.states.push_back(state.data());
+    return result;
+  }
+  [[nodiscard]] ArenaRange whole() { return {values.data(), gradients.data(), values.size()}; }
+
+  std::vector<float> values, gradients;
+  std::vector<std::vector<float>> states;
+  std::vector<ArenaSegment> segments;
+  std::vector<ParameterGroup> groups{{}, {.rate_factor = 0.5, .weight_decay = 0}, {.frozen = true}};
+};
+
+}  // namespace ronda::test
