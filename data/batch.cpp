@@ -2,6 +2,7 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace ronda {
 namespace {
@@ -14,7 +15,16 @@ TensorDesc of_batch(const Field& field, std::size_t capacity) {
 
 }  // namespace
 
-Batch::Batch(std::span<const Field> fields, std::size_t capacity) : capacity_(capacity) {
+Batch::Batch(std::span<const Field> fields, std::size_t capacity) : Batch(fields, capacity, Allocate(Buffer::host)) {}
+
+Batch::Batch(std::span<const Field> fields, std::size_t capacity, DeviceContext& context)
+    : Batch(fields, capacity, Allocate([&](std::size_t bytes) { return context.allocate(bytes); })) {}
+
+Batch Batch::staging(std::span<const Field> fields, std::size_t capacity, DeviceContext& context) {
+  return {fields, capacity, Allocate([&](std::size_t bytes) { return context.allocate_staging(bytes); })};
+}
+
+Batch::Batch(std::span<const Field> fields, std::size_t capacity, const Allocate& allocate) : capacity_(capacity) {
   std::vector<TensorDesc> descs;
   for (const auto& field : fields) descs.push_back(of_batch(field, capacity));
   descs.push_back(of_batch({"weights", Shape{}, DType::float32}, capacity));
@@ -22,13 +32,30 @@ Batch::Batch(std::span<const Field> fields, std::size_t capacity) : capacity_(ca
   ArenaPlan plan;
   std::vector<std::size_t> offsets;
   for (const auto& desc : descs) offsets.push_back(plan.reserve(desc.bytes()));
-  memory_ = Buffer::host(plan.bytes());
+  memory_ = allocate(plan.bytes());
 
   for (std::size_t i = 0; i < fields.size(); ++i) {
     names_.push_back(fields[i].name);
-    tensors_.emplace_back(descs[i], memory_.data() + offsets[i]);
+    tensors_.emplace_back(descs[i], memory_.data() + offsets[i], memory_.device());
   }
-  weights_ = Tensor(descs.back(), memory_.data() + offsets.back());
+  weights_ = Tensor(descs.back(), memory_.data() + offsets.back(), memory_.device());
+}
+
+void Batch::check_alike(const Batch& other) const {
+  if (other.names_ != names_ || other.memory_.bytes() != memory_.bytes())
+    throw LogicError("a batch was copied to one of other fields or another capacity");
+}
+
+void Batch::copy_from(const Batch& other) {
+  check_alike(other);
+  std::memcpy(memory_.data(), other.memory_.data(), memory_.bytes());
+  real_ = other.real_;
+}
+
+void Batch::copy_from(const Batch& other, DeviceContext& context, Stream& stream) {
+  check_alike(other);
+  context.copy(other.memory_.data(), memory_.data(), memory_.bytes(), stream);
+  real_ = other.real_;
 }
 
 const Tensor& Batch::field(std::string_view name) const {

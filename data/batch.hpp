@@ -1,10 +1,12 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
@@ -22,6 +24,16 @@ struct Field {
 class Batch {
  public:
   Batch(std::span<const Field> fields, std::size_t capacity);
+  /// The same in a device's memory, to copy the host's batches to.
+  Batch(std::span<const Field> fields, std::size_t capacity, DeviceContext& context);
+
+  /// The same in memory of the host that `context` copies from by itself.
+  static Batch staging(std::span<const Field> fields, std::size_t capacity, DeviceContext& context);
+
+  /// Becomes what `other`, of the same fields and capacity, is; in the order of `stream`.
+  void copy_from(const Batch& other, DeviceContext& context, Stream& stream);
+  /// The same between batches of the host, at once.
+  void copy_from(const Batch& other);
 
   /// Throws InputError, listing the names there are.
   [[nodiscard]] const Tensor& field(std::string_view name) const;
@@ -31,10 +43,15 @@ class Batch {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t real() const noexcept { return real_; }  ///< rows that hold samples of their own
 
-  /// Sets the weights: 1 for the first `real` rows, 0 for the rest.
+  /// Of a batch on the host. Sets the weights: 1 for the first `real` rows, 0 for the rest.
   void set_real(std::size_t real);
 
  private:
+  using Allocate = std::function<Buffer(std::size_t bytes)>;
+  Batch(std::span<const Field> fields, std::size_t capacity, const Allocate& allocate);
+
+  void check_alike(const Batch& other) const;
+
   std::vector<std::string> names_;
   std::vector<Tensor> tensors_;
   Tensor weights_;

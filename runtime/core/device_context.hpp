@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,13 @@
 namespace ronda {
 
 enum class StreamPriority : std::uint8_t { usual, high };
+
+/// Work of a stream that was recorded once, to be given to the device again in one go.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay(Stream& stream) = 0;
+};
 
 /// One device as a process uses it: its memory, its streams, and copies. It outlives its streams and buffers.
 ///
@@ -37,12 +45,21 @@ class DeviceContext {
   /// Copies in the order of `stream`, from anywhere to anywhere. With a host's memory that is not staging's, the call
   /// returns when the copy is done. What is copied must stay until then.
   virtual void copy(const void* from, void* to, std::size_t bytes, Stream& stream) = 0;
+  /// Calls `work` once, and keeps what it gives to `stream` instead of doing it. `work` waits for nothing, and all
+  /// memory that it names stays where it is. Null where the device has no recordings. What `work` throws is passed on.
+  virtual std::unique_ptr<Recording> record(Stream& /*stream*/, const std::function<void()>& /*work*/) {
+    return nullptr;
+  }
 };
 
 /// The processor, with so many threads a stream.
 std::unique_ptr<DeviceContext> make_cpu_context(int threads);
 /// GPU `index`. Throws InputError, with the reason, where `find_gpus` says that there is none to use.
 std::unique_ptr<DeviceContext> make_cuda_context(int index);
+
+/// Copies between the host and `device`, or within it, after all that the device was given before, and returns when it
+/// is done. For the edges (files, hashes, initial values), not for the step.
+void copy_now(const void* from, void* to, std::size_t bytes, Device device);
 
 struct Gpu {
   std::string name;          ///< as the driver has it

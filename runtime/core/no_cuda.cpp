@@ -10,6 +10,10 @@ GpuSurvey find_gpus() {
   return survey;
 }
 
+void copy_now(const void*, void*, std::size_t, Device device) {
+  throw LogicError("there is no " + device.text() + " in a build without CUDA");
+}
+
 std::unique_ptr<DeviceContext> make_cuda_context(int) { throw InputError("no GPU to use: " + find_gpus().reason); }
 
 }  // namespace ronda

@@ -1,3 +1,5 @@
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
@@ -34,6 +36,28 @@ class Reorder {
   std::vector<std::vector<std::int64_t>> from_offsets_, to_offsets_;
 };
 
+/// A tensor's bytes where the host can read them: its own, or a copy of a device's.
+class OnHost {
+ public:
+  explicit OnHost(const Tensor& tensor) : original_(tensor), here_(tensor) {
+    if (!elsewhere()) return;
+    memory_ = Buffer::host(tensor.desc().bytes());
+    here_ = Tensor(tensor.desc(), memory_.data());
+    copy_now(tensor.data(), here_.data(), tensor.desc().bytes(), tensor.device());
+  }
+  [[nodiscard]] const Tensor& tensor() const noexcept { return here_; }
+  void write_back() const {
+    if (elsewhere()) copy_now(here_.data(), original_.data(), original_.desc().bytes(), original_.device());
+  }
+
+ private:
+  [[nodiscard]] bool elsewhere() const noexcept {
+    return original_.device().kind != DeviceKind::cpu && original_.desc().bytes() > 0;
+  }
+  Tensor original_, here_;
+  Buffer memory_;
+};
+
 }  // namespace
 
 std::string TensorDesc::text() const { return std::string(name_of(dtype)) + " " + shape.text() + " " + layout.tag(); }
@@ -55,6 +79,11 @@ void Tensor::check_type(DType wanted) const {
 void reorder(const Tensor& from, const Tensor& to) {
   if (from.shape() != to.shape() || from.dtype() != to.dtype())
     throw LogicError("cannot copy " + from.desc().text() + " to " + to.desc().text());
+  if (from.device().kind != DeviceKind::cpu || to.device().kind != DeviceKind::cpu) {
+    const OnHost source(from), target(to);
+    reorder(source.tensor(), target.tensor());
+    return target.write_back();
+  }
   if (from.desc() == to.desc()) {
     if (from.desc().bytes() > 0) std::memcpy(to.data(), from.data(), from.desc().bytes());
     return;

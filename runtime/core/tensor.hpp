@@ -72,7 +72,8 @@ class Tensor {
 };
 
 /// Copies every element of `from` to the same logical place in `to`; shapes and types must be equal, layouts need not.
-/// Padding of `to` is left as it is. For the edges (files, hashes, tests), not for the step.
+/// Padding of `to` is left as it is. Either may lie on a device; the copy goes through the host then, after all that
+/// the device was given before. For the edges (files, hashes, tests), not for the step.
 void reorder(const Tensor& from, const Tensor& to);
 
 }  // namespace ronda

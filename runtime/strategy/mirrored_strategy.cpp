@@ -40,6 +40,7 @@ Shard shard_of(const Communicator& communicator) noexcept {
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 StepResult MirroredStrategy::train_step(const Batch& batch) {
+  if (device_) return train_on_device(batch);
   const Pass pass = begin_pass(batch);
   const Tensor& outputs = forward(batch.input(), pass);
   const Tensor& gradient = loss_.forward_backward(outputs, batch.target(), pass);
@@ -61,16 +62,24 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   if (micro_batch_ == 0) {
     times_ = {};
     communicator_.set_step(updates_ + 1);
-    gradients_->begin();
-    gradients_->control().flags = raised_;
+    if (device_) {
+      device_->begin(raised_);
+    } else {
+      gradients_->begin();
+      gradients_->control().flags = raised_;
+    }
   }
-  return {.stream = stream_,
+  return pass_on(batch);
+}
+
+Pass MirroredStrategy::pass_on(const Batch& batch) {
+  return {.stream = *compute_.stream,
           .mode = Mode::training,
           .step = updates_ + 1,
           .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
           .weights = &batch.weights(),
           .loss_scale = loss_scale_,
-          .control = &gradients_->control(),
+          .control = device_ ? device_->control() : &gradients_->control(),
           .on_ready = {}};
 }
 
@@ -86,6 +95,7 @@ void MirroredStrategy::backward(const Tensor& output_gradient, const Pass& pass)
 }
 
 Pass MirroredStrategy::reporting(const Pass& pass) {
+  if (device_) return pass;  // one rank alone: nobody waits for a gradient
   if (!accumulator_) return pass.reporting(*gradients_);
   const bool last = micro_batch_ + 1 == options_.micro_batches;
   accumulator_->begin(micro_batch_ == 0, last ? gradients_.get() : nullptr);
@@ -93,13 +103,14 @@ Pass MirroredStrategy::reporting(const Pass& pass) {
 }
 
 const StepControl& MirroredStrategy::reduce(const Pass& pass) {
-  const StepControl& total = gradients_->wait(pass.stream);
+  const StepControl& total = device_ ? device_->read_sums() : gradients_->wait(pass.stream);
   micro_batch_ = 0;
   lap(&StepTimes::communication);
   return total;
 }
 
 StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
+  if (device_) return result_on_device(device_->update());
   return update(total, pass, NodeUpdate::Gradients::summed);
 }
 
@@ -113,18 +124,10 @@ StepResult MirroredStrategy::reduce_and_apply(const Pass& pass) {
 }
 
 StepResult MirroredStrategy::update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients) {
-  StepResult result;
-  result.weight = total.weight;
-  result.learning_rate = schedule_.rate(updates_);
-  result.flags = total.flags;
-  result.stop = total.flags.stop > 0;
+  StepResult result = result_of(total);
   const std::span sums(reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float));
   // All ranks have the same sums, to the bit, and so find the same without a message.
   result.nonfinite = !std::isfinite(total.loss) || (options_.check_gradients && !all_finite(options_.threads, sums));
-  if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
-    result.loss = total.loss / total.weight;
-    result.accuracy = total.correct / total.weight;
-  }
   if (total.weight > 0 && !result.nonfinite) {
     const ArenaRange arena{reinterpret_cast<float*>(values_.data()),
                            reinterpret_cast<const float*>(gradient_arena_.data()), arena_bytes_ / sizeof(float)};
@@ -145,6 +148,45 @@ StepResult MirroredStrategy::update(const StepControl& total, const Pass& pass, 
   return result;
 }
 
+/// What the sums say of a step, before the update.
+StepResult MirroredStrategy::result_of(const StepControl& total) const {
+  StepResult result;
+  result.weight = total.weight;
+  result.learning_rate = schedule_.rate(updates_);
+  result.flags = total.flags;
+  result.stop = total.flags.stop > 0;
+  if (total.weight > 0) {  // otherwise there is nothing to learn from: no update
+    result.loss = total.loss / total.weight;
+    result.accuracy = total.correct / total.weight;
+  }
+  return result;
+}
+
+/// The same step, and the same bits, as train_step's parts by hand; after the first two a replay.
+StepResult MirroredStrategy::train_on_device(const Batch& batch) {
+  times_ = {};
+  last_lap_ = steady_seconds();
+  communicator_.set_step(updates_ + 1);
+  const DeviceOutcome& outcome = device_->run(batch, raised_, [&] {
+    const Pass pass = pass_on(device_->placed());
+    const Tensor& outputs = model_.forward(device_->placed().input(), pass);
+    model_.backward(loss_.forward_backward(outputs, device_->placed().target(), pass), pass);
+  });
+  return result_on_device(outcome);
+}
+
+/// What `update` finds, as the device found it.
+StepResult MirroredStrategy::result_on_device(const DeviceOutcome& outcome) {
+  StepResult result = result_of(device_->sums());
+  result.nonfinite = outcome.finite == 0;
+  result.gradient_norm = outcome.gradient_norm;
+  updates_ = outcome.updates;
+  micro_batch_ = 0;
+  lap(&StepTimes::optimizer);
+  result.times = times_;
+  return result;
+}
+
 void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
   const double time = steady_seconds();
   times_.*phase += time - last_lap_;
@@ -152,8 +194,9 @@ void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
 }
 
 std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
+  if (device_) return "the GPU says no more; on the processor (--device cpu) the parameter is named";
   StepControl sums;
-  const Pass pass{.stream = stream_,
+  const Pass pass{.stream = *compute_.stream,
                   .mode = Mode::training,
                   .step = updates_ + 1,
                   .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
@@ -185,19 +228,22 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
   StepControl sums;
   const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
+  if (device_) device_->begin({});
   for (std::size_t i = 0; i < batches; ++i) {
-    const Batch& batch = loader.next();
-    const Pass pass{.stream = stream_,
+    const Batch& given = loader.next();
+    const Batch& batch = place(given);
+    const Pass pass{.stream = *compute_.stream,
                     .mode = Mode::evaluation,
                     .step = updates_,
                     .key = RngKey(options_.seed, Purpose::layer, updates_),
                     .weights = &batch.weights(),
-                    .control = &sums,
+                    .control = device_ ? device_->control() : &sums,
                     .on_ready = {}};
     const Tensor& outputs = model_.forward(batch.input(), pass);
     loss_.forward(outputs, batch.target(), pass);
-    if (see) see(batch, outputs);
+    if (see) see(given, device_ ? device_->on_host(outputs) : outputs);
   }
+  if (device_) sums = device_->read_sums();
   communicator_.allreduce(Tensor(std::span(&sums.loss, StepControl::count)));
   if (sums.weight == 0) return {};
   return {sums.loss / sums.weight, sums.correct / sums.weight};
@@ -215,7 +261,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
       optimizer_(std::move(optimizer)),
       schedule_(schedule),
       options_(std::move(options)),
-      stream_(options_.threads),
+      compute_(options_.device.context ? options_.device : ComputeDevice::on(make_cpu_context(options_.threads))),
       primitives_(options_.primitives ? options_.primitives : make_onednn_primitives(options_.threads)),
       picker_(communicator_, options_.picks, options_.plan_name, sink_),
       planner_(*primitives_, picker_, Mode::training),
@@ -243,6 +289,14 @@ void MirroredStrategy::check_memory() {
 }
 
 void MirroredStrategy::plan() {
+  if (compute_.context->device().kind != DeviceKind::cpu) {
+    if (!options_.primitives) throw LogicError("a strategy on a GPU needs the GPU's primitives");
+    if (communicator_.size() > 1) throw InputError("training on GPUs is of one rank in this version; use --device cpu");
+    if (!model_.runs_on_any_device() || !loss_.runs_on_any_device())
+      throw InputError("a layer or the loss of this model computes on the processor alone; use --device cpu");
+    if (options_.micro_batches > 1)
+      throw InputError("--accumulate is not for GPUs in this version; use a larger batch, or --device cpu");
+  }
   const auto field = std::ranges::find(options_.fields, "input", &Field::name);
   if (field == options_.fields.end()) throw InputError("the data has no field 'input'");
   if (field->dtype != DType::float32)
@@ -280,12 +334,22 @@ void MirroredStrategy::plan_arena() {
 }
 
 void MirroredStrategy::take_memory() {
-  states_ = Buffer::host(memory_.optimizer);
-  activations_ = Buffer::host(buffers_.bytes);
+  states_ = compute_.context->allocate(memory_.optimizer);
+  activations_ = compute_.context->allocate(buffers_.bytes);
+  if (compute_.context->device().kind == DeviceKind::cpu) return;
+  device_ = std::make_unique<DeviceStep>(compute_, options_.fields, options_.batch_capacity);
+  if (!options_.record_steps) device_->record_nothing();
+  values_ = compute_.context->allocate(arena_bytes_);
+  gradient_arena_ = compute_.context->allocate(arena_bytes_);
 }
 
 /// Where values and gradients lie decides how they are reduced and updated. Collective.
 void MirroredStrategy::take_arenas() {
+  if (device_) {  // of one rank: the buckets are there to be told of, and nothing is ever sent
+    gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), options_.fusion);
+    for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
+    return;
+  }
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
   FusionOptions fusion = options_.fusion;
   const bool in_memory =
@@ -319,8 +383,8 @@ void MirroredStrategy::set_initial_values() {
     Parameter& parameter = parameters_[index_of(slot.id)];
     parameter = {.id = slot.id,
                  .name = slot.name,
-                 .value = Tensor(request.desc, values_.data() + slot.offset),
-                 .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset),
+                 .value = Tensor(request.desc, values_.data() + slot.offset, values_.device()),
+                 .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset, gradient_arena_.device()),
                  .master = std::nullopt,
                  .flattened = request.flattened};
     initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out,
@@ -329,12 +393,30 @@ void MirroredStrategy::set_initial_values() {
     bindings.segments.push_back(
         {slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1, request.flattened});
   }
+  if (device_) prepare_device_step(bindings);
   optimizer_->bind(std::move(bindings));
-  const Bindings memory(parameters_, buffers_.offsets, activations_.data());
+  const Bindings memory(parameters_, buffers_.offsets, activations_.data(), activations_.device());
   model_.bind(memory);
   loss_.bind(memory);
   if (options_.micro_batches > 1)
     accumulator_ = std::make_unique<GradientAccumulator>(parameters_, gradient_arena_.data(), arena_bytes_);
+}
+
+void MirroredStrategy::prepare_device_step(const OptimizerBindings& bindings) {
+  const std::vector<double> rates = schedule_.rates();
+  device_->set_update(make_cuda_update(*compute_.context, *optimizer_, bindings,
+                                       reinterpret_cast<const float*>(gradient_arena_.data()),
+                                       arena_bytes_ / sizeof(float),
+                                       {.loss_scale = loss_scale_,
+                                        .clip_norm = options_.clip_norm,
+                                        .check_gradients = options_.check_gradients,
+                                        .rates = rates},
+                                       *compute_.stream));
+}
+
+void MirroredStrategy::set_updates(std::uint64_t updates) {
+  updates_ = updates;
+  if (device_) device_->set_updates(updates);
 }
 
 void MirroredStrategy::gather_state() {
@@ -346,6 +428,7 @@ void MirroredStrategy::gather_state() {
 }
 
 void MirroredStrategy::broadcast_parameters() {
+  if (device_) return;  // of one rank
   const auto count = static_cast<std::int64_t>(arena_bytes_ / sizeof(float));
   communicator_.broadcast(Tensor({Shape{count}, DType::float32, {}}, values_.data()));
 }

@@ -14,7 +14,9 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/runtime/strategy/device_step.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
 #include <ronda/runtime/strategy/node_update.hpp>
@@ -41,7 +43,9 @@ struct MirroredOptions {
   std::size_t node_update_bytes = std::size_t{16} << 20;
   int threads = 1;                         ///< of this rank
   std::size_t memory_limit = 0;            ///< bytes a rank; 0: none
-  std::shared_ptr<Primitives> primitives;  ///< null: oneDNN
+  bool record_steps = true;                ///< on a GPU: replay the step from the third on; the bits are the same
+  ComputeDevice device;                    ///< empty: the processor, with `threads`
+  std::shared_ptr<Primitives> primitives;  ///< of the device; null: oneDNN
   Picks picks;                             ///< what was chosen in an earlier run
   std::string plan_name;                   ///< where `picks` are from, if nothing may be timed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
@@ -76,6 +80,9 @@ struct Evaluation {
 ///     const Tensor& gradient = loss.forward_backward(outputs, batch.target(), pass);
 ///     strategy.backward(gradient, pass);
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
+///
+/// Where the model computes on a GPU, so far one rank alone can, with one micro-batch a step; batches are the host's,
+/// and a loop of one's own begins with `const Batch& here = strategy.place(batch)` and goes on with `here`.
 class MirroredStrategy {
  public:
   /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere.
@@ -92,7 +99,10 @@ class MirroredStrategy {
   /// Forward and backward of a micro-batch before the last one; sends nothing.
   void accumulate(const Batch& batch);
 
-  /// The parts of train_step.
+  /// `batch` where the model computes: on the processor the batch itself; on a GPU a copy, valid until the next call.
+  const Batch& place(const Batch& batch) { return device_ ? device_->place(batch) : batch; }
+
+  /// The parts of train_step. On a GPU outputs, gradients and parameters lie there; `reduce` and `apply` wait for it.
   [[nodiscard]] Pass begin_pass(const Batch& batch);
   const Tensor& forward(const Tensor& input, const Pass& pass);
   void backward(const Tensor& output_gradient, const Pass& pass);
@@ -138,7 +148,7 @@ class MirroredStrategy {
   /// Steps that changed the parameters so far; the schedule and Adam's correction count by it. The same on all ranks.
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
   /// For a training that goes on from a checkpoint.
-  void set_updates(std::uint64_t updates) noexcept { updates_ = updates; }
+  void set_updates(std::uint64_t updates);
   /// Makes the optimizer's state whole on every rank, where each knows only its part of it (see NodeUpdate): call it on
   /// all ranks before `visit` reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
   void gather_state();
@@ -149,10 +159,15 @@ class MirroredStrategy {
   void plan_arena();
   void take_memory();
   void take_arenas();
+  void prepare_device_step(const OptimizerBindings& bindings);
   void set_initial_values();
+  [[nodiscard]] Pass pass_on(const Batch& batch);
   [[nodiscard]] Pass reporting(const Pass& pass);
   StepResult reduce_and_apply(const Pass& pass);
   StepResult update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients);
+  StepResult train_on_device(const Batch& batch);
+  StepResult result_on_device(const DeviceOutcome& outcome);
+  [[nodiscard]] StepResult result_of(const StepControl& total) const;
   void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;
@@ -163,7 +178,7 @@ class MirroredStrategy {
   std::unique_ptr<Optimizer> optimizer_;
   Schedule schedule_;
   MirroredOptions options_;
-  CpuStream stream_;
+  ComputeDevice compute_;
   std::shared_ptr<Primitives> primitives_;
   RankPicker picker_;
   Planner planner_;
@@ -176,6 +191,7 @@ class MirroredStrategy {
   std::vector<std::string> plan_lines_;
   Buffer values_, gradient_arena_, states_, activations_;
   std::vector<Parameter> parameters_;
+  std::unique_ptr<DeviceStep> device_;       ///< null: on the processor
   std::unique_ptr<NodeUpdate> node_update_;  ///< null: every rank updates everything
   std::unique_ptr<FusionBuffer> gradients_;
   std::unique_ptr<GradientAccumulator> accumulator_;

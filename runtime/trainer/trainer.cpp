@@ -7,6 +7,7 @@
 #include <ronda/runtime/files/summary.hpp>
 #include <ronda/runtime/resilience/snapshot.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
+#include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/slow_ranks.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
@@ -35,7 +36,8 @@ std::string text_of(const TrainingOptions& o) {
        << "\nweight-decay " << o.optimizer.weight_decay.value_or(0) << "\nlearning-rate " << o.learning_rate
        << "\nschedule " << o.schedule << "\nscale-learning-rate " << o.scale_learning_rate << "\nwarmup-epochs "
        << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm << "\ninitializer " << name_of(o.initializer)
-       << "\nseed " << o.seed << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce) << "\ncompression "
+       << "\nseed " << o.seed << "\ndevice " << name_of(o.device) << (o.precision == Precision::tf32 ? " tf32" : "")
+       << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce) << "\ncompression "
        << name_of(o.compression) << "\nbucket-bytes " << o.bucket_bytes << "\n";
   text << "memory-limit " << o.memory_limit << "\naudit-every " << o.audit_every << "\non-divergence "
        << name_of(o.on_divergence) << "\non-nonfinite " << (o.on_nonfinite ? name_of(*o.on_nonfinite) : "") << "\n";
@@ -68,6 +70,7 @@ Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options
 Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   agree(world_.communicator(), [&] { check_options(train); });
   check_ranks_agree(test);
+  device_ = choose_device(world_.communicator(), options_, threads_, sink_);
   sink_.on_note(first_line(train));
   tell_binding(world_, threads_, sink_);
   resumption_ = find_checkpoint(world_.communicator(), options_, sink_);
@@ -162,7 +165,10 @@ void Trainer::check_ranks_agree(const Dataset& test) {
 
 void Trainer::build(const Dataset& train) {
   const Phase phase(world_.communicator(), Activity::planning);
-  std::shared_ptr<Primitives> primitives = make_onednn_primitives(threads_);
+  const bool on_gpu = device_.context->device().kind == DeviceKind::cuda;
+  std::shared_ptr<Primitives> primitives =
+      on_gpu ? make_cudnn_primitives(*device_.context, *device_.stream, options_.precision)
+             : make_onednn_primitives(threads_);
   const BatchPlan plan = train_plan(train);
   environment_ = environment(*primitives);
   PlanStore store(world_, options_.plan, environment_);
@@ -176,6 +182,7 @@ void Trainer::build(const Dataset& train) {
   options.fusion.seed = options_.seed;
   options.threads = threads_;
   options.memory_limit = options_.memory_limit;
+  options.device = device_;
   options.primitives = primitives;
   options.picks = store.load();
   options.plan_name = store.given_name();
@@ -239,10 +246,12 @@ std::map<std::string, std::string> Trainer::environment(const Primitives& primit
 std::string Trainer::first_line(const Dataset& train) const {
   const Topology& topology = world_.communicator().topology();
   return options_.application + ": " + plural(static_cast<std::size_t>(world_.size()), "replica") + " on " +
-         plural(static_cast<std::size_t>(topology.nodes), "host") + ", cpu with " +
-         plural(static_cast<std::size_t>(threads_), "thread") + " each; " + std::to_string(train.size()) +
-         " samples, " + std::to_string(options_.global_batch_size) + " a step, " + plural(epochs_, "epoch") + ", " +
-         plural(total_steps_, "step");
+         plural(static_cast<std::size_t>(topology.nodes), "host") + ", " +
+         (device_.context->device().kind == DeviceKind::cpu
+              ? "cpu with " + plural(static_cast<std::size_t>(threads_), "thread") + " each"
+              : device_.context->device().text() + ", " + device_.context->name()) +
+         "; " + std::to_string(train.size()) + " samples, " + std::to_string(options_.global_batch_size) + " a step, " +
+         plural(epochs_, "epoch") + ", " + plural(total_steps_, "step");
 }
 
 // ---- training -------------------------------------------------------------------------------------------------------
@@ -363,8 +372,8 @@ Summary Trainer::summary(const EpochReport& last) const {
   summary.version = version();
   summary.world_size = world_.size();
   summary.hosts = world_.communicator().topology().nodes;
-  summary.device = "cpu";
-  summary.dtype = "float32";
+  summary.device = device_.context->device().text();
+  summary.dtype = options_.precision == Precision::tf32 ? "tf32" : "float32";
   summary.global_batch_size = options_.global_batch_size;
   summary.epochs = history_.size();
   summary.steps = step_;

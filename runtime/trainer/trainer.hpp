@@ -99,6 +99,7 @@ class Trainer {
   std::unique_ptr<MirroredStrategy> strategy_;
   std::unique_ptr<BatchLoader> test_loader_;
 
+  ComputeDevice device_;
   int threads_ = 1;
   bool prefetch_ = false;
   std::uint64_t total_steps_ = 0, epochs_ = 0, step_ = 0;

@@ -5,10 +5,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/layers/initializer.hpp>
+#include <ronda/layers/primitives.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/resilience/checkpointer.hpp>
@@ -17,6 +19,12 @@
 #include <ronda/runtime/resilience/replica_audit.hpp>
 
 namespace ronda {
+
+/// What ranks compute on.
+enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
+/// auto, cpu or cuda. Throws InputError that lists the names.
+[[nodiscard]] DeviceChoice parse_device(std::string_view name);
+[[nodiscard]] std::string_view name_of(DeviceChoice choice) noexcept;
 
 /// How to train: what the applications' options say, with their defaults.
 struct TrainingOptions {
@@ -39,6 +47,9 @@ struct TrainingOptions {
 
   std::uint64_t seed = 1;
   bool shuffle = true;
+
+  DeviceChoice device = DeviceChoice::automatic;
+  Precision precision = Precision::float32;  ///< of products on a GPU
 
   int threads = 0;  ///< of a rank; 0: the cores that it has
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;

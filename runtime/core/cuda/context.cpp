@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <type_traits>
 
 namespace ronda {
 namespace cuda {
@@ -36,6 +37,56 @@ std::string uuid_of(int index) {
   }
   return text;
 }
+
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const noexcept { cudaGraphDestroy(graph); }
+  void operator()(cudaGraphExec_t graph) const noexcept { cudaGraphExecDestroy(graph); }
+};
+template <class Handle>
+using GraphHandle = std::unique_ptr<std::remove_pointer_t<Handle>, DestroyGraph>;
+
+class GpuRecording final : public Recording {
+ public:
+  explicit GpuRecording(cudaGraph_t graph) {
+    cudaGraphExec_t executable = nullptr;
+    check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    executable_.reset(executable);
+  }
+  void replay(Stream& stream) override {
+    check(cudaGraphLaunch(executable_.get(), handle_of(stream)), "cudaGraphLaunch");
+  }
+
+ private:
+  GraphHandle<cudaGraphExec_t> executable_;
+};
+
+/// Ends the capture of a stream whatever happens, so that the stream can be used again.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  }
+  ~Capture() {
+    if (ended_) return;
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream_, &graph);
+    const GraphHandle<cudaGraph_t> unwanted(graph);
+    static_cast<void>(cudaGetLastError());
+  }
+  Capture(const Capture&) = delete;
+  GraphHandle<cudaGraph_t> end() {
+    ended_ = true;
+    cudaGraph_t graph = nullptr;
+    const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
+    GraphHandle<cudaGraph_t> owned(graph);
+    check(status, "cudaStreamEndCapture");
+    return owned;
+  }
+
+ private:
+  cudaStream_t stream_;
+  bool ended_ = false;
+};
 
 class GpuContext final : public DeviceContext {
  public:
@@ -85,6 +136,12 @@ class GpuContext final : public DeviceContext {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
   }
 
+  std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& work) override {
+    Capture capture(handle_of(stream));
+    work();
+    return std::make_unique<GpuRecording>(capture.end().get());
+  }
+
  private:
   int index_;
   std::string name_, identity_;
@@ -121,6 +178,13 @@ GpuSurvey find_gpus() {
     survey.reason = error.what();
   }
   return survey;
+}
+
+void copy_now(const void* from, void* to, std::size_t bytes, Device device) {
+  cuda::check(cudaSetDevice(device.index), "cudaSetDevice");
+  cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the streams of ours do not wait for the default one
+  cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+  cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // a copy within the device returns before it is done
 }
 
 std::unique_ptr<DeviceContext> make_cuda_context(int index) {

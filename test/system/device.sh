@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Without a GPU to use: --device auto trains on the processor, and a build for GPUs says in one line why; --device cuda ends
+# with status 2 and the same reason.
+source "$(dirname "$0")/lib.sh"
+
+mpi 1 "$apps/mnist_softmax" --device cuda --steps 2
+((status != 0)) || skip 'there is a GPU'
+expect_status 2
+reason=$(sed -n 's/^ronda: error: --device cuda: \(.*\); use --device cpu$/\1/p' "$work/err")
+expect 'a reason' test -n "$reason"
+
+for ranks in 1 2; do
+  mpi $ranks "$apps/mnist_softmax" --steps 2
+  expect_status 0
+  lines=1
+  [[ $reason != *'no CUDA'* ]] || lines=0 # nothing to say about what was not built
+  expect "$lines lines that say why" test "$(grep -c '^ronda: computing on the processor: ' "$work/err")" -eq $lines
+  ((lines == 0)) || expect 'the same reason' grep -qxF "ronda: computing on the processor: $reason" "$work/err"
+done
