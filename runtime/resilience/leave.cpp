@@ -51,9 +51,9 @@ LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked) : ask
   }
 }
 
-bool LeaveRequest::due(double saving_seconds) const {
+bool LeaveRequest::due(double slowest) const {
   if (asked_ && asked_()) return true;
-  const double now = steady_seconds(), margin = std::min(60 + 2 * saving_seconds, longest_margin_);
+  const double now = steady_seconds(), margin = std::min(60 + 2 * slowest, longest_margin_);
   return now >= limit_ || now >= allocation_end_ - margin;
 }
 

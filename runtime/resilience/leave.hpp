@@ -18,9 +18,10 @@ class LeaveRequest {
   /// @param asked       signals, say; may be empty
   LeaveRequest(double time_limit, std::function<bool()> asked);
 
-  /// @param saving_seconds  what the slowest checkpoint so far took. The end of an allocation is met a minute and twice
-  ///                        that before, but in short allocations by at most a fifth of their time
-  [[nodiscard]] bool due(double saving_seconds) const;
+  /// @param slowest  seconds that the slowest checkpoint so far took, and whatever else may come between asking and the
+  ///                 end. The end of an allocation is met a minute and twice that before, but in short allocations by
+  ///                 at most a fifth of their time
+  [[nodiscard]] bool due(double slowest) const;
 
  private:
   std::function<bool()> asked_;

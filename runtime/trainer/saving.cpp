@@ -76,7 +76,7 @@ StepFlags Trainer::flags() const {
   const double stop = flags.stop;
   flags = checkpointer_->flags();
   flags.stop = stop;
-  flags.leave = leave_->due(checkpointer_->slowest_seconds()) ? 1 : 0;
+  flags.leave = leave_->due(checkpointer_->slowest_seconds() + slowest_test_) ? 1 : 0;
   return flags;
 }
 

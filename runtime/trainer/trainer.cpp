@@ -335,7 +335,9 @@ void Trainer::test_epoch(EpochReport& report) {
   if (!test_loader_) return;
   test_loader_->seek(1);
   const Phase phase(world_.communicator(), Activity::evaluating);
+  const double start = steady_seconds();
   const Evaluation evaluation = strategy_->evaluate(*test_loader_);
+  slowest_test_ = std::max(slowest_test_, steady_seconds() - start);
   report.test_loss = evaluation.loss;
   report.test_accuracy = evaluation.accuracy;
   report.evaluated = true;

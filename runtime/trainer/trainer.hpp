@@ -106,7 +106,7 @@ class Trainer {
   std::uint64_t step_in_epoch_ = 0;  ///< steps done of the epoch after `history_`
   double epoch_weight_ = 0;          ///< of the samples of these steps
   bool stopped_ = false, left_ = false;
-  double startup_seconds_ = 0;
+  double startup_seconds_ = 0, slowest_test_ = 0;
   StepResult last_step_;
   std::vector<EpochReport> history_;
 

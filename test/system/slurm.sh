@@ -65,7 +65,7 @@ cat >"$work/launcher" <<END
 exec mpirun "\$@"
 END
 chmod +x "$work/launcher"
-submit --wrap="$apps/ronda_run --launcher $work/launcher --backoff 0.1 $apps/mnist_mlp --quiet --steps 100 --checkpoint-dir $work/checkpoints.run --checkpoint-every 10 --summary-json $work/summary.json"
+submit --nodes=2 --wrap="$apps/ronda_run --launcher $work/launcher --backoff 0.1 $apps/mnist_mlp --quiet --steps 100 --checkpoint-dir $work/checkpoints.run --checkpoint-every 10 --summary-json $work/summary.json"
 expect_status 0
 expect_summary steps 100
 expect_summary world_size 4
