@@ -122,8 +122,8 @@ def main():
     format_ = torch.channels_last if options.workload == "cnn" else torch.contiguous_format
     images = torch.from_numpy(images).unsqueeze(1).to(device, memory_format=format_)
     data = images, torch.from_numpy(labels).to(device)
-    for variant in options.variants.split(","):  # those that take long to begin come last
-        for dtype in options.dtypes.split(","):
+    for dtype in options.dtypes.split(","):
+        for variant in options.variants.split(","):  # those that take long to begin come last
             for batch in map(int, options.batches.split(",")):
                 line = {"program": "PyTorch", "version": torch.__version__, "workload": options.workload, "batch": batch}
                 line |= {"dtype": dtype, "variant": variant, "device": options.device}

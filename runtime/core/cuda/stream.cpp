@@ -7,7 +7,7 @@
 namespace ronda::cuda {
 namespace {
 
-constexpr std::size_t events_in_flight = 64;  ///< more than a step records: an event a bucket, and a few
+constexpr std::size_t events_in_flight = 256;  ///< more than a step records: two events a bucket, and a few
 
 }  // namespace
 
