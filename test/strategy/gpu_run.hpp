@@ -1,0 +1,68 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include <ronda/layers/layers.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+namespace ronda::test {
+
+struct Set {
+  bool gpu = false;
+  std::string optimizer = "nesterov";
+  double clip_norm = 0;
+  Precision precision = Precision::float32;
+  bool record = true;
+};
+
+/// A strategy on one rank, on the processor or on a GPU.
+struct Run {
+  Run(Sequential m, const MemoryDataset& data, const Set& set)
+      : model(std::move(m)),
+        plan(data.size(), 48, shard_of(world().communicator()), 1),  // the last batch is short
+        loader(data, SampleOrder(data.size(), 1, true), plan),
+        strategy(world().communicator(), model, loss, make_optimizer({.name = set.optimizer}),
+                 Schedule({.name = "cosine", .learning_rate = 0.02, .total_steps = 300}), options(data, set)) {}
+
+  MirroredOptions options(const MemoryDataset& data, const Set& set) {
+    MirroredOptions o = MirroredOptions::for_data(data, plan);
+    o.clip_norm = set.clip_norm;
+    if (!set.gpu) return o;
+    o.record_steps = set.record;
+    o.device = device = ComputeDevice::on(make_cuda_context(0));
+    o.primitives = make_cudnn_primitives(*device.context, *device.stream, set.precision);
+    return o;
+  }
+  /// The mean loss of so many steps.
+  double steps(std::size_t count) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += strategy.train_step(loader.next()).loss;
+    return sum / static_cast<double>(count);
+  }
+  [[nodiscard]] std::vector<float> parameters() const {
+    std::vector<float> all;
+    for (const auto& p : strategy.parameters()) {
+      const auto values = to_file(p, p.value);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+
+  ComputeDevice device;  ///< empty on the processor
+  Sequential model;
+  SoftmaxCrossEntropy loss;
+  BatchPlan plan;
+  BatchLoader loader;
+  MirroredStrategy strategy;
+};
+
+inline Sequential mlp() { return Sequential(Flatten(), Dense(64), ReLU(), Dense(10)); }
+inline Sequential cnn() {
+  return Sequential(Conv2d(16, 3), ReLU(), MaxPool2d(2), Conv2d(16, 3), ReLU(), Flatten(), Dense(10));
+}
+
+}  // namespace ronda::test
