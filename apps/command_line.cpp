@@ -161,6 +161,7 @@ void CommandLine::add_files_and_output() {
 bool CommandLine::parse(int argc, char** argv) {
   if (!apps::parse(app_, argc, argv)) return false;
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
+  refuse_what_optimizer_lacks();
   if (app_.count("--weight-decay") > 0) training.optimizer.weight_decay = weight_decay_;
   if (app_.count("--warmup-epochs") > 0) training.warmup_epochs = warmup_epochs_;
   if (app_.count("--learning-rate") == 0 && app_.count("--optimizer") == 0)
@@ -176,6 +177,18 @@ bool CommandLine::parse(int argc, char** argv) {
   for (const auto& fault : faults_) training.faults.push_back(parse_fault(fault));
   apply_names();
   return true;
+}
+
+/// A momentum that would not be used is no training that anybody meant.
+void CommandLine::refuse_what_optimizer_lacks() const {
+  const std::string& name = training.optimizer.name;
+  const auto refuse = [&](const char* option, bool has, const char* others) {
+    if (app_.count(option) > 0 && !has)
+      throw InputError(std::string(option) + " has no meaning for --optimizer " + name + ": it is for " + others);
+  };
+  refuse("--momentum", name == "momentum" || name == "nesterov", "momentum and nesterov");
+  for (const char* option : {"--beta1", "--beta2", "--epsilon"})
+    refuse(option, name == "adam" || name == "adamw", "adam and adamw");
 }
 
 void CommandLine::apply_names() {

@@ -40,6 +40,7 @@ class CommandLine {
   void add_placement();
   void add_resilience();
   void add_files_and_output();
+  void refuse_what_optimizer_lacks() const;
   void apply_names();
 
   CLI::App app_;

@@ -94,7 +94,7 @@ def train_in_ronda(application, ranks, options, files):
     """Runs ours from files/init; leaves metrics, saved parameters, predictions and a summary beside it."""
     command = ["mpirun", "-n", ranks, "--oversubscribe", options.build / "apps" / application.name]
     command += ["--data", options.data, "--no-shuffle", "--init", files / "init", "--steps", STEPS]
-    command += ["--global-batch-size", GLOBAL_BATCH_SIZE, "--optimizer", "sgd", "--momentum", 0]
+    command += ["--global-batch-size", GLOBAL_BATCH_SIZE, "--optimizer", "sgd"]
     command += ["--schedule", "constant", "--learning-rate", application.learning_rate]
     command += ["--metrics", files / "metrics", "--save", files / "saved", "--predictions", files / "predictions"]
     command += ["--summary-json", files / "summary", "--quiet"]

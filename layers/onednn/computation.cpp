@@ -105,12 +105,15 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
   std::size_t bytes = 0;
   for (const Option& option : options)
     if (option.computation) bytes = std::max(bytes, option.computation->rehearsal_bytes());
-  const Buffer memory = Buffer::host(bytes);
+  Buffer memory;  // taken when the first is timed: most days the answer is known
   std::vector<Candidate> candidates;
   for (const Option& option : options) {
     Candidate candidate{option.name, nullptr};
     if (Computation* computation = option.computation.get())
-      candidate.run = [computation, &memory] { computation->rehearse(memory.data()); };
+      candidate.run = [computation, bytes, &memory] {
+        if (memory.bytes() == 0) memory = Buffer::host(bytes);
+        computation->rehearse(memory.data());
+      };
     candidates.push_back(std::move(candidate));
   }
   if (ours) {

@@ -158,7 +158,15 @@ class Directions {
     return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " kernel " +
            std::to_string(spec_.kernel) + " stride " + std::to_string(spec_.stride) + " padding " +
            std::to_string(spec_.padding) + (spec_.bias ? "" : " without bias") +
-           (spec_.activation == Activation::relu ? " with relu" : "");
+           (spec_.activation == Activation::relu ? " with relu" : "") + pooling();
+  }
+
+  /// Part of the question, since it decides which ways there are.
+  [[nodiscard]] std::string pooling() const {
+    if (!spec_.pool) return "";
+    return std::string(spec_.pool->kind == PoolKind::maximum ? " maximum" : " average") + " of " +
+           std::to_string(spec_.pool->kernel) + " stride " + std::to_string(spec_.pool->stride) + " padding " +
+           std::to_string(spec_.pool->padding);
   }
 
   const Runtime& runtime_;

@@ -279,7 +279,11 @@ std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices
   std::array<std::unique_ptr<Products>, 3> all{
       plain_products(runtime, m, context), blocked_products(runtime, m, context),
       Panels::suit_processor() ? std::make_unique<PanelProducts>(m, runtime.threads) : nullptr};
-  const Rehearsal rehearse(m, context, all);
+  std::optional<Rehearsal> rehearsal;  // with memory that is only taken where something is timed
+  const auto rehearse = [&](Products& products) {
+    if (!rehearsal) rehearsal.emplace(m, context, all);
+    (*rehearsal)(products);
+  };
   const auto candidate = [&](const char* name, Products* products) {
     return Candidate{name, products == nullptr ? std::function<void()>() : [&, products] { rehearse(*products); }};
   };

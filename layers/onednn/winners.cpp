@@ -231,14 +231,16 @@ std::shared_ptr<WinnerGradients::Rehearsal> WinnerGradients::make_rehearsal() co
 }
 
 std::function<void()> WinnerGradients::weights_rehearsal() {
-  return [this, r = make_rehearsal()] {
+  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
+    if (!r) r = make_rehearsal();
     backward_weights(Rehearsal::data(r->x), Rehearsal::data(r->dy), r->places(), Rehearsal::data(r->w),
                      r->scratch.data());
   };
 }
 
 std::function<void()> WinnerGradients::data_rehearsal() {
-  return [this, r = make_rehearsal()] {
+  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
+    if (!r) r = make_rehearsal();
     backward_data(Rehearsal::data(r->dy), r->places(), Rehearsal::data(r->w), Rehearsal::data(r->dx),
                   r->scratch.data());
   };

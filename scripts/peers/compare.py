@@ -49,7 +49,7 @@ class Ronda:
         epochs = -(-steps * self.options.batch_size * self.ranks // TRAINING_SAMPLES) + 1
         command = [self.binary, *self.arguments, "--data", self.options.data, "--quiet"]
         command += ["--batch-size", self.options.batch_size, "--steps", steps, "--epochs", epochs]
-        command += ["--optimizer", "sgd", "--momentum", MOMENTUM]
+        command += ["--optimizer", "momentum", "--momentum", MOMENTUM]
         command += ["--schedule", "constant", "--learning-rate", LEARNING_RATE]
         with tempfile.TemporaryDirectory() as directory:
             summary = Path(directory) / "summary.json"

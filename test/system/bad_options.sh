@@ -16,6 +16,8 @@ refused '--global-batch-size' mnist_softmax --batch-size 8 --global-batch-size 1
 refused '--accumulate' mnist_softmax --accumulate 0
 refused '--learning-rate' mnist_softmax --learning-rate -1
 refused 'sgd, momentum, nesterov, adam' mnist_softmax --optimizer adamant
+refused 'no meaning for --optimizer sgd' mnist_softmax --optimizer sgd --momentum 0.9
+refused 'no meaning for --optimizer nesterov' mnist_softmax --beta1 0.9
 refused 'constant, step, cosine, polynomial' mnist_softmax --schedule sometimes
 refused 'auto, node, ring, halving, doubling, hierarchical or mpi' mnist_softmax --allreduce horse
 refused 'he_normal' mnist_softmax --initializer guess
