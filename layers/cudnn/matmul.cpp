@@ -70,14 +70,16 @@ void Matmul::find_algorithms(cublasLtHandle_t library) {
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(created, attribute, alignment);
-  // A suggestion may depend on whether there is a bias, not on where.
-  if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(nullptr));
+  // A suggestion may depend on whether there is a bias and how it is aligned, not on where; null is refused.
+  if (has_bias_)
+    set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(std::uintptr_t{alignment}));
   algorithms_.resize(engines_tried);
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(library, operation_.get(), right_.get(), left_.get(), result_.get(), result_.get(),
                                      created, static_cast<int>(engines_tried), algorithms_.data(), &found);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)  // an epilogue that it has not
+    check(status, "cublasLtMatmulAlgoGetHeuristic");
   algorithms_.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
 }
 
