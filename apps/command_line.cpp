@@ -2,7 +2,6 @@
 
 #include <sstream>
 
-#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/leave.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -81,7 +80,7 @@ void CommandLine::add_learning() {
   in(app_.add_option("--clip-norm", training.clip_norm, "Clip the mean gradient to this 2-norm; 0: not"));
   in(app_.add_option("--label-smoothing", label_smoothing, "Share of the target that is spread over all classes"));
   in(app_.add_option("--initializer", initializer_, "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros"));
-  in(app_.add_option("--dtype", dtype_, "float32"));
+  in(app_.add_option("--dtype", dtype_, "float32; on a GPU also tf32, whose products are less exact"));
 }
 
 void CommandLine::add_placement() {
@@ -196,13 +195,11 @@ void CommandLine::apply_names() {
   training.allreduce = parse_allreduce(allreduce_);
   training.compression = parse_compression(compression_);
   world.progress = parse_progress(progress_);
-  if (dtype_ != "float32") throw InputError("--dtype is float32 in this version, not '" + dtype_ + "'");
-  if (device_ == "cuda") {
-    const std::string reason = find_gpus().reason;
-    throw InputError("--device cuda: " + (reason.empty() ? "training on GPUs is not in this version yet" : reason) +
-                     "; use --device cpu");
-  }
-  if (device_ != "auto" && device_ != "cpu") throw InputError("--device is auto, cpu or cuda, not '" + device_ + "'");
+  training.device = parse_device(device_);
+  if (dtype_ == "tf32" && training.device == DeviceChoice::cuda)
+    training.precision = Precision::tf32;
+  else if (dtype_ != "float32")
+    throw InputError("--dtype is float32, or with --device cuda tf32, in this version, not '" + dtype_ + "'");
   if (data.empty()) throw InputError("the MNIST files are not beside this program; give their folder by --data DIR");
   std::ostringstream smoothing;
   smoothing << "label smoothing " << label_smoothing;
