@@ -76,6 +76,8 @@ void Optimizer::for_each_run(ArenaRange range, Body&& body) const {
 }
 
 void Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
+  if (bindings_.device.kind != DeviceKind::cpu)
+    throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   const auto state = [&](std::size_t i, std::size_t offset) {
     return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
@@ -117,7 +119,8 @@ void Optimizer::visit(StateVisitor& visitor) const {
   for (const auto& segment : bindings_.segments)
     for (std::size_t i = 0; i < states().size(); ++i)
       visitor.visit({segment.name + "." + std::string(states()[i]),
-                     Tensor(segment.desc, bindings_.states[i] + segment.offset), Scope::replicated, segment.flattened});
+                     Tensor(segment.desc, bindings_.states[i] + segment.offset, bindings_.device), Scope::replicated,
+                     segment.flattened});
 }
 
 double clip_factor(double norm, double clip) noexcept { return rules::clip(norm, clip); }

@@ -69,6 +69,7 @@ struct OptimizerBindings {
   std::vector<float*> states;  ///< one arena for each of `Optimizer::states()`, as long as the parameters', zeroed
   std::vector<ArenaSegment> segments;  ///< ascending, without overlap
   std::vector<ParameterGroup> groups = {ParameterGroup{}};
+  Device device = {};  ///< where values and states lie; on another than the processor a DeviceUpdate does the steps
 };
 
 /// An update rule, applied to a range of the arena in one pass: reads gradients, parameters and state, writes

@@ -374,8 +374,11 @@ void MirroredStrategy::take_arenas() {
 void MirroredStrategy::set_initial_values() {
   const auto requests = planner_.parameters();
   parameters_.resize(requests.size());
-  OptimizerBindings bindings{
-      .values = reinterpret_cast<float*>(values_.data()), .states = {}, .segments = {}, .groups = {}};
+  OptimizerBindings bindings{.values = reinterpret_cast<float*>(values_.data()),
+                             .states = {},
+                             .segments = {},
+                             .groups = {},
+                             .device = values_.device()};
   for (std::size_t s = 0; s < optimizer_->states().size(); ++s)
     bindings.states.push_back(reinterpret_cast<float*>(states_.data() + s * arena_bytes_));
   for (const auto& slot : slots_) {

@@ -29,7 +29,8 @@ struct Arena {
             RngKey(step, Purpose::test, segment.name).normal(static_cast<std::uint64_t>(k));
   }
   [[nodiscard]] OptimizerBindings bindings() {
-    OptimizerBindings result{.values = values.data(), .states = {}, .segments = segments, .groups = groups};
+    OptimizerBindings result{
+        .values = values.data(), .states = {}, .segments = segments, .groups = groups, .device = {}};
     for (auto& state : states) result.states.push_back(state.data());
     return result;
   }
