@@ -61,7 +61,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
 
   Buffer allocate(std::size_t bytes, Memory memory);
   void use_device(std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
-                  std::shared_ptr<nccl::Library> library);
+                  const std::shared_ptr<nccl::Library>& library);
   [[nodiscard]] const std::vector<std::string>& devices() const noexcept { return device_lines_; }  ///< not collective
   [[nodiscard]] std::vector<std::byte*> copies_on_node(const Elements& elements);
   /// @param often  worth trying what is nearly equal

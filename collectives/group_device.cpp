@@ -26,7 +26,7 @@ std::string place_of_gpu(const std::string& host, const std::string& identity) {
 // ---- the device ---------------------------------------------------------------------------------------------------
 
 void Communicator::Group::use_device(std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
-                                     std::shared_ptr<nccl::Library> library) {
+                                     const std::shared_ptr<nccl::Library>& library) {
   require_same("use_device", name_of(wanted));
   require_fitting(wanted, DeviceKind::cuda);
   const std::string mine = context->device().text() + ", " + context->name();

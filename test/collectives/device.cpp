@@ -160,7 +160,7 @@ TEST_CASE("by NCCL where every rank has a GPU of its own") {
 
 TEST_CASE("where NCCL cannot be, all ranks go through the host, and say why") {
   if (test::world().size() == 1) return;
-  const auto refused = [](std::shared_ptr<FakeDevice> device, const std::shared_ptr<FakeNccl>& library,
+  const auto refused = [](const std::shared_ptr<FakeDevice>& device, const std::shared_ptr<FakeNccl>& library,
                           const std::string& why) {
     Communicator communicator = all_by_nccl(device, library);
     const auto notes = communicator.take_notes();
