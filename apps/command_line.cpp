@@ -90,7 +90,8 @@ void CommandLine::add_placement() {
   };
   in(app_.add_option("--device", device_, "auto, cpu, cuda"));
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
-  in(app_.add_option("--allreduce", allreduce_, "auto, node, ring, halving, doubling, hierarchical, mpi"));
+  in(app_.add_option("--allreduce", allreduce_,
+                     "auto, node, ring, halving, doubling, hierarchical, mpi; on GPUs: auto, nccl, staged"));
   in(app_.add_option("--compression", compression_,
                      "Of gradients on the wire: none, bf16, fp16, int8; auto: where the network is what limits"));
   in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));

@@ -6,8 +6,6 @@ namespace ronda {
 namespace {
 
 constexpr EnumNames<AllreduceAlgorithm, 9> algorithm_names{{
-    {AllreduceAlgorithm::nccl, "nccl"},
-    {AllreduceAlgorithm::staged, "staged"},
     {AllreduceAlgorithm::automatic, "auto"},
     {AllreduceAlgorithm::node, "node"},
     {AllreduceAlgorithm::ring, "ring"},
@@ -15,6 +13,8 @@ constexpr EnumNames<AllreduceAlgorithm, 9> algorithm_names{{
     {AllreduceAlgorithm::doubling, "doubling"},
     {AllreduceAlgorithm::hierarchical, "hierarchical"},
     {AllreduceAlgorithm::mpi, "mpi"},
+    {AllreduceAlgorithm::nccl, "nccl"},
+    {AllreduceAlgorithm::staged, "staged"},
 }};
 
 }  // namespace

@@ -26,7 +26,7 @@ enum class AllreduceAlgorithm : std::uint8_t {
   nccl,          ///< by NCCL; for tensors on GPUs
   staged,        ///< through the host's memory, by what is best there; for tensors on GPUs
 };
-/// nccl, staged, auto, node, ring, halving, doubling, hierarchical, mpi. Throws InputError that lists them.
+/// auto, node, ring, halving, doubling, hierarchical, mpi, nccl, staged. Throws InputError that lists them.
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 

@@ -346,7 +346,10 @@ void MirroredStrategy::take_memory() {
 /// Where values and gradients lie decides how they are reduced and updated. Collective.
 void MirroredStrategy::take_arenas() {
   if (device_) {  // of one rank: the buckets are there to be told of, and nothing is ever sent
-    gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), options_.fusion);
+    agree(communicator_, [&] { require_fitting(options_.fusion.algorithm, compute_.context->device().kind); });
+    FusionOptions unused = options_.fusion;
+    unused.algorithm = AllreduceAlgorithm::automatic;
+    gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), unused);
     for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
     return;
   }
