@@ -29,7 +29,7 @@ using namespace ronda;
 
 struct Options {
   std::uint64_t min_bytes = 8, max_bytes = std::uint64_t{64} << 20, factor = 4;
-  int iterations = 0, warmup = 5;
+  int iterations = 0, warmup = 5, rounds = 0;
   bool calibrate = false;
   std::string dtype = "float32", op = "sum", algorithm = "auto", compare, json, progress = "auto", compression = "none",
               device = "cpu";
@@ -71,6 +71,9 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", options.iterations, "allreduces a measurement; 0: by size and time")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "measurements of each; 0: by time")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--warmup", options.warmup, "allreduces before it")
@@ -292,7 +295,11 @@ class Bench {
     if (mpi.allreduce) turns.push_back(&mpi);
     for (Contender& contender : contenders) turns.push_back(&contender);
     double spent = 0;  // in the mean; the same on all ranks
-    for (int round = 0; round < least_rounds || (round < most_rounds && spent < enough_microseconds); ++round) {
+    const auto more = [&](int rounds) {
+      if (options_.rounds > 0) return rounds < options_.rounds;
+      return rounds < least_rounds || (rounds < most_rounds && spent < enough_microseconds);
+    };
+    for (int round = 0; more(round); ++round) {
       // To and fro, so that each follows each of its neighbours: what lies in the caches is what the one before left.
       for (std::size_t i = 0; i < turns.size(); ++i)
         spent += take_turn(*turns[round % 2 == 0 ? i : turns.size() - 1 - i]) / static_cast<double>(turns.size());

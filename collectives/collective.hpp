@@ -125,7 +125,7 @@ using CollectiveSpec = std::variant<AllreduceSpec, BroadcastSpec, ReduceSpec, Re
 /// How long a collective's runs take, in seconds: from where its tensors are ready to its end.
 struct CollectiveTimes {
   std::optional<double> predicted;  ///< by the cost model, where there is one: see Communicator::link_costs
-  double total = 0;                 ///< of the runs so far, as measured here
+  double total = 0;                 ///< of the runs so far, as measured here; of brief ones, as one in 16 was
   std::uint64_t runs = 0;
 };
 

@@ -39,12 +39,12 @@ void Engine::leave_behind() noexcept {
 }
 
 void Engine::submit(PlannedCollective& operation) {
-  in_flight_.fetch_add(1, std::memory_order_relaxed);
   if (!threaded_) {
     running_.append(operation);
     poll();
     return;
   }
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard door(door_);
     submitted_.append(operation);
@@ -58,7 +58,8 @@ void Engine::withdraw(PlannedCollective& operation) noexcept {
   auto turn = std::unique_lock(turn_, std::defer_lock);
   if (threaded_) static_cast<void>(turn.try_lock_for(std::chrono::seconds(1)));
   const std::lock_guard door(door_);
-  if (running_.remove(operation) || submitted_.remove(operation)) in_flight_.fetch_sub(1);
+  const bool removed = running_.remove(operation) || submitted_.remove(operation);
+  if (removed && threaded_) in_flight_.fetch_sub(1);
 }
 
 bool Engine::poll() {
@@ -129,7 +130,8 @@ bool Engine::advance() {
     }
     if (!operation->run_is_over()) continue;
     running_.remove(*operation);
-    operation->announce();  // from here on its owner may start it again
+    operation->announce(threaded_);  // from here on its owner may start it again
+    if (!threaded_) continue;
     in_flight_.fetch_sub(1);
     in_flight_.notify_all();
   }

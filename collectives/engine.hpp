@@ -96,8 +96,8 @@ class Engine {
   Queue submitted_;
   bool stopping_ = false;
 
-  std::atomic<std::size_t> in_flight_{0};
-  std::thread thread_;  ///< last: it uses all of the above
+  std::atomic<std::size_t> in_flight_{0};  ///< where a thread moves them
+  std::thread thread_;                     ///< last: it uses all of the above
 };
 
 }  // namespace ronda

@@ -67,7 +67,7 @@ bool PlannedCollective::advance() noexcept {
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;
-    if (std::exchange(waiting_for_ready_, false)) began_ = mpi::seconds();
+    if (std::exchange(waiting_for_ready_, false) && timed()) began_ = mpi::seconds();
     for (std::size_t i = 0; i < tasks_.size();) {
       moved |= tasks_[i].advance();
       if (!tasks_[i].done()) {
@@ -102,12 +102,21 @@ void PlannedCollective::give_up(const std::string& reason) noexcept {
   tasks_.clear();
 }
 
-void PlannedCollective::announce() noexcept {
-  times_.total += mpi::seconds() - began_;
-  ++times_.runs;
+CollectiveTimes PlannedCollective::times() const noexcept {
+  CollectiveTimes times = times_;
+  times.runs = finished_.load(std::memory_order_acquire);
+  if (times_.runs > 0) times.total *= static_cast<double>(times.runs) / static_cast<double>(times_.runs);
+  return times;
+}
+
+void PlannedCollective::announce(bool others_wait) noexcept {
+  if (timed()) {
+    times_.total += mpi::seconds() - began_;
+    ++times_.runs;
+  }
   ledger_.end(record_, failure_ ? Outcome::failed : Outcome::done);
   finished_.store(started_, std::memory_order_release);
-  finished_.notify_all();
+  if (others_wait) finished_.notify_all();
 }
 
 void PlannedCollective::wait_for_other_thread(std::uint64_t ticket) const noexcept {

@@ -33,7 +33,7 @@ class PlannedCollective final : public Collective {
   [[nodiscard]] Compression compression() const noexcept override { return compression_; }
   [[nodiscard]] std::size_t memory() const noexcept override;
   void visit(StateVisitor& visitor) override;
-  [[nodiscard]] CollectiveTimes times() const noexcept override { return times_; }
+  [[nodiscard]] CollectiveTimes times() const noexcept override;
   /// What the model has for it.
   void expect(std::optional<double> seconds) noexcept { times_.predicted = seconds; }
 
@@ -51,7 +51,10 @@ class PlannedCollective final : public Collective {
   /// Ends the run under way with an error.
   void give_up(const std::string& reason) noexcept;
   [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty(); }
-  void announce() noexcept;
+  /// @param others_wait  threads may
+  void announce(bool others_wait) noexcept;
+  /// Looking at the clock takes as long as a brief one's messages: that is done now and then.
+  [[nodiscard]] bool timed() const noexcept { return !description_.brief || started_ % 16 == 1; }
   void wait_for_other_thread(std::uint64_t ticket) const noexcept;
 
   std::shared_ptr<const void> keeper_;
@@ -67,7 +70,7 @@ class PlannedCollective final : public Collective {
   Event ready_;
   bool waiting_for_ready_ = false;
   double began_ = 0;
-  CollectiveTimes times_;  ///< the engine's while a run is under way
+  CollectiveTimes times_;  ///< of the runs that were timed; the engine's while a run is under way
   std::uint64_t started_ = 0;
   std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
   std::exception_ptr failure_;              ///< sticky

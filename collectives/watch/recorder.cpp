@@ -208,19 +208,16 @@ void Recorder::beat() noexcept {
 
 // What happens --------------------------------------------------------------------------------------------------------
 
-/// Whoever idles is the only one here that begins anything.
-bool Recorder::idles_again(const Description& description, std::uint64_t last) const noexcept {
-  const Record& before = file_->ring[last % record_ring];
+bool Recorder::idles_again(const Description& description) const noexcept {
+  if (!description.idles || recorded_ == 0) return false;
+  const Record& before = file_->ring[recorded_ % record_ring];
   Record like = description.run;
   like.what |= static_cast<std::uint64_t>(Outcome::done) << 24;
-  return description.idles && last > 0 && get(before.index) == last && get(before.what) == like.what &&
-         before.label == like.label;
+  return get(before.index) == recorded_ && get(before.what) == like.what && before.label == like.label;
 }
 
 std::uint64_t Recorder::begin(const Description& description, std::uint64_t group, std::uint64_t number) noexcept {
-  const std::uint64_t last = description.idles ? recorded_.load(std::memory_order_relaxed) : 0;
-  const std::uint64_t index =
-      idles_again(description, last) ? last : recorded_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t index = idles_again(description) ? recorded_ : ++recorded_;
   Record& place = file_->ring[index % record_ring];
   set(place.index, 0);
   std::atomic_thread_fence(std::memory_order_release);

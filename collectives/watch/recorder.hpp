@@ -21,7 +21,7 @@ void remove_old_records(const std::filesystem::path& folder) noexcept;
 [[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank);
 
 /// Writes down what this rank does, in memory that others can read and that survives it: plain stores, no system call,
-/// nothing from the heap. Several threads may begin and end collectives; the rest is said by one thread at a time.
+/// nothing from the heap. One thread at a time begins collectives, others may end them meanwhile.
 class Recorder {
  public:
   /// Makes the file in `folder`, which is made where it is not there.
@@ -77,14 +77,14 @@ class Recorder {
   }
 
  private:
-  [[nodiscard]] bool idles_again(const Description& description, std::uint64_t last) const noexcept;
+  [[nodiscard]] bool idles_again(const Description& description) const noexcept;
 
   std::filesystem::path folder_, path_;
   bool keep_;
   int descriptor_ = -1;  ///< locked as long as this process lives, so that others can tell
   RecordFile* file_ = nullptr;
   bool processor_ticks_;
-  std::atomic<std::uint64_t> recorded_{0};
+  std::uint64_t recorded_ = 0;
 };
 
 /// A call that may wait for other ranks, from here to the end of its scope, of which the recorder knows. May be null.

@@ -5,7 +5,7 @@ limit=60
 
 bench() { # bench RANKS OPTION…: status 0; leaves $work/results.json
   rm -f "$work/results.json"
-  mpi "$1" "$apps/bench_allreduce" --max-bytes 64K --factor 32 --iterations 2 --warmup 1 --json "$work/results.json" "${@:2}"
+  mpi "$1" "$apps/bench_allreduce" --max-bytes 64K --factor 32 --iterations 2 --rounds 2 --warmup 1 --json "$work/results.json" "${@:2}"
   expect_status 0
   expect 'results' grep -q '"microseconds"' "$work/results.json"
   expect 'no wrong results' test "$(grep -c '"wrong": 0' "$work/results.json")" -eq "$(grep -c '"wrong"' "$work/results.json")"

@@ -22,7 +22,7 @@ expect 'the cached model' grep -aq 'by doubling took .* us in the mean, the mode
 expect 'the cache as it was' grep -aq "$unlikely" "$cache"
 
 # bench_allreduce has the same cache, unless it is to measure anew.
-bench() { mpi 2 "$apps/bench_allreduce" --algorithm auto --min-bytes 1K --max-bytes 1K --iterations 2 "$@"; }
+bench() { mpi 2 "$apps/bench_allreduce" --algorithm auto --min-bytes 1K --max-bytes 1K --iterations 2 --rounds 2 "$@"; }
 bench
 expect_status 0
 expect 'the cached model' grep -aq ' 5000000.00$' "$work/out"

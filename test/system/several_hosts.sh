@@ -38,7 +38,7 @@ train 2 2 --progress thread
 
 # The same where the network is as slow as networks are, or slower.
 bench() { # bench HOSTS RANKS OPTION…: 64 KiB and 1 MiB come out right
-  on_hosts "$1" "$2" "$apps/bench_allreduce" --min-bytes 64K --max-bytes 1M --factor 16 --iterations 1 --warmup 1 \
+  on_hosts "$1" "$2" "$apps/bench_allreduce" --min-bytes 64K --max-bytes 1M --factor 16 --iterations 1 --rounds 1 --warmup 1 \
     --algorithm all --json "$work/bench.json" "${@:3}"
   expect 'no wrong results' test "$(grep -c '"wrong": 0' "$work/bench.json")" = "$(grep -c '"wrong"' "$work/bench.json")"
 }
