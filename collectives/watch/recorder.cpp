@@ -86,6 +86,12 @@ bool in_use(const fs::path& folder) {
   return false;
 }
 
+/// A store that misses the cache holds up those behind it, for which other ranks wait.
+void fetch_ahead(const Record& next) noexcept {
+  __builtin_prefetch(&next.index, 1);
+  __builtin_prefetch(&next.count + 1, 1);  // the other line
+}
+
 /// Copies the words of a record from `first` on, each whole.
 void store_words(Record& to, const Record& from, std::size_t first) noexcept {
   const auto* source = reinterpret_cast<const std::uint64_t*>(&from);
@@ -229,6 +235,7 @@ std::uint64_t Recorder::begin(const Description& description, std::uint64_t grou
   store_words(place, description.run, offsetof(Record, what) / sizeof(std::uint64_t));
   std::atomic_ref(place.index).store(index, std::memory_order_release);
   set(file_->head.recorded, index);
+  fetch_ahead(file_->ring[(index + 1) % record_ring]);
   return index;
 }
 
