@@ -158,6 +158,13 @@ BatchLoader::~BatchLoader() = default;
 
 const BatchPlan& BatchLoader::plan() const noexcept { return impl_->plan; }
 const Batch& BatchLoader::next() { return impl_->next(); }
-void BatchLoader::seek(std::uint64_t epoch, std::size_t step) { impl_->seek({epoch, step, 0}); }
+
+void BatchLoader::seek(std::uint64_t epoch, std::size_t step) {
+  const std::size_t steps = plan().steps_per_epoch();
+  if (epoch == 0 || step > steps)
+    throw LogicError("there is no step " + std::to_string(step) + " of epoch " + std::to_string(epoch) +
+                     ": epochs count from 1, steps from 0, and an epoch has " + std::to_string(steps));
+  impl_->seek(step < steps ? Position{epoch, step, 0} : Position{epoch + 1, 0, 0});
+}
 
 }  // namespace ronda

@@ -25,7 +25,8 @@ class BatchLoader {
   /// plan().micro_batches() of them. Throws what the dataset threw; the call after that tries
   /// the same batch again.
   const Batch& next();
-  /// Goes on with the first micro-batch of `step` (from 0) of `epoch` (from 1). Free where it would be next anyway.
+  /// Goes on with the first micro-batch of `step` (from 0) of `epoch` (from 1); an epoch's end is the next one's
+  /// beginning. Free where it would be next anyway. Throws LogicError for a place that there is not.
   void seek(std::uint64_t epoch, std::size_t step = 0);
 
  private:

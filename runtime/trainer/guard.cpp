@@ -58,21 +58,17 @@ void Trainer::audit(BatchLoader& loader, const EpochReport& report) {
 
 /// All ranks are where they were after `from`: does the steps since once more, without a word.
 void Trainer::repeat_since(const Position& from, BatchLoader& loader, const EpochReport& report) {
-  Position at = from;
-  strategy_->set_updates(at.updates);
+  strategy_->set_updates(from.updates);
+  const StepFlags raised = strategy_->raised();  // a hook may have asked to stop just now
   strategy_->raise({});
-  loader.seek(at.epoch, static_cast<std::size_t>(at.step_in_epoch));
-  for (; at.step < step_; ++at.step, ++at.step_in_epoch) {
-    if (at.step_in_epoch == loader.plan().steps_per_epoch()) {
-      ++at.epoch;
-      at.step_in_epoch = 0;
-      loader.seek(at.epoch, 0);
-    }
+  loader.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
+  for (std::uint64_t step = from.step; step < step_; ++step) {
     for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro)
       strategy_->accumulate(loader.next());
     static_cast<void>(strategy_->train_step(loader.next()));
   }
   loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
+  strategy_->raise(raised);
   strategy_->gather_state();
 }
 

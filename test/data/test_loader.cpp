@@ -106,6 +106,19 @@ TEST_CASE("a loader goes on from any place") {
   REQUIRE(real_samples(loader.next()) == told[10]);
 }
 
+TEST_CASE("an epoch's end is the next one's beginning, and beyond it is no place") {
+  const bool prefetch = GENERATE(false, true);
+  const MemoryDataset data = numbers(23);
+  const SampleOrder order(23, 1, true);
+  const BatchPlan plan(23, 7);
+  BatchLoader first(data, order, plan, prefetch), second(data, order, plan, prefetch);
+  first.seek(1, plan.steps_per_epoch());
+  second.seek(2);
+  for (int i = 0; i < 5; ++i) REQUIRE(real_samples(first.next()) == real_samples(second.next()));
+  REQUIRE_THROWS_AS(first.seek(1, plan.steps_per_epoch() + 1), LogicError);
+  REQUIRE_THROWS_AS(first.seek(0), LogicError);
+}
+
 TEST_CASE("a batch stays as it is until the next call") {
   const MemoryDataset data = numbers(1000);
   BatchLoader loader(data, SampleOrder(1000, 1, true), BatchPlan(1000, 10), true);
