@@ -23,12 +23,20 @@ void SoftmaxCrossEntropy::bind(const Bindings& bindings) {
   scratch_ = bindings.buffer(scratch_id_);
 }
 
+void SoftmaxCrossEntropy::check(const Tensor& target) const {
+  if (target.dtype() != DType::int32 || target.shape() != Shape{outputs_.shape[0]})
+    throw InputError("softmax cross entropy takes labels int32 " + Shape{outputs_.shape[0]}.text() + ", not " +
+                     target.desc().text());
+}
+
 const Tensor& SoftmaxCrossEntropy::forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) {
+  check(target);
   operation_->run(outputs, target, gradient_, scratch_, pass);
   return gradient_;
 }
 
 void SoftmaxCrossEntropy::forward(const Tensor& outputs, const Tensor& target, const Pass& pass) {
+  check(target);
   operation_->run(outputs, target, gradient_, scratch_, pass);  // the gradient's memory is free outside a training pass
 }
 

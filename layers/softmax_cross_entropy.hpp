@@ -18,11 +18,14 @@ class SoftmaxCrossEntropy final : public Loss {
   void plan(const TensorDesc& outputs, Planner& planner) override;
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
   void bind(const Bindings& bindings) override;
-  /// Throws InputError for a label outside [0, classes); a GPU, which cannot throw, makes the loss NaN.
+  /// Throws InputError for targets that are no labels, and for a label outside [0, classes); a GPU, which cannot throw,
+  /// makes the loss NaN for the latter.
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
 
  private:
+  void check(const Tensor& target) const;
+
   float smoothing_;
   TensorDesc outputs_;
   std::unique_ptr<LossOperation> operation_;

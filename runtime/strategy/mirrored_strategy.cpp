@@ -57,7 +57,18 @@ void MirroredStrategy::accumulate(const Batch& batch) {
   ++micro_batch_;
 }
 
+/// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.
+void MirroredStrategy::check(const Batch& batch) const {
+  const TensorDesc& found = batch.input().desc();
+  if (found == input_) return;
+  throw InputError("the model was planned for inputs " + input_.text() + ", the batch has " + found.text() +
+                   (found.shape.without_batch() == input_.shape.without_batch()
+                        ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
+                        : ""));
+}
+
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
+  check(batch);
   last_lap_ = steady_seconds();
   if (micro_batch_ == 0) {
     times_ = {};
@@ -164,6 +175,7 @@ StepResult MirroredStrategy::result_of(const StepControl& total) const {
 
 /// The same step, and the same bits, as train_step's parts by hand; after the first two a replay.
 StepResult MirroredStrategy::train_on_device(const Batch& batch) {
+  check(batch);
   times_ = {};
   last_lap_ = steady_seconds();
   communicator_.set_step(updates_ + 1);
@@ -231,6 +243,7 @@ Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
   if (device_) device_->begin({});
   for (std::size_t i = 0; i < batches; ++i) {
     const Batch& given = loader.next();
+    check(given);
     const Batch& batch = place(given);
     const Pass pass{.stream = *compute_.stream,
                     .mode = Mode::evaluation,
@@ -304,7 +317,8 @@ void MirroredStrategy::plan() {
   if (options_.batch_capacity == 0) throw InputError("a batch has at least one sample");
   std::vector<std::int64_t> extents{static_cast<std::int64_t>(options_.batch_capacity)};
   extents.insert(extents.end(), field->shape.begin(), field->shape.end());
-  const TensorDesc outputs = model_.plan({Shape(extents), DType::float32, {}}, planner_);
+  input_ = {Shape(extents), DType::float32, {}};
+  const TensorDesc outputs = model_.plan(input_, planner_);
   loss_.plan(outputs, planner_);
   plan_arena();
   buffers_ = place_buffers(planner_.buffers());
