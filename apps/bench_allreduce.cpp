@@ -9,6 +9,7 @@
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
 #include <algorithm>
@@ -487,7 +488,7 @@ int run(World& world, const Options& options) {
   if (speaks && options.algorithm == "all" && options.compression != "all") print_worst_choice(results);
 
   agree(world.communicator(), [&] {
-    if (speaks) apps::write_text(options.json, to_json(world, options, results).dump(2) + "\n");
+    if (speaks && !options.json.empty()) write_text(options.json, to_json(world, options, results).dump(2) + "\n");
   });
   const bool correct =
       std::all_of(results.begin(), results.end(), [](const Result& result) { return result.wrong == 0; });

@@ -8,6 +8,7 @@
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -297,7 +298,8 @@ int run(World& world, const Options& options) {
       if (speaks) print(results.back());
     }
   agree(world.communicator(), [&] {
-    if (speaks) apps::write_text(options.json, to_json(world, options, cycle, results).dump(2) + "\n");
+    if (speaks && !options.json.empty())
+      write_text(options.json, to_json(world, options, cycle, results).dump(2) + "\n");
   });
   const bool correct =
       std::all_of(results.begin(), results.end(), [](const Result& result) { return result.wrong == 0; });

@@ -6,6 +6,7 @@
 
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
@@ -18,18 +19,19 @@ namespace fs = std::filesystem;
 
 /// A checkpoint as it is named; for a folder of them, all.
 std::vector<fs::path> checkpoints_at(const fs::path& place) {
-  if (fs::exists(manifest_of(place))) return {place};
+  if (is_there(manifest_of(place))) return {place};
   std::vector<fs::path> found;
   for (const auto& checkpoint : list_checkpoints(place)) found.push_back(checkpoint.path);
+  std::error_code ignored;
   if (found.empty())
     throw InputError(place.string() +
-                     (fs::is_directory(place) ? " has no checkpoints" : " is no folder of checkpoints"));
+                     (fs::is_directory(place, ignored) ? " has no checkpoints" : " is no folder of checkpoints"));
   return found;
 }
 
 /// A checkpoint as it is named; for a folder of them, the newest whole one.
 fs::path one_at(const fs::path& place) {
-  if (fs::exists(manifest_of(place)) || list_checkpoints(place).empty()) return checkpoints_at(place).front();
+  if (is_there(manifest_of(place)) || list_checkpoints(place).empty()) return checkpoints_at(place).front();
   const auto newest = newest_whole(place, [](const CheckpointPlace&, const Error& error) {
     std::cerr << std::string("ronda: warning: passing over: ") + error.what() + "\n";
   });
@@ -65,10 +67,11 @@ struct Line {
            ", " + manifest->application + ", " + std::to_string(manifest->ranks) + " ranks, " +
            std::to_string(bytes_of(*manifest)) + " bytes" + (verified ? ", whole" : "");
   }
-  [[nodiscard]] std::string json() const {
+  [[nodiscard]] std::string json(bool verified) const {
     std::string object = "{\"folder\": " + quoted(path.string());
-    if (!manifest) return object + ", \"whole\": false, \"error\": " + quoted(error) + "}";
-    return object + ", \"whole\": true, \"step\": " + std::to_string(manifest->step) +
+    if (verified) object += std::string(", \"whole\": ") + (manifest ? "true" : "false");
+    if (!manifest) return object + ", \"error\": " + quoted(error) + "}";
+    return object + ", \"step\": " + std::to_string(manifest->step) +
            ", \"epoch\": " + std::to_string(manifest->epoch) + ", \"ranks\": " + std::to_string(manifest->ranks) +
            ", \"bytes\": " + std::to_string(bytes_of(*manifest)) + "}";
   }
@@ -92,7 +95,7 @@ std::vector<Line> look_at(const fs::path& place, Read read) {
 void print(const std::vector<Line>& lines, bool json, bool verified) {
   if (json) std::cout << "[";
   for (std::size_t i = 0; i < lines.size(); ++i)
-    std::cout << (json ? (i == 0 ? "\n  " : ",\n  ") + lines[i].json() : lines[i].text(verified) + "\n");
+    std::cout << (json ? (i == 0 ? "\n  " : ",\n  ") + lines[i].json(verified) : lines[i].text(verified) + "\n");
   if (json) std::cout << "\n]\n";
 }
 

@@ -11,6 +11,7 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "doctor/finding.hpp"
@@ -89,9 +90,8 @@ int main(int argc, char** argv) {
     findings.push_back(apps::try_training());
     const bool can_train = findings.back().state == Finding::State::fine;
     if (speaks) print(findings.back());
-    if (speaks)
-      apps::write_text(options.json,
-                       to_json(findings, can_train).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    if (speaks && !options.json.empty())
+      write_text(options.json, to_json(findings, can_train).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return static_cast<int>(can_train ? ExitStatus::done : ExitStatus::failed);
   });
 }

@@ -5,6 +5,7 @@
 
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
@@ -112,8 +113,8 @@ int main(int argc, char** argv) {
     if (!parse(argc, argv, options)) return 0;
     const Trace trace = read_trace(options.places);
     const Explanation explanation = explain(trace);
-    apps::write_text(options.json, text_of(to_json(trace, explanation)));
-    apps::write_text(options.timeline, text_of(timeline(trace)));
+    if (!options.json.empty()) write_text(options.json, text_of(to_json(trace, explanation)));
+    if (!options.timeline.empty()) write_text(options.timeline, text_of(timeline(trace)));
     for (const std::string& note : trace.notes) std::cerr << "ronda: warning: " << note << "\n";
     std::cout << explanation.text;
     return 0;

@@ -1,5 +1,4 @@
 #pragma once
-#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -14,9 +13,6 @@ bool parse(CLI::App& app, int argc, char** argv);
 
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);
-
-/// `text` into the file, whole or not at all; nothing where there is no path. Throws InputError, ResourceError.
-void write_text(const std::filesystem::path& path, const std::string& text);
 
 /// A tool that is one process, not one of several ranks: prints what `body` throws. Returns the exit status.
 int run_alone(const std::function<int()>& body);

@@ -1,6 +1,6 @@
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/checkpoint_manifest.hpp>
 #include <ronda/runtime/files/detail/json.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 
 #include <limits>
 
@@ -112,12 +112,6 @@ Json list_json(const std::vector<T>& values) {
   Json list = Json::array();
   for (const auto& value : values) list.push_back(to_json(value));
   return list;
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 }  // namespace

@@ -1,11 +1,7 @@
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/files/detail/json.hpp>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <vector>
 
 namespace ronda {
@@ -48,15 +44,6 @@ nlohmann::json parse_json(std::string_view text, const std::filesystem::path& pa
   } catch (const Json::parse_error& error) {  // its own text repeats the file's bytes, whatever they are
     throw InputError(path.string() + ": expected JSON, found something else at byte " + std::to_string(error.byte));
   }
-}
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.fail()) throw InputError("cannot read " + path.string());
-  return text.str();
 }
 
 }  // namespace ronda

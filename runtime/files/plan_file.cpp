@@ -1,6 +1,6 @@
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/detail/json.hpp>
 #include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 
 #include <unistd.h>
 
@@ -56,9 +56,7 @@ void write_plan(const fs::path& path, const PlanFile& plan) {
   const nlohmann::ordered_json json = {{"format", "ronda-plan"},          {"version", PlanFile::version},
                                        {"environment", plan.environment}, {"picks", plan.picks},
                                        {"entries", plan.entries},         {"hash", plan.hash}};
-  AtomicFile file(path);
-  file.write(json.dump(2) + "\n");
-  file.commit();
+  write_text(path, json.dump(2) + "\n");
 }
 
 std::optional<fs::path> cache_directory() {

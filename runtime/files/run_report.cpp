@@ -1,6 +1,6 @@
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/detail/json.hpp>
 #include <ronda/runtime/files/run_report.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 
 namespace ronda {
 namespace {
@@ -35,9 +35,7 @@ void write_run_report(const std::filesystem::path& path, const RunReport& report
                      {"useful_seconds", or_null(report.useful_seconds)},
                      {"goodput", or_null(report.goodput())},
                      {"happenings", std::move(happenings)}};
-  AtomicFile file(path);
-  file.write(json.dump(2) + "\n");
-  file.commit();
+  write_text(path, json.dump(2) + "\n");
 }
 
 }  // namespace ronda

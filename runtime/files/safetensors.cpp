@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 namespace ronda {
 namespace {
@@ -100,8 +101,9 @@ class Reader {
       throw bad("data_offsets " + value["data_offsets"].dump() + " lie outside of the file's " +
                 std::to_string(data_bytes_) + " bytes of data; it is cut off or damaged");
     std::uint64_t bytes = sizeof(float);
-    for (const std::uint64_t extent : extents)
-      if (__builtin_mul_overflow(bytes, extent, &bytes)) throw bad("shape " + value["shape"].dump() + " overflows");
+    for (const std::uint64_t extent : extents)  // beside a 0 the product tells nothing
+      if (extent > std::numeric_limits<std::int64_t>::max() || __builtin_mul_overflow(bytes, extent, &bytes))
+        throw bad("shape " + value["shape"].dump() + " overflows");
     if (bytes != offsets[1] - offsets[0])
       throw bad("shape " + value["shape"].dump() + " needs " + std::to_string(bytes) + " bytes, data_offsets give " +
                 std::to_string(offsets[1] - offsets[0]));

@@ -1,5 +1,5 @@
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/summary.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -61,9 +61,7 @@ Json to_json(const Summary& s) {
 }  // namespace
 
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
-  AtomicFile file(path);
-  file.write(to_json(summary).dump(2) + "\n");  // the library writes NaN as null
-  file.commit();
+  write_text(path, to_json(summary).dump(2) + "\n");  // the library writes NaN as null
 }
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
 #include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 
 #include <fcntl.h>
@@ -73,7 +74,7 @@ fs::path checkpoint_path(const fs::path& directory, std::uint64_t step) {
 std::vector<CheckpointPlace> list_checkpoints(const fs::path& directory) {
   std::vector<CheckpointPlace> places;
   std::error_code error;
-  if (!fs::exists(directory, error)) return places;
+  if (!is_there(directory)) return places;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
     if (const auto step = step_of(entry->path().filename().string())) places.push_back({*step, entry->path()});
   if (error) throw InputError("cannot read the folder " + directory.string() + ": " + error.message());

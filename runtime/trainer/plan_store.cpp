@@ -2,6 +2,7 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ PlanStore::PlanStore(const World& world, std::filesystem::path file, std::map<st
 
 Picks PlanStore::load() {
   agree(communicator_, [&] {
-    if (communicator_.rank() != 0 || file_.empty() || !std::filesystem::exists(file_)) return;
+    if (communicator_.rank() != 0 || file_.empty() || !is_there(file_)) return;
     try {
       const PlanFile plan = read_plan(file_);
       check_environment(plan, environment_, file_);

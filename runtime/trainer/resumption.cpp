@@ -1,5 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 
@@ -39,7 +40,7 @@ void refuse_mixing(const TrainingOptions& options) {
 fs::path look_for(const TrainingOptions& options, EventSink& sink) {
   if (!options.resume_from.empty()) {
     fs::path folder = fs::absolute(options.resume_from).lexically_normal();
-    if (!fs::exists(manifest_of(folder)))
+    if (!is_there(manifest_of(folder)))
       throw InputError("--resume-from " + folder.string() + " is no checkpoint: give the folder of one, DIR/step-N");
     verify_checkpoint(folder);
     const fs::path parent = folder.filename().empty() ? folder.parent_path().parent_path() : folder.parent_path();

@@ -3,6 +3,7 @@
 
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 
 #include "core/message.hpp"
 #include "files/temporary_folder.hpp"
@@ -30,6 +31,18 @@ TEST_CASE("a file appears when it is committed, whole") {
   file.commit();
   REQUIRE(read_file(folder / "file") == "new content");
   REQUIRE(entries(folder) == 1);
+}
+
+TEST_CASE("a file is there or not, unless nobody can tell") {
+  const TemporaryFolder folder;
+  write_text(folder / "file", "text");
+  REQUIRE(read_text(folder / "file") == "text");
+  REQUIRE(is_there(folder / "file"));
+  REQUIRE(is_there(folder.path()));
+  REQUIRE_FALSE(is_there(folder / "other"));
+  REQUIRE_FALSE(is_there(folder / "file/inside"));
+  require_mentions(message_of<InputError>([&] { static_cast<void>(is_there(folder / std::string(300, 'x'))); }),
+                   {"cannot look at", "too long"});
 }
 
 TEST_CASE("without a commit nothing happened") {

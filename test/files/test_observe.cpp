@@ -1,3 +1,8 @@
+#include <fcntl.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <array>
 #include <sstream>
 
 #include <ronda/runtime/observe/console.hpp>
@@ -173,4 +178,20 @@ TEST_CASE("a fan-out passes everything on, in order") {
   REQUIRE(log == "1note a 2note a 1detail b 2detail b 1warning c 2warning c 1step 7 2step 7 1epoch 3 2epoch 3 ");
 }
 
-TEST_CASE("a test's output is no wider than any terminal") { REQUIRE(terminal_width(1) >= 0); }
+TEST_CASE("a terminal has a width, a pipe and a file have none") {
+  int terminal = -1, inside = -1;
+  const winsize size{.ws_row = 24, .ws_col = 132, .ws_xpixel = 0, .ws_ypixel = 0};
+  REQUIRE(::openpty(&terminal, &inside, nullptr, nullptr, &size) == 0);
+  const int width = terminal_width(inside);
+  ::close(inside);
+  ::close(terminal);
+  REQUIRE(width == 132);
+
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  REQUIRE(terminal_width(ends[1]) == 0);
+  for (const int end : ends) ::close(end);
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  REQUIRE(terminal_width(file) == 0);
+  ::close(file);
+}

@@ -84,6 +84,7 @@ TEST_CASE("nothing of a damaged file is accepted") {
   require_mentions(of(R"({"a":)" + tensor("F32", "[3]", "[0,8]") + "}", 8), {"'a'", "[3]", "12", "8"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[-2]", "[0,8]") + "}", 8), {"'a'", "shape"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[4294967296,4294967296]", "[0,8]") + "}", 8), {"overflows"});
+  require_mentions(of(R"({"a":)" + tensor("F32", "[0,18446744073709551615]", "[0,0]") + "}", 0), {"overflows"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[1,1,1,1,1,1,2]", "[0,8]") + "}", 8), {"7 axes"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[2]", "[8,0]") + "}", 8), {"'a'", "data_offsets"});
   require_mentions(of(a8 + "}", 7), {"'a'", "7 bytes"});

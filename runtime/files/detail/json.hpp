@@ -20,7 +20,4 @@ namespace ronda {
 /// The inverse; `text` is the file `path`. Throws InputError where any byte is not as it was written.
 [[nodiscard]] nlohmann::json parse_sealed(const std::string& text, const std::filesystem::path& path);
 
-/// Content of a whole file. Throws InputError where there is none or it cannot be read.
-[[nodiscard]] std::string read_text(const std::filesystem::path& path);
-
 }  // namespace ronda

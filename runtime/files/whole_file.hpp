@@ -1,0 +1,19 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace ronda {
+
+/// Whether there is anything at `path`. Throws InputError where that cannot be known, as in a folder that one may not
+/// look into.
+[[nodiscard]] bool is_there(const std::filesystem::path& path);
+
+/// Content of a whole file. Throws InputError where there is none or it cannot be read.
+[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
+/// `text` becomes the file, whole or not at all. Throws InputError where it cannot be created, ResourceError where it
+/// cannot be written.
+void write_text(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace ronda
