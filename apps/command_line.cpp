@@ -9,6 +9,11 @@
 #include "tool.hpp"
 
 namespace ronda::apps {
+namespace {
+
+constexpr const char* default_optimizer = "nesterov";
+
+}  // namespace
 
 std::filesystem::path find_mnist() {
   std::error_code ignored;  // a folder that cannot be looked into has no data for us
@@ -22,7 +27,7 @@ std::filesystem::path find_mnist() {
 CommandLine::CommandLine(std::string application, const std::string& description, Defaults defaults)
     : data(find_mnist()), app_(description, application), defaults_(defaults) {
   training.application = std::move(application);
-  training.optimizer.name = "nesterov";
+  training.optimizer.name = default_optimizer;
   training.schedule = "cosine";
   app_.option_defaults()->always_capture_default();
   app_.allow_config_extras(CLI::config_extras_mode::error);
@@ -62,7 +67,8 @@ void CommandLine::add_learning() {
   };
   in(app_.add_option("--optimizer", training.optimizer.name, "sgd, momentum, nesterov, adam, adamw"));
   std::ostringstream rate;
-  rate << "Before scaling [" << defaults_.learning_rate << ", or the default of the --optimizer named]";
+  rate << "Before scaling [" << defaults_.learning_rate << " with " << default_optimizer
+       << ", otherwise the --optimizer's]";
   in(app_.add_option("--learning-rate", training.learning_rate, rate.str()))
       ->default_str("")
       ->check(CLI::PositiveNumber);
@@ -101,7 +107,9 @@ void CommandLine::add_placement() {
   in(app_.add_option("--bucket-bytes", training.bucket_bytes, "Gradients reduced together, e.g. 4M"))
       ->default_str("")
       ->transform(CLI::AsSizeValue(false));
-  in(app_.add_option("--memory-limit", training.memory_limit, "Refuse a plan that needs more a rank, e.g. 2G"))
+  in(app_.add_option(
+         "--memory-limit", training.memory_limit,
+         "Refuse a plan that needs more a rank, e.g. 2G; the copies that checkpoints and audits keep are not counted"))
       ->default_str("")
       ->transform(CLI::AsSizeValue(false));
   in(app_.add_option("--plan", training.plan, "Take everything chosen by timing from this file, or write it there"))
@@ -164,7 +172,7 @@ bool CommandLine::parse(int argc, char** argv) {
   refuse_what_optimizer_lacks();
   if (app_.count("--weight-decay") > 0) training.optimizer.weight_decay = weight_decay_;
   if (app_.count("--warmup-epochs") > 0) training.warmup_epochs = warmup_epochs_;
-  if (app_.count("--learning-rate") == 0 && app_.count("--optimizer") == 0)
+  if (app_.count("--learning-rate") == 0 && training.optimizer.name == default_optimizer)
     training.learning_rate = defaults_.learning_rate;
   for (const char* size : {"--batch-size", "--global-batch-size"})
     if (app_.count(size) > 0 && app_.get_option(size)->as<std::size_t>() == 0)

@@ -1,10 +1,11 @@
 #include "tool.hpp"
 
+#include <cmath>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 
 #include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -18,6 +19,23 @@ std::string printable(std::string text) {
   return text;
 }
 
+/// What would be read as a number that was not meant: -1 is no count, and nan no rate.
+void refuse_odd_numbers(CLI::App& app) {
+  const CLI::Validator count([](std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }, "");
+  const CLI::Validator number(
+      [](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return end == text.c_str() || std::isfinite(value) ? "" : text + " is no finite number";
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("UINT")) option->transform(count);  // before what else looks at it
+    if (type.starts_with("FLOAT")) option->transform(number);
+  }
+}
+
 int fail(const std::string& text, ExitStatus status) {
   std::cerr << "ronda: error: " + text + "\n" << std::flush;
   return static_cast<int>(status);
@@ -26,6 +44,7 @@ int fail(const std::string& text, ExitStatus status) {
 }  // namespace
 
 bool parse(CLI::App& app, int argc, char** argv) {
+  refuse_odd_numbers(app);
   try {
     app.parse(argc, argv);
     return true;
@@ -47,13 +66,6 @@ void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--trace", world.trace, "folder for the ranks' records, which ronda_trace reads");
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  if (path.empty()) return;
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 int run_alone(const std::function<int()>& body) {

@@ -22,12 +22,6 @@ void detail::parallel_ranges(int threads, std::size_t count, RangeFunction funct
 
 void use_threads(int threads) { omp_set_num_threads(std::max(threads, 1)); }
 
-int available_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(CPU_COUNT(&set), 1);
-}
-
 std::string list_of_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -26,6 +26,18 @@ std::string plural(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+/// The model is planned for training data, and tested with it.
+void check_fields(const Dataset& train, const Dataset& test) {
+  const auto text = [](const Field& field) { return std::string(name_of(field.dtype)) + " " + field.shape.text(); };
+  for (const Field& field : train.fields()) {
+    const auto found = std::ranges::find(test.fields(), field.name, &Field::name);
+    if (found == test.fields().end()) throw InputError("the test data has no field '" + field.name + "'");
+    if (text(*found) != text(field))
+      throw InputError("the test data's '" + field.name + "' is " + text(*found) + ", the training data's " +
+                       text(field));
+  }
+}
+
 /// All that must be the same on every rank, a line each.
 std::string text_of(const TrainingOptions& o) {
   std::ostringstream text;
@@ -68,7 +80,10 @@ Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options
 }
 
 Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
-  agree(world_.communicator(), [&] { check_options(train); });
+  agree(world_.communicator(), [&] {
+    if (test.size() > 0) check_fields(train, test);
+    check_options(train);
+  });
   check_ranks_agree(test);
   device_ = choose_device(world_.communicator(), options_, threads_, sink_);
   sink_.on_note(first_line(train));
@@ -120,8 +135,9 @@ void Trainer::check_options(const Dataset& train) {
   if (options_.batch_size > 0 && options_.global_batch_size > 0)
     throw InputError("the batch is given a rank (--batch-size) or over all ranks (--global-batch-size), not both");
   if (options_.accumulate == 0) throw InputError("--accumulate is at least 1");
-  if (options_.clip_norm < 0 || options_.warmup_epochs.value_or(0) < 0)
-    throw InputError("--clip-norm and --warmup-epochs cannot be negative");
+  for (const double value : {options_.clip_norm, options_.warmup_epochs.value_or(0)})
+    if (!(value >= 0) || !std::isfinite(value))
+      throw InputError("--clip-norm and --warmup-epochs are numbers from 0 on, not " + std::to_string(value));
   if (options_.steps == 0U || options_.epochs == 0U) throw InputError("--steps and --epochs are at least 1");
   if (options_.threads < 0) throw InputError("--threads cannot be negative");
   const auto ranks = static_cast<std::size_t>(world_.size());
@@ -129,16 +145,17 @@ void Trainer::check_options(const Dataset& train) {
     throw InputError("--batch-size " + std::to_string(options_.batch_size) + " is beyond any memory");
   if (options_.batch_size > 0) options_.global_batch_size = options_.batch_size * ranks;
   if (options_.global_batch_size == 0) options_.global_batch_size = 128;
+  options_.global_batch_size = std::min(options_.global_batch_size, train.size());
   if (options_.learning_rate == 0) options_.learning_rate = default_learning_rate(options_.optimizer.name);
   threads_ = options_.threads > 0 ? options_.threads : world_.cores();
-  prefetch_ = available_cores() > threads_ && !world_.communicator().topology().oversubscribed;
+  prefetch_ = world_.cores() > threads_ && !world_.communicator().topology().oversubscribed;
   const std::uint64_t steps_per_epoch = train_plan(train).steps_per_epoch();
   const std::uint64_t wanted = options_.steps.value_or(std::numeric_limits<std::uint64_t>::max());
-  epochs_ = options_.epochs.value_or(options_.steps ? (wanted + steps_per_epoch - 1) / steps_per_epoch : 1);
+  epochs_ = options_.epochs.value_or(options_.steps ? (wanted - 1) / steps_per_epoch + 1 : 1);
   if (epochs_ > std::numeric_limits<std::uint64_t>::max() / steps_per_epoch)
     throw InputError("so many epochs cannot be counted");
   total_steps_ = std::min(wanted, epochs_ * steps_per_epoch);
-  epochs_ = (total_steps_ + steps_per_epoch - 1) / steps_per_epoch;
+  epochs_ = (total_steps_ - 1) / steps_per_epoch + 1;
   if (options_.checkpoint_dir.empty()) {
     if (options_.resume || options_.checkpoint_every.steps > 0 || options_.checkpoint_every.seconds > 0 ||
         options_.time_limit > 0)
@@ -220,12 +237,13 @@ BatchPlan Trainer::test_plan(const Dataset& test) const {
 
 Schedule Trainer::schedule(const BatchPlan& plan) const {
   const double tenth = options_.schedule == "constant" ? 0 : 0.1 * static_cast<double>(total_steps_);
+  constexpr double for_ever = 1e15;  // steps; a whole number, as all below it
   const double warmup =
       options_.warmup_epochs ? *options_.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : tenth;
   return Schedule({.name = options_.schedule,
                    .learning_rate = options_.learning_rate,
                    .total_steps = total_steps_,
-                   .warmup_steps = static_cast<std::uint64_t>(std::llround(warmup)),
+                   .warmup_steps = static_cast<std::uint64_t>(std::llround(std::min(warmup, for_ever))),
                    .scaling = options_.scale_learning_rate,
                    .global_batch = options_.global_batch_size});
 }
@@ -258,7 +276,7 @@ std::string Trainer::first_line(const Dataset& train) const {
 
 void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
   const BatchPlan& plan = loader.plan();
-  if (step_in_epoch_ < plan.steps_per_epoch()) loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
+  loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
   while (step_in_epoch_ < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_) {
     if (statistics_.steps() == 0) startup_seconds_ = seconds_since_process_start();
     const std::uint64_t rollbacks = guarded_.rollbacks;

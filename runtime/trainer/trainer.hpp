@@ -30,6 +30,8 @@ class Trainer {
   /// @param sink  is told of everything on rank 0; null: silence. Model, loss and sink outlive the trainer. Not
   /// collective.
   Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink = nullptr);
+  Trainer(const Trainer&) = delete;  // its parts know each other's places
+  Trainer& operator=(const Trainer&) = delete;
 
   /// Called on every rank: after each step, after each epoch, and after each test. They see what all ranks agree on.
   struct Hooks {

@@ -45,8 +45,6 @@ TEST_CASE("parallel_for does everything once, cut at multiples of its alignment"
     }
 }
 
-TEST_CASE("there is a core to run on") { REQUIRE(available_cores() >= 1); }
-
 TEST_CASE("cores are listed by ranges") {
   cpu_set_t before, some;
   REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);

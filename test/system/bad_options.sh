@@ -9,7 +9,6 @@ refused '--epochs' mnist_softmax --epochs many
 refused '--epochs' mnist_softmax --epochs 0
 refused '--steps' mnist_softmax --steps 0
 refused '--batch-size' mnist_softmax --batch-size 0
-refused '--batch-size' mnist_softmax --batch-size -1
 refused '--batch-size' mnist_softmax --batch-size 1000000000000000
 refused '--global-batch-size' mnist_softmax --global-batch-size 0
 refused '--global-batch-size' mnist_softmax --batch-size 8 --global-batch-size 16

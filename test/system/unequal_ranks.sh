@@ -21,18 +21,19 @@ rm "$work"/b/train-labels*
 { printf '\x00\x00\x08\x01\x00\x00\xea\x60\x00'; gzip -dc "$mnist/train-labels-idx1-ubyte.gz" | tail -c +10; } \
   >"$work/b/train-labels-idx1-ubyte" # one label is another
 
-other_options 'seed' '--seed 1' '--seed 2'
-other_options 'batch-size' '--batch-size 10' '--batch-size 20'
-other_options 'hidden' '--hidden 100' '--hidden 101'
-other_options 'hidden' '--hidden 100' '--hidden 100,100'
-other_options 'steps|epochs' '' '--epochs 2'
-other_options 'optimizer' '--optimizer adam' '--optimizer sgd'
-other_options 'smoothing' '' '--label-smoothing 0.1'
-other_options 'data' "--data $work/a" "--data $work/b"
+options='the options of rank 0 on [^ ]+ and rank 1 on [^ ]+ differ:'
+other_options "$options 'seed 1' and 'seed 2'" '--seed 1' '--seed 2'
+other_options "$options 'batch-size 10' and 'batch-size 20'" '--batch-size 10' '--batch-size 20'
+other_options "$options .*hidden 100.* and .*hidden 101" '--hidden 100' '--hidden 101'
+other_options "$options .*hidden 100.* and .*hidden 100,100" '--hidden 100' '--hidden 100,100'
+other_options "$options '(steps|epochs) .*' and '(steps|epochs) " '' '--epochs 2'
+other_options "$options 'optimizer adam' and 'optimizer sgd'" '--optimizer adam' '--optimizer sgd'
+other_options "$options .*smoothing 0.* and .*smoothing 0.1" '' '--label-smoothing 0.1'
+other_options "the training data of rank 0 on [^ ]+ and rank 1 on [^ ]+ differ:" "--data $work/a" "--data $work/b"
 other_options 'rank 1.*no-such-option' '' '--no-such-option'
-other_options 'no-such-option' '--no-such-option' ''
+other_options '--no-such-option' '--no-such-option' ''
 other_options 'rank 1.*nowhere' '' "--data $work/nowhere"
-other_options 'init' '' "--init $work/none"
-other_options 'predictions' '' "--predictions $work/predictions"
-other_options 'plan' '--threads 1' '--threads 2'
-unequal 'mnist_softmax|mnist_mlp' 'mnist_softmax --steps 3' 'mnist_mlp --steps 3'
+other_options "$options 'init not given' and 'init given'" '' "--init $work/none"
+other_options "$options 'predictions not given' and 'predictions given'" '' "--predictions $work/predictions"
+other_options "the plan of rank 0 on [^ ]+ and rank 1 on [^ ]+ differ:" '--threads 1' '--threads 2'
+unequal "$options 'application mnist_softmax.*' and 'application mnist_mlp" 'mnist_softmax --steps 3' 'mnist_mlp --steps 3'
