@@ -54,7 +54,6 @@ class NameTable {
   Changes hear(std::span<const std::vector<Announcement>> by_rank);
 
   [[nodiscard]] bool has_joined(int rank) const noexcept { return joined_[static_cast<std::size_t>(rank)] != 0; }
-  [[nodiscard]] bool has_closed(int rank) const noexcept { return closed_[static_cast<std::size_t>(rank)] != 0; }
   [[nodiscard]] bool anybody_joined() const noexcept;
   /// The lowest rank that has closed; nothing where none has.
   [[nodiscard]] std::optional<int> first_closed() const noexcept;

@@ -25,13 +25,20 @@ class RondaError(RuntimeError):
         self.status = status
 
 
+def candidates():
+    """RONDA_LIBRARY, or beside this file's installation, or where the system finds it."""
+    yield os.environ.get("RONDA_LIBRARY")
+    for prefix in list(pathlib.Path(__file__).resolve().parents)[4:5]:  # <prefix>/share/ronda/examples/python
+        yield from prefix.glob("lib*/libronda.so")
+        yield from prefix.glob("lib/*/libronda.so")
+    yield ctypes.util.find_library("ronda")
+    yield "libronda.so"
+
+
 def load():
-    """libronda.so: RONDA_LIBRARY, or beside this file's installation, or where the system finds it."""
-    installed = pathlib.Path(__file__).resolve().parents[4]  # <prefix>/share/ronda/examples/python
-    candidates = [os.environ.get("RONDA_LIBRARY"), *installed.glob("lib*/libronda.so"),
-                  *installed.glob("lib/*/libronda.so"), ctypes.util.find_library("ronda"), "libronda.so"]
+    """libronda.so, and what its functions return."""
     # MPI loads its own parts when it starts, and looks for its symbols among the global ones.
-    library = ctypes.CDLL(str(next(filter(None, candidates))), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(next(filter(None, candidates()))), mode=ctypes.RTLD_GLOBAL)
     if library.ronda_abi_version() != ABI_VERSION:
         raise ImportError(f"libronda has ABI {library.ronda_abi_version()}, this file is for {ABI_VERSION}")
     library.ronda_last_error.restype = ctypes.c_size_t

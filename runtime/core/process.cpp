@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace ronda {
@@ -22,11 +23,23 @@ double seconds_since_process_start() {
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find(": ");
-    if (colon != std::string::npos && line.starts_with("model name")) return line.substr(colon + 2);
+  return processor_name(file);
+}
+
+std::string processor_name(std::istream& cpuinfo) {
+  std::map<std::string, std::string> first;  // what is said of the first processor
+  for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || colon + 2 > line.size()) continue;
+    const auto end = line.find_last_not_of(" \t", colon - 1);
+    first.emplace(line.substr(0, end + 1), line.substr(colon + 2));
   }
-  return "unknown";
+  if (const auto name = first.find("model name"); name != first.end()) return name->second;
+  std::string numbers;  // Arm's have no name of their own
+  for (const char* key : {"CPU implementer", "CPU part", "CPU variant"})
+    if (const auto found = first.find(key); found != first.end())
+      numbers += (numbers.empty() ? "" : ", ") + found->first + " " + found->second;
+  return numbers.empty() ? "unknown" : numbers;
 }
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
 #pragma once
+#include <iosfwd>
 #include <string>
 
 namespace ronda {
@@ -6,7 +7,10 @@ namespace ronda {
 /// Seconds since the operating system started this process, to a hundredth; 0 where it does not say.
 [[nodiscard]] double seconds_since_process_start();
 
-/// The processor's name as it gives it: `AMD EPYC 9R14 96-Core Processor`; "unknown" where it does not.
+/// The processor's name as it gives it: `AMD EPYC 9R14 96-Core Processor`; an Arm's numbers, `CPU implementer 0x41, CPU
+/// part 0xd0c, CPU variant 0x3`; "unknown" where it gives neither.
 [[nodiscard]] std::string processor_name();
+/// The same of what is in a /proc/cpuinfo.
+[[nodiscard]] std::string processor_name(std::istream& cpuinfo);
 
 }  // namespace ronda

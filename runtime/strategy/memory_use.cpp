@@ -28,14 +28,19 @@ void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t row
   const std::string found = use.text() + "; the limit is " + human_bytes(limit);
   const std::size_t fixed = use.total() - use.activations - use.workspace;
   const std::size_t a_row = (use.activations + use.workspace + rows - 1) / rows;  // an upper bound: some of it is fixed
-  const std::size_t fit = limit > fixed ? (limit - fixed) / a_row : 0;
+  const auto rows_beside = [&](std::size_t bytes) { return limit > bytes ? (limit - bytes) / a_row : 0; };
+  const std::size_t fit = rows_beside(fixed);
   if (fit == 0)
     throw InputError(found + ". No batch fits beside parameters, gradients and optimizer (" + human_bytes(fixed) +
                      "); raise --memory-limit");
-  const std::size_t pieces = (rows * micro_batches + fit - 1) / fit;
-  throw InputError(found + ". A batch of " + std::to_string(fit) + " a rank fits (--batch-size " + std::to_string(fit) +
-                   "), or the same batch in " + std::to_string(pieces) + " pieces (--accumulate " +
-                   std::to_string(pieces) + ")");
+  std::string advice =
+      ". A batch of " + std::to_string(fit) + " a rank fits (--batch-size " + std::to_string(fit) + ")";
+  // Several pieces are summed in gradients of their own.
+  if (const std::size_t piece = rows_beside(fixed + (micro_batches == 1 ? use.gradients : 0)); piece > 0) {
+    const std::string pieces = std::to_string((rows * micro_batches + piece - 1) / piece);
+    advice += ", or the same batch in " + pieces + " pieces (--accumulate " + pieces + ")";
+  }
+  throw InputError(found + advice);
 }
 
 }  // namespace ronda

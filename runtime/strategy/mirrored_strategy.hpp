@@ -42,7 +42,7 @@ struct MirroredOptions {
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
   int threads = 1;                         ///< of this rank
-  std::size_t memory_limit = 0;            ///< bytes a rank; 0: none
+  std::size_t memory_limit = 0;            ///< bytes a rank, without what others keep (checkpoints, audits); 0: none
   bool record_steps = true;                ///< on a GPU: replay the step from the third on; the bits are the same
   ComputeDevice device;                    ///< empty: the processor, with `threads`
   std::shared_ptr<Primitives> primitives;  ///< of the device; null: oneDNN
@@ -95,6 +95,8 @@ class MirroredStrategy {
   MirroredStrategy& operator=(const MirroredStrategy&) = delete;
 
   /// One step on this rank's batch (the last micro-batch, where there are several). Collective. Allocates nothing.
+  /// Throws InputError for a batch of other shapes, or with other rows, than the model was planned for; so do
+  /// accumulate, begin_pass and evaluate.
   StepResult train_step(const Batch& batch);
   /// Forward and backward of a micro-batch before the last one; sends nothing.
   void accumulate(const Batch& batch);
@@ -161,6 +163,7 @@ class MirroredStrategy {
   void take_arenas();
   void prepare_device_step(const OptimizerBindings& bindings);
   void set_initial_values();
+  void check(const Batch& batch) const;
   [[nodiscard]] Pass pass_on(const Batch& batch);
   [[nodiscard]] Pass reporting(const Pass& pass);
   StepResult reduce_and_apply(const Pass& pass);
@@ -184,6 +187,7 @@ class MirroredStrategy {
   Planner planner_;
   float loss_scale_;
 
+  TensorDesc input_;  ///< of the model
   std::vector<GradientSlot> slots_;
   std::size_t arena_bytes_ = 0;
   BufferPlan buffers_;

@@ -1,4 +1,5 @@
 // The flagship: many ranks do what one rank does.
+#include "core/message.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
@@ -273,6 +274,25 @@ TEST_CASE("evaluation counts every sample once") {
   CHECK(a.accuracy * 57 == Approx(std::round(a.accuracy * 57)));
 }
 
+TEST_CASE("batches that the model was not planned for are refused") {
+  const MemoryDataset data = toy_images(48, {9, 7, 1}, 4), others = toy_images(48, {7, 9, 1}, 4);
+  Run run(everybody(), mlp(), data, {.global_batch = 16});
+  const auto loader = [&](const Dataset& set, std::size_t global_batch, std::size_t rows = 0) {
+    const BatchPlan plan(set.size(), global_batch, shard_of(everybody()));
+    return BatchLoader(set, SampleOrder(set.size(), 1, true), plan.with_capacity(rows));
+  };
+  for (const std::size_t global_batch : {8, 48}) {
+    BatchLoader other_rows = loader(data, global_batch);
+    CHECK_THROWS_AS(run.strategy.evaluate(other_rows), InputError);
+    CHECK_THROWS_AS(run.strategy.train_step(other_rows.next()), InputError);
+  }
+  BatchLoader other_shape = loader(others, 16), fewer = loader(data, 8, run.plan.capacity());
+  CHECK_THROWS_AS(run.strategy.evaluate(other_shape), InputError);
+  CHECK_THROWS_AS(run.strategy.train_step(other_shape.next()), InputError);
+  CHECK(run.strategy.evaluate(fewer).accuracy == run.strategy.evaluate(run.loader).accuracy);
+  CHECK(run.step().weight == 16);  // nothing was begun
+}
+
 TEST_CASE("a rank's wish to stop reaches all in the same step") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   Run run(everybody(), mlp(), data, {.global_batch = 32});
@@ -297,6 +317,18 @@ TEST_CASE("a frozen group keeps its values, a rate factor of one's own changes t
   strategy.train_step(loader.next());
   CHECK(values(0) == before);
   CHECK(values(2) != before_last);
+}
+
+TEST_CASE("what is said to fit a limit of memory fits it") {
+  const MemoryUse use{.parameters = 100, .gradients = 100, .optimizer = 100, .activations = 320};  // 10 a row
+  const auto advice = [&](std::size_t limit) {
+    return message_of<InputError>([&] { check_memory_limit(use, limit, 32, 1); });
+  };
+  CHECK(advice(620).empty());
+  require_mentions(advice(480), {"--batch-size 18)", "--accumulate 4)"});  // with 100 for their sum
+  require_mentions(advice(350), {"--batch-size 5)"});
+  CHECK(advice(350).find("--accumulate") == std::string::npos);
+  require_mentions(advice(305), {"No batch fits"});
 }
 
 TEST_CASE("what cannot be planned is refused on all ranks together") {
