@@ -5,8 +5,6 @@
 #include <ronda/runtime/trainer/resumption.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -15,12 +13,6 @@ namespace ronda {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The shortest digits that read back to the same number.
-std::string exactly(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
 
 bool same_folder(const fs::path& a, const fs::path& b) {
   std::error_code ignored;
@@ -108,27 +100,9 @@ std::string text_of(const Dataset& data) {
 
 std::map<std::string, std::string> options_that_matter(const TrainingOptions& o, std::uint64_t total_steps,
                                                        const Dataset& train) {
-  std::map<std::string, std::string> values{
-      {"model", o.application + ", " + o.variant},
-      {"data", text_of(train)},
-      {"global-batch-size", std::to_string(o.global_batch_size)},
-      {"seed", std::to_string(o.seed)},
-      {"shuffle", o.shuffle ? "yes" : "no"},
-      {"optimizer", o.optimizer.name},
-      {"learning-rate", exactly(o.learning_rate)},
-      {"scale-learning-rate", o.scale_learning_rate},
-      {"schedule", o.schedule},
-      {"warmup-epochs", o.warmup_epochs ? exactly(*o.warmup_epochs) : "the schedule's"},
-      {"clip-norm", exactly(o.clip_norm)},
-      {"compression", std::string(name_of(o.compression))},
-      {"weight-decay", o.optimizer.weight_decay ? exactly(*o.optimizer.weight_decay) : "the optimizer's"}};
-  if (o.optimizer.name == "momentum" || o.optimizer.name == "nesterov")
-    values["momentum"] = exactly(o.optimizer.momentum);
-  if (o.optimizer.name.starts_with("adam")) {
-    values["beta1"] = exactly(o.optimizer.beta1);
-    values["beta2"] = exactly(o.optimizer.beta2);
-    values["epsilon"] = exactly(o.optimizer.epsilon);
-  }
+  std::map<std::string, std::string> values{{"data", text_of(train)}};
+  for (auto& option : in_words(o))
+    if (option.matters) values.emplace(std::move(option.name), std::move(option.value));
   if (o.schedule != "constant") values["steps"] = std::to_string(total_steps);  // otherwise it may just be longer
   return values;
 }

@@ -17,7 +17,6 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <sstream>
 
 namespace ronda {
 namespace {
@@ -36,39 +35,6 @@ void check_fields(const Dataset& train, const Dataset& test) {
       throw InputError("the test data's '" + field.name + "' is " + text(*found) + ", the training data's " +
                        text(field));
   }
-}
-
-/// All that must be the same on every rank, a line each.
-std::string text_of(const TrainingOptions& o) {
-  std::ostringstream text;
-  text << "application " << o.application << " " << o.variant << "\nepochs " << o.epochs.value_or(0) << "\nsteps "
-       << o.steps.value_or(0) << "\nbatch-size " << o.batch_size << "\nglobal-batch-size " << o.global_batch_size
-       << "\naccumulate " << o.accumulate << "\noptimizer " << o.optimizer.name << "\nmomentum " << o.optimizer.momentum
-       << "\nbeta1 " << o.optimizer.beta1 << "\nbeta2 " << o.optimizer.beta2 << "\nepsilon " << o.optimizer.epsilon
-       << "\nweight-decay " << o.optimizer.weight_decay.value_or(0) << "\nlearning-rate " << o.learning_rate
-       << "\nschedule " << o.schedule << "\nscale-learning-rate " << o.scale_learning_rate << "\nwarmup-epochs "
-       << o.warmup_epochs.value_or(-1) << "\nclip-norm " << o.clip_norm << "\ninitializer " << name_of(o.initializer)
-       << "\nseed " << o.seed << "\ndevice " << name_of(o.device) << (o.precision == Precision::tf32 ? " tf32" : "")
-       << "\nshuffle " << o.shuffle << "\nallreduce " << name_of(o.allreduce) << "\ncompression "
-       << name_of(o.compression) << "\nbucket-bytes " << o.bucket_bytes << "\n";
-  text << "memory-limit " << o.memory_limit << "\naudit-every " << o.audit_every << "\non-divergence "
-       << name_of(o.on_divergence) << "\non-nonfinite " << (o.on_nonfinite ? name_of(*o.on_nonfinite) : "") << "\n";
-  const auto given = [&](const char* name, const std::filesystem::path& path) {
-    text << name << (path.empty() ? " not given\n" : " given\n");  // the path itself may differ from host to host
-  };
-  given("init", o.init);
-  given("save", o.save);
-  given("plan", o.plan);
-  given("summary-json", o.summary_json);
-  given("metrics", o.metrics);
-  given("predictions", o.predictions);
-  given("checkpoint-dir", o.checkpoint_dir);
-  given("resume-from", o.resume_from);
-  text << "checkpoint-every " << o.checkpoint_every.steps << " steps, " << o.checkpoint_every.seconds << " s\nkeep "
-       << o.keep << "\nresume " << o.resume << "\nexact " << o.exact << "\ntime-limit " << o.time_limit << "\n";
-  for (const auto& name : o.allow_changes) text << "allow-changes " << name << "\n";
-  for (const auto& fault : o.faults) text << "inject " << text_of(fault) << "\n";
-  return text.str();
 }
 
 }  // namespace
@@ -132,17 +98,8 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
 
 void Trainer::check_options(const Dataset& train) {
   if (train.size() == 0) throw InputError("there are no training samples");
-  if (options_.batch_size > 0 && options_.global_batch_size > 0)
-    throw InputError("the batch is given a rank (--batch-size) or over all ranks (--global-batch-size), not both");
-  if (options_.accumulate == 0) throw InputError("--accumulate is at least 1");
-  for (const double value : {options_.clip_norm, options_.warmup_epochs.value_or(0)})
-    if (!(value >= 0) || !std::isfinite(value))
-      throw InputError("--clip-norm and --warmup-epochs are numbers from 0 on, not " + std::to_string(value));
-  if (options_.steps == 0U || options_.epochs == 0U) throw InputError("--steps and --epochs are at least 1");
-  if (options_.threads < 0) throw InputError("--threads cannot be negative");
+  check(options_);
   const auto ranks = static_cast<std::size_t>(world_.size());
-  if (options_.batch_size > std::size_t{1} << 40)
-    throw InputError("--batch-size " + std::to_string(options_.batch_size) + " is beyond any memory");
   if (options_.batch_size > 0) options_.global_batch_size = options_.batch_size * ranks;
   if (options_.global_batch_size == 0) options_.global_batch_size = 128;
   options_.global_batch_size = std::min(options_.global_batch_size, train.size());
@@ -156,17 +113,6 @@ void Trainer::check_options(const Dataset& train) {
     throw InputError("so many epochs cannot be counted");
   total_steps_ = std::min(wanted, epochs_ * steps_per_epoch);
   epochs_ = (total_steps_ - 1) / steps_per_epoch + 1;
-  if (options_.checkpoint_dir.empty()) {
-    if (options_.resume || options_.checkpoint_every.steps > 0 || options_.checkpoint_every.seconds > 0 ||
-        options_.time_limit > 0)
-      throw InputError("--resume, --checkpoint-every and --time-limit need --checkpoint-dir");
-  }
-  if (options_.resume && !options_.resume_from.empty())
-    throw InputError("the newest checkpoint is taken (--resume) or a certain one (--resume-from), not both");
-  if (options_.on_nonfinite == OnNonfinite::rollback && options_.checkpoint_dir.empty())
-    throw InputError(
-        "--on-nonfinite rollback goes back to a checkpoint: it needs --checkpoint-dir and --checkpoint-every");
-  if (options_.keep == 0) throw InputError("--keep is at least 1");
   options_that_matter_ = options_that_matter(options_, total_steps_, train);
   faults_ = Faults(options_.faults, world_.rank());
   if (world_.rank() != 0) return;
@@ -175,7 +121,9 @@ void Trainer::check_options(const Dataset& train) {
 }
 
 void Trainer::check_ranks_agree(const Dataset& test) {
-  require_equal(world_.communicator(), "the options", text_of(options_));
+  std::string lines;
+  for (const auto& option : in_words(options_)) lines += option.name + " " + option.value + "\n";
+  require_equal(world_.communicator(), "the options", lines);
   require_equal(world_.communicator(), "the training data", options_that_matter_.at("data"));
   require_equal(world_.communicator(), "the test data", text_of(test));
 }

@@ -76,4 +76,16 @@ struct TrainingOptions {
   std::vector<Fault> faults = {};  ///< what goes wrong, for tests
 };
 
+/// Throws InputError for what cannot work, whatever the model, the data and the ranks.
+void check(const TrainingOptions& options);
+
+/// An option in words, so exact that equal words are equal values.
+struct OptionInWords {
+  std::string name, value;
+  bool matters = false;  ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
+};
+
+/// All that must be the same on every rank (threads may differ, and a file's path: only whether it is given counts).
+[[nodiscard]] std::vector<OptionInWords> in_words(const TrainingOptions& options);
+
 }  // namespace ronda
