@@ -1,19 +1,16 @@
 #include <ronda/collectives/launcher.hpp>
+#include <ronda/runtime/core/process.hpp>
 
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <initializer_list>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace ronda {
@@ -38,20 +35,11 @@ std::optional<int> number(std::initializer_list<const char*> names) {
   return std::nullopt;
 }
 
-bool is_mpirun(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/comm");
-  std::string name;
-  std::getline(file, name);
-  constexpr std::array<std::string_view, 7> names{"mpirun", "mpiexec", "orterun",       "prterun",
-                                                  "orted",  "prted",   "mpirun.openmpi"};
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
 void end_launcher_within(int seconds) noexcept {
   const pid_t launcher = ::getppid();
-  if (!is_mpirun(launcher)) return;
+  if (!is_launcher(launcher)) return;
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, launcher, 0));
   if (handle < 0) return;
   // A plain fork would call functions that MPI has left for the case.

@@ -1,9 +1,9 @@
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
+#include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/error.hpp>
 
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -13,7 +13,6 @@ namespace {
 using Make = std::unique_ptr<Optimizer> (*)(const OptimizerOptions&);
 
 struct Kind {
-  std::string_view name;
   double learning_rate;
   Make make;
 };
@@ -30,20 +29,13 @@ std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& o) {
   return std::make_unique<Sgd>(o.weight_decay.value_or(0));
 }
 
-constexpr std::array<Kind, 5> kinds{{{"sgd", 0.1, make_sgd},
-                                     {"momentum", 0.02, make_momentum<false>},
-                                     {"nesterov", 0.02, make_momentum<true>},
-                                     {"adam", 0.001, make_adam<Decay::in_gradient, 0>},
-                                     {"adamw", 0.001, make_adam<Decay::decoupled, 1>}}};
+constexpr EnumNames<Kind, 5> kinds{{{{0.1, make_sgd}, "sgd"},
+                                    {{0.02, make_momentum<false>}, "momentum"},
+                                    {{0.02, make_momentum<true>}, "nesterov"},
+                                    {{0.001, make_adam<Decay::in_gradient, 0>}, "adam"},
+                                    {{0.001, make_adam<Decay::decoupled, 1>}, "adamw"}}};
 
-const Kind& kind_of(std::string_view name) {
-  std::string known;
-  for (const auto& kind : kinds) {
-    if (kind.name == name) return kind;
-    known += (known.empty() ? "" : ", ") + std::string(kind.name);
-  }
-  throw InputError("there is no optimizer '" + std::string(name) + "'; choose one of " + known);
-}
+Kind kind_of(std::string_view name) { return parse_name(kinds, name, "an optimizer"); }
 
 /// low ≤ value < high; a NaN is in no range.
 void check(std::string_view what, double value, double low, double high) {
@@ -57,7 +49,7 @@ void check(std::string_view what, double value, double low, double high) {
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const Kind& kind = kind_of(options.name);
+  const Kind kind = kind_of(options.name);
   check("momentum", options.momentum, 0, 1);
   check("beta1", options.beta1, 0, 1);
   check("beta2", options.beta2, 0, 1);

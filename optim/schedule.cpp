@@ -1,32 +1,25 @@
 #include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
-#include <string_view>
 
 namespace ronda {
 namespace {
 
-template <std::size_t size>
-std::size_t index_of(const std::array<std::string_view, size>& names, std::string_view name, std::string_view what) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  std::string known;
-  for (const auto each : names) known += (known.empty() ? "" : ", ") + std::string(each);
-  throw InputError("there is no " + std::string(what) + " '" + std::string(name) + "'; choose one of " + known);
-}
+constexpr EnumNames<Schedule::Kind, 4> kind_names{{{Schedule::Kind::constant, "constant"},
+                                                   {Schedule::Kind::step, "step"},
+                                                   {Schedule::Kind::cosine, "cosine"},
+                                                   {Schedule::Kind::polynomial, "polynomial"}}};
+
+/// How the rate follows the ratio of global batches: by its power.
+constexpr EnumNames<double, 3> scaling_powers{{{0, "none"}, {1, "linear"}, {0.5, "sqrt"}}};
 
 double scale(const ScheduleOptions& options) {
-  static constexpr std::array<std::string_view, 3> names{"none", "linear", "sqrt"};
   const double ratio = static_cast<double>(options.global_batch) / static_cast<double>(options.base_batch);
-  switch (index_of(names, options.scaling, "learning rate scaling")) {
-    case 1: return ratio;
-    case 2: return std::sqrt(ratio);
-    default: return 1;
-  }
+  return std::pow(ratio, parse_name(scaling_powers, options.scaling, "a scaling of the learning rate"));
 }
 
 void check(bool good, const std::string& what) {
@@ -42,8 +35,7 @@ Schedule::Schedule(const ScheduleOptions& options)
       warmup_(options.warmup_steps),
       after_warmup_(options.total_steps - std::min(options.warmup_steps, options.total_steps)),
       step_every_(options.step_every) {
-  static constexpr std::array<std::string_view, 4> names{"constant", "step", "cosine", "polynomial"};
-  kind_ = static_cast<Kind>(index_of(names, options.name, "learning rate schedule"));
+  kind_ = parse_name(kind_names, options.name, "a schedule of the learning rate");
   const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
   check(not_negative(options.learning_rate),
         "the learning rate must be 0 or more, found " + std::to_string(options.learning_rate));

@@ -33,6 +33,8 @@ struct ScheduleOptions {
 /// ("One weird trick for parallelizing convolutional neural networks", 2014).
 class Schedule {
  public:
+  enum class Kind : std::uint8_t { constant, step, cosine, polynomial };
+
   /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.
   explicit Schedule(const ScheduleOptions& options);
 
@@ -45,7 +47,6 @@ class Schedule {
  private:
   [[nodiscard]] double decay(std::uint64_t step) const noexcept;
 
-  enum class Kind : std::uint8_t { constant, step, cosine, polynomial };
   Kind kind_;
   double peak_, step_factor_, power_;
   std::uint64_t warmup_, after_warmup_, step_every_;

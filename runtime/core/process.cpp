@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <string_view>
 
 namespace ronda {
 
@@ -40,6 +44,23 @@ std::string processor_name(std::istream& cpuinfo) {
     if (const auto found = first.find(key); found != first.end())
       numbers += (numbers.empty() ? "" : ", ") + found->first + " " + found->second;
   return numbers.empty() ? "unknown" : numbers;
+}
+
+bool is_launcher(int process) {
+  static constexpr std::array<std::string_view, 9> names{"mpirun",         "mpiexec",       "orterun",
+                                                         "prterun",        "orted",         "prted",
+                                                         "mpirun.openmpi", "mpiexec.hydra", "hydra_pmi_proxy"};
+  std::ifstream file("/proc/" + std::to_string(process) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return std::ranges::find(names, name) != names.end();
+}
+
+int parent_of(int process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("PPid:")) return std::atoi(line.c_str() + 5);
+  return 0;
 }
 
 }  // namespace ronda

@@ -13,4 +13,10 @@ namespace ronda {
 /// The same of what is in a /proc/cpuinfo.
 [[nodiscard]] std::string processor_name(std::istream& cpuinfo);
 
+/// Whether that process is an MPI launcher or a daemon of one, by its name: mpirun and its kin. False where it is gone.
+[[nodiscard]] bool is_launcher(int process);
+
+/// The parent of a process; 0 where that cannot be known.
+[[nodiscard]] int parent_of(int process);
+
 }  // namespace ronda

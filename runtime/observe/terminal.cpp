@@ -1,15 +1,12 @@
+#include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/observe/terminal.hpp>
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <string_view>
 
 namespace ronda {
 namespace {
@@ -22,38 +19,11 @@ int width_of(int descriptor) {
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-bool is_launcher(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> names{
-      "mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra", "hydra_pmi_proxy", "prted", "mpirun.openmpi"};
-  for (const auto each : names)
-    if (each == name) return true;
-  return false;
-}
-
-std::string first_line(const fs::path& file) {
-  std::string line;
-  std::ifstream stream(file);
-  std::getline(stream, line);
-  return line;
-}
-
-/// The parent of a process; 0 where that cannot be known.
-int parent_of(const fs::path& process) {
-  std::ifstream status(process / "status");
-  for (std::string line; std::getline(status, line);)
-    if (line.rfind("PPid:", 0) == 0) return std::atoi(line.c_str() + 5);
-  return 0;
-}
-
 /// The outermost launcher above us, as its folder in /proc; empty where we were not started by one.
 fs::path launcher() {
   fs::path found;
-  for (int process = ::getppid(); process > 1;) {
-    const fs::path folder = "/proc/" + std::to_string(process);
-    if (!is_launcher(first_line(folder / "comm"))) break;
-    found = folder;
-    process = parent_of(folder);
-  }
+  for (int process = ::getppid(); process > 1 && is_launcher(process); process = parent_of(process))
+    found = "/proc/" + std::to_string(process);
   return found;
 }
 

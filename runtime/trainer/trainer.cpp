@@ -121,11 +121,11 @@ void Trainer::check_options(const Dataset& train) {
 }
 
 void Trainer::check_ranks_agree(const Dataset& test) {
+  require_equal(world_.communicator(), "the training data", options_that_matter_.at("data"));
+  require_equal(world_.communicator(), "the test data", text_of(test));
   std::string lines;
   for (const auto& option : in_words(options_)) lines += option.name + " " + option.value + "\n";
   require_equal(world_.communicator(), "the options", lines);
-  require_equal(world_.communicator(), "the training data", options_that_matter_.at("data"));
-  require_equal(world_.communicator(), "the test data", text_of(test));
 }
 
 void Trainer::build(const Dataset& train) {

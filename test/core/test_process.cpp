@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <sstream>
 
 #include <ronda/runtime/core/process.hpp>
@@ -14,6 +16,13 @@ std::string name_in(const std::string& cpuinfo) {
 }
 
 }  // namespace
+
+TEST_CASE("a process knows its parent") {
+  REQUIRE(parent_of(::getpid()) == ::getppid());
+  REQUIRE(parent_of(-1) == 0);
+  REQUIRE_FALSE(is_launcher(::getpid()));
+  REQUIRE_FALSE(is_launcher(-1));
+}
 
 TEST_CASE("a processor has the name that it gives, or the numbers that tell it from others") {
   REQUIRE(name_in("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC: 9R14\n\nmodel name\t: another\n") ==

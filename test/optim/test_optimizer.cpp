@@ -253,7 +253,7 @@ TEST_CASE("an optimizer is made by name from values that can work") {
     REQUIRE(default_learning_rate(name) > 0);
   }
   require_mentions(message_of<InputError>([] { (void)make_optimizer({.name = "lion"}); }),
-                   {"'lion'", "sgd, momentum, nesterov, adam, adamw"});
+                   {"'lion'", "sgd, momentum, nesterov, adam or adamw"});
   REQUIRE_THROWS_AS(default_learning_rate("lion"), InputError);
   for (const double bad : {-0.1, 1.0, std::nan("")}) {
     REQUIRE_THROWS_AS(make_optimizer({.momentum = bad}), InputError);

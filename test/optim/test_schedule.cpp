@@ -68,8 +68,8 @@ TEST_CASE("a warm-up longer than the training leaves nothing to decay") {
 }
 
 TEST_CASE("what cannot work is refused") {
-  require_mentions(message_of<InputError>([] { Schedule({.name = "exp"}); }), {"constant, step, cosine, polynomial"});
-  require_mentions(message_of<InputError>([] { Schedule({.scaling = "log"}); }), {"none, linear, sqrt"});
+  require_mentions(message_of<InputError>([] { Schedule({.name = "exp"}); }), {"constant, step, cosine or polynomial"});
+  require_mentions(message_of<InputError>([] { Schedule({.scaling = "log"}); }), {"none, linear or sqrt"});
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     REQUIRE_THROWS_AS(Schedule({.learning_rate = bad}), InputError);
     REQUIRE_THROWS_AS(Schedule({.step_factor = bad}), InputError);

@@ -17,7 +17,7 @@ refused '--learning-rate' mnist_softmax --learning-rate -1
 refused 'sgd, momentum, nesterov, adam' mnist_softmax --optimizer adamant
 refused 'no meaning for --optimizer sgd' mnist_softmax --optimizer sgd --momentum 0.9
 refused 'no meaning for --optimizer nesterov' mnist_softmax --beta1 0.9
-refused 'constant, step, cosine, polynomial' mnist_softmax --schedule sometimes
+refused 'constant, step, cosine or polynomial' mnist_softmax --schedule sometimes
 refused 'auto, node, ring, halving, doubling, hierarchical, mpi, nccl or staged' mnist_softmax --allreduce horse
 refused "'nccl' is for ranks on GPUs, .*--device cuda" mnist_softmax --allreduce nccl --device cpu
 refused "'staged' is for ranks on GPUs, .*--device cuda" mnist_softmax --allreduce staged --device cpu
