@@ -330,6 +330,30 @@ bool is_late(const Submission& submission, double now, double limit) {
   return limit > 0 && now - submission.since > limit;
 }
 
+/// What each rank has in flight, and what of it is late: three vectors of bits by id, of every rank.
+class InFlightReport {
+ public:
+  enum Vector : std::size_t { in_flight, worth_a_warning, over_the_limit };
+
+  explicit InFlightReport(std::size_t names)
+      : words_(words_for(names)), mine_(CoordinatorLink::large_block / sizeof(std::uint64_t)) {}
+
+  void set(Vector vector, std::uint32_t id) { mine_[vector * words_ + id / bits_a_word] |= bit_of(id); }
+  /// Collective; then all ranks know all, until the link's next call.
+  void exchange(CoordinatorLink& link) { all_ = link.gather(std::as_bytes(std::span(mine_))); }
+  [[nodiscard]] bool has(std::size_t rank, Vector vector, std::uint32_t id) const {
+    std::uint64_t word = 0;
+    const std::size_t place = (vector * words_ + id / bits_a_word) * sizeof(word);
+    std::memcpy(&word, all_.data() + rank * CoordinatorLink::large_block + place, sizeof(word));
+    return (word & bit_of(id)) != 0;
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<std::uint64_t> mine_;
+  std::span<const std::byte> all_;
+};
+
 }  // namespace
 
 bool CoordinatorLoop::overdue(double now) {
@@ -342,65 +366,66 @@ bool CoordinatorLoop::overdue(double now) {
   return std::any_of(waiting_.begin(), waiting_.end(), late) || std::any_of(by_id_.begin(), by_id_.end(), late);
 }
 
-/// Every rank tells what it has in flight, and what of it is late; so all know who misses what.
-void CoordinatorLoop::report_missing(double now) {
-  enum : std::size_t { in_flight, worth_a_warning, over_the_limit, vectors };
-  const std::size_t words = words_for(table_.size());
-  std::vector<std::uint64_t> mine(CoordinatorLink::large_block / sizeof(std::uint64_t));
+/// What this rank has in flight, by id; null where it has nothing of that name.
+std::vector<Submission*> CoordinatorLoop::submissions_by_id() {
   by_id_.resize(table_.size());
-  ready_.resize(words);
-  std::vector<Submission*> of_id = by_id_;
+  ready_.resize(words_for(table_.size()));
+  std::vector<Submission*> all = by_id_;
   for (Submission* submission : waiting_) {
     if (!submission->id) submission->id = table_.find(submission->name());
-    if (submission->id) of_id[*submission->id] = submission;
+    if (submission->id) all[*submission->id] = submission;
   }
+  return all;
+}
+
+/// Every rank tells what it has in flight, and what of it is late; so all know who misses what.
+void CoordinatorLoop::report_missing(double now) {
+  const std::vector<Submission*> of_id = submissions_by_id();
+  InFlightReport report(of_id.size());
   for (std::uint32_t id = 0; id < of_id.size(); ++id) {
     if (of_id[id] == nullptr) continue;
-    const auto set = [&](std::size_t vector) { mine[vector * words + id / bits_a_word] |= bit_of(id); };
-    set(in_flight);
+    report.set(InFlightReport::in_flight, id);
     if (is_late(*of_id[id], now, options_.missing_limit))
-      set(over_the_limit);
+      report.set(InFlightReport::over_the_limit, id);
     else if (!of_id[id]->warned && is_late(*of_id[id], now, options_.missing_warning))
-      set(worth_a_warning);
+      report.set(InFlightReport::worth_a_warning, id);
   }
-  const auto all = link_->gather(std::as_bytes(std::span(mine)));
-  const auto has = [&](std::size_t rank, std::size_t vector, std::uint32_t id) {
-    std::uint64_t word = 0;
-    std::memcpy(&word,
-                all.data() + rank * CoordinatorLink::large_block + (vector * words + id / bits_a_word) * sizeof(word),
-                sizeof(word));
-    return (word & bit_of(id)) != 0;
-  };
+  report.exchange(*link_);
 
   for (std::uint32_t id = 0; id < of_id.size(); ++id) {
     bool warn = false, give_up = false;
     std::string have, have_not;
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank) {
-      warn |= has(rank, worth_a_warning, id);
-      give_up |= has(rank, over_the_limit, id);
+      warn |= report.has(rank, InFlightReport::worth_a_warning, id);
+      give_up |= report.has(rank, InFlightReport::over_the_limit, id);
       if (table_.has_joined(static_cast<int>(rank))) continue;
-      std::string& list = has(rank, in_flight, id) ? have : have_not;
+      std::string& list = report.has(rank, InFlightReport::in_flight, id) ? have : have_not;
       list += (list.empty() ? "" : ", ") + table_.rank_text(rank);
     }
-    if (!(warn || give_up) || have_not.empty()) continue;
-    std::ostringstream text;
-    text << "'" << table_[id].text << "' (" << table_[id].descriptor.text() << ") was submitted by " << have
-         << ", and for " << (give_up ? options_.missing_limit : options_.missing_warning) << " s not by " << have_not;
-    Submission* const submission = of_id[id];
-    if (!give_up) {
-      if (submission != nullptr) submission->warned = true;
-      if (options_.on_warning) options_.on_warning(text.str());
-      continue;
-    }
-    if (submission == nullptr) continue;
-    std::erase(waiting_, submission);
-    if (by_id_[id] == submission) {
-      by_id_[id] = nullptr;
-      ready_[id / bits_a_word] &= ~bit_of(id);
-    }
-    --in_flight_;
-    submission->fail(communication_error(text.str()));
+    if ((warn || give_up) && !have_not.empty()) tell_missing(id, of_id[id], have, have_not, give_up);
   }
+}
+
+/// Warns that some ranks miss what others have submitted, or gives it up.
+/// @param submission  ours; null where we are one of those who miss it
+void CoordinatorLoop::tell_missing(std::uint32_t id, Submission* submission, const std::string& have,
+                                   const std::string& have_not, bool give_up) {
+  std::ostringstream text;
+  text << "'" << table_[id].text << "' (" << table_[id].descriptor.text() << ") was submitted by " << have
+       << ", and for " << (give_up ? options_.missing_limit : options_.missing_warning) << " s not by " << have_not;
+  if (!give_up) {
+    if (submission != nullptr) submission->warned = true;
+    if (options_.on_warning) options_.on_warning(text.str());
+    return;
+  }
+  if (submission == nullptr) return;
+  std::erase(waiting_, submission);
+  if (by_id_[id] == submission) {
+    by_id_[id] = nullptr;
+    ready_[id / bits_a_word] &= ~bit_of(id);
+  }
+  --in_flight_;
+  submission->fail(communication_error(text.str()));
 }
 
 }  // namespace ronda

@@ -70,7 +70,10 @@ class CoordinatorLoop {
   void fail_waiting(std::string_view name, const std::string& text);
   void fail_all_in_flight(const std::string& text);
   [[nodiscard]] bool overdue(double now);
+  [[nodiscard]] std::vector<Submission*> submissions_by_id();
   void report_missing(double now);
+  void tell_missing(std::uint32_t id, Submission* submission, const std::string& have, const std::string& have_not,
+                    bool give_up);
   void tune(bool worked);
   void fail(const std::exception_ptr& error) noexcept;
 
