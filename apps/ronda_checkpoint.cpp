@@ -3,6 +3,7 @@
 #include <set>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
@@ -16,6 +17,7 @@ namespace {
 
 using namespace ronda;
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;  // in the order in which people read it
 
 /// A checkpoint as it is named; for a folder of them, all.
 std::vector<fs::path> checkpoints_at(const fs::path& place) {
@@ -45,16 +47,6 @@ std::uint64_t bytes_of(const CheckpointManifest& manifest) {
   return bytes;
 }
 
-/// A text as JSON has it.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < ' ' ? '?' : c;
-  }
-  return result + "\"";
-}
-
 /// One line of `list` and `verify`: what the checkpoint is, or what is wrong with it.
 struct Line {
   fs::path path;
@@ -68,12 +60,16 @@ struct Line {
            std::to_string(bytes_of(*manifest)) + " bytes" + (verified ? ", whole" : "");
   }
   [[nodiscard]] std::string json(bool verified) const {
-    std::string object = "{\"folder\": " + quoted(path.string());
-    if (verified) object += std::string(", \"whole\": ") + (manifest ? "true" : "false");
-    if (!manifest) return object + ", \"error\": " + quoted(error) + "}";
-    return object + ", \"step\": " + std::to_string(manifest->step) +
-           ", \"epoch\": " + std::to_string(manifest->epoch) + ", \"ranks\": " + std::to_string(manifest->ranks) +
-           ", \"bytes\": " + std::to_string(bytes_of(*manifest)) + "}";
+    Json object = {{"folder", path.string()}};
+    if (verified) object["whole"] = manifest.has_value();
+    if (manifest)
+      object.update({{"step", manifest->step},
+                     {"epoch", manifest->epoch},
+                     {"ranks", manifest->ranks},
+                     {"bytes", bytes_of(*manifest)}});
+    else
+      object["error"] = error;
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace);  // names of files may be no text
   }
 };
 
