@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -47,6 +48,32 @@ std::optional<std::string> value_of(const std::vector<std::string>& command, con
 bool has(const std::vector<std::string>& command, const std::string& option) {
   return std::find(command.begin(), command.end(), option) != command.end() || value_of(command, option);
 }
+
+/// What the program will read from the file that --config names among its words, by option. Throws InputError.
+std::map<std::string, std::string> config_of(const std::vector<std::string>& command) {
+  std::map<std::string, std::string> values;
+  const auto file = value_of(command, "--config");
+  if (!file) return values;
+  try {
+    for (const auto& item : CLI::ConfigTOML().from_file(*file))
+      if (item.parents.empty() && item.inputs.size() == 1) values.emplace("--" + item.name, item.inputs.front());
+  } catch (const CLI::Error& error) {
+    throw InputError("the program's --config file " + *file + ": " + error.what());
+  }
+  return values;
+}
+
+/// What the program is given, by its words or else by its file.
+struct Program {
+  std::vector<std::string>& words;
+  std::map<std::string, std::string> config = config_of(words);
+
+  [[nodiscard]] std::optional<std::string> value(const std::string& option) const {
+    if (auto word = value_of(words, option)) return word;
+    const auto found = config.find(option);
+    return found == config.end() ? std::nullopt : std::optional(found->second);
+  }
+};
 
 void define(CLI::App& app, Arguments& arguments) {
   SupervisorOptions& o = arguments.supervisor;
@@ -101,16 +128,21 @@ void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
 }
 
 /// What the program is told on every start: to resume, and to keep the global batch whatever the number of ranks.
-void complete(std::vector<std::string>& command, int ranks) {
+void complete(const Program& program, int ranks) {
+  std::vector<std::string>& command = program.words;
   if (command.empty()) throw InputError("expected a program to run (--help says more)");
   if (command[0].starts_with('-')) throw InputError("unknown option " + command[0] + " (--help lists the options)");
-  if (!has(command, "--checkpoint-dir") && !has(command, "--config"))
+  if (!program.value("--checkpoint-dir"))
     throw InputError("the program is given no --checkpoint-dir: a restart would begin anew");
-  if (has(command, "--resume-from"))
+  if (program.value("--resume-from"))
     throw InputError(
         "--resume-from would be gone back to on every restart: copy that checkpoint into a folder of its own, and give "
         "the folder as --checkpoint-dir");
   if (!has(command, "--resume")) command.emplace_back("--resume");
+  if (program.config.contains("--batch-size"))
+    throw InputError(
+        "batch-size in the program's --config file is a rank's, and the number of ranks may change: give "
+        "global-batch-size there");
   const auto batch = value_of(command, "--batch-size");
   if (!batch) return;
   char* end = nullptr;
@@ -156,9 +188,10 @@ int run(Arguments& arguments) {
   if (options.launcher.empty()) throw InputError("--launcher is empty; expected mpirun or the like");
   options.agent = arguments.agent.empty() ? default_agent() : words(arguments.agent);
   choose_hosts(arguments, options);
-  complete(options.command, options.ranks);
-  options.checkpoints = value_of(options.command, "--checkpoint-dir").value_or("");
-  std::string summary = value_of(options.command, "--summary-json").value_or("");
+  const Program program{options.command};
+  complete(program, options.ranks);
+  options.checkpoints = program.value("--checkpoint-dir").value_or("");
+  std::string summary = program.value("--summary-json").value_or("");
   const bool own_summary = summary.empty();
   if (own_summary) {
     summary = own_summary_in(options.checkpoints);

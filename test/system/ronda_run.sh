@@ -130,12 +130,28 @@ run "${job[@]}"
 expect_status 75
 expect 'no start' test ! -e "$folder/starts"
 
+# What the program reads from a file counts as what it is given.
+prepare 'checkpoint checkpoint 0' --max-failures 1
+printf 'checkpoint-dir = "%s"\nsummary-json = "%s"\n' "$folder/checkpoints" "$folder/summary.json" >"$folder/train.toml"
+echo '{"steps": 7, "train_seconds": 1.5}' >"$folder/summary.json"
+job=("${job[@]:0:${#job[@]}-2}" --config "$folder/train.toml")
+what='a program with a --config file'
+run "${job[@]}"
+expect_status 0 # two failures, with a checkpoint before each: never two in a row
+expect 'the program as it was given, and to resume' test "$(start 1)" = "-n 1 --host localhost:1 train --config $folder/train.toml --resume"
+expect 'the summary that the file names' grep -q '"steps": 7' "$folder/report.json"
+expect 'that summary to stay' test -e "$folder/summary.json"
+
 refused_alone() { # refused_alone REGEX OPTION…: it is not started by mpirun
   mpi 1 "$apps/ronda_run" "${@:2}"
   expect_status 2
   expect_message "$1"
 }
 refused_alone 'checkpoint-dir' train
+echo 'batch-size = 8' >"$work/a_rank.toml"
+refused_alone 'global-batch-size' train --checkpoint-dir "$work" --config "$work/a_rank.toml"
+refused_alone 'checkpoint-dir' train --config "$work/a_rank.toml"
+refused_alone 'none.toml' train --checkpoint-dir "$work" --config "$work/none.toml"
 refused_alone 'expected a program' -n 2
 refused_alone 'no-such-option' --no-such-option
 refused_alone 'resume-from' train --checkpoint-dir "$work" --resume-from "$work/step-1"
