@@ -49,7 +49,7 @@ same_bits() { # same_bits RANKS OPTION…
   expect 'the same history' test "$(epochs_of)" = "$history"
   expect 'the same metrics' cmp "$work/whole" "$work/metrics"
 }
-aside same_bits 1 --optimizer nesterov
+aside same_bits 1 --optimizer nesterov --threads 1 # where there is a second core, batches are assembled beforehand
 aside same_bits 2 --optimizer adam --clip-norm 1
 aside same_bits 3 --accumulate 2 --schedule cosine
 aside same_bits 4 --allreduce ring --weight-decay 0.01 --compression int8
@@ -160,13 +160,20 @@ damaged() { # damaged PARAMETERS: those of the whole training
   expect 'the last' grep -q 'step-40  step 40, epoch 4, counted_training, 2 ranks' "$work/out"
   run "$apps/ronda_checkpoint" list --json "$work/checkpoints"
   expect_status 0
-  expect 'the last' grep -q '"whole": true, "step": 40, "epoch": 4, "ranks": 2' "$work/out"
+  expect 'the last' grep -q 'step-40","step":40,"epoch":4,"ranks":2,' "$work/out"
+  expect 'no word of what was not read' test "$(grep -c '"whole"' "$work/out")" -eq 0
+  mv "$work/checkpoints/step-40/part-1.safetensors" "$work/part"
+  run "$apps/ronda_checkpoint" verify --json "$work/checkpoints"
+  expect_status 2
+  expect 'the last' grep -q 'step-40","whole":false,"error":".*part-1.safetensors' "$work/out"
+  expect 'those before it' grep -q '"whole":true,"step":' "$work/out"
+  mv "$work/part" "$work/checkpoints/step-40/part-1.safetensors"
   run "$apps/ronda_checkpoint" export "$work/exported.safetensors" "$work/checkpoints"
   expect_status 0
   expect 'the parameters as --save writes them' test "$("$parameter_distance" "$work/exported.safetensors" "$whole")" = 0
   count 2 "${toy[@]}" --init "$work/exported.safetensors" --steps 1
   expect_status 0
-  for wrong in '' 'list' "list $work/nowhere" "show $work/exported.safetensors" "burn $work/checkpoints" "verify $work"; do
+  for wrong in '' 'list' "list $work/nowhere" "list $work/$(printf 'x%.0s' {1..300})" "show $work/exported.safetensors" "burn $work/checkpoints" "verify $work"; do
     read -ra wrong <<<"$wrong"
     run "$apps/ronda_checkpoint" "${wrong[@]}"
     what="ronda_checkpoint ${wrong[*]}"
