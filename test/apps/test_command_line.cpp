@@ -42,6 +42,17 @@ TEST_CASE("less than nothing is no count, and what is not finite no number") {
   REQUIRE(parsed({"--steps", "18446744073709551615"}).steps == 18446744073709551615U);
 }
 
+TEST_CASE("what is no value of an option is refused, with those that there are") {
+  require_mentions(refusal({"--no-such-option"}), {"--no-such-option"});
+  require_mentions(refusal({"--epochs"}), {"--epochs"});
+  require_mentions(refusal({"--learning-rate", "-1"}), {"--learning-rate"});
+  require_mentions(refusal({"--communication-timeout", "-1"}), {"--communication-timeout"});
+  require_mentions(refusal({"--allreduce", "horse"}),
+                   {"auto, node, ring, halving, doubling, hierarchical, mpi, nccl or staged"});
+  require_mentions(refusal({"--initializer", "guess"}), {"he_normal"});
+  require_mentions(refusal({"--progress", "never"}), {"auto, inline or thread"});
+}
+
 TEST_CASE("a size of 0 is refused where one has to be given") {
   for (const std::string size : {"--batch-size", "--global-batch-size"})
     require_mentions(refusal({size, "0"}), {size, "at least 1"});

@@ -52,6 +52,11 @@ TEST_CASE("options that are no sensible numbers are refused") {
   }
   REQUIRE_THROWS_AS(Training(with(&TrainingOptions::accumulate, 0)).fit(), Error);
   REQUIRE_THROWS_AS(Training(with(&TrainingOptions::steps, 0)).fit(), Error);
+  REQUIRE_THROWS_AS(Training(with(&TrainingOptions::epochs, 0)).fit(), Error);
+  TrainingOptions huge = with(&TrainingOptions::batch_size, std::size_t{1} << 50);
+  require_mentions(message_of<InputError>([&] { check(huge); }), {"beyond any memory"});
+  huge.global_batch_size = 16;
+  require_mentions(message_of<InputError>([&] { check(huge); }), {"--batch-size", "--global-batch-size"});
 }
 
 TEST_CASE("a training with as many steps as can be counted ends when a hook asks for it") {
