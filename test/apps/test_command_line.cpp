@@ -19,7 +19,8 @@ TrainingOptions parsed(std::vector<std::string> words) {
   words.insert(words.end(), {"--data", "."});
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
-  REQUIRE(options.parse(static_cast<int>(arguments.size()), arguments.data()));
+  const bool goes_on = options.parse(static_cast<int>(arguments.size()), arguments.data());  // which may throw
+  REQUIRE(goes_on);
   return options.training;
 }
 
