@@ -79,11 +79,14 @@ std::string explained(const World& world, const Failure& failure) {
   if (world.size() == 1) {
     print_error(failure.text);
   } else {
-    // What one rank meets others often meet as well: the lowest comes first, and ends the others before they speak.
+    // What one rank meets others often meet as well: the lowest comes first.
     if (world.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 + 10 * std::min(world.rank(), 75)));
     const auto rank = static_cast<std::size_t>(world.rank());
-    print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " +
-                explained(world, failure));
+    const std::string text = explained(world, failure);
+    if (world.may_speak())
+      print_error("rank " + std::to_string(rank) + " on " + world.communicator().topology().hosts[rank] + ": " + text);
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything
   }
   world.abort(static_cast<int>(failure.status));

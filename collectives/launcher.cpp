@@ -1,3 +1,4 @@
+#include <ronda/collectives/environment.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/runtime/core/process.hpp>
 
@@ -8,7 +9,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -25,13 +25,8 @@ constexpr std::array<std::pair<const char*, const char*>, 3> variables{{
 }};
 
 std::optional<int> number(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const char* text = std::getenv(name);
-    if (text == nullptr || *text == '\0') continue;
-    char* end = nullptr;
-    const long value = std::strtol(text, &end, 10);
-    if (*end == '\0' && value >= 0 && value < (1L << 30)) return static_cast<int>(value);
-  }
+  for (const char* name : names)
+    if (const auto value = environment_number(name); value && *value < (1L << 30)) return static_cast<int>(*value);
   return std::nullopt;
 }
 
@@ -56,11 +51,11 @@ void end_launcher_within(int seconds) noexcept {
 Launcher Launcher::from_environment() {
   Launcher launcher;
   if (const auto rank = number({"PMIX_RANK"}))
-    launcher = {*rank, *rank + 2, true};  // how many there are, it does not say
+    launcher = {*rank, *rank + 2, true, true};  // how many there are, it does not say
   for (const auto& [rank_variable, size_variable] : variables) {
     const auto rank = number({rank_variable}), size = number({size_variable});
     if (!rank || !size) continue;
-    launcher = {*rank, *size, true, size_variable};
+    launcher = {*rank, *size, true, true, size_variable};
     break;
   }
   const auto on_node = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});

@@ -8,6 +8,7 @@ struct Launcher {
   int rank = 0;
   int size = 1;
   bool several_hosts = false;           ///< or it cannot be told
+  bool known = false;                   ///< some launcher has told of a rank
   const char* size_variable = nullptr;  ///< that `size` was read from; null where nobody said it
 
   [[nodiscard]] static Launcher from_environment();

@@ -11,6 +11,7 @@ namespace ronda {
 /// memory, once a hop where messages carry them. Integers wrap around; their mean is rounded towards zero.
 /// `bitwise_and` is for integers alone: what all ranks have in common, a bit each.
 enum class ReduceOp : std::uint8_t { sum, mean, minimum, maximum, product, bitwise_and };
+inline constexpr ReduceOp last_reduce_op = ReduceOp::bitwise_and;
 
 /// sum, mean, min, max, prod, and. Throws InputError that lists them.
 [[nodiscard]] ReduceOp parse_reduce_op(std::string_view name);

@@ -12,7 +12,7 @@
 namespace ronda {
 
 /// Who moves messages along. `inline_`: the computing thread, which polls between layers and in waits; MPI is asked for
-/// MPI_THREAD_SINGLE. `thread`: a thread of its own; MPI_THREAD_SERIALIZED. `automatic`: a thread where ranks sit on
+/// MPI_THREAD_FUNNELED. `thread`: a thread of its own; MPI_THREAD_SERIALIZED. `automatic`: a thread where ranks sit on
 /// several hosts and a core is free for it, inline otherwise.
 enum class Progress : std::uint8_t { automatic, inline_, thread };
 /// auto, inline, thread. Throws InputError that lists them.
@@ -80,6 +80,9 @@ class World {
   /// Where the ranks' records first differ, in words; empty where they do not, as far as can be seen from here. Not
   /// collective; the other ranks may be anywhere.
   [[nodiscard]] std::string divergence() const;
+
+  /// For `launch`: this rank is about to say why all of them end. False where another one has said it. Not collective.
+  [[nodiscard]] bool may_speak() const;
 
   /// Ends all ranks at once, without waiting for any. For `launch`, after a failure that the others do not know of.
   [[noreturn]] void abort(int status) noexcept;

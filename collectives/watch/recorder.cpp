@@ -134,42 +134,20 @@ void remove_old_records(const fs::path& folder) noexcept try {
 } catch (...) {  // another time
 }
 
-fs::path record_path(const fs::path& folder, int rank) {
+fs::path record_path(const fs::path& folder, int rank, std::string_view apart) {
   std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "rank-%04d.ronda", rank);
-  return folder / name.data();
+  std::snprintf(name.data(), name.size(), "rank-%04d", rank);
+  return folder / std::string(name.data()).append(apart.empty() ? "" : ".").append(apart).append(".ronda");
 }
 
-Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size)
-    : folder_(folder), path_(record_path(folder, rank)), keep_(keep), processor_ticks_(has_steady_counter()) {
-  const auto refuse = [&](const char* what) {
-    const std::string reason = std::strerror(errno);
-    if (descriptor_ >= 0) ::close(descriptor_);
-    throw ResourceError(std::string(what) + " " + path_.string() + ": " + reason +
-                        "; --trace DIR, or RONDA_TRACE_DIR, names another place");
-  };
+Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::string_view apart)
+    : folder_(folder), path_(record_path(folder, rank, apart)), keep_(keep), processor_ticks_(has_steady_counter()) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) {
-    errno = error.value();
-    refuse("cannot make the folder of");
-  }
-  ::unlink(path_.c_str());  // of an earlier job; who still reads that goes on reading it
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor_ < 0) refuse("cannot make");
-  ::flock(descriptor_, LOCK_SH | LOCK_NB);
-  // All of it now: where there is no room, a later store would be a SIGBUS.
-  errno = ::posix_fallocate(descriptor_, 0, sizeof(RecordFile));
-  void* memory = errno != 0 ? MAP_FAILED
-                            : ::mmap(nullptr, sizeof(RecordFile), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                                     descriptor_, 0);
-  if (memory == MAP_FAILED) {
-    const int reason = errno;
-    ::unlink(path_.c_str());
-    errno = reason;
-    refuse("cannot take memory for");
-  }
-  file_ = new (memory) RecordFile;
+  errno = error.value();
+  if (error) refuse("cannot make the folder of");
+  make_file();
+  file_ = new (take_memory()) RecordFile;
   RecordHead& head = file_->head;
   head.rank = rank;
   head.size = size;
@@ -179,6 +157,34 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size)
   head.wall_nanoseconds = nanoseconds_of(std::chrono::system_clock::now());
   beat();
   head.first = head.last;
+}
+
+void Recorder::refuse(const char* what) const {
+  const std::string reason = std::strerror(errno);
+  if (descriptor_ >= 0) ::close(descriptor_);
+  throw ResourceError(std::string(what) + " " + path_.string() + ": " + reason +
+                      "; --trace DIR, or RONDA_TRACE_DIR, names another place");
+}
+
+void Recorder::make_file() {
+  ::unlink(path_.c_str());  // of an earlier job; who still reads that goes on reading it
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor_ < 0) refuse("cannot make");
+  while (::flock(descriptor_, LOCK_SH) != 0)  // who looks whether it is in use has it for a moment
+    if (errno != EINTR) refuse("cannot lock");
+}
+
+/// All of it now: where there is no room, a later store would be a SIGBUS.
+void* Recorder::take_memory() {
+  errno = ::posix_fallocate(descriptor_, 0, sizeof(RecordFile));
+  void* memory = errno != 0 ? MAP_FAILED
+                            : ::mmap(nullptr, sizeof(RecordFile), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                                     descriptor_, 0);
+  if (memory != MAP_FAILED) return memory;
+  const int reason = errno;
+  ::unlink(path_.c_str());
+  errno = reason;
+  refuse("cannot take memory for");
 }
 
 Recorder::~Recorder() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/collectives/watch/record.hpp>
@@ -17,22 +18,25 @@ namespace ronda {
 [[nodiscard]] std::vector<std::filesystem::path> default_record_folders();
 /// Removes what other jobs, now dead, have left beside `folder`, but for the latest few.
 void remove_old_records(const std::filesystem::path& folder) noexcept;
-/// `folder`/rank-0003.ronda
-[[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank);
+/// `folder`/rank-0003.ronda, or rank-0003.`apart`.ronda
+[[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank,
+                                                std::string_view apart = {});
 
 /// Writes down what this rank does, in memory that others can read and that survives it: plain stores, no system call,
 /// nothing from the heap. One thread at a time begins collectives, others may end them meanwhile.
 class Recorder {
  public:
   /// Makes the file in `folder`, which is made where it is not there.
-  /// @param keep  also after a good end
+  /// @param keep   also after a good end
+  /// @param apart  keeps the file apart from those of other ranks of this number in the folder
   /// Throws ResourceError where there is no room, or no right to write.
-  Recorder(const std::filesystem::path& folder, bool keep, int rank, int size);
+  Recorder(const std::filesystem::path& folder, bool keep, int rank, int size, std::string_view apart = {});
   Recorder(const Recorder&) = delete;
   /// Removes the file, unless it is to be kept.
   ~Recorder();
 
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] const RecordFile& file() const noexcept { return *file_; }
   void keep() noexcept { keep_ = true; }
   /// A number that the ranks share; said right after a barrier.
@@ -49,7 +53,9 @@ class Recorder {
   // How the engine fares.
   void moved() noexcept {
     set(file_->head.moves, get(file_->head.moves) + 1);
-    if (get(file_->head.still) != 0) set(file_->head.still, 0);
+    if (get(file_->head.still) == 0) return;
+    set(file_->head.still, 0);
+    set(file_->head.missing_count, 0);
   }
   void stands_still() noexcept {
     if (get(file_->head.still) == 0) set(file_->head.still, 1);
@@ -58,6 +64,7 @@ class Recorder {
   void inside_mpi(bool inside) noexcept {
     set(file_->head.moves, get(file_->head.moves) + 1);
     set(file_->head.inside_mpi, inside ? 1 : 0);
+    if (inside) set(file_->head.missing_count, 0);  // that was of the last wait
   }
   void waits_for(std::span<const int> ranks) noexcept;
 
@@ -77,6 +84,10 @@ class Recorder {
   }
 
  private:
+  void make_file();
+  [[nodiscard]] void* take_memory();
+  /// Throws; errno says why.
+  [[noreturn]] void refuse(const char* what) const;
   [[nodiscard]] bool idles_again(const Description& description) const noexcept;
 
   std::filesystem::path folder_, path_;
@@ -107,7 +118,11 @@ struct Ledger {
   std::shared_ptr<Recorder> recorder;  ///< null: nothing is written down
   std::uint64_t group = 0;             ///< 0: all ranks
   std::uint64_t number = 0;            ///< collectives so far
+  std::vector<int> world_ranks = {};   ///< what the group's ranks are called in the world; empty: as here
 
+  [[nodiscard]] int world_rank(int rank) const noexcept {
+    return world_ranks.empty() ? rank : world_ranks[static_cast<std::size_t>(rank)];
+  }
   std::uint64_t begin(const Description& description) noexcept {
     const bool of_two = description.run.kind() == Kind::send || description.run.kind() == Kind::receive;
     if (!of_two) ++number;

@@ -51,8 +51,10 @@ Watchdog::Watchdog(std::shared_ptr<Recorder> recorder, Options options)
       rank_(recorder_->file().head.rank),
       size_(recorder_->file().head.size),
       hosts_(static_cast<std::size_t>(size_)),
-      here_(static_cast<std::size_t>(size_), options_.one_host),
+      records_(static_cast<std::size_t>(size_)),
       neighbours_(static_cast<std::size_t>(size_)) {
+  for (int rank = 0; rank < size_; ++rank)  // of a launcher's job, before it has met
+    records_[static_cast<std::size_t>(rank)] = record_path(recorder_->folder(), rank);
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
 }
@@ -69,15 +71,15 @@ void Watchdog::stop() noexcept {
   thread_.join();
 }
 
-void Watchdog::meet(std::vector<std::string> hosts, const std::vector<int>& here,
+void Watchdog::meet(std::vector<std::string> hosts, const std::map<int, std::filesystem::path>& here,
                     std::unique_ptr<SideChannel> channel) {
   const std::lock_guard door(door_);
   met_ = true;
   rank_ = recorder_->file().head.rank;
   size_ = static_cast<int>(hosts.size());
   hosts_ = std::move(hosts);
-  here_.assign(hosts_.size(), false);
-  for (const int rank : here) here_[static_cast<std::size_t>(rank)] = true;
+  records_.assign(hosts_.size(), {});
+  for (const auto& [rank, path] : here) records_[static_cast<std::size_t>(rank)] = path;
   neighbours_.clear();
   neighbours_.resize(hosts_.size());
   channel_ = std::move(channel);
@@ -112,20 +114,31 @@ std::string Watchdog::divergence() {
   return divergence ? text_of(*divergence, reports) : std::string();
 }
 
+bool Watchdog::may_speak() {
+  const std::lock_guard door(door_);
+  find_neighbours();
+  if (channel_ != nullptr) channel_->receive(now_);
+  if (finished_) return speaks_;
+  if (is_over()) return false;
+  finished_ = speaks_ = true;
+  tell_over();
+  return true;
+}
+
 void Watchdog::run() {
   double before = steady_seconds();
-  std::unique_lock door(door_);
+  Door door(door_);
   while (!wake_.wait_for(door, std::chrono::duration<double>(period_), [&] { return stopping_; })) {
     const double time = steady_seconds();
     now_ += std::min(time - before, silence / 2);
     before = time;
     recorder_->beat();
-    if (!finished_) look(now_);
+    if (!finished_) look(now_, door);
   }
 }
 
-void Watchdog::look(double now) {
-  const bool failed = look_at_unseen(now);
+void Watchdog::look(double now, Door& door) {
+  const bool failed = look_at_unseen(now, door);
   if (finished_) return;
   watch_own(now);
   if (channel_ != nullptr) talk(now);
@@ -135,18 +148,18 @@ void Watchdog::look(double now) {
   for (const auto& neighbour : neighbours_)
     asked = asked || (neighbour != nullptr && Recorder::get(neighbour->file().head.alarmed) != 0);
   asked_.store(asked, std::memory_order_relaxed);
-  if (is_over()) return finish("", false);
-  if (alarmed_ && !failed) decide(now);
+  if (is_over()) return finish("", false, door);
+  if (alarmed_ && !failed) decide(now, door);
 }
 
 /// A failure that one rank has, others soon hear of: whose own it is tells first, and of several the lowest.
-bool Watchdog::look_at_unseen(double now) {
+bool Watchdog::look_at_unseen(double now, Door& door) {
   for (UnseenWork* work : unseen_) {
     UnseenWork::Failure failure = work->look();
     if (failure.text.empty()) continue;
     if (failed_at_ < 0) failed_at_ = now;
     const double turn = between_ranks * std::min(rank_, most_turns) + (failure.remote ? hearsay : 0);
-    if (now - failed_at_ >= turn && !is_over()) finish(std::move(failure.text), true);
+    if (now - failed_at_ >= turn && !is_over()) finish(std::move(failure.text), true, door);
     return true;
   }
   return false;
@@ -167,15 +180,21 @@ void Watchdog::watch_own(double now) {
   alarmed_at_ = now;
 }
 
+/// What the launcher calls two jobs may be the same, or be unknown; the number that its ranks have agreed on is its
+/// own.
+bool Watchdog::is_of_this_job(const RecordHead& head) const noexcept {
+  const RecordHead& own = recorder_->file().head;
+  return met_ ? Recorder::get(head.job) == Recorder::get(own.job) : head.launch == own.launch && head.host == own.host;
+}
+
 /// The ranks of this host, by their records.
 void Watchdog::find_neighbours() {
   for (int rank = 0; rank < size_; ++rank) {
     auto& neighbour = neighbours_[static_cast<std::size_t>(rank)];
-    if (rank == rank_ || neighbour != nullptr || (met_ && !here_[static_cast<std::size_t>(rank)])) continue;
-    auto view = RecordView::open(record_path(recorder_->folder(), rank));
-    const RecordHead& own = recorder_->file().head;
-    if (view != nullptr && view->file().head.launch == own.launch && view->file().head.host == own.host)
-      neighbour = std::move(view);
+    const auto& path = records_[static_cast<std::size_t>(rank)];
+    if (rank == rank_ || neighbour != nullptr || path.empty()) continue;
+    auto view = RecordView::open(path);
+    if (view != nullptr && is_of_this_job(view->file().head)) neighbour = std::move(view);
   }
 }
 
@@ -225,7 +244,8 @@ std::vector<RankReport> Watchdog::collect(double now) {
   std::vector<RankReport> reports;
   for (int rank = 0; rank < size_; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
-    if (met_ || here_[index] || rank == rank_ || neighbours_[index] != nullptr) reports.push_back(report_of(rank, now));
+    if (met_ || options_.one_host || rank == rank_ || neighbours_[index] != nullptr)
+      reports.push_back(report_of(rank, now));
   }
   return reports;
 }
@@ -237,7 +257,7 @@ bool Watchdog::is_over() const {
   });
 }
 
-void Watchdog::decide(double now) {
+void Watchdog::decide(double now, Door& door) {
   const double patience = met_ && channel_ == nullptr ? patience_on_a_host : patience_across_hosts;
   if (now - alarmed_at_ < patience) return;
   const std::vector<RankReport> reports = collect(now);
@@ -265,17 +285,24 @@ void Watchdog::decide(double now) {
   message << diagnosis.collective << " has stood still for " << options_.timeout << " s, " << diagnosis.text
           << ". Where a rank is only slow, --communication-timeout gives it longer; what each did last tells: "
           << "ronda_trace " << recorder_->folder().string();
-  finish(message.str(), speaker == rank_);
+  finish(message.str(), speaker == rank_, door);
 }
 
-void Watchdog::finish(std::string message, bool speaks) {
+void Watchdog::tell_over() {
+  recorder_->set_over();
+  for (int times = 0; times < 3 && channel_ != nullptr; ++times) channel_->say_over();
+}
+
+void Watchdog::finish(std::string message, bool speaks, Door& door) {
   finished_ = true;
   recorder_->keep();
-  if (speaks) {
-    recorder_->set_over();
-    for (int times = 0; times < 3 && channel_ != nullptr; ++times) channel_->say_over();
+  speaks_ = speaks;
+  if (speaks) tell_over();
+  if (options_.on_stall) {
+    door.unlock();  // it may ask who is out of reach, or what diverged
+    options_.on_stall({message, speaks});
+    door.lock();
   }
-  if (options_.on_stall) options_.on_stall({message, speaks});
   for (UnseenWork* work : unseen_) work->give_up(message.empty() ? "another rank has ended the job" : message);
   message_ = message.empty() ? "the job stands still; another rank says why" : std::move(message);
   verdict_.store(&message_, std::memory_order_release);

@@ -2,7 +2,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,8 +45,10 @@ class Watchdog {
 
   [[nodiscard]] double timeout() const noexcept { return options_.timeout; }
 
-  /// MPI has told who is where: names of hosts by rank, the ranks on this one, and a way to the others (null: none).
-  void meet(std::vector<std::string> hosts, const std::vector<int>& here, std::unique_ptr<SideChannel> channel);
+  /// MPI has told who is where: names of hosts by rank, the ranks on this one and where their records are, and a way to
+  /// the others (null: none). After `Recorder::met`.
+  void meet(std::vector<std::string> hosts, const std::map<int, std::filesystem::path>& here,
+            std::unique_ptr<SideChannel> channel);
 
   /// Looks after `work` too, from now until it is forgotten.
   void look_after(UnseenWork& work);
@@ -63,18 +67,24 @@ class Watchdog {
   /// second.
   [[nodiscard]] std::string divergence();
 
+  /// This rank is about to say why all of them end. False where another one has said it.
+  [[nodiscard]] bool may_speak();
+
  private:
+  using Door = std::unique_lock<std::mutex>;
   void run();
-  void look(double now);
-  [[nodiscard]] bool look_at_unseen(double now);
+  void look(double now, Door& door);
+  [[nodiscard]] bool look_at_unseen(double now, Door& door);
   void watch_own(double now);
   void find_neighbours();
   void talk(double now);
-  void decide(double now);
+  void decide(double now, Door& door);
   [[nodiscard]] std::vector<RankReport> collect(double now);
   [[nodiscard]] RankReport report_of(int rank, double now);
   [[nodiscard]] bool is_over() const;
-  void finish(std::string message, bool speaks);
+  [[nodiscard]] bool is_of_this_job(const RecordHead& head) const noexcept;
+  void tell_over();
+  void finish(std::string message, bool speaks, Door& door);
 
   std::shared_ptr<Recorder> recorder_;
   const Options options_;
@@ -87,7 +97,7 @@ class Watchdog {
   bool met_ = false;
   int rank_, size_;
   std::vector<std::string> hosts_;                       ///< by rank
-  std::vector<bool> here_;                               ///< by rank: on this host
+  std::vector<std::filesystem::path> records_;           ///< by rank; empty where it is not known to be on this host
   std::vector<std::unique_ptr<RecordView>> neighbours_;  ///< by rank; null: not seen
   std::unique_ptr<SideChannel> channel_;
   std::uint64_t moves_ = 0;  ///< last seen
@@ -97,7 +107,7 @@ class Watchdog {
   double alarmed_at_ = 0, met_at_ = 0, told_at_ = -1, searched_at_ = -1;
   std::vector<UnseenWork*> unseen_;
   double failed_at_ = -1;  ///< when unseen work was found to have failed
-  bool finished_ = false;
+  bool finished_ = false, speaks_ = false;
   std::string message_;
 
   std::atomic<bool> asked_{false};
