@@ -31,11 +31,11 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
       for (Parcel& parcel : *parcels) parcel.slot = take();
     }
   }
-  residual_ = Buffer::host(data_.bytes().size());
+  feedback_ = ErrorFeedback(data_.count);
 }
 
 Task DirectExchange::run() {
-  ++runs_;
+  feedback_.begin_run();
   if (transport_->size() == 1) finish(reduction_, data_);
   const int ranks = transport_->size();
   for (std::size_t beat = 0; segments_ > 0 && beat < segments_ + 2 * depth; ++beat) {
@@ -72,7 +72,7 @@ void DirectExchange::send_parts(std::size_t segment) {
     Parcel& outgoing = round(segment).parts_out[static_cast<std::size_t>(distance) - 1];
     const Range theirs = range(above(distance), segment);
     incoming.request = transport_->receive(below(distance), {incoming.slot, bytes(own)});
-    encode(wire_.compression, values(theirs), residual(theirs), noise(theirs), outgoing.slot);
+    encode(wire_.compression, values(theirs), feedback_.lost(theirs.begin), noise(theirs), outgoing.slot);
     outgoing.request = transport_->send(above(distance), {outgoing.slot, bytes(theirs)});
   }
 }
@@ -86,7 +86,7 @@ void DirectExchange::send_sum(std::size_t segment) {
   Round& now = round(segment);
   const Range own = range(transport_->rank(), segment);
   finish(reduction_, data_.part(own));
-  encode_and_keep(wire_.compression, values(own), residual(own), noise(own), now.sum);
+  encode_and_keep(wire_.compression, values(own), feedback_.lost(own.begin), noise(own), now.sum);
   for (int distance = 1; distance < transport_->size(); ++distance) {
     Parcel& incoming = now.sums_in[static_cast<std::size_t>(distance) - 1];
     Parcel& outgoing = now.sums_out[static_cast<std::size_t>(distance) - 1];
@@ -98,13 +98,6 @@ void DirectExchange::send_sum(std::size_t segment) {
 void DirectExchange::take_sum(std::size_t segment, int distance) {
   const Parcel& sum = round(segment).sums_in[static_cast<std::size_t>(distance) - 1];
   decode(wire_.compression, sum.slot, values(range(below(distance), segment)));
-}
-
-void DirectExchange::visit(const std::string& name, StateVisitor& visitor) {
-  if (residual_.bytes() == 0) return;
-  const std::span lost(reinterpret_cast<float*>(residual_.data()), data_.count);
-  visitor.visit({name + ".residual", Tensor(lost), Scope::per_rank});
-  visitor.visit({name + ".runs", Tensor(std::span(&runs_, 1)), Scope::replicated});
 }
 
 /// Segment `segment` of the chunk of rank `owner`: elements of the data.
@@ -123,15 +116,9 @@ std::span<float> DirectExchange::values(const Range& range) const noexcept {
   return {reinterpret_cast<float*>(data_.data) + range.begin, range.size()};
 }
 
-float* DirectExchange::residual(const Range& range) const noexcept {
-  return reinterpret_cast<float*>(residual_.data()) + range.begin;
-}
-
 /// Another one for every run, rank and segment.
 Noise DirectExchange::noise(const Range& range) const noexcept {
-  return wire_.noise.at(static_cast<std::uint64_t>(runs_))
-      .at(static_cast<std::uint64_t>(transport_->rank()))
-      .at(range.begin);
+  return feedback_.noise(wire_.noise, transport_->rank()).at(range.begin);
 }
 
 }  // namespace ronda

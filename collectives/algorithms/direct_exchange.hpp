@@ -1,12 +1,12 @@
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <ronda/collectives/algorithm.hpp>
+#include <ronda/collectives/algorithms/error_feedback.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>
 #include <ronda/collectives/wire_format.hpp>
@@ -49,8 +49,8 @@ class DirectExchange final : public Algorithm {
 
   /// Collective over the transport's ranks.
   Task run() override;
-  void visit(const std::string& name, StateVisitor& visitor) override;
-  [[nodiscard]] std::size_t memory() const noexcept override { return residual_.bytes() + slots_.bytes(); }
+  void visit(const std::string& name, StateVisitor& visitor) override { feedback_.visit(name, visitor); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return feedback_.bytes() + slots_.bytes(); }
 
  private:
   /// Segments that are on their way to their owners at a time, and as many on their way back.
@@ -79,7 +79,6 @@ class DirectExchange final : public Algorithm {
   [[nodiscard]] Range range(int owner, std::size_t segment) const noexcept;
   [[nodiscard]] std::size_t bytes(const Range& range) const noexcept;
   [[nodiscard]] std::span<float> values(const Range& range) const noexcept;
-  [[nodiscard]] float* residual(const Range& range) const noexcept;
   [[nodiscard]] Noise noise(const Range& range) const noexcept;
   [[nodiscard]] Round& round(std::size_t segment) noexcept { return rounds_[segment % rounds_.size()]; }
 
@@ -88,10 +87,9 @@ class DirectExchange final : public Algorithm {
   Reduction reduction_;
   Wire wire_;
   std::size_t segment_, segments_ = 0;  ///< elements; how many the longest chunk has
-  Buffer residual_;                     ///< what was lost: in this rank's own chunk of the sum, elsewhere of its part
+  ErrorFeedback feedback_;              ///< in this rank's own chunk of the sum, elsewhere of its part
   Buffer slots_;
   std::vector<Round> rounds_;
-  std::int64_t runs_ = 0;
 };
 
 }  // namespace ronda

@@ -6,17 +6,15 @@ Packing::Packing(Elements data, const Wire& wire, std::size_t residuals) : data_
   const std::size_t bytes = compressed() ? wire_bytes(wire_.compression, data_.count) : data_.bytes().size();
   room_ = Buffer::host(bytes);
   if (compressed()) image_ = Buffer::host(bytes);
-  if (wire_.compression == Compression::int8) residual_ = Buffer::host(residuals * data_.bytes().size());
+  if (wire_.compression == Compression::int8) feedback_ = ErrorFeedback(residuals * data_.count);
 }
 
 std::span<const std::byte> Packing::pack(Range range, std::size_t time, int packer) {
   const std::span<std::byte> packed = image(range);
   if (!compressed() || range.size() == 0) return packed;
-  float* const lost =
-      residual_.bytes() == 0 ? nullptr : reinterpret_cast<float*>(residual_.data()) + time * data_.count + range.begin;
-  const Noise noise =
-      wire_.noise.at(static_cast<std::uint64_t>(runs_)).at(static_cast<std::uint64_t>(packer)).at(time).at(range.begin);
-  encode_and_keep(wire_.compression, values(range), lost, noise, packed.data());
+  const Noise noise = feedback_.noise(wire_.noise, packer).at(time).at(range.begin);
+  encode_and_keep(wire_.compression, values(range), feedback_.lost(time * data_.count + range.begin), noise,
+                  packed.data());
   return packed;
 }
 
@@ -38,13 +36,6 @@ void Packing::combine(ReduceOp op, Range range) {
     decode_and_add(wire_.compression, room_.data(), values(range));
   else
     ronda::combine(op, data_.part(range), room_.data());
-}
-
-void Packing::visit(const std::string& name, StateVisitor& visitor) {
-  if (residual_.bytes() == 0) return;
-  const std::span lost(reinterpret_cast<float*>(residual_.data()), residual_.bytes() / sizeof(float));
-  visitor.visit({name + ".residual", Tensor(lost), Scope::per_rank});
-  visitor.visit({name + ".runs", Tensor(std::span(&runs_, 1)), Scope::replicated});
 }
 
 std::span<float> Packing::values(Range range) const noexcept {

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 
+#include <ronda/collectives/algorithms/error_feedback.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/wire_format.hpp>
 #include <ronda/runtime/core/buffer.hpp>
@@ -24,7 +24,7 @@ class Packing {
 
   /// Where data may be cut: a multiple of so many elements.
   [[nodiscard]] std::size_t granule() const noexcept { return granule_of(wire_.compression); }
-  void begin_run() noexcept { ++runs_; }
+  void begin_run() noexcept { feedback_.begin_run(); }
 
   /// Packs these elements for a partner, who has image(range), or room, to receive them in.
   /// @param time   of this run, below `residuals`
@@ -37,9 +37,9 @@ class Packing {
   [[nodiscard]] std::span<std::byte> room(Range range) const noexcept;
   void combine(ReduceOp op, Range range);
 
-  void visit(const std::string& name, StateVisitor& visitor);
+  void visit(const std::string& name, StateVisitor& visitor) { feedback_.visit(name, visitor); }
   [[nodiscard]] std::size_t memory() const noexcept {
-    return compressed() ? image_.bytes() + residual_.bytes() + room_.bytes() : 0;
+    return compressed() ? image_.bytes() + feedback_.bytes() + room_.bytes() : 0;
   }
 
  private:
@@ -48,8 +48,8 @@ class Packing {
 
   Elements data_;
   Wire wire_;
-  Buffer room_, image_, residual_;
-  std::int64_t runs_ = 0;
+  Buffer room_, image_;
+  ErrorFeedback feedback_;
 };
 
 }  // namespace ronda
