@@ -66,7 +66,7 @@ typedef struct ronda_tensor {
 } ronda_tensor;
 
 typedef struct ronda_options {
-  size_t size;                  /* sizeof(ronda_options), set by ronda_default_options */
+  size_t size;                  /* as given to ronda_default_options, which sets it */
   double communication_timeout; /* seconds that a rank is waited for which takes no part any more; 0: for ever */
   double missing_warning; /* seconds after which on_warning hears of a tensor that some ranks have not submitted; 0:
                              never */
@@ -86,7 +86,8 @@ const char* ronda_version(void);
  * and ended by a zero, and returns its whole length. `text` may be NULL where `size` is 0. */
 size_t ronda_last_error(char* text, size_t size);
 
-ronda_status ronda_default_options(ronda_options* options);
+/* `size` is sizeof(ronda_options) as the program was compiled with: of an older one no more is written. */
+ronda_status ronda_default_options(ronda_options* options, size_t size);
 
 /* Starts MPI and makes the group of all ranks; `options` may be NULL. To be called once, by one thread, on all ranks.
  */
@@ -129,7 +130,7 @@ ronda_status ronda_wait(ronda_request* request);
  * products, and so on. Returns when all have; `*last`, where it is not NULL, is the last of them. */
 ronda_status ronda_join(ronda_group* group, int* last);
 
-/* A group of the ranks that give the same colour, ordered by key, then rank. All ranks of `group` call it with this
+/* A group of the ranks that give the same colour, 0 or more, ordered by key, then rank. All ranks of `group` call it with this
  * name. */
 ronda_status ronda_split(ronda_group* group, const char* name, int color, int key, ronda_group** part);
 /* Waits until all its ranks have called it, then frees it, whatever it returns. Before ronda_finalize. */

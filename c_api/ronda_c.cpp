@@ -146,13 +146,18 @@ ronda_options default_options() {
   return options;
 }
 
+void require_known_size(std::size_t size) {
+  if (size < sizeof(std::size_t) || size > sizeof(ronda_options))
+    throw InputError("options have a size of " + std::to_string(size) + ", expected at most " +
+                     std::to_string(sizeof(ronda_options)) +
+                     ": give ronda_default_options their sizeof first, and the library this header's version");
+}
+
 /// The caller's options, of which an older program may have fewer.
 ronda_options complete(const ronda_options* given_options) {
   ronda_options options = default_options();
   if (given_options == nullptr) return options;
-  if (given_options->size < sizeof(std::size_t) || given_options->size > sizeof(ronda_options))
-    throw InputError("options.size is " + std::to_string(given_options->size) +
-                     "; set all options with ronda_default_options first");
+  require_known_size(given_options->size);
   std::memcpy(&options, given_options, given_options->size);
   return options;
 }
@@ -203,8 +208,13 @@ size_t ronda_last_error(char* text, size_t size) {
   return error.size();
 }
 
-ronda_status ronda_default_options(ronda_options* options) {
-  return guarded([&] { given(options, "options") = default_options(); });
+ronda_status ronda_default_options(ronda_options* options, size_t size) {
+  return guarded([&] {
+    require_known_size(size);
+    ronda_options defaults = default_options();
+    defaults.size = size;
+    std::memcpy(&given(options, "options"), &defaults, size);
+  });
 }
 
 ronda_status ronda_init(const ronda_options* options, ronda_group** world) {

@@ -108,7 +108,7 @@ int Coordinator::size() const noexcept { return impl_->loop->size(); }
 namespace {
 
 Ticket submit(CoordinatorLoop& loop, std::string_view name, const SubmissionDesk::Wish& wish,
-              std::span<const Tensor> tensors) {
+              std::span<const Tensor> tensors, const std::function<void()>& fill = {}) {
   const std::string quoted = "'" + std::string(name) + "'";
   constexpr std::size_t longest_name = 1000;
   if (name.empty()) throw InputError("a tensor for the coordinator needs a name");
@@ -120,7 +120,7 @@ Ticket submit(CoordinatorLoop& loop, std::string_view name, const SubmissionDesk
       throw InputError(quoted + " has a layout; the coordinator takes plain tensors");
     if (tensor.empty() && tensor.desc().count() > 0) throw InputError(quoted + " has no memory");
   }
-  auto receipt = loop.desk().submit(name, wish, tensors);
+  auto receipt = loop.desk().submit(name, wish, tensors, fill);
   return {std::move(receipt.submission), receipt.number};
 }
 
@@ -153,12 +153,14 @@ Ticket Coordinator::allgather(std::string_view name, const Tensor& mine, const T
   if (whole.count > 0 && (part.data == nullptr || whole.data == nullptr))
     throw InputError("'" + std::string(name) + "' has no memory");
   const std::size_t begin = part.count * static_cast<std::size_t>(rank());
-  const auto place = whole.part({begin, begin + part.count}).bytes();
-  if (!place.empty()) std::memmove(place.data(), part.data, place.size());
-  const auto clear = [](std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), std::byte{0}); };
-  clear(whole.part({0, begin}).bytes());
-  clear(whole.part({begin + part.count, whole.count}).bytes());
-  return submit(*impl_->loop, name, {.kind = NamedKind::allgather}, {&all, 1});
+  const auto fill = [&] {
+    const auto place = whole.part({begin, begin + part.count}).bytes();
+    if (!place.empty()) std::memmove(place.data(), part.data, place.size());
+    const auto clear = [](std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), std::byte{0}); };
+    clear(whole.part({0, begin}).bytes());
+    clear(whole.part({begin + part.count, whole.count}).bytes());
+  };
+  return submit(*impl_->loop, name, {.kind = NamedKind::allgather}, {&all, 1}, fill);
 }
 
 Ticket Coordinator::barrier(std::string_view name) {
@@ -168,6 +170,8 @@ Ticket Coordinator::barrier(std::string_view name) {
 int Coordinator::join() { return impl_->loop->desk().join(); }
 
 Coordinator Coordinator::split(std::string_view name, int color, int key) {
+  if (color < 0)
+    throw LogicError("the color " + std::to_string(color) + " of the split '" + std::string(name) + "' is less than 0");
   const Ticket ticket = submit(*impl_->loop, name, {.kind = NamedKind::split, .color = color, .key = key}, {});
   ticket.wait();
   return Coordinator(std::make_unique<Impl>(

@@ -89,8 +89,8 @@ class Coordinator {
   /// what the others reduce; a mean is still over all ranks. Returns when all have: the rank that was last. To be
   /// called when nothing of this rank's is in flight, or it is waited for.
   int join();
-  /// A coordinator of the ranks that give the same colour, ordered by (key, rank), which shares this one's thread and
-  /// is to be closed before it. Returns when all ranks have called it with this name.
+  /// A coordinator of the ranks that give the same colour, 0 or more, ordered by (key, rank), which shares this one's
+  /// thread and is to be closed before it. Returns when all ranks have called it with this name.
   [[nodiscard]] Coordinator split(std::string_view name, int color, int key);
 
   /// Returns when all ranks have called it and all tensors are done. What other ranks still have in flight then fails.

@@ -55,8 +55,8 @@ void SubmissionDesk::require_open(std::string_view name) const {
     throw LogicError("'" + std::string(name) + "' was submitted after this rank had joined, and before all had");
 }
 
-SubmissionDesk::Receipt SubmissionDesk::submit(std::string_view name, const Wish& wish,
-                                               std::span<const Tensor> tensors) {
+SubmissionDesk::Receipt SubmissionDesk::submit(std::string_view name, const Wish& wish, std::span<const Tensor> tensors,
+                                               const std::function<void()>& fill) {
   Receipt receipt;
   {
     const std::lock_guard door(door_);
@@ -75,7 +75,16 @@ SubmissionDesk::Receipt SubmissionDesk::submit(std::string_view name, const Wish
     submission.color = wish.color;
     submission.key = wish.key;
     receipt = {found->second, ++submission.submitted_};
-    arrived_.push_back(&submission);
+    if (fill)
+      ++being_filled_;
+    else
+      arrived_.push_back(&submission);
+  }
+  if (fill) {
+    fill();
+    const std::lock_guard door(door_);
+    --being_filled_;
+    if (!failure_) arrived_.push_back(receipt.submission.get());
   }
   bell_->ring();
   return receipt;
@@ -123,7 +132,7 @@ void SubmissionDesk::take(std::vector<Submission*>& into) {
 
 std::optional<Announcement::What> SubmissionDesk::next_word(bool none_in_flight) const noexcept {
   if (leaving_ == State::wanted) return Announcement::What::left;
-  if (!none_in_flight || !arrived_.empty()) return {};
+  if (!none_in_flight || !arrived_.empty() || being_filled_ > 0) return {};
   if (joining_ == State::wanted) return Announcement::What::joined;
   if (closing_ == State::wanted) return Announcement::What::closed;
   return {};

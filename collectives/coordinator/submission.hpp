@@ -106,7 +106,9 @@ class SubmissionDesk {
   };
   /// Throws LogicError where the name is in flight already, after `join` and `close`; what the coordinator ended with,
   /// where it has failed.
-  Receipt submit(std::string_view name, const Wish& wish, std::span<const Tensor> tensors);
+  /// @param fill  makes the tensors ready, once it is known that they are taken; does not throw
+  Receipt submit(std::string_view name, const Wish& wish, std::span<const Tensor> tensors,
+                 const std::function<void()>& fill = {});
 
   /// Nothing more comes until all ranks have joined. Returns once they have: the last of them.
   int join();
@@ -143,6 +145,7 @@ class SubmissionDesk {
   std::condition_variable changed_;  ///< what `join` and `close` wait for
   std::unordered_map<std::string, std::shared_ptr<Submission>, TextHash, std::equal_to<>> by_name_;
   std::vector<Submission*> arrived_;
+  std::size_t being_filled_ = 0;  ///< that will arrive
   State joining_ = State::open, closing_ = State::open, leaving_ = State::open;
   std::string why_leaving_;
   int last_to_join_ = -1;
