@@ -13,11 +13,16 @@ std::string rank_text(const Communicator& communicator, std::size_t rank) {
   return "rank " + std::to_string(rank) + " on " + communicator.topology().hosts[rank];
 }
 
-[[noreturn]] void throw_on_all(const Communicator& communicator, ExitStatus status, const std::string& text) {
-  Error error = status == ExitStatus::bad_input ? InputError(text) : Error(text, status);
+template <class Failure>
+[[noreturn]] void throw_on_all(const Communicator& communicator, Failure error) {
   // Ranks outside the group know nothing of it: then it is a failure of these, not of all.
   if (communicator.group().is_whole_world()) error.set_agreed();
   throw error;
+}
+
+[[noreturn]] void throw_on_all(const Communicator& communicator, ExitStatus status, const std::string& text) {
+  if (status == ExitStatus::bad_input) throw_on_all(communicator, InputError(text));
+  throw_on_all(communicator, Error(text, status));
 }
 
 /// How `work` ended, in a form that ranks can exchange: empty, or the status and the text.
@@ -32,6 +37,8 @@ std::string outcome_of(const std::function<void()>& work) {
     return say(error.status(), error.what());
   } catch (const std::exception& error) {
     return say(ExitStatus::failed, error.what());
+  } catch (...) {
+    return say(ExitStatus::failed, "something that is no exception was thrown");
   }
 }
 
@@ -51,13 +58,16 @@ std::pair<ExitStatus, std::string> parse_outcome(const std::string& outcome) {
   return {static_cast<ExitStatus>(status), outcome.substr(static_cast<std::size_t>(end - outcome.data()) + 1)};
 }
 
-/// The first line of `a` that `b` does not have in the same place.
+/// The first line in which the two differ; one of them may have ended before it.
 std::string first_difference(std::string_view a, std::string_view b) {
   const auto line_of = [](std::string_view text, std::size_t at) {
     if (at > text.size()) return std::string("nothing");
     return std::string("'").append(text.substr(at, text.find('\n', at) - at)).append("'");
   };
   const auto differ = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  const auto ends_line = [&](std::string_view text) { return differ < text.size() && text[differ] == '\n'; };
+  if ((differ == a.size() && ends_line(b)) || (differ == b.size() && ends_line(a)))
+    return line_of(a, differ + 1) + " and " + line_of(b, differ + 1);
   const std::size_t before = differ == 0 ? std::string_view::npos : a.rfind('\n', differ - 1);
   const std::size_t line = before == std::string_view::npos ? 0 : before + 1;
   return line_of(a, line) + " and " + line_of(b, line);

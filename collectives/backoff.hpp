@@ -11,7 +11,10 @@ class Backoff {
   explicit Backoff(bool oversubscribed) noexcept : patience_(oversubscribed ? 200 : 20000) {}
 
   void pause() noexcept {
-    if (++looks_ > patience_) sched_yield();
+    if (looks_ < patience_)
+      ++looks_;
+    else
+      sched_yield();
   }
   void reset() noexcept { looks_ = 0; }
 

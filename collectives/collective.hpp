@@ -17,7 +17,7 @@ namespace ronda {
 /// How an allreduce is done. `automatic` chooses by placement and size.
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
-  node,          ///< two shots in the node's shared window; needs all ranks on one node and node-shared memory
+  node,          ///< in the node's shared memory, by two shots, or by one where it is little; all ranks on one node
   ring,          ///< segmented pipelined ring over messages; any layout of ranks
   halving,       ///< recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most
   doubling,      ///< recursive doubling over messages: for the shortest; 1 GiB at most
@@ -107,7 +107,8 @@ struct AlltoallSpec {
   std::string label = "an alltoall";
 };
 
-/// `tensor` goes to one other rank, which receives as much from this one. Of these two ranks alone.
+/// `tensor` goes to one other rank, which receives as much from this one. Of these two ranks alone; what goes from one
+/// to the other arrives in the order in which it is started there. Up to 8192 each way may be in flight.
 struct SendSpec {
   Tensor tensor;
   int to = 0;

@@ -13,28 +13,11 @@ namespace {
 /// Up to here an allreduce for once takes less time than agreeing on how to do it does.
 constexpr std::size_t not_worth_a_plan = std::size_t{4} << 10;
 
-/// The part of `all` that belongs to `rank`, which has the size and type of `mine`.
-Elements place_of(const Elements& all, const Elements& mine, const std::vector<std::size_t>& counts, int rank,
-                  int size) {
-  const auto self = static_cast<std::size_t>(rank), ranks = static_cast<std::size_t>(size);
-  std::size_t begin = mine.count * self, total = mine.count * ranks;
-  if (counts.size() == ranks) {
-    begin = std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
-    total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  }
-  const bool counted = counts.empty() || (counts.size() == ranks && counts[self] == mine.count);
-  if (all.dtype != mine.dtype || all.count != total || !counted)
-    throw LogicError("tensors of " + std::to_string(mine.count) + " " + std::string(name_of(mine.dtype)) + " and " +
-                     std::to_string(all.count) + " " + std::string(name_of(all.dtype)) + " on " + std::to_string(size) +
-                     " ranks do not fit together");
+/// The part of `all` that belongs to `rank`; `mine` has its size.
+Elements place_of(const Elements& all, const Elements& mine, const std::vector<std::size_t>& counts, int rank) {
+  const std::size_t begin = counts.empty() ? mine.count * static_cast<std::size_t>(rank)
+                                           : std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
   return all.part({begin, begin + mine.count});
-}
-
-/// What copies by itself can do so on the host.
-void require_host(const Tensor& tensor, const char* what) {
-  if (tensor.device() != Device{})
-    throw LogicError(std::string(what) + " of a tensor on " + tensor.device().text() +
-                     " in one call is not possible; plan it in place");
 }
 
 void copy(const Elements& from, const Elements& to) {
@@ -83,16 +66,14 @@ void Communicator::broadcast(const Tensor& tensor, int root) { run(plan(Broadcas
 void Communicator::reduce(const Tensor& tensor, int root, ReduceOp op) { run(plan(ReduceSpec{tensor, root, op})); }
 
 void Communicator::allgather(const Tensor& mine, const Tensor& all, std::vector<std::size_t> counts) {
-  require_host(mine, "an allgather");
-  copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), counts, rank(), size()));
-  run(plan(AllgatherSpec{all, std::move(counts)}));
+  const auto collective = group_->plan(AllgatherSpec{all, counts}, &mine);  // now they are known to fit
+  copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), counts, rank()));
+  run(collective);
 }
 
 void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op, std::vector<std::size_t> counts) {
-  require_host(mine, "a reduce-scatter");
-  const Elements place = place_of(elements_of(all), elements_of(mine), counts, rank(), size());
-  run(plan(ReduceScatterSpec{all, op, std::move(counts)}));
-  copy(place, elements_of(mine));
+  run(group_->plan(ReduceScatterSpec{all, op, counts}, &mine));
+  copy(place_of(elements_of(all), elements_of(mine), counts, rank()), elements_of(mine));
 }
 
 void Communicator::gather(const Tensor& mine, const Tensor& all, int root, std::vector<std::size_t> counts) {

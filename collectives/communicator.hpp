@@ -71,7 +71,10 @@ class Communicator {
   [[nodiscard]] std::vector<std::byte*> copies_on_node(const Tensor& tensor);
 
   // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several
-  // can be in flight. Throws LogicError, on all ranks, where they give different things.
+  // can be in flight. Throws, on all ranks, where one of them makes a mistake (with its error, and its name), or where
+  // they give different things (LogicError). An allreduce for once of up to 4 KiB is not worth comparing first: ranks
+  // that give different counts get a CommunicationError, or stand still until the watchdog names them; different
+  // operations are not noticed.
 
   /// Takes any of the specs of collective.hpp. Collective but for a SendSpec and a ReceiveSpec, which are the two
   /// ranks' alone. Throws InputError, on all ranks, where an allreduce's algorithm makes no sense for this layout or
@@ -104,11 +107,12 @@ class Communicator {
   /// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are this rank's own.
   void alltoall(const Tensor& outgoing, const Tensor& incoming, std::vector<std::size_t> outgoing_counts = {},
                 std::vector<std::size_t> incoming_counts = {});
-  void send(const Tensor& tensor, int to);       ///< not collective: of the two ranks
+  /// Not collective: of two ranks, which must not be the same. What one sends another arrives in the order of starts.
+  void send(const Tensor& tensor, int to);
   void receive(const Tensor& tensor, int from);  ///< likewise
   void barrier();
 
-  /// A new group of the ranks that give the same colour, ordered by (key, rank).
+  /// A new group of the ranks that give the same colour, 0 or more, ordered by (key, rank).
   [[nodiscard]] Communicator split(int color, int key) const;
 
   /// What messages cost between these ranks, from which `automatic` chooses: measured on first use (a few tenths of a

@@ -52,14 +52,29 @@ void Engine::submit(PlannedCollective& operation) {
   wake_.notify_one();
 }
 
-void Engine::withdraw(PlannedCollective& operation) noexcept {
-  // Only a rank that fails takes out what is not done. Its thread may stand still in a blocking call for ranks that do
-  // not come; then the process ends soon, and must not hang here before it has said why.
-  auto turn = std::unique_lock(turn_, std::defer_lock);
-  if (threaded_) static_cast<void>(turn.try_lock_for(std::chrono::seconds(1)));
-  const std::lock_guard door(door_);
-  const bool removed = running_.remove(operation) || submitted_.remove(operation);
-  if (removed && threaded_) in_flight_.fetch_sub(1);
+/// For who ends something. The thread may stand still in a blocking call for ranks that do not come; then the process
+/// ends soon, and must not hang here, once for each thing that ends, before it has said why.
+Engine::Turn Engine::take_turn_to_end() noexcept {
+  Turn turn(turn_, std::defer_lock);
+  if (!threaded_) return turn;
+  const auto patience = std::chrono::seconds(stands_in_mpi_.load() ? 0 : 1);
+  wants_turn_.fetch_add(1);
+  stands_in_mpi_.store(!turn.try_lock_for(patience));
+  wants_turn_.fetch_sub(1);
+  return turn;
+}
+
+bool Engine::withdraw(PlannedCollective& operation) noexcept {
+  const Turn turn = take_turn_to_end();
+  if (!owns(turn)) return false;
+  {
+    const std::lock_guard door(door_);
+    const bool removed = running_.remove(operation) || submitted_.remove(operation);
+    if (removed && threaded_) in_flight_.fetch_sub(1);
+  }
+  in_flight_.notify_all();
+  operation.free_messages();
+  return true;
 }
 
 bool Engine::poll() {
@@ -68,7 +83,10 @@ bool Engine::poll() {
 }
 
 void Engine::wait(const PlannedCollective& operation, std::uint64_t ticket) {
-  if (threaded_) return operation.wait_for_other_thread(ticket);
+  if (threaded_) {
+    for (auto seen = ended_runs_.load(); !operation.finished(ticket); seen = ended_runs_.load()) ended_runs_.wait(seen);
+    return;
+  }
   Backoff backoff(oversubscribed_);
   while (!operation.finished(ticket)) move_or_wait(backoff);
 }
@@ -81,6 +99,7 @@ void Engine::run_thread() {
       wake_.wait(door, [&] { return stopping_ || in_flight_.load() > 0; });
       if (stopping_) return;
     }
+    while (wants_turn_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
     const auto turn = take_turn();
     take_submitted();
     move_or_wait(backoff);
@@ -128,12 +147,7 @@ bool Engine::advance() {
     } else {
       moved |= operation->advance();
     }
-    if (!operation->run_is_over()) continue;
-    running_.remove(*operation);
-    operation->announce(threaded_);  // from here on its owner may start it again
-    if (!threaded_) continue;
-    in_flight_.fetch_sub(1);
-    in_flight_.notify_all();
+    if (operation->run_is_over()) end_run(*operation);
   }
   polling_ = false;
   if (moved && recorder_ != nullptr) {
@@ -141,6 +155,16 @@ bool Engine::advance() {
     looks_ = 0;
   }
   return moved;
+}
+
+void Engine::end_run(PlannedCollective& operation) {
+  running_.remove(operation);
+  operation.announce();  // from here on its owner may start it again, or destroy it
+  if (!threaded_) return;
+  in_flight_.fetch_sub(1);
+  in_flight_.notify_all();
+  ended_runs_.fetch_add(1);
+  ended_runs_.notify_all();
 }
 
 void Engine::drain() {

@@ -43,10 +43,20 @@ class Engine {
   /// Gives the thread up instead, where it may stand still in MPI for ever; this object must not be destroyed then.
   void leave_behind() noexcept;
 
-  /// Starts to move `operation`, which stays where it is until it is done or withdrawn. One thread submits.
+  /// Starts to move `operation`, which stays where it is until it is done or withdrawn. Submitted by one
+  /// thread at a time.
   void submit(PlannedCollective& operation);
-  /// Takes `operation` out before it is done.
-  void withdraw(PlannedCollective& operation) noexcept;
+  /// Takes `operation` out, whether it is done or not, and frees what it has of MPI. False where the engine's thread
+  /// stands still in a call and may be using it: then it must stay where it is for good.
+  [[nodiscard]] bool withdraw(PlannedCollective& operation) noexcept;
+  /// Runs `work`, which may free what is MPI's, while the engine's thread makes no call; false where that stands still
+  /// in one.
+  template <class Work>
+  [[nodiscard]] bool in_turn(Work&& work) noexcept {
+    const auto turn = take_turn_to_end();
+    if (owns(turn)) work();
+    return owns(turn);
+  }
   /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to
   /// do.
   bool poll();
@@ -78,9 +88,11 @@ class Engine {
   void move_or_wait(Backoff& backoff);
   void stand_still();
   void drain();
-  [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn() {
-    return threaded_ ? std::unique_lock(turn_) : std::unique_lock(turn_, std::defer_lock);
-  }
+  void end_run(PlannedCollective& operation);
+  using Turn = std::unique_lock<std::timed_mutex>;
+  [[nodiscard]] Turn take_turn() { return threaded_ ? Turn(turn_) : Turn(turn_, std::defer_lock); }
+  [[nodiscard]] Turn take_turn_to_end() noexcept;
+  [[nodiscard]] bool owns(const Turn& turn) const noexcept { return !threaded_ || turn.owns_lock(); }
 
   const bool threaded_, oversubscribed_;
   const std::shared_ptr<Recorder> recorder_;
@@ -88,7 +100,8 @@ class Engine {
   unsigned looks_ = 0;    ///< in vain, since something moved
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
 
-  std::timed_mutex turn_;  ///< guards MPI and `running_`
+  std::timed_mutex turn_;           ///< guards MPI and `running_`
+  std::atomic<int> wants_turn_{0};  ///< somebody does: the thread, which takes it again and again, lets it go first
   Queue running_;
 
   std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
@@ -96,8 +109,10 @@ class Engine {
   Queue submitted_;
   bool stopping_ = false;
 
-  std::atomic<std::size_t> in_flight_{0};  ///< where a thread moves them
-  std::thread thread_;                     ///< last: it uses all of the above
+  std::atomic<std::size_t> in_flight_{0};     ///< where a thread moves them
+  std::atomic<std::uint32_t> ended_runs_{0};  ///< wraps around; what waits for a run of the thread's wakes up by it
+  std::atomic<bool> stands_in_mpi_{false};    ///< the thread was once waited for in vain
+  std::thread thread_;                        ///< last: it uses all of the above
 };
 
 }  // namespace ronda

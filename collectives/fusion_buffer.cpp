@@ -168,9 +168,9 @@ void FusionBuffer::Impl::check_complete() const {
 }
 
 const StepControl& FusionBuffer::Impl::finish(std::span<const Event> events, Clock::time_point since, Stream& stream) {
+  in_step = false;  // also where waiting throws
   for (const Event& event : events) stream.wait(event);
   exposed_seconds += std::chrono::duration<double>(Clock::now() - since).count();
-  in_step = false;
   return *control;
 }
 

@@ -4,8 +4,53 @@
 #include <ronda/runtime/core/hash.hpp>
 
 #include <algorithm>
+#include <new>
 
 namespace ronda {
+namespace {
+
+/// What is wrong on a rank, in a form that can go to others in place of what it should have said.
+struct Complaint {
+  enum Kind : char { misuse = 1, input, resource };
+  Kind kind = misuse;
+  std::string why;
+
+  /// Of the exception that is being handled.
+  [[nodiscard]] static Complaint current(std::string_view place) {
+    try {
+      throw;
+    } catch (const InputError& error) {
+      return {input, error.what()};
+    } catch (const ResourceError& error) {
+      return {resource, error.what()};
+    } catch (const std::bad_alloc&) {
+      return {resource, std::string(place) + ": out of memory"};
+    } catch (const std::exception& error) {
+      return {misuse, error.what()};
+    }
+  }
+  [[nodiscard]] std::string text() const { return static_cast<char>(kind) + why; }
+  [[nodiscard]] static std::optional<Complaint> parse(const std::string& text) {
+    if (text.empty() || text[0] < misuse || text[0] > resource) return std::nullopt;
+    return Complaint{static_cast<Kind>(text[0]), text.substr(1)};
+  }
+  [[noreturn]] void fail(const std::string& who, bool agreed) const {
+    if (kind == input) throw_as<InputError>(who, agreed);
+    if (kind == resource) throw_as<ResourceError>(who, agreed);
+    throw_as<LogicError>(who, agreed);
+  }
+
+ private:
+  template <class Failure>
+  [[noreturn]] void throw_as(const std::string& who, bool agreed) const {
+    Failure error(who + why);
+    if (agreed) error.set_agreed();
+    throw error;
+  }
+};
+
+}  // namespace
+
 Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits,
                            Ledger ledger)
     : engine_(std::move(engine)),
@@ -14,22 +59,47 @@ Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator com
       limits_(limits),
       placement_(Placement::of(communicator_, limits.ranks_per_node)),
       rank_(communicator_.rank()),
-      size_(communicator_.size()) {
+      size_(communicator_.size()),
+      sent_(static_cast<std::size_t>(size_)),
+      received_(static_cast<std::size_t>(size_)) {
   placement_.topology.oversubscribed = limits.oversubscribed;
+}
+
+Communicator::Group::~Group() {
+  const bool freed = engine_->in_turn([&] {
+    communicator_ = mpi::Communicator();
+    placement_.node = mpi::Communicator();
+    limits_.mpi_operations.reset();
+  });
+  if (freed) return;
+  communicator_.leave_behind();
+  placement_.node.leave_behind();
+  new std::shared_ptr(limits_.mpi_operations);
 }
 
 // Memory
 // ---------------------------------------------------------------------------------------------------------------
 
 Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
-  require_same("allocate", std::to_string(bytes) + " bytes");
-  if (memory == Memory::on_device) return allocate_on_device(bytes);
-  if (memory == Memory::per_rank || bytes == 0 || topology().most_ranks_on_a_node == 1) return Buffer::host(bytes);
+  const bool on_a_device = memory == Memory::on_device;
+  const bool plain = memory == Memory::per_rank || bytes == 0 || topology().most_ranks_on_a_node == 1;
+  const char* const whose = on_a_device ? "device" : memory == Memory::per_rank ? "rank" : "node";
+  Buffer buffer;
+  require_same("allocate", [&] {
+    if (plain && !on_a_device) buffer = Buffer::host(bytes);
+    return std::to_string(bytes) + " bytes of the " + whose + "'s";
+  });
+  if (on_a_device) return allocate_on_device(bytes);
+  if (plain) return buffer;
   std::string refusal;
   const auto shared = share_memory(bytes, kept_for_mpi, refusal);
   if (shared == nullptr) {
     notes_.push_back(refusal + "; reductions use private memory, which is several times slower");
-    return Buffer::host(bytes);
+    require_same("allocate", [&] {
+      buffer = Buffer::host(bytes);
+      return std::string();
+    });
+    return buffer;
   }
   std::erase_if(allocations_, [](const Allocation& allocation) { return allocation.memory.expired(); });
   allocations_.push_back({++allocations_made_, shared});
@@ -65,11 +135,17 @@ void Communicator::Group::barrier() {
 }
 
 std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int key) {
+  require_same("splitting the group", [&] {
+    if (color < 0) throw LogicError("the color " + std::to_string(color) + " of a split is less than 0");
+    return std::string();
+  });
   auto part = together("splitting the group", [&] {
     // Groups of one origin are told apart by their colour, others by where they were split off.
     const Hash identity = Hash().add(ledger_.group).add(ledger_.number).add(static_cast<std::uint64_t>(color));
-    return std::make_shared<Group>(engine_, communicator_.split(color, key), limits_,
-                                   Ledger{ledger_.recorder, identity.value()});
+    auto ranks = communicator_.split(color, key);
+    auto world_ranks = ranks.allgather(ledger_.world_rank(rank_));
+    return std::make_shared<Group>(engine_, std::move(ranks), limits_,
+                                   Ledger{ledger_.recorder, identity.value(), 0, std::move(world_ranks)});
   });
   part->costs_ = costs_;
   if (part->costs_) part->costs_->trials.clear();
@@ -106,17 +182,31 @@ std::optional<Communicator::Group::Differing> Communicator::Group::compare(std::
   });
 }
 
-void Communicator::Group::require_same(std::string_view place, std::string_view text) {
-  const auto differing = compare(place, text);
-  if (!differing) return;
-  const auto say = [&](std::size_t rank) {
-    return "rank " + std::to_string(rank) + " is at " + differing->places[rank] + " (" + differing->texts[rank] + ")";
+void Communicator::Group::require_same(std::string_view place, const std::function<std::string()>& say) {
+  std::string text;
+  try {
+    text = say();
+  } catch (...) {
+    text = Complaint::current(place).text();
+  }
+  if (const auto differing = compare(place, text)) throw_on_all(*differing);
+  if (const auto complaint = Complaint::parse(text)) complaint->fail("", is_whole_world());  // all have the same
+}
+
+void Communicator::Group::throw_on_all(const Differing& differing) const {
+  const auto& [places, texts] = differing;
+  const bool one_place = std::ranges::all_of(places, [&](const std::string& place) { return place == places[0]; });
+  for (std::size_t rank = 0; rank < texts.size() && one_place; ++rank)
+    if (const auto complaint = Complaint::parse(texts[rank]))
+      complaint->fail("rank " + std::to_string(rank) + " on " + topology().hosts[rank] + ": ", is_whole_world());
+  const auto told = [&](std::size_t rank) {
+    const auto complaint = Complaint::parse(texts[rank]);
+    return "rank " + std::to_string(rank) + " is at " + places[rank] + " (" +
+           (complaint ? complaint->why : texts[rank]) + ")";
   };
   std::size_t other = 0;
-  while (differing->places[other] == differing->places[0] && differing->texts[other] == differing->texts[0]) ++other;
-  LogicError error("the ranks disagree: " + say(0) + ", " + say(other));
-  if (is_whole_world()) error.set_agreed();
-  throw error;
+  while (places[other] == places[0] && texts[other] == texts[0]) ++other;
+  Complaint{Complaint::misuse, "the ranks disagree: " + told(0) + ", " + told(other)}.fail("", is_whole_world());
 }
 
 }  // namespace ronda

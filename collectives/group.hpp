@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,6 +26,8 @@
 #include <ronda/collectives/planned_collective.hpp>
 #include <ronda/collectives/placement.hpp>
 #include <ronda/collectives/reduction.hpp>
+#include <ronda/collectives/transport/mpi_transport.hpp>
+#include <ronda/collectives/transport/tags.hpp>
 #include <ronda/collectives/transport/transport.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/wire_format.hpp>
@@ -52,6 +55,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
  public:
   /// Collective over `communicator`, as are all functions that do not say otherwise.
   Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits, Ledger ledger);
+  Group(const Group&) = delete;
+  ~Group();  ///< not collective
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
@@ -68,8 +73,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec, bool often = true);
   std::unique_ptr<Collective> plan(const BroadcastSpec& spec);
   std::unique_ptr<Collective> plan(const ReduceSpec& spec);
-  std::unique_ptr<Collective> plan(const ReduceScatterSpec& spec);
-  std::unique_ptr<Collective> plan(const AllgatherSpec& spec);
+  /// @param mine  where this rank's part goes to, or comes from, if that is not in `all`: it must fit, on the host
+  std::unique_ptr<Collective> plan(const ReduceScatterSpec& spec, const Tensor* mine = nullptr);
+  std::unique_ptr<Collective> plan(const AllgatherSpec& spec, const Tensor* mine = nullptr);
   std::unique_ptr<Collective> plan(const GatherSpec& spec);
   std::unique_ptr<Collective> plan(const ScatterSpec& spec);
   std::unique_ptr<Collective> plan(const AlltoallSpec& spec);
@@ -133,8 +139,13 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
     std::size_t count = 0, bytes = 0;
   };
 
-  /// Throws LogicError, on all ranks, where they differ.
-  void require_same(std::string_view place, std::string_view text);
+  /// `say` tells what this rank gives, or throws what is wrong with that. Where it throws on any rank, or what they say
+  /// differs, all throw: an InputError where that is what was thrown, or else a LogicError.
+  void require_same(std::string_view place, const std::function<std::string()>& say);
+  void require_same(std::string_view place, std::string_view text) {
+    require_same(place, [&] { return std::string(text); });
+  }
+  [[noreturn]] void throw_on_all(const Differing& differing) const;
   [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free,
                                                            std::string& refusal);
 
@@ -168,7 +179,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                 const Elements& elements, NodeCopies copies, const Wire& wire);
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
   [[nodiscard]] const Allocation* allocation_of(const Elements& elements) const;
-  [[nodiscard]] std::shared_ptr<SharedMemory> meetings(std::span<const Site> sites);
+  [[nodiscard]] std::shared_ptr<SharedMemory> meetings(std::size_t tensors, std::string& refusal);
   [[nodiscard]] NodeCopies copies_of(const Elements& elements, const Site& site,
                                      const std::shared_ptr<SharedMemory>& meetings, std::size_t index) const;
   [[nodiscard]] std::unique_ptr<Collective> planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
@@ -178,14 +189,15 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   template <class Spec>
   [[nodiscard]] std::unique_ptr<Collective> plan_at_root(const Spec& spec, bool gathers);
   void require_rank(int rank, const std::string& label) const;
+  void require_other(int rank, const std::string& label) const;
   void require_matching(const std::vector<std::size_t>& sent, const std::vector<std::size_t>& received,
                         const std::string& label);
-  [[nodiscard]] std::unique_ptr<Transport> transport(int tag);
-  [[nodiscard]] std::unique_ptr<Transport> between_two();
+  [[nodiscard]] std::unique_ptr<MpiTransport> across(std::vector<int> members, Tag tag) const;
+  [[nodiscard]] std::vector<int> everybody() const;
   [[nodiscard]] std::unique_ptr<Transport> across_all();
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
   [[nodiscard]] std::vector<int> owners_of_slice(int slice) const;
-  [[nodiscard]] int next_tag() noexcept;
+  [[nodiscard]] Tag next_tag();
 
   void rehearse(const AllreduceTask& task);
   [[nodiscard]] double try_out(const AllreduceChoice& choice, const Buffer& memory);
@@ -221,7 +233,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   Placement placement_;
   int rank_, size_;
   std::optional<LinkCosts> costs_;  ///< the same on all ranks; groups that are split off begin with them
-  int tag_ = 0;
+  std::shared_ptr<TagPool> tags_ = std::make_shared<TagPool>();
+  std::vector<std::uint64_t> sent_, received_;  ///< messages of two ranks alone that were started, by the other rank
   std::uint64_t allocations_made_ = 0;
   std::vector<Allocation> allocations_;
   std::vector<std::string> notes_;

@@ -3,7 +3,6 @@
 #include <ronda/collectives/algorithms/link_probe.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/collectives/node/two_shot.hpp>
-#include <ronda/collectives/transport/mpi_transport.hpp>
 
 #include <algorithm>
 #include <array>
@@ -108,11 +107,10 @@ MessageCosts Communicator::Group::measure_messages(const std::vector<int>& membe
     const bool flows = pattern == LinkProbe::Pattern::flow;
     const std::span<const std::size_t> sizes = flows ? std::span<const std::size_t>(flow_sizes) : message_sizes;
     const double under_way = flows ? static_cast<double>(Ring::most_lanes) : 1;
-    const int tag = next_tag();  // on all ranks, so that they go on alike
+    Tag tag = next_tag();  // on all ranks, so that they go on alike
     const bool takes_part = std::ranges::find(members, rank_) != members.end();
-    auto owned = std::make_unique<LinkProbe>(
-        std::make_unique<MpiTransport>(communicator_, takes_part ? members : std::vector<int>{rank_}, tag), pattern,
-        sizes.back(), mpi::seconds);
+    auto owned = std::make_unique<LinkProbe>(across(takes_part ? members : std::vector<int>{rank_}, std::move(tag)),
+                                             pattern, sizes.back(), mpi::seconds);
     LinkProbe& probe = *owned;
     const auto run = planned(std::move(owned), "probe", {Kind::mpi, "the measuring of the links"});
     std::vector<CostCurve::Point> points;
@@ -138,7 +136,8 @@ CostCurve Communicator::Group::measure_window() {
   Site site{share_memory(window_sizes.back(), kept_for_mpi, refusal),
             std::vector<std::uint64_t>(static_cast<std::size_t>(topology().ranks_on_node))};
   if (site.memory == nullptr) return {};
-  const auto shared_meetings = meetings({&site, 1});
+  const auto shared_meetings = meetings(1, refusal);
+  if (shared_meetings == nullptr) return {};
   std::vector<CostCurve::Point> points;
   double seconds = 0;
   std::size_t last = 0;

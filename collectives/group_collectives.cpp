@@ -42,6 +42,17 @@ void require_count(const Elements& elements, std::size_t count, const std::strin
   throw LogicError(label + ": " + what + " has " + text_of(elements) + ", its counts make " + std::to_string(count));
 }
 
+void require_type(const Elements& one, const Elements& other, const std::string& label) {
+  if (one.dtype == other.dtype) return;
+  throw LogicError(label + " is between " + text_of(one) + " and " + text_of(other) + "; both must be of one type");
+}
+
+/// `mine` is to be copied to this rank's part of `all`, or from it.
+void require_part(const Elements& mine, const Elements& all, std::size_t count, const std::string& label) {
+  require_count(mine, count, label, "the part");
+  require_type(mine, all, label);
+}
+
 /// Counts of an `all` that is shared out evenly where none are given.
 Counts shares(const Counts& counts, const Elements& all, int ranks, const std::string& label) {
   Counts each = complete(counts, ranks, all.count / static_cast<std::size_t>(ranks), label);
@@ -76,6 +87,33 @@ std::vector<std::span<std::byte>> even_parts(const Elements& elements, int ranks
   return parts;
 }
 
+/// A message of two ranks alone. Pieces of several that are under way may pass one another: each has a tag of its own,
+/// by the order in which they were started, which is the same on both ends.
+class PairMessage final : public Algorithm {
+ public:
+  /// @param started  so many went this way between the two so far; outlives this object
+  PairMessage(std::unique_ptr<MpiTransport> transport, const Exchange::Message& message, bool outgoing,
+              std::uint64_t& started)
+      : transport_(*transport),
+        started_(started),
+        exchange_(std::move(transport), only(message, outgoing), only(message, !outgoing)) {}
+
+  Task run() override {
+    transport_.use(Tag(TagPool::of_message(started_++)));
+    return exchange_.run();
+  }
+  void prepare() override { exchange_.prepare(); }
+
+ private:
+  static std::vector<Exchange::Message> only(const Exchange::Message& message, bool wanted) {
+    return wanted ? std::vector{message} : std::vector<Exchange::Message>();
+  }
+
+  MpiTransport& transport_;
+  std::uint64_t& started_;
+  Exchange exchange_;
+};
+
 }  // namespace
 
 std::unique_ptr<Collective> Communicator::Group::planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
@@ -92,6 +130,11 @@ void Communicator::Group::require_rank(int rank, const std::string& label) const
     throw LogicError(label + " names rank " + std::to_string(rank) + " of " + std::to_string(size_));
 }
 
+void Communicator::Group::require_other(int rank, const std::string& label) const {
+  require_rank(rank, label);
+  if (rank == rank_) throw LogicError(label + " is between rank " + std::to_string(rank) + " and itself; copy instead");
+}
+
 /// The root's parts to the ranks whose they are, or back. Only the root looks at `parts`.
 std::unique_ptr<Algorithm> Communicator::Group::to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                                  std::span<std::byte> mine, int root, bool gathers) {
@@ -102,12 +145,14 @@ std::unique_ptr<Algorithm> Communicator::Group::to_and_from_root(std::span<const
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec) {
-  require_rank(spec.root, spec.label);
-  const Elements data = raw(elements_of(spec.tensor));
-  require_same("planning " + spec.label, text_of(elements_of(spec.tensor)) + " from " + std::to_string(spec.root));
-  const Description description = describe(Kind::broadcast, spec.label, elements_of(spec.tensor), spec.root);
+  const Elements tensor = elements_of(spec.tensor);
+  require_same("planning " + spec.label, [&] {
+    require_rank(spec.root, spec.label);
+    return text_of(tensor) + " from " + std::to_string(spec.root);
+  });
+  const Description description = describe(Kind::broadcast, spec.label, tensor, spec.root);
   if (on_device({&spec.tensor, 1}, spec.label)) return plan_on_device(spec, description);
-  Made made = make_broadcast(data, spec.root);
+  Made made = make_broadcast(raw(tensor), spec.root);
   return planned(std::move(made.algorithm), made.name, description);
 }
 
@@ -123,12 +168,13 @@ Communicator::Group::Made Communicator::Group::make_broadcast(const Elements& da
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
-  require_rank(spec.root, spec.label);
-  require_on_host(spec.tensor, spec.label);
   const Elements data = elements_of(spec.tensor);
-  require_sense(spec.op, data.dtype);
-  require_same("planning " + spec.label,
-               std::string(name_of(spec.op)) + " of " + text_of(data) + " to " + std::to_string(spec.root));
+  require_same("planning " + spec.label, [&] {
+    require_rank(spec.root, spec.label);
+    require_on_host(spec.tensor, spec.label);
+    require_sense(spec.op, data.dtype);
+    return std::string(name_of(spec.op)) + " of " + text_of(data) + " to " + std::to_string(spec.root);
+  });
   const Description description = describe(Kind::reduce, spec.label, data, spec.root, spec.op);
   const Reduction reduction{spec.op, size_};
   if (data.bytes().size() <= short_for_a_tree)
@@ -142,12 +188,17 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
                  description);
 }
 
-std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec) {
+std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec, const Tensor* mine) {
   const Elements all = elements_of(spec.all);
-  const Counts counts = shares(spec.counts, all, size_, spec.label);
-  require_sense(spec.op, all.dtype);
-  require_same("planning " + spec.label,
-               std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts));
+  Counts counts;
+  require_same("planning " + spec.label, [&] {
+    counts = shares(spec.counts, all, size_, spec.label);
+    if (mine != nullptr) require_on_host(*mine, spec.label);
+    if (mine != nullptr) require_on_host(spec.all, spec.label);
+    if (mine != nullptr) require_part(elements_of(*mine), all, counts[static_cast<std::size_t>(rank_)], spec.label);
+    require_sense(spec.op, all.dtype);
+    return std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts);
+  });
   const Description description = describe(Kind::reduce_scatter, spec.label, all, -1, spec.op);
   if (on_device({&spec.all, 1}, spec.label)) return plan_on_device(spec, ranges_of(counts), description);
   return planned(
@@ -155,10 +206,16 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& s
       "ring", description);
 }
 
-std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec) {
+std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec, const Tensor* mine) {
   const Elements all = elements_of(spec.all);
-  const Counts counts = shares(spec.counts, all, size_, spec.label);
-  require_same("planning " + spec.label, text_of(all) + " in parts of " + text_of(counts));
+  Counts counts;
+  require_same("planning " + spec.label, [&] {
+    counts = shares(spec.counts, all, size_, spec.label);
+    if (mine != nullptr) require_on_host(*mine, spec.label);
+    if (mine != nullptr) require_on_host(spec.all, spec.label);
+    if (mine != nullptr) require_part(elements_of(*mine), all, counts[static_cast<std::size_t>(rank_)], spec.label);
+    return text_of(all) + " in parts of " + text_of(counts);
+  });
   const Description description = describe(Kind::allgather, spec.label, all);
   if (on_device({&spec.all, 1}, spec.label)) return plan_on_device(spec, ranges_of(counts), description);
   return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)), "ring",
@@ -170,16 +227,19 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) {
 
 template <class Spec>
 std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, bool gathers) {
-  require_rank(spec.root, spec.label);
-  require_on_host(spec.mine, spec.label);
-  require_on_host(spec.all, spec.label);
   const bool is_root = rank_ == spec.root;
   const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
-  const Counts counts = complete(spec.counts, size_, mine.count, spec.label);
-  require_count(mine, counts[static_cast<std::size_t>(rank_)], spec.label, "the part");
-  if (is_root) require_count(all, total(counts), spec.label, "the whole");
-  require_same("planning " + spec.label,
-               text_of(counts) + " " + std::string(name_of(mine.dtype)) + ", root " + std::to_string(spec.root));
+  Counts counts;
+  require_same("planning " + spec.label, [&] {
+    require_rank(spec.root, spec.label);
+    require_on_host(spec.mine, spec.label);
+    require_on_host(spec.all, spec.label);
+    counts = complete(spec.counts, size_, mine.count, spec.label);
+    require_count(mine, counts[static_cast<std::size_t>(rank_)], spec.label, "the part");
+    if (is_root) require_count(all, total(counts), spec.label, "the whole");
+    if (is_root) require_type(mine, all, spec.label);
+    return text_of(counts) + " " + std::string(name_of(mine.dtype)) + ", root " + std::to_string(spec.root);
+  });
   std::vector<std::span<std::byte>> parts;
   if (is_root) parts = parts_of(all.bytes(), counts, size_of(all.dtype));
   const Description description{
@@ -205,13 +265,16 @@ void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) {
-  require_on_host(spec.outgoing, spec.label);
-  require_on_host(spec.incoming, spec.label);
   const Elements outgoing = elements_of(spec.outgoing), incoming = elements_of(spec.incoming);
-  const Counts sent = shares(spec.outgoing_counts, outgoing, size_, spec.label);
-  const Counts received = shares(spec.incoming_counts, incoming, size_, spec.label);
-  require_same("planning " + spec.label,
-               std::string(name_of(outgoing.dtype)) + " to " + std::string(name_of(incoming.dtype)));
+  Counts sent, received;
+  require_same("planning " + spec.label, [&] {
+    require_on_host(spec.outgoing, spec.label);
+    require_on_host(spec.incoming, spec.label);
+    sent = shares(spec.outgoing_counts, outgoing, size_, spec.label);
+    received = shares(spec.incoming_counts, incoming, size_, spec.label);
+    require_type(outgoing, incoming, spec.label);
+    return std::string(name_of(outgoing.dtype));
+  });
   require_matching(sent, received, spec.label);
   return planned(
       std::make_unique<Exchange>(across_all(), messages_of(parts_of(outgoing.bytes(), sent, size_of(outgoing.dtype))),
@@ -220,18 +283,21 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) 
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
-  require_rank(spec.to, spec.label);
+  require_other(spec.to, spec.label);
   require_on_host(spec.tensor, spec.label);
-  const std::vector<Exchange::Message> outgoing{{spec.to, elements_of(spec.tensor).bytes()}};
-  return planned(std::make_unique<Exchange>(between_two(), outgoing, std::vector<Exchange::Message>()), "exchange",
-                 describe(Kind::send, spec.label, elements_of(spec.tensor), spec.to));
+  const Exchange::Message message{spec.to, elements_of(spec.tensor).bytes()};
+  auto algorithm = std::make_unique<PairMessage>(across(everybody(), Tag(0)), message, true,
+                                                 sent_[static_cast<std::size_t>(spec.to)]);
+  return planned(std::move(algorithm), "exchange", describe(Kind::send, spec.label, elements_of(spec.tensor), spec.to));
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const ReceiveSpec& spec) {
-  require_rank(spec.from, spec.label);
+  require_other(spec.from, spec.label);
   require_on_host(spec.tensor, spec.label);
-  const std::vector<Exchange::Message> incoming{{spec.from, elements_of(spec.tensor).bytes()}};
-  return planned(std::make_unique<Exchange>(between_two(), std::vector<Exchange::Message>(), incoming), "exchange",
+  const Exchange::Message message{spec.from, elements_of(spec.tensor).bytes()};
+  auto algorithm = std::make_unique<PairMessage>(across(everybody(), Tag(0)), message, false,
+                                                 received_[static_cast<std::size_t>(spec.from)]);
+  return planned(std::move(algorithm), "exchange",
                  describe(Kind::receive, spec.label, elements_of(spec.tensor), spec.from));
 }
 

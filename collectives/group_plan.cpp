@@ -9,19 +9,16 @@
 #include <ronda/collectives/group.hpp>
 #include <ronda/collectives/node/one_shot.hpp>
 #include <ronda/collectives/node/two_shot.hpp>
-#include <ronda/collectives/transport/mpi_transport.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/random.hpp>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 
 namespace ronda {
 namespace {
-
-/// Tags that MPI promises to have.
-constexpr int tags = 32768;
 
 /// Up to here an allreduce in a node's memory is over so soon that looking at the clock twice would show.
 constexpr std::size_t brief_bytes = std::size_t{16} << 10;
@@ -31,6 +28,15 @@ struct Meeting {
   BarrierLine line;
   std::array<std::byte, 2 * OneShot::largest_bytes> staging;
 };
+
+/// Whether any is reduced in memory that the ranks of a node share, which takes barriers.
+bool needs_meetings(std::span<const AllreduceChoice> chosen, std::span<const Elements> tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].count > 0 &&
+        (chosen[i].algorithm == AllreduceAlgorithm::node || chosen[i].algorithm == AllreduceAlgorithm::hierarchical))
+      return true;
+  return false;
+}
 
 /// Another one for each collective and each of its tensors.
 Noise noise_of(const AllreduceSpec& spec, std::size_t tensor) {
@@ -75,12 +81,26 @@ Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const All
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
-  for (const Elements& elements : tensors) require_sense(spec.op, elements.dtype);
-  require_same("planning " + (spec.label.empty() ? "an allreduce" : spec.label),
-               words_of(spec) + (costs_ ? ", link costs " + costs_->text() : ""));
+  const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
+  require_same("planning " + label, [&] {
+    for (const Elements& elements : tensors) require_sense(spec.op, elements.dtype);
+    return words_of(spec) + (costs_ ? ", link costs " + costs_->text() : "");
+  });
 
-  const std::vector<Site> sites = locate(tensors);
-  const std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
+  std::vector<Site> sites = locate(tensors);
+  std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
+  std::shared_ptr<SharedMemory> shared_meetings;
+  if (size_ > 1 && needs_meetings(chosen, tensors)) {
+    std::string refusal;
+    shared_meetings = meetings(tensors.size(), refusal);
+    if (shared_meetings == nullptr && spec.algorithm != AllreduceAlgorithm::automatic)
+      throw ResourceError("no shared memory for the node's barriers: " + refusal);
+    if (shared_meetings == nullptr) {
+      notes_.push_back("no shared memory for the node's barriers: " + refusal + "; " + label + " goes by messages");
+      sites.assign(tensors.size(), Site());
+      chosen = choose(spec, tensors, sites, often);
+    }
+  }
   std::vector<Wire> wires;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -91,7 +111,6 @@ Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const All
 
   MadeAllreduce made;
   made.algorithms.resize(tensors.size());
-  const auto shared_meetings = meetings(sites);
   for (std::size_t i = 0; i < tensors.size() && size_ > 1; ++i)
     if (tensors[i].count > 0)
       made.algorithms[i] = make(chosen[i].algorithm, {spec.op, size_}, tensors[i],
@@ -200,19 +219,15 @@ const Communicator::Group::Allocation* Communicator::Group::allocation_of(const 
   return nullptr;
 }
 
-/// A Meeting a rank for each tensor, taken together; nothing where no tensor is in shared memory.
-std::shared_ptr<SharedMemory> Communicator::Group::meetings(std::span<const Site> sites) {
-  if (std::none_of(sites.begin(), sites.end(), [](const Site& site) { return site.memory != nullptr; })) return nullptr;
-  std::string refusal;
-  auto meetings = share_memory(sites.size() * sizeof(Meeting), 0, refusal);
-  if (meetings == nullptr) throw ResourceError("no shared memory for the node's barriers: " + refusal);
-  return meetings;
+/// A Meeting a rank for each tensor, taken together; nothing, on all ranks, where there is no room for them.
+std::shared_ptr<SharedMemory> Communicator::Group::meetings(std::size_t tensors, std::string& refusal) {
+  return share_memory(tensors * sizeof(Meeting), 0, refusal);
 }
 
 NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& site,
                                           const std::shared_ptr<SharedMemory>& meetings, std::size_t index) const {
   NodeCopies copies;
-  if (site.memory == nullptr) return copies;
+  if (site.memory == nullptr || meetings == nullptr) return copies;
   copies.rank = topology().rank_on_node;
   copies.ranks = placement_.ranks_of_node[static_cast<std::size_t>(topology().node)];
   copies.count = elements.count;
@@ -227,20 +242,22 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   return copies;
 }
 
-std::unique_ptr<Transport> Communicator::Group::across_all() { return transport(next_tag()); }
-
-std::unique_ptr<Transport> Communicator::Group::between_two() { return transport(0); }
-
-std::unique_ptr<Transport> Communicator::Group::transport(int tag) {
-  std::vector<int> everybody(static_cast<std::size_t>(size_));
-  std::iota(everybody.begin(), everybody.end(), 0);
-  return std::make_unique<MpiTransport>(communicator_, std::move(everybody), tag);
+std::unique_ptr<MpiTransport> Communicator::Group::across(std::vector<int> members, Tag tag) const {
+  return std::make_unique<MpiTransport>(communicator_, rank_, std::move(members), std::move(tag));
 }
 
+std::vector<int> Communicator::Group::everybody() const {
+  std::vector<int> ranks(static_cast<std::size_t>(size_));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+std::unique_ptr<Transport> Communicator::Group::across_all() { return across(everybody(), next_tag()); }
+
 std::unique_ptr<Transport> Communicator::Group::across_nodes() {
-  const int tag = next_tag();  // on all ranks, so that they go on alike
+  Tag tag = next_tag();  // on all ranks, so that they go on alike
   if (topology().rank_on_node >= topology().fewest_ranks_on_a_node) return nullptr;
-  return std::make_unique<MpiTransport>(communicator_, owners_of_slice(topology().rank_on_node), tag);
+  return across(owners_of_slice(topology().rank_on_node), std::move(tag));
 }
 
 /// The ranks of that number on their nodes, by node; nobody where a node has not so many.
@@ -252,9 +269,15 @@ std::vector<int> Communicator::Group::owners_of_slice(int slice) const {
 }
 
 /// Keeps apart the messages of collectives that are in flight together. All ranks plan in the same order.
-int Communicator::Group::next_tag() noexcept {
-  tag_ = tag_ % (tags - 1) + 1;  // 0 is for messages between two ranks alone
-  return tag_;
+Tag Communicator::Group::next_tag() {
+  auto tag = tags_->take();
+  if (!tag) {
+    const auto in_use = together("finding free tags", [&] { return communicator_.allgather(tags_->in_use()); });
+    tags_->renew(std::accumulate(in_use.begin(), in_use.end(), TagPool::InUse(), std::bit_or<>()));
+    tag = tags_->take();
+  }
+  if (!tag) throw ResourceError("a group of ranks has as many planned collectives as MPI has tags; destroy some first");
+  return {*tag, tags_};
 }
 
 }  // namespace ronda

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <locale>
 #include <sstream>
 #include <utility>
 
@@ -30,10 +31,17 @@ auto curves_of(Costs& costs) {
 
 bool sensible(double number) { return std::isfinite(number) && number >= 0; }
 
+/// Whatever the program's locale says of commas and points.
+std::istringstream reader(const std::string& text) {
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
+  return in;
+}
+
 /// `bytes=seconds`, separated by commas.
 CostCurve parse_curve(const std::string& text) {
   std::vector<CostCurve::Point> points;
-  std::istringstream in(text);
+  std::istringstream in = reader(text);
   char equals = 0, comma = 0;
   do {
     CostCurve::Point point;
@@ -49,7 +57,7 @@ CostCurve parse_curve(const std::string& text) {
 /// `seconds`, separated by commas.
 std::array<double, 3> parse_packing(const std::string& text) {
   std::array<double, 3> seconds{};
-  std::istringstream in(text);
+  std::istringstream in = reader(text);
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     char comma = ',';
     if ((i > 0 && !(in >> comma)) || comma != ',' || !(in >> seconds[i]) || !sensible(seconds[i]))
@@ -63,7 +71,7 @@ std::array<double, 3> parse_packing(const std::string& text) {
 Trial parse_trial(const std::string& text) {
   Trial trial;
   char comma = 0;
-  std::istringstream in(text);
+  std::istringstream in = reader(text);
   std::string name;
   std::getline(in, name, ',');
   trial.algorithm = parse_allreduce(name);
@@ -93,6 +101,7 @@ double CostCurve::operator()(double bytes) const noexcept {
 
 std::string LinkCosts::text() const {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   out << head() << " streams " << streams << " combine " << combine_seconds << " pack " << pack_seconds[0] << ','
       << pack_seconds[1] << ',' << pack_seconds[2];
   for (const auto& [name, curve] : curves_of(*this)) {
@@ -112,11 +121,11 @@ LinkCosts LinkCosts::parse(std::string_view text) {
   if (!text.starts_with(head() + " "))
     throw InputError("link costs begin '" + head() + "', not '" + std::string(text.substr(0, 40)) + "'");
   LinkCosts costs;
-  std::istringstream in{std::string(text.substr(head().size()))};
+  std::istringstream in = reader(std::string(text.substr(head().size())));
   std::string name, value;
   while (in >> name) {
     if (!(in >> value)) throw InputError("link costs end after '" + name + "'");
-    std::istringstream number(value);
+    std::istringstream number = reader(value);
     const auto curves = curves_of(costs);
     const auto curve = std::ranges::find(curves, name, &decltype(curves)::value_type::first);
     if (curve != curves.end())

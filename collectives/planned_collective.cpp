@@ -23,8 +23,11 @@ PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector
   for (const auto& algorithm : algorithms_) algorithm->prepare();
 }
 
-PlannedCollective::~PlannedCollective() {
-  if (!finished(started_)) engine_->withdraw(*this);
+void PlannedCollective::operator delete(PlannedCollective* self, std::destroying_delete_t) noexcept {
+  const bool whole = self->finished(self->started_) && !self->failure_;
+  if (!whole && !self->engine_->withdraw(*self)) return;
+  self->~PlannedCollective();
+  ::operator delete(self);
 }
 
 Event PlannedCollective::start(const Event& ready) {
@@ -93,7 +96,7 @@ std::vector<int> PlannedCollective::missing() const {
   std::set<int> missing;
   for (const Task& task : tasks_)
     if (Awaitable* awaited = task.awaited())
-      for (const int rank : awaited->missing()) missing.insert(rank);
+      for (const int rank : awaited->missing()) missing.insert(ledger_.world_rank(rank));
   return {missing.begin(), missing.end()};
 }
 
@@ -109,20 +112,18 @@ CollectiveTimes PlannedCollective::times() const noexcept {
   return times;
 }
 
-void PlannedCollective::announce(bool others_wait) noexcept {
+void PlannedCollective::announce() noexcept {
   if (timed()) {
     times_.total += mpi::seconds() - began_;
     ++times_.runs;
   }
   ledger_.end(record_, failure_ ? Outcome::failed : Outcome::done);
-  finished_.store(started_, std::memory_order_release);
-  if (others_wait) finished_.notify_all();
+  finished_.store(started_, std::memory_order_release);  // nothing of it is touched any more
 }
 
-void PlannedCollective::wait_for_other_thread(std::uint64_t ticket) const noexcept {
-  for (std::uint64_t seen = finished_.load(std::memory_order_acquire); seen < ticket;
-       seen = finished_.load(std::memory_order_acquire))
-    finished_.wait(seen, std::memory_order_acquire);
+void PlannedCollective::free_messages() noexcept {
+  tasks_.clear();
+  algorithms_.clear();
 }
 
 }  // namespace ronda

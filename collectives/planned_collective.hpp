@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ class PlannedCollective final : public Collective {
   PlannedCollective(std::shared_ptr<Engine> engine, std::vector<std::unique_ptr<Algorithm>> algorithms,
                     std::string_view name, const Description& description, Ledger& ledger,
                     std::shared_ptr<const void> keeper, Compression compression = Compression::none);
-  ~PlannedCollective() override;
+  ~PlannedCollective() override = default;
+  /// One that is given up half way may have to stay where it is, and what it uses with it: see Engine::withdraw.
+  static void operator delete(PlannedCollective* self, std::destroying_delete_t) noexcept;
 
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;
@@ -51,11 +54,11 @@ class PlannedCollective final : public Collective {
   /// Ends the run under way with an error.
   void give_up(const std::string& reason) noexcept;
   [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty(); }
-  /// @param others_wait  threads may
-  void announce(bool others_wait) noexcept;
+  void announce() noexcept;
   /// Looking at the clock takes as long as a brief one's messages: that is done now and then.
   [[nodiscard]] bool timed() const noexcept { return !description_.brief || started_ % 16 == 1; }
-  void wait_for_other_thread(std::uint64_t ticket) const noexcept;
+  /// Gives up what is under way. No run can follow.
+  void free_messages() noexcept;
 
   std::shared_ptr<const void> keeper_;
   std::shared_ptr<Engine> engine_;

@@ -1,7 +1,9 @@
 #include <ronda/collectives/algorithms/exchange.hpp>
+#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <tuple>
 
 namespace ronda {
@@ -13,6 +15,9 @@ Exchange::Exchange(std::unique_ptr<Transport> transport, std::span<const Message
   cut(outgoing, true, piece_bytes);
   std::ranges::stable_sort(pieces_, {}, [](const Piece& piece) { return std::tuple(piece.step, piece.index); });
   requests_.resize(pieces_.size());
+  if (own_outgoing_.size() != own_incoming_.size())
+    throw LogicError("a rank sends itself " + std::to_string(own_outgoing_.size()) + " bytes and expects " +
+                     std::to_string(own_incoming_.size()));
 }
 
 void Exchange::cut(std::span<const Message> messages, bool outgoing, std::size_t piece_bytes) {

@@ -41,6 +41,9 @@ class Communicator {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
 
+  /// Forgets the communicator without freeing it, where MPI can no longer be called.
+  void leave_behind() noexcept { handle_ = MPI_COMM_NULL; }
+
   void barrier() const;
   void broadcast(std::span<std::byte> bytes, int root) const;
   /// Everybody's `mine`, by rank.

@@ -1,7 +1,9 @@
 #pragma once
+#include <utility>
 #include <vector>
 
 #include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/collectives/transport/tags.hpp>
 #include <ronda/collectives/transport/transport.hpp>
 
 namespace ronda {
@@ -10,9 +12,13 @@ namespace ronda {
 class MpiTransport final : public Transport {
  public:
   /// @param communicator  outlives this object
+  /// @param rank          this rank's in `communicator`
   /// @param members       the ranks that take part, the same list on all of them; this rank is one
   /// @param tag           keeps this transport's messages apart from those of others that are alive
-  MpiTransport(const mpi::Communicator& communicator, std::vector<int> members, int tag);
+  MpiTransport(const mpi::Communicator& communicator, int rank, std::vector<int> members, Tag tag);
+
+  /// What goes from now on has this tag; nothing is under way.
+  void use(Tag tag) noexcept { tag_ = std::move(tag); }
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return static_cast<int>(members_.size()); }
@@ -27,7 +33,7 @@ class MpiTransport final : public Transport {
 
   MPI_Comm communicator_;
   std::vector<int> members_;
-  int tag_;
+  Tag tag_;
   int rank_ = 0;
 };
 

@@ -20,17 +20,17 @@ class ThreadNetwork::End final : public Transport {
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] Request send(int to, std::span<const std::byte> message) override {
-    return {*this, network_.post(true, rank_, to, {const_cast<std::byte*>(message.data()), message.size()}), to};
+    return {*this, {network_.post(true, rank_, to, {const_cast<std::byte*>(message.data()), message.size()})}, to};
   }
   [[nodiscard]] Request receive(int from, std::span<std::byte> message) override {
-    return {*this, network_.post(false, from, rank_, message), from};
+    return {*this, {network_.post(false, from, rank_, message), message.size()}, from};
   }
 
  private:
-  bool test(Handle& handle) override { return network_.take_if_done(handle); }
+  bool test(Handle& handle) override { return network_.take_if_done(handle.id); }
   void abandon(Handle handle) noexcept override {
     std::lock_guard lock(network_.mutex_);
-    std::erase_if(network_.posted_, [&](const Posted& posted) { return posted.handle == handle; });
+    std::erase_if(network_.posted_, [&](const Posted& posted) { return posted.handle == handle.id; });
   }
 
   ThreadNetwork& network_;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -34,8 +35,13 @@ class Transport {
 
  protected:
   friend class Request;
-  using Handle = std::uint64_t;  ///< what the transport knows a message by
-  /// True when it is done; throws CommunicationError where it failed. Not called again after either.
+  /// What the transport knows a message by.
+  struct Handle {
+    std::uint64_t id = 0;
+    std::optional<std::size_t> expected = {};  ///< bytes that are to come; none: it is sent
+  };
+  /// True when it is done; throws CommunicationError where it failed, or had another length than expected. Not called
+  /// again after either.
   virtual bool test(Handle& handle) = 0;
   /// Nobody will ask for this message any more: a task was given up.
   virtual void abandon(Handle handle) noexcept = 0;
@@ -84,7 +90,7 @@ class Request final : public Awaitable {
   }
 
   Transport* transport_ = nullptr;
-  Transport::Handle handle_ = 0;
+  Transport::Handle handle_;
   int peer_ = 0;
   std::exception_ptr error_;
 };
