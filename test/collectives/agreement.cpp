@@ -80,7 +80,15 @@ TEST_CASE("a text that ends early differs in the line that is missing") {
   const Communicator communicator = test::world().communicator();
   if (communicator.size() == 1) return;
   const std::string mine = communicator.rank() == 1 ? "a" : "a\nb";
-  CHECK(contains(thrown_by([&] { require_equal(communicator, "the options", mine); }), "differ: "));
+  CHECK(contains(thrown_by([&] { require_equal(communicator, "the options", mine); }), "differ: 'b' and nothing"));
+}
+
+TEST_CASE("texts that differ are bad input, whoever catches it") {
+  const Communicator communicator = test::world().communicator();
+  if (communicator.size() > 1)
+    CHECK_THROWS_AS(require_equal(communicator, "the plan", std::to_string(communicator.rank())), InputError);
+  CHECK_THROWS_AS(agree(communicator, [] { throw InputError("no such file"); }), InputError);
+  CHECK_THROWS_AS(agree(communicator, [] { throw 7; }), Error);
 }
 
 TEST_CASE("ranks at different places of the program learn that they are") {

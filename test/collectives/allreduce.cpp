@@ -22,7 +22,8 @@ constexpr AllreduceAlgorithm all_algorithms[] = {AllreduceAlgorithm::automatic, 
                                                  AllreduceAlgorithm::ring,      AllreduceAlgorithm::halving,
                                                  AllreduceAlgorithm::doubling,  AllreduceAlgorithm::hierarchical,
                                                  AllreduceAlgorithm::mpi};
-constexpr std::size_t counts[] = {0, 1, 7, 1023, (1 << 20) + 3};
+/// Those of many ranks fit into a /dev/shm of 64 MiB together.
+std::vector<std::size_t> counts(int ranks) { return {0, 1, 7, 1023, (std::size_t{1} << (ranks > 4 ? 18 : 20)) + 3}; }
 
 /// Those that this layout of ranks and this memory allow.
 std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communicator, bool node_shared = true) {
@@ -37,7 +38,7 @@ std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communic
 
 TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, double) {
   Communicator communicator = test::world().communicator();
-  for (const std::size_t count : counts) {
+  for (const std::size_t count : counts(communicator.size())) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
     REQUIRE(communicator.take_notes().empty());
     const auto data = elements_in<TestType>(memory, count);
@@ -51,6 +52,25 @@ TEMPLATE_TEST_CASE("every algorithm gives every rank the same sum", "", float, d
       }
     }
   }
+}
+
+TEST_CASE("the ranks of a node see one another's copies of what they allocate") {
+  Communicator communicator = test::world().communicator();
+  const Topology& topology = communicator.topology();
+  const Buffer memory = communicator.allocate(1 << 16, Memory::node_shared);
+  const auto data = elements_in<float>(memory, 1 << 14).subspan(100, 1000);
+  data[0] = static_cast<float>(communicator.rank() + 1);
+  communicator.barrier();
+  const auto copies = communicator.copies_on_node(Tensor(data));
+  REQUIRE(copies.size() == static_cast<std::size_t>(topology.most_ranks_on_a_node > 1 ? topology.ranks_on_node : 0));
+  for (std::size_t rank = 0; rank < copies.size(); ++rank) {
+    const float first = *reinterpret_cast<const float*>(copies[rank]);
+    const int distance = static_cast<int>(rank) - topology.rank_on_node;  // ranks of a node follow one another here
+    CHECK(first == static_cast<float>(communicator.rank() + distance + 1));
+  }
+  communicator.barrier();
+  std::vector<float> own(10);
+  CHECK(communicator.copies_on_node(Tensor(std::span(own))).empty());
 }
 
 TEMPLATE_TEST_CASE("every algorithm does every operation on every type", "", float, double, Float16, BFloat16,
@@ -234,7 +254,7 @@ TEST_CASE("one collective reduces several tensors of several types") {
 
 TEST_CASE("an allreduce for once needs no plan, no shared memory, and takes any count") {
   Communicator communicator = test::world().communicator();
-  for (const std::size_t count : counts) {
+  for (const std::size_t count : counts(communicator.size())) {
     std::vector<double> data(count);
     for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator, communicator.size() == 1)) {
       fill_numbers(std::span(data), communicator.rank());

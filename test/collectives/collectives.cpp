@@ -5,11 +5,14 @@
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/transport/tags.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace ronda {
@@ -137,12 +140,12 @@ TEST_CASE("messages between two ranks keep their order, also while others go aro
   std::vector<std::int32_t> first(1000, rank), second(70'000, -rank), sum(100'000, 1);
   std::vector<std::int32_t> from_left(first.size()), more_from_left(second.size());
   const auto reduction = communicator.plan(AllreduceSpec{{tensor(sum)}, ReduceOp::sum, {}, "test"});
-  std::vector<std::unique_ptr<Collective>> messages;
-  messages.push_back(communicator.plan(SendSpec{tensor(first), right}));
-  messages.push_back(communicator.plan(SendSpec{tensor(second), right}));
-  messages.push_back(communicator.plan(ReceiveSpec{tensor(from_left), left}));
-  messages.push_back(communicator.plan(ReceiveSpec{tensor(more_from_left), left}));
-  if (ranks > 1) {  // a message to oneself takes a send and a receive in one exchange
+  if (ranks > 1) {
+    std::vector<std::unique_ptr<Collective>> messages;
+    messages.push_back(communicator.plan(SendSpec{tensor(first), right}));
+    messages.push_back(communicator.plan(SendSpec{tensor(second), right}));
+    messages.push_back(communicator.plan(ReceiveSpec{tensor(from_left), left}));
+    messages.push_back(communicator.plan(ReceiveSpec{tensor(more_from_left), left}));
     std::vector<Event> done;
     done.push_back(reduction->start());
     for (const auto& message : messages) done.push_back(message->start());
@@ -156,6 +159,77 @@ TEST_CASE("messages between two ranks keep their order, also while others go aro
     communicator.receive(tensor(first), 0);
     CHECK(first.back() == 0);
   }
+}
+
+TEST_CASE("long messages from one rank to another do not mix, in whatever order they are planned") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  if (ranks == 1) return;
+  const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
+  constexpr std::size_t count = (std::size_t{5} << 20) / sizeof(std::int32_t);
+  std::vector<std::vector<std::int32_t>> outgoing(3, std::vector<std::int32_t>(count)), incoming = outgoing;
+  for (std::size_t i = 0; i < outgoing.size(); ++i)
+    std::iota(outgoing[i].begin(), outgoing[i].end(), static_cast<std::int32_t>(i << 28) + rank);
+  std::vector<std::unique_ptr<Collective>> sends, receives;
+  for (auto& values : outgoing) sends.push_back(communicator.plan(SendSpec{tensor(values), right}));
+  for (std::size_t i = incoming.size(); i-- > 0;)
+    receives.insert(receives.begin(), communicator.plan(ReceiveSpec{tensor(incoming[i]), left}));
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    for (auto& values : incoming) std::ranges::fill(values, -1);
+    std::vector<Event> done;
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      done.push_back(sends[i]->start());
+      done.push_back(receives[i]->start());
+    }
+    for (const auto& event : done) event.wait();
+    for (std::size_t i = 0; i < incoming.size(); ++i) {
+      const auto first = static_cast<std::int32_t>(i << 28) + left;
+      std::size_t wrong = 0;
+      for (std::size_t at = 0; at < count; ++at)
+        wrong += incoming[i][at] == first + static_cast<std::int32_t>(at) ? 0 : 1;
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("a collective that is destroyed half way leaves the others alone") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank();
+  if (ranks == 1) return;
+  std::vector<float> values(200'000), never(10);
+  const auto reduction =
+      communicator.plan(AllreduceSpec{{tensor(values)}, ReduceOp::sum, AllreduceAlgorithm::ring, "test"});
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    Communicator own = communicator.split(0, rank);  // its communicator is freed beside the allreduce
+    auto waits = own.plan(ReceiveSpec{tensor(never), (rank + 1) % ranks});
+    static_cast<void>(waits->start());
+    std::ranges::fill(values, 1.0F);
+    const Event done = reduction->start();
+    waits.reset();
+    own = communicator;
+    done.wait();
+    CHECK(values == std::vector<float>(values.size(), static_cast<float>(ranks)));
+  }
+}
+
+TEST_CASE("collectives that live for long keep their tags when those of others have come round") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size();
+  if (communicator.topology().oversubscribed) return;  // so many take long there
+  std::vector<std::int32_t> first(1 << 20), second(1 << 20), one(1, 1);
+  const auto ring = [&](std::vector<std::int32_t>& values) {
+    return communicator.plan(AllreduceSpec{{tensor(values)}, ReduceOp::sum, AllreduceAlgorithm::ring, "test"});
+  };
+  const auto early = ring(first);
+  for (int i = 0; i < TagPool::all - TagPool::of_pairs - 1; ++i) communicator.allreduce(tensor(one));
+  const auto late = ring(second);
+  std::ranges::fill(first, 1);
+  std::ranges::fill(second, 2);
+  const Event early_done = early->start(), late_done = late->start();
+  early_done.wait();
+  late_done.wait();
+  CHECK(first == std::vector<std::int32_t>(first.size(), ranks));
+  CHECK(second == std::vector<std::int32_t>(second.size(), 2 * ranks));
 }
 
 TEST_CASE("many collectives in flight at once, each started several times") {
@@ -195,6 +269,72 @@ TEST_CASE("what does not fit together is refused, on all ranks") {
   CHECK_THROWS_AS(communicator.broadcast(tensor(data), communicator.rank()), LogicError);  // each from another
   const ReduceOp op = communicator.rank() == 0 ? ReduceOp::minimum : ReduceOp::sum;
   CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, op), LogicError);
+}
+
+/// What `call` throws, as a LogicError.
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const LogicError& error) {
+    CHECK(error.agreed());
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST_CASE("a mistake of one rank alone is told to all of them, with its name") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank(), last = ranks - 1;
+  const bool wrong = rank == last;
+  const auto each = static_cast<std::size_t>(ranks);
+  std::vector<float> whole(each * 10), part(10), other(wrong ? 9 : 10);
+  std::vector<double> doubles(each * 10);
+  const Tensor of_other_type = wrong ? tensor(doubles) : tensor(whole);
+  const std::vector<std::size_t> counts = wrong ? std::vector<std::size_t>(each + 1, 10) : std::vector<std::size_t>();
+  const std::function<void()> calls[] = {
+      [&] { communicator.broadcast(tensor(whole), wrong ? -1 : 0); },
+      [&] { communicator.reduce(tensor(whole), 0, wrong ? ReduceOp::bitwise_and : ReduceOp::sum); },
+      [&] {
+        communicator.plan(AllreduceSpec{{tensor(whole)}, wrong ? ReduceOp::bitwise_and : ReduceOp::sum, {}, "x"});
+      },
+      [&] { communicator.reduce_scatter(tensor(whole), tensor(part), ReduceOp::sum, counts); },
+      [&] { communicator.reduce_scatter(tensor(whole), tensor(other)); },
+      [&] { communicator.allgather(tensor(part), tensor(whole), counts); },
+      [&] { communicator.allgather(tensor(other), tensor(whole)); },
+      [&] { communicator.gather(tensor(part), of_other_type, last); },
+      [&] { communicator.scatter(of_other_type, tensor(part), last); },
+      [&] { communicator.gather(tensor(part), tensor(whole), 0, counts); },
+      [&] { communicator.alltoall(of_other_type, tensor(whole)); },
+      [&] { communicator.alltoall(tensor(whole), tensor(whole), counts); },
+      [&] { static_cast<void>(communicator.split(wrong ? -1 : 0, rank)); },
+  };
+  for (const auto& call : calls) {
+    INFO("call " << &call - calls);
+    const std::string refusal = refusal_of(call);
+    INFO(refusal);
+    CHECK(refusal != "nothing");
+    CHECK((refusal.find("rank " + std::to_string(last) + " on ") == 0) == (ranks > 1));
+  }
+  std::vector<float> still_works(3, 1.0F);
+  communicator.allreduce(tensor(still_works));
+  CHECK(still_works[0] == static_cast<float>(ranks));
+}
+
+TEST_CASE("ranks that allocate different kinds of memory, or a rank that sends to itself, are refused") {
+  Communicator communicator = test::world().communicator();
+  std::vector<float> data(4);
+  CHECK_THROWS_AS(communicator.send(tensor(data), communicator.rank()), LogicError);
+  CHECK_THROWS_AS(communicator.receive(tensor(data), communicator.rank()), LogicError);
+  if (communicator.size() == 1) return;
+  const Memory memory = communicator.rank() == 0 ? Memory::per_rank : Memory::node_shared;
+  CHECK_THROWS_AS(communicator.allocate(4096, memory), LogicError);
+}
+
+TEST_CASE("a short allreduce for once to which ranks come with different counts fails on all of them") {
+  Communicator communicator = test::world().communicator();
+  if (communicator.size() != 2) return;  // more would still wait for one another
+  std::vector<float> data(communicator.rank() == 0 ? 4 : 5);
+  CHECK_THROWS_AS(communicator.allreduce(tensor(data)), CommunicationError);
 }
 
 TEST_CASE("an alltoall in which one rank expects more than it is sent is refused on all ranks") {

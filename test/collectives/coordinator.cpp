@@ -328,8 +328,13 @@ TEST_CASE("wrong use is told at once") {
     coordinator.barrier("go").wait();
     coordinator.allreduce("twice", tensor_of(values)).wait();
   }
+  CHECK_THAT(thrown_by([&] { static_cast<void>(coordinator.split("parts", -1, 0)); }), Contains("less than 0"));
   coordinator.close();
   CHECK_THAT(thrown_by([&] { coordinator.allreduce("late", tensor_of(values)); }), Contains("closed"));
+  std::vector<float> all(values.size() * static_cast<std::size_t>(ranks()), 7.0F);
+  const auto untouched = all;
+  CHECK_THAT(thrown_by([&] { coordinator.allgather("late", tensor_of(values), tensor_of(all)); }), Contains("closed"));
+  CHECK(all == untouched);
   CHECK_THROWS_AS(open({.batch_bytes = 1000}), InputError);
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <locale>
 #include <vector>
 
 namespace ronda {
@@ -261,6 +262,14 @@ TEST_CASE("link costs are kept as a line of text") {
   CHECK(kept.streams == 4);
   CHECK(kept.network.exchange(1e6) == Approx(costs.network.exchange(1e6)).epsilon(1e-4));
   CHECK(kept.text().find_first_of("\t\n") == std::string::npos);
+
+  struct Commas : std::numpunct<char> {
+    [[nodiscard]] char do_decimal_point() const override { return ','; }
+  };
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Commas));
+  CHECK(kept.text() == costs.text());
+  CHECK(LinkCosts::parse(kept.text()) == kept);
+  std::locale::global(before);
 
   const std::string text = kept.text();
   for (const std::string& damaged :

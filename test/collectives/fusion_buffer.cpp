@@ -109,7 +109,31 @@ TEST_CASE("a step sums all gradients and the control block, whatever order the s
       CHECK(test::count_wrong<float>(model.gradient(slot), ranks) == 0);
     }
   }
-  CHECK(model.fusion.exposed_seconds() >= 0);
+  CHECK(model.fusion.exposed_seconds() > 0);
+}
+
+TEST_CASE("buckets that start late: a step sums all, or the control block alone") {
+  FusionOptions options = small_buckets;
+  options.late = true;
+  Model model(test::world().communicator(), layers, options);
+  const int ranks = model.communicator.size(), rank = model.communicator.rank();
+  CpuStream stream;
+  for (int step = 0; step < 6; ++step) {
+    const bool alone = step % 3 == 1;
+    model.fusion.begin();
+    model.fusion.control().loss = rank + step;
+    for (std::size_t slot = 0; slot < layers.size(); ++slot) {
+      std::ranges::fill(model.gradient(slot), static_cast<float>(rank + 1));
+      model.fusion.mark_ready(model.slots[slot].id, stream);
+    }
+    const StepControl& total = alone ? model.fusion.wait_for_control(stream) : model.fusion.wait(stream);
+    CHECK(total.loss == ranks * step + ranks * (ranks - 1) / 2);
+    const auto expected = static_cast<float>(alone ? rank + 1 : ranks * (ranks + 1) / 2);
+    for (std::size_t slot = 0; slot < layers.size(); ++slot)
+      CHECK(std::ranges::all_of(model.gradient(slot), [&](float gradient) { return gradient == expected; }));
+  }
+  Model early(test::world().communicator(), {10}, small_buckets);
+  CHECK_THROWS_AS(early.fusion.wait_for_control(stream), LogicError);
 }
 
 TEST_CASE("buckets are neighbours, the first one small, and hold every slot once") {

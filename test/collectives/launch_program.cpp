@@ -18,6 +18,7 @@ bool prepare(const std::string& how, bool first) {
   }
   if (how == "bad-option") throw InputError("unknown option --frobnicate");
   if (how == "bad-option-on-one" && !first) throw InputError("no such file");
+  if (how == "bad-variable-on-one" && !first) setenv("RONDA_RANKS_PER_NODE", "many", 1);
   return true;
 }
 
@@ -29,7 +30,10 @@ int run(World& world, const std::string& how) {
     });
   if (how == "one-throws" && last) throw std::runtime_error("lost my way");
   if (how == "all-throw") throw LogicError("the same everywhere");
-  if (how == "result") return 75;
+  if (how == "result") {
+    if (world.rank() == 0) std::cout << "ending with 75\n";
+    return 75;
+  }
   if (how == "count" && world.rank() == 0) std::cout << "a world of " << world.size() << "\n";
   Communicator communicator = world.communicator();
   communicator.barrier();  // where the others wait

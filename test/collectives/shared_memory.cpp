@@ -4,6 +4,7 @@
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 namespace {
@@ -32,6 +33,37 @@ TEST_CASE("memory that fits is shared") {
   Communicator communicator = test::world().communicator();
   const Buffer memory = communicator.allocate(64 * 1024, Memory::node_shared);
   CHECK(communicator.take_notes().empty());
+  const auto data = test::elements_in<float>(memory, 1024);
+  CHECK(communicator.copies_on_node(Tensor(data)).size() == static_cast<std::size_t>(communicator.size()));
+  const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, {}, "test"});
+  CHECK(reduction->algorithm() == "node");
+}
+
+// As many as need more for their barriers than the limit leaves.
+TEST_CASE("tensors in shared memory for whose barriers there is no room go by messages, where that was left open") {
+  Communicator communicator = test::world().communicator();
+  constexpr std::size_t tensors = 15'000;
+  const Buffer memory = communicator.allocate(tensors * sizeof(float), Memory::node_shared);
+  REQUIRE(communicator.take_notes().empty());
+  const auto data = test::elements_in<float>(memory, tensors);
+  AllreduceSpec spec{{}, ReduceOp::sum, AllreduceAlgorithm::automatic, "test"};
+  for (std::size_t i = 0; i < tensors; ++i) spec.tensors.emplace_back(data.subspan(i, 1));
+  auto reduction = communicator.plan(spec);
+  const auto notes = communicator.take_notes();
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("no shared memory for the node's barriers: ") == 0);
+  CHECK(notes[0].find("/dev/shm has 18.0 MiB free") != std::string::npos);
+  CHECK(reduction->algorithm() == "doubling");
+  test::fill_numbers(data, communicator.rank());
+  reduction->start().wait();
+  CHECK(test::count_wrong<float>(data, communicator.size()) == 0);
+
+  reduction.reset();        // and its tags
+  const auto by_messages =  // takes no such room
+      communicator.plan(AllreduceSpec{spec.tensors, ReduceOp::sum, AllreduceAlgorithm::doubling, "test"});
+  CHECK(communicator.take_notes().empty());
+  spec.algorithm = AllreduceAlgorithm::node;
+  CHECK_THROWS_AS(communicator.plan(spec), ResourceError);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/phase.hpp>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -72,6 +74,17 @@ void write(const Communicator& communicator, const Wish& wish, bool odd) {
   all.barrier();
 }
 
+/// The ranks but the second, which have other numbers in their group than in the world, reduce; the last is late.
+void train_in_part(const Communicator& communicator, bool odd) {
+  const bool outside = communicator.rank() == 1;
+  Communicator part = communicator.split(outside ? 1 : 0, 0);
+  std::vector<float> numbers(100'000);
+  const auto reduction = part.plan(
+      AllreduceSpec{{Tensor(std::span(numbers))}, ReduceOp::sum, AllreduceAlgorithm::ring, "bucket of a part"});
+  if (odd || outside) sleep_long();
+  reduction->start().wait();
+}
+
 int run(World& world, const Wish& wish) {
   const bool odd = world.rank() + 1 == world.size();
   Communicator communicator = world.communicator();
@@ -80,6 +93,8 @@ int run(World& world, const Wish& wish) {
   else if (wish.how == "barrier") {
     if (odd) sleep_long();
     communicator.barrier();
+  } else if (wish.how == "part") {
+    train_in_part(communicator, odd);
   } else if (wish.how == "plan") {
     if (odd) raise(SIGSTOP);
     static_cast<void>(communicator.allocate(4096, Memory::node_shared));
@@ -114,9 +129,11 @@ int main(int argc, char** argv) {
         options.progress = parse_progress(wish.progress);
         if (wish.how == "throws") options.on_stall = [](const Stall&) {};  // then what waits in a collective fails
         if (wish.how == "start" && odd) sleep_long();
+        if (wish.how == "late-apart") options.trace = "stall_records/" + std::to_string(::getpid());
         return true;
       },
       [&](World& world) {
-        return run(world, wish.how == "throws" ? Wish{"late", wish.algorithm, wish.progress} : wish);
+        const bool late = wish.how == "throws" || wish.how == "late-apart";
+        return run(world, late ? Wish{"late", wish.algorithm, wish.progress} : wish);
       });
 }

@@ -4,6 +4,7 @@
 #include <ronda/collectives/watch/diagnosis.hpp>
 #include <ronda/collectives/watch/record_view.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
+#include <ronda/collectives/watch/trace.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -90,6 +91,37 @@ TEST_CASE("what is recorded can be read by others while it is written, the lates
   CHECK(contents_of(state.trail.back()) == "allreduce of 512 float32, sum");
   CHECK(state.pending() == nullptr);
   CHECK_FALSE(view->abandoned());
+}
+
+TEST_CASE("every operation is read again as it was written") {
+  const Folder folder;
+  const std::vector<std::string> names{"sum", "mean", "min", "max", "prod", "and"};
+  {
+    const auto recorder = std::make_shared<Recorder>(folder.path(), true, 0, 1);
+    Ledger ledger{recorder};
+    for (const auto& name : names)
+      ledger.end(ledger.begin({Kind::allreduce, name, "ring", 4, DType::int64, parse_reduce_op(name)}), Outcome::done);
+  }
+  const std::vector<fs::path> places{folder.path()};
+  const Trace trace = read_trace(places);
+  REQUIRE(trace.ranks.size() == 1);
+  REQUIRE(trace.ranks[0].spans.size() == names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) CHECK(name_of(trace.ranks[0].spans[i].record.op()) == names[i]);
+}
+
+TEST_CASE("whom a rank waited for is forgotten when it goes on") {
+  const Folder folder;
+  Recorder recorder(folder.path(), false, 0, 2);
+  const std::vector<int> other{1};
+  const auto waits_for = [&] { return state_of(recorder.file(), 1).status.missing_count; };
+  recorder.stands_still();
+  recorder.waits_for(other);
+  CHECK(waits_for() == 1);
+  recorder.moved();
+  CHECK(waits_for() == 0);
+  recorder.waits_for(other);
+  recorder.inside_mpi(true);
+  CHECK(waits_for() == 0);
 }
 
 TEST_CASE("a record is there after its process, until a good end removes it") {
@@ -258,7 +290,7 @@ class Job {
         if (peer != rank) peers.push_back({static_cast<int>(peer), addresses[peer], true});
       channels[rank]->meet(static_cast<int>(rank), 42, peers);
       recorder(rank).met(static_cast<int>(rank), static_cast<int>(dogs_.size()), 42);
-      dogs_[rank]->meet(hosts, {static_cast<int>(rank)}, std::move(channels[rank]));
+      dogs_[rank]->meet(hosts, {{static_cast<int>(rank), {}}}, std::move(channels[rank]));
     }
   }
   void wait_in(std::size_t rank, int label) {
@@ -301,6 +333,34 @@ TEST_CASE("watchdogs of different hosts tell each other by datagrams") {
   job.recorder(2).set_step(3);
   expect_first_speaks(job, "waiting for rank 2 on host2: it is at its own work");
   CHECK(job.dog(1).unheard().empty());
+}
+
+TEST_CASE("who hears of a stall may ask the watchdog what it knows") {
+  const Folder folder;
+  const auto recorder = std::make_shared<Recorder>(folder.path(), false, 0, 2);
+  std::promise<std::vector<int>> asked;
+  Watchdog* dog = nullptr;
+  std::promise<void> ready;
+  Watchdog watchdog(recorder, {0.1, true, [&](const Stall&) {
+                                 ready.get_future().wait();
+                                 asked.set_value(dog->unheard());
+                               }});
+  dog = &watchdog;
+  ready.set_value();
+  Ledger ledger{recorder};
+  ledger.begin(bucket(1));
+  recorder->stands_still();
+  auto answer = asked.get_future();
+  REQUIRE(answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+  CHECK(answer.get().empty());
+}
+
+TEST_CASE("records of ranks with one number, of two worlds in one job, stay apart") {
+  const Folder folder;
+  const Recorder one(folder.path(), false, 0, 1, "a"), other(folder.path(), false, 0, 1, "b");
+  CHECK(one.path() != other.path());
+  CHECK(RecordView::open(one.path()) != nullptr);
+  CHECK(RecordView::open(other.path()) != nullptr);
 }
 
 TEST_CASE("nothing is said as long as things move") {

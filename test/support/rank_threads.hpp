@@ -1,4 +1,5 @@
 #pragma once
+#include <exception>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -33,10 +34,21 @@ inline void run_to_end(Algorithm& algorithm) {
   task.result();
 }
 
+/// Throws what the first rank throws that does. No assertions of Catch's in `body`: they are for one thread.
 inline void on_threads(int ranks, const std::function<void(int rank)>& body) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
   for (auto& thread : threads) thread.join();
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace ronda::test
