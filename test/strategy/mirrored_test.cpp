@@ -347,7 +347,7 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
     FAIL("a plan beyond the limit was accepted");
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::bad_input);
-    CHECK(std::string(error.what()).find("--accumulate") != std::string::npos);
+    CHECK(std::string(error.what()).find("--batch-size") != std::string::npos);
   }
   if (world().size() > 1) {  // ranks with different models
     Sequential different(Flatten(), Dense(world().rank() == 0 ? 4 : 5));
