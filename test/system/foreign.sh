@@ -45,9 +45,11 @@ if [[ -z $python ]]; then
   [[ ! -s $failed ]] || exit 1
   skip 'the Python example needs NumPy (python3-numpy); the C example passed'
 fi
-cp "$examples"/python/*.py "$work" # a file to copy, wherever that is
 for ranks in 1 2 3; do
-  mpi $ranks "$python" "$work/linear_regression.py"
+  mpi $ranks "$python" "$examples/python/linear_regression.py"
   expect_status 0
   expect 'all ranks agree' grep -q "$ranks ranks agree" "$work/out"
 done
+cp "$examples"/python/*.py "$work" # a file to copy, wherever that is
+RONDA_LIBRARY=$lib/libronda.so mpi 1 "$python" "$work/linear_regression.py"
+expect_status 0

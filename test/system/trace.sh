@@ -30,7 +30,8 @@ for how in kill:node kill:ring kill:mpi kill:ring:thread; do
   ((SECONDS < 10)) || fail "over after $SECONDS s"
   run "$apps/ronda_trace" --json "$work/trace.json" "$records"
   expect_status 0
-  expect 'rank 2 to be named' test "$(json "$work/trace.json" 'it["late"]')" == '[2]'
+  # On a busy machine mpirun may end another before that one's thread has come as far.
+  expect 'rank 2 to be named' test "$(json "$work/trace.json" '2 in it["late"]')" == True
   expect 'its collective to be named' grep -Eq 'rank 2 on .*: its process is dead, last seen after bucket 0 by [a-z]* of step 2' "$work/out"
 done
 

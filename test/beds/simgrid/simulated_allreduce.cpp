@@ -66,9 +66,11 @@ double seconds(Work&& work) {
 /// A ring whose messages are longer, of which the simulator has fewer to move.
 double ring_seconds(std::span<float> data, int ranks, std::size_t message_bytes) {
   const mpi::Communicator communicator = mpi::Communicator::duplicate(MPI_COMM_WORLD);
+  int rank = 0;
+  MPI_Comm_rank(communicator.handle(), &rank);
   std::vector<int> everybody(static_cast<std::size_t>(ranks));
   std::iota(everybody.begin(), everybody.end(), 0);
-  Ring ring(std::make_unique<MpiTransport>(communicator, everybody, 1),
+  Ring ring(std::make_unique<MpiTransport>(communicator, rank, everybody, Tag(1)),
             {reinterpret_cast<std::byte*>(data.data()), data.size(), DType::float32}, {ReduceOp::sum, ranks},
             RingPart::allreduce, {}, message_bytes);
   ring.prepare();
