@@ -27,7 +27,8 @@ void PlannedCollective::operator delete(PlannedCollective* self, std::destroying
   const bool whole = self->finished(self->started_) && !self->failure_;
   if (!whole && !self->engine_->withdraw(*self)) return;
   self->~PlannedCollective();
-  ::operator delete(self);
+  static_assert(alignof(PlannedCollective) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);  // so it came from the aligned new
+  ::operator delete(self, std::align_val_t{alignof(PlannedCollective)});
 }
 
 Event PlannedCollective::start(const Event& ready) {

@@ -47,7 +47,7 @@ struct FixedText {
   std::array<std::uint64_t, length / sizeof(std::uint64_t)> words{};
 
   FixedText() = default;
-  FixedText(std::string_view text) { std::memcpy(words.data(), text.data(), std::min(text.size(), length - 1)); }
+  FixedText(std::string_view text) { text.copy(reinterpret_cast<char*>(words.data()), length - 1); }
   [[nodiscard]] std::string_view view() const noexcept {
     const char* begin = reinterpret_cast<const char*>(words.data());
     return {begin, static_cast<std::size_t>(std::find(begin, begin + length, '\0') - begin)};
