@@ -28,7 +28,7 @@ void PlannedCollective::operator delete(PlannedCollective* self, std::destroying
   if (!whole && !self->engine_->withdraw(*self)) return;
   self->~PlannedCollective();
   static_assert(alignof(PlannedCollective) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);  // so it came from the aligned new
-  ::operator delete(self, std::align_val_t{alignof(PlannedCollective)});
+  ::operator delete (self, std::align_val_t{alignof(PlannedCollective)});
 }
 
 Event PlannedCollective::start(const Event& ready) {
