@@ -65,13 +65,14 @@ void Communicator::broadcast(const Tensor& tensor, int root) { run(plan(Broadcas
 
 void Communicator::reduce(const Tensor& tensor, int root, ReduceOp op) { run(plan(ReduceSpec{tensor, root, op})); }
 
-void Communicator::allgather(const Tensor& mine, const Tensor& all, std::vector<std::size_t> counts) {
+void Communicator::allgather(const Tensor& mine, const Tensor& all, const std::vector<std::size_t>& counts) {
   const auto collective = group_->plan(AllgatherSpec{all, counts}, &mine);  // now they are known to fit
   copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), counts, rank()));
   run(collective);
 }
 
-void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op, std::vector<std::size_t> counts) {
+void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op,
+                                  const std::vector<std::size_t>& counts) {
   run(group_->plan(ReduceScatterSpec{all, op, counts}, &mine));
   copy(place_of(elements_of(all), elements_of(mine), counts, rank()), elements_of(mine));
 }

@@ -96,10 +96,10 @@ class Communicator {
   /// `tensor` of `root` becomes what all ranks' reduce to; the others' are used as scratch.
   void reduce(const Tensor& tensor, int root = 0, ReduceOp op = ReduceOp::sum);
   /// `all` is everybody's `mine`, by rank.
-  void allgather(const Tensor& mine, const Tensor& all, std::vector<std::size_t> counts = {});
+  void allgather(const Tensor& mine, const Tensor& all, const std::vector<std::size_t>& counts = {});
   /// `mine` becomes what all ranks' part rank() of `all` reduces to; `all` is used as scratch.
   void reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op = ReduceOp::sum,
-                      std::vector<std::size_t> counts = {});
+                      const std::vector<std::size_t>& counts = {});
   /// `all` of `root` becomes everybody's `mine`, by rank; the other ranks need no `all`.
   void gather(const Tensor& mine, const Tensor& all, int root = 0, std::vector<std::size_t> counts = {});
   /// `mine` becomes part rank() of `all` of `root`; the other ranks need no `all`.

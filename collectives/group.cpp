@@ -194,7 +194,8 @@ void Communicator::Group::require_same(std::string_view place, const std::functi
 }
 
 void Communicator::Group::throw_on_all(const Differing& differing) const {
-  const auto& [places, texts] = differing;
+  const auto& places = differing.places;
+  const auto& texts = differing.texts;
   const bool one_place = std::ranges::all_of(places, [&](const std::string& place) { return place == places[0]; });
   for (std::size_t rank = 0; rank < texts.size() && one_place; ++rank)
     if (const auto complaint = Complaint::parse(texts[rank]))
