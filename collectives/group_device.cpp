@@ -30,7 +30,9 @@ void Communicator::Group::use_device(std::shared_ptr<DeviceContext> context, All
   require_same("use_device", name_of(wanted));
   require_fitting(wanted, DeviceKind::cuda);
   const std::string mine = context->device().text() + ", " + context->name();
-  agree(Communicator(shared_from_this()), [&] { device_.emplace(std::make_shared<DeviceLanes>(std::move(context))); });
+  agree(Communicator(shared_from_this()), [&] {
+    device_ = OnDevice{std::make_shared<DeviceLanes>(std::move(context)), nullptr, ""};
+  });
   if (size_ > 1) connect_devices(wanted, library);
   device_lines_ = gather_texts(mine);
   const std::string how = size_ == 1 ? "" : device_->clique != nullptr ? ", by nccl" : ", staged";
