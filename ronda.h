@@ -130,8 +130,8 @@ ronda_status ronda_wait(ronda_request* request);
  * products, and so on. Returns when all have; `*last`, where it is not NULL, is the last of them. */
 ronda_status ronda_join(ronda_group* group, int* last);
 
-/* A group of the ranks that give the same colour, 0 or more, ordered by key, then rank. All ranks of `group` call it with this
- * name. */
+/* A group of the ranks that give the same colour, 0 or more, ordered by key, then rank. All ranks of `group` call it
+ * with this name. */
 ronda_status ronda_split(ronda_group* group, const char* name, int color, int key, ronda_group** part);
 /* Waits until all its ranks have called it, then frees it, whatever it returns. Before ronda_finalize. */
 ronda_status ronda_close(ronda_group* part);

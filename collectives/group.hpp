@@ -155,6 +155,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] std::string nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
   [[nodiscard]] bool on_device(std::span<const Tensor> tensors, const std::string& label) const;
   void require_on_host(const Tensor& tensor, const std::string& label) const;
+  /// `mine`, if it is given, can be copied by the processor to this rank's part of `all`, or from it.
+  void require_part(const Tensor* mine, const Tensor& all, const std::vector<std::size_t>& counts,
+                    const std::string& label) const;
   [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const AllreduceSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const BroadcastSpec& spec, const Description& description);
   [[nodiscard]] std::unique_ptr<Collective> plan_on_device(const AllgatherSpec& spec, const std::vector<Range>& parts,

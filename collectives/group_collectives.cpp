@@ -47,12 +47,6 @@ void require_type(const Elements& one, const Elements& other, const std::string&
   throw LogicError(label + " is between " + text_of(one) + " and " + text_of(other) + "; both must be of one type");
 }
 
-/// `mine` is to be copied to this rank's part of `all`, or from it.
-void require_part(const Elements& mine, const Elements& all, std::size_t count, const std::string& label) {
-  require_count(mine, count, label, "the part");
-  require_type(mine, all, label);
-}
-
 /// Counts of an `all` that is shared out evenly where none are given.
 Counts shares(const Counts& counts, const Elements& all, int ranks, const std::string& label) {
   Counts each = complete(counts, ranks, all.count / static_cast<std::size_t>(ranks), label);
@@ -188,14 +182,21 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
                  description);
 }
 
+void Communicator::Group::require_part(const Tensor* mine, const Tensor& all, const std::vector<std::size_t>& counts,
+                                       const std::string& label) const {
+  if (mine == nullptr) return;
+  require_on_host(*mine, label);
+  require_on_host(all, label);
+  require_count(elements_of(*mine), counts[static_cast<std::size_t>(rank_)], label, "the part");
+  require_type(elements_of(*mine), elements_of(all), label);
+}
+
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec, const Tensor* mine) {
   const Elements all = elements_of(spec.all);
   Counts counts;
   require_same("planning " + spec.label, [&] {
     counts = shares(spec.counts, all, size_, spec.label);
-    if (mine != nullptr) require_on_host(*mine, spec.label);
-    if (mine != nullptr) require_on_host(spec.all, spec.label);
-    if (mine != nullptr) require_part(elements_of(*mine), all, counts[static_cast<std::size_t>(rank_)], spec.label);
+    require_part(mine, spec.all, counts, spec.label);
     require_sense(spec.op, all.dtype);
     return std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts);
   });
@@ -211,9 +212,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec,
   Counts counts;
   require_same("planning " + spec.label, [&] {
     counts = shares(spec.counts, all, size_, spec.label);
-    if (mine != nullptr) require_on_host(*mine, spec.label);
-    if (mine != nullptr) require_on_host(spec.all, spec.label);
-    if (mine != nullptr) require_part(elements_of(*mine), all, counts[static_cast<std::size_t>(rank_)], spec.label);
+    require_part(mine, spec.all, counts, spec.label);
     return text_of(all) + " in parts of " + text_of(counts);
   });
   const Description description = describe(Kind::allgather, spec.label, all);

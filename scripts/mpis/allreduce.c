@@ -1,5 +1,6 @@
-/* Measures MPI_Allreduce as bench_allreduce measures ours: allreduce BYTES… prints "BYTES MICROSECONDS" a line, for float32 sums in
- * private memory, in large pages where the system has them. Each measurement is short and taken many times; the best counts. */
+/* Measures MPI_Allreduce as bench_allreduce measures ours: allreduce BYTES… prints "BYTES MICROSECONDS" a line, for
+ * float32 sums in private memory, in large pages where the system has them. Each measurement is short and taken many
+ * times; the best counts. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>

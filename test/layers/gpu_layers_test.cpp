@@ -1,4 +1,5 @@
 // Every operation of the GPU against the plain loops: every candidate in turn, memory full of garbage. Needs a GPU.
+#include "layers/comparison.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
@@ -15,33 +16,13 @@
 #include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
+using namespace ronda::test;
 
 namespace {
 
 struct Bed {
   std::unique_ptr<DeviceContext> context = make_cuda_context(0);
   std::unique_ptr<Stream> stream = context->make_stream(StreamPriority::usual);
-};
-
-/// Takes candidate `wanted` of every question where it can run, otherwise the first that can; runs all of them once.
-class ForcingPicker final : public Picker {
- public:
-  explicit ForcingPicker(std::size_t wanted) : wanted_(wanted) {}
-  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
-    most_ = std::max(most_, candidates.size());
-    std::optional<std::size_t> chosen;
-    for (std::size_t i = candidates.size(); i-- > 0;) {
-      if (!candidates[i].run) continue;
-      candidates[i].run();
-      if (chosen != wanted_) chosen = i;
-    }
-    if (!chosen) FAIL("nothing can run: " << question);
-    return *chosen;
-  }
-  [[nodiscard]] std::size_t most() const { return most_; }
-
- private:
-  std::size_t wanted_, most_ = 0;
 };
 
 /// One tensor with memory of its own, on the host or on the GPU.
@@ -54,9 +35,7 @@ class Owned {
   }
   /// Random numbers by logical index: the same in every layout.
   void fill(std::uint64_t stream, float scale = 1) {
-    const RngKey key(7, Purpose::test, stream);
-    std::vector<float> plain(static_cast<std::size_t>(tensor.desc().count())), stored(plain.size());
-    for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = scale * (2 * key.uniform(i) - 1);
+    std::vector<float> plain = random_numbers(tensor.desc().count(), stream, scale), stored(plain.size());
     reorder(Tensor({tensor.shape(), DType::float32, {}}, plain.data()), Tensor(tensor.desc(), stored.data()));
     write(stored);
   }
@@ -125,20 +104,6 @@ Results results_of(Operation& operation, const TensorDesc& input_desc, Bed* gpu)
     first = found;
   }
   return *first;
-}
-
-/// Against the largest element: sums cancel.
-void check_close(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected,
-                 float tolerance) {
-  REQUIRE(found.size() == expected.size());
-  float scale = 1, worst = 0;
-  for (const float e : expected) scale = std::max(scale, std::abs(e));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const float error = std::abs(found[i] - expected[i]);
-    worst = error <= worst ? worst : error;  // and NaN
-  }
-  INFO(what << ": worst error " << worst << " of " << scale);
-  CHECK(worst <= tolerance * scale);
 }
 
 /// float32: what the order of a sum costs, and Winograd's transformations. tf32: factors of 11 bits.

@@ -1,4 +1,5 @@
 // Every operation of oneDNN against the plain loops: odd shapes, every candidate in turn, memory full of garbage.
+#include "layers/comparison.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
@@ -14,39 +15,16 @@
 #include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
+using namespace ronda::test;
 
 namespace {
 
 constexpr float garbage = std::numeric_limits<float>::quiet_NaN();
 
-/// Takes candidate `wanted` of every question where it can run, otherwise the first that can; tries all for timing
-/// once.
-class ForcingPicker final : public Picker {
- public:
-  explicit ForcingPicker(std::size_t wanted) : wanted_(wanted) {}
-  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
-    most_ = std::max(most_, candidates.size());
-    std::optional<std::size_t> chosen;
-    for (std::size_t i = candidates.size(); i-- > 0;) {
-      if (!candidates[i].run) continue;
-      candidates[i].run();
-      if (chosen != wanted_) chosen = i;
-    }
-    if (!chosen) FAIL("nothing can run: " << question);
-    return *chosen;
-  }
-  [[nodiscard]] std::size_t most() const { return most_; }
-
- private:
-  std::size_t wanted_, most_ = 0;
-};
-
 /// Random numbers by logical index: the same in every layout. Padding is left alone.
 void fill(const Tensor& tensor, std::uint64_t stream, float scale = 1) {
-  const RngKey key(7, Purpose::test, stream);
   const TensorDesc plain{tensor.shape(), DType::float32, {}};
-  std::vector<float> values(static_cast<std::size_t>(plain.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * key.uniform(i) - 1);
+  std::vector<float> values = random_numbers(plain.count(), stream, scale);
   reorder(Tensor(plain, values.data()), tensor);
 }
 
@@ -143,21 +121,6 @@ class Bench {
   std::vector<Owned> values_, gradients_;
   std::vector<Parameter> parameters_;
 };
-
-/// Rounding grows with the number of terms and is measured against the largest element: sums cancel. Winograd's
-/// transformations lose another two digits.
-void check_close(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected,
-                 float tolerance) {
-  REQUIRE(found.size() == expected.size());
-  float scale = 1, worst = 0;
-  for (const float e : expected) scale = std::max(scale, std::abs(e));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const float error = std::abs(found[i] - expected[i]);
-    worst = error <= worst ? worst : error;  // and NaN
-  }
-  INFO(what << ": worst error " << worst << " of " << scale);
-  CHECK(worst <= tolerance * scale);
-}
 
 /// Makes the operation with each candidate in turn and compares it with the plain loops.
 template <class Make>
