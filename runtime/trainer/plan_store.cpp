@@ -73,10 +73,9 @@ Picks PlanStore::load() {
   given_ = communicator_.broadcast_text(given_ ? "given" : "") == "given";
   known_ = from_text(communicator_.broadcast_text(to_text(known_)));
   if (!given_) link_store_.load();
-  if (const auto links = known_.find(links_question); given_ && links != known_.end()) {
-    known_links_ = links->second;
-    communicator_.use_link_costs(LinkCosts::parse(known_links_));
-  }
+  if (const auto links = known_.find(links_question); given_ && links != known_.end())
+    communicator_.use_link_costs(LinkCosts::parse(links->second));
+  known_links_ = links();  // an earlier training of this process may have measured them
   return known_;
 }
 

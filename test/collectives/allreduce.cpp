@@ -139,9 +139,10 @@ TEST_CASE("compressed by any algorithm, all ranks get the same bits, and what is
 /// Of a network that is slow beside what packing costs.
 LinkCosts slow_network() {
   LinkCosts costs;
-  const CostCurve fast({{0, 1e-6}, {1 << 20, 1e-4}}), slow({{0, 1e-3}, {1 << 20, 1e-2}});
+  const CostCurve fast({{0, 1e-6}, {1 << 20, 1e-4}}), slow({{0, 1e-6}, {1 << 20, 1e-2}});
   costs.node = {fast, fast};
   costs.network = costs.crowded_network = {slow, slow};
+  costs.streams = 2;
   costs.window = fast;
   costs.pack_seconds = {1e-10, 1e-10, 1e-10};
   return costs;

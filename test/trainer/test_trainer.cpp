@@ -25,7 +25,6 @@ struct Training {
   static TrainingOptions prepared(TrainingOptions options) {
     ::setenv("RONDA_CACHE_DIR", "/dev/null/none", 1);
     options.threads = 1;
-    options.allreduce = AllreduceAlgorithm::ring;  // auto would measure this world's links, which a plan has to know
     if (options.global_batch_size == 0) options.global_batch_size = 16;
     return options;
   }
