@@ -84,7 +84,7 @@ std::optional<Resumption> find_checkpoint(const Communicator& communicator, cons
     const CheckpointManifest manifest = read_manifest(manifest_of(folder));
     text = manifest_text(manifest);
     if (Faults(options.faults, 0).happens(FaultKind::slow_read, manifest.step))
-      std::this_thread::sleep_for(std::chrono::seconds(3));
+      std::this_thread::sleep_for(std::chrono::seconds(6));
   });
   folder = communicator.broadcast_text(folder.string());
   text = communicator.broadcast_text(text);

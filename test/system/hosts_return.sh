@@ -48,15 +48,17 @@ started 2 2
 wait $job
 END
 
-# supervise HOSTS ON_HEAD OPTION…: ronda_run over hosts of a rank each, to whom ON_HEAD happens
+# supervise HOSTS ON_HEAD SLOW OPTION…: ronda_run over hosts of a rank each, to whom ON_HEAD happens. The first SLOW starts take so
+# long over a step that they do not come to the end before it.
 supervise() {
-  local hosts=$1 on_head=$work/../$2 steps=$((10 * epochs))
-  shift 2
+  local hosts=$1 on_head=$work/../$2 slow=$3 steps=$((10 * epochs))
+  shift 3
   # mpirun as the bed's users have it, told what the ranks need to know. Its n-th start is attempt n.
   cat >"$work/launcher" <<END
 #!/usr/bin/env bash
 echo "\$*" >>"$work/starts"
-export COUNT_LOG=$work/log COUNT_ATTEMPT=\$(wc -l <"$work/starts") COUNT_DELAY=20000
+export COUNT_LOG=$work/log COUNT_ATTEMPT=\$(wc -l <"$work/starts")
+export COUNT_DELAY=\$((COUNT_ATTEMPT > $slow ? 1000 : 100000))
 exec $(command -v mpirun) --bind-to none --oversubscribe -x COUNT_LOG -x COUNT_ATTEMPT -x COUNT_DELAY "\$@"
 END
   chmod +x "$work/launcher"
@@ -77,7 +79,7 @@ END
 
 two_cut() {
   what='four hosts, of which one returns'
-  supervise 4 two_cut
+  supervise 4 two_cut 3
   expect '4, 3, 2 ranks, then 3' test "$(cut -d' ' -f2 "$work/starts" | tr '\n' ' ')" = '4 3 2 3 '
   expect 'two failures' grep -q '"failures": 2' "$work/report.json"
   expect 'the word of it' grep -q 'ronda2 is back: the job saves' "$work/err"
@@ -85,7 +87,7 @@ two_cut() {
 # As one whose disk hangs may: its ranks are missed by the others, and mpirun waits for it.
 frozen() {
   what='a frozen host that answers'
-  supervise 2 frozen --agent 'bed on' --grace 2
+  supervise 2 frozen 1 --agent 'bed on' --grace 2
   expect 'the word of it' grep -q 'the job has failed, but its launcher does not leave: ends the job' "$work/err"
 }
 aside two_cut

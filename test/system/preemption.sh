@@ -22,7 +22,7 @@ hash=$(summary parameter_hash)
 preempted() {
   local how=$1 expected=$2 launcher processes waited ends
   attempt=$((attempt + 1))
-  COUNT_LOG=$work/log COUNT_ATTEMPT=$attempt "${@:3}" -n 4 "$counted" "${toy[@]}" --epochs 30 \
+  COUNT_LOG=$work/log COUNT_ATTEMPT=$attempt COUNT_DELAY=10000 "${@:3}" -n 4 "$counted" "${toy[@]}" --epochs 30 \
     --checkpoint-dir "$work/checkpoints" >"$work/out" 2>"$work/err" &
   launcher=$!
   for ((waited = 0; waited < 600; ++waited)); do
@@ -43,7 +43,7 @@ preempted() {
   ((expected != 75)) || expect 'the word of it' grep -q "ended after step $ends of 300, saved" "$work/err"
   run "$apps/ronda_checkpoint" verify "$work/checkpoints/step-$ends"
   expect_status 0
-  count 4 "${toy[@]}" --epochs 30 --checkpoint-dir "$work/checkpoints" --resume --exact
+  COUNT_DELAY=0 count 4 "${toy[@]}" --epochs 30 --checkpoint-dir "$work/checkpoints" --resume --exact
   expect_status 0
   [[ $(summary parameter_hash) == "$hash" ]] || fail "$how: parameters $(summary parameter_hash), expected $hash"
   all_seen_once 30

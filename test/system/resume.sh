@@ -188,7 +188,7 @@ aside damaged "$work/whole.safetensors"
 slow_reading() {
   count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --inject stop@3
   expect_status 75
-  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --resume --communication-timeout 1 --inject slow-read@1
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --resume --communication-timeout 3 --inject slow-read@1
   expect_status 0
   expect_summary resumed_step 3
 }

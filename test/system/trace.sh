@@ -24,10 +24,10 @@ expect 'times that can be' test "$(json "$work/timeline.json" \
 for how in kill:node kill:ring kill:mpi kill:ring:thread; do
   what=$how
   SECONDS=0
-  RONDA_TRACE_DIR=$records timeout -k 5 20 mpirun -n 3 "$stall" $how >"$work/out" 2>"$work/err" </dev/null
+  RONDA_TRACE_DIR=$records timeout -k 5 40 mpirun -n 3 "$stall" $how >"$work/out" 2>"$work/err" </dev/null
   status=$? # that of the signal
   ((status != 0)) || fail 'exit status 0'
-  ((SECONDS < 10)) || fail "over after $SECONDS s"
+  ((SECONDS < 30)) || fail "over after $SECONDS s"
   run "$apps/ronda_trace" --json "$work/trace.json" "$records"
   expect_status 0
   # On a busy machine mpirun may end another before that one's thread has come as far.
