@@ -37,5 +37,6 @@ else
   for file in "${files[@]}"; do
     [[ $file != *_cxx.cxx ]] || together "$file"
   done
+  options+=(--extra-arg="-iquote$PWD/apps" --extra-arg="-iquote$PWD/apps/doctor") # where they were included from
 fi
 printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy -p "build/$preset" "${options[@]}" --quiet 2>/dev/null

@@ -177,7 +177,7 @@ std::optional<Divergence> first_divergence(std::span<const RankReport> ranks) {
 
 std::string text_of(const Divergence& divergence, std::span<const RankReport> ranks) {
   std::vector<int> most;
-  const Record* usual = nullptr;
+  const Record* usual = &divergence.records.begin()->second;
   for (const auto& [rank, record] : divergence.records) {
     if (std::find(divergence.odd.begin(), divergence.odd.end(), rank) != divergence.odd.end()) continue;
     most.push_back(rank);
