@@ -138,6 +138,9 @@ class Collective : public Completion {
   /// Starts once `ready` has happened. Collective: all ranks start the same collectives in the same order; several may
   /// be in flight, but one only once at a time. The tensors belong to the collective until the returned event is done.
   virtual Event start(const Event& ready = {}) = 0;
+  /// Whether it goes on without the host, once started: then nobody need ask its events, and a device's graph may have
+  /// it inside.
+  [[nodiscard]] virtual bool moves_alone() const noexcept { return false; }
   /// What it is done by, for reports: `node`, `ring`, `tree`, …
   [[nodiscard]] virtual std::string_view algorithm() const noexcept = 0;
   /// What its numbers are sent as: those of its largest tensor, if there are several.

@@ -44,6 +44,12 @@ void Communicator::use_device(std::shared_ptr<DeviceContext> device, AllreduceAl
 
 const std::vector<std::string>& Communicator::devices() const noexcept { return group_->devices(); }
 
+std::unique_ptr<Recording> Communicator::watched(std::unique_ptr<Recording> recording, const std::string& what) const {
+  return group_->watched(std::move(recording), what);
+}
+
+void Communicator::require_devices() const { group_->require_devices(); }
+
 std::vector<std::byte*> Communicator::copies_on_node(const Tensor& tensor) {
   return group_->copies_on_node(elements_of(tensor));
 }

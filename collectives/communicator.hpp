@@ -15,6 +15,7 @@
 namespace ronda {
 
 class DeviceContext;
+class Recording;
 struct LinkCosts;
 
 /// What memory is for.
@@ -65,6 +66,14 @@ class Communicator {
 
   /// Not collective: a line a rank, `rank 2 on node1: cuda:0, NVIDIA H200 (…), by nccl`; empty before use_device.
   [[nodiscard]] const std::vector<std::string>& devices() const noexcept;
+
+  /// Not collective: what a device has recorded with collectives of this group inside, for the watchdog, which cannot
+  /// look inside, to see: a replay counts as one collective of the name `what`, from where it begins in its stream to
+  /// where it ends there. What is returned goes before the group's last handle does.
+  [[nodiscard]] std::unique_ptr<Recording> watched(std::unique_ptr<Recording> recording, const std::string& what) const;
+  /// Not collective: throws CommunicationError, with the reason, where the ranks' devices are no longer connected. Who
+  /// has waited for a stream cannot tell otherwise whether collectives in it were done or given up.
+  void require_devices() const;
 
   /// Where the ranks of this node have the same piece of memory from `allocate`, by rank on the node: for those who
   /// work in one another's. As long-lived as the buffer; empty where it is not shared.

@@ -15,12 +15,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t no_slot = std::numeric_limits<std::size_t>::max();
 
-Tensor slice(std::byte* arena, const FusionBuffer::Bucket& bucket) {
-  return Tensor(std::span(reinterpret_cast<float*>(arena + bucket.offset), bucket.bytes / sizeof(float)));
+Tensor slice(const Buffer& arena, const FusionBuffer::Bucket& bucket) {
+  const auto count = static_cast<std::int64_t>(bucket.bytes / sizeof(float));
+  return {{Shape{count}, DType::float32, {}}, arena.data() + bucket.offset, arena.device()};
 }
 
-Tensor numbers_of(StepControl& control) {
-  return Tensor(std::span(reinterpret_cast<double*>(&control), StepControl::count));
+Tensor numbers_of(const Buffer& control) {
+  return {{Shape{std::int64_t{StepControl::count}}, DType::float64, {}}, control.data(), control.device()};
+}
+
+Buffer memory_for_control(Communicator& communicator, Device device) {
+  Buffer memory =
+      communicator.allocate(sizeof(StepControl), device == Device{} ? Memory::node_shared : Memory::on_device);
+  if (device == Device{}) new (memory.data()) StepControl();  // a device's is zero, which is the same
+  return memory;
 }
 
 /// Fills buckets with neighbours, up to the size that each may have; a slot larger than that has one of its own.
@@ -63,7 +71,7 @@ std::string how_sent(const FusionBuffer::Bucket& bucket, Compression wanted, con
 }  // namespace
 
 struct FusionBuffer::Impl {
-  Impl(Communicator group, std::vector<GradientSlot> gradient_slots, std::byte* arena, const FusionOptions& options);
+  Impl(Communicator group, std::vector<GradientSlot> gradient_slots, const Buffer& arena, const FusionOptions& options);
   void start_full_buckets(Stream& stream);
   void check_complete() const;
   const StepControl& finish(std::span<const Event> events, Clock::time_point since, Stream& stream);
@@ -88,7 +96,7 @@ struct FusionBuffer::Impl {
   double exposed_seconds = 0;
 };
 
-FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_slots, std::byte* arena,
+FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_slots, const Buffer& arena,
                          const FusionOptions& options)
     : communicator(std::move(group)),
       compression(options.compression),
@@ -96,8 +104,8 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
       slot_of_id(slots_by_id(slots)),
       bucket_of_slot(slots.size()),
       buckets(fill_buckets(slots, options)),
-      control_memory(communicator.allocate(sizeof(StepControl), Memory::node_shared)),
-      control(new (control_memory.data()) StepControl()),
+      control_memory(memory_for_control(communicator, arena.device())),
+      control(reinterpret_cast<StepControl*>(control_memory.data())),
       marked(slots.size()),
       missing(buckets.size()),
       done(buckets.size()) {
@@ -109,14 +117,14 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
                        .label = "bucket " + std::to_string(i),
                        .compression = options.compression,
                        .seed = options.seed};
-    if (i + 1 == buckets.size()) spec.exact.push_back(numbers_of(*control));
+    if (i + 1 == buckets.size()) spec.exact.push_back(numbers_of(control_memory));
     reductions.push_back(communicator.plan(spec));
     bucket.algorithm = reductions.back()->algorithm();
     bucket.compression = reductions.back()->compression();
   }
   if (options.late)
-    control_alone = communicator.plan(
-        AllreduceSpec{.tensors = {numbers_of(*control)}, .algorithm = options.algorithm, .label = "the control block"});
+    control_alone = communicator.plan(AllreduceSpec{
+        .tensors = {numbers_of(control_memory)}, .algorithm = options.algorithm, .label = "the control block"});
 }
 
 /// Buckets start in one order on all ranks, whatever order a model's layers mark their slots in.
@@ -127,16 +135,17 @@ void FusionBuffer::Impl::start_full_buckets(Stream& stream) {
   }
 }
 
-FusionBuffer::FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, std::byte* arena,
+FusionBuffer::FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena,
                            FusionOptions options)
-    : impl_(std::make_unique<Impl>(std::move(communicator), std::move(slots), arena, options)) {}
+    : impl_(std::make_unique<Impl>(std::move(communicator), std::move(slots), arena, options)),
+      moves_alone_(std::ranges::all_of(impl_->reductions, [](const auto& one) { return one->moves_alone(); })) {}
 
 FusionBuffer::~FusionBuffer() = default;
 
 void FusionBuffer::begin() {
   Impl& step = *impl_;
   if (step.in_step) throw LogicError("a step of the fusion buffer was begun before the last one was waited for");
-  *step.control = StepControl();
+  if (step.control_memory.device() == Device{}) *step.control = StepControl();
   std::fill(step.marked.begin(), step.marked.end(), char{0});
   for (std::size_t i = 0; i < step.buckets.size(); ++i)
     step.missing[i] = step.buckets[i].end_slot - step.buckets[i].first_slot;
@@ -158,6 +167,7 @@ void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
   --step.missing[step.bucket_of_slot[slot]];
   if (step.control_alone) return;  // late
   step.start_full_buckets(stream);
+  if (moves_alone_) return;
   while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;  // lets an inline engine work
 }
 

@@ -36,26 +36,32 @@ struct FusionOptions {
 /// Slots lie in the order in which backward finishes them, so a *bucket* is a slice of neighbours. When the last
 /// gradient of a bucket is ready its allreduce starts, beside the rest of backward. The step's control block goes with
 /// the last. (On one node, where the ranks compute and reduce by turns, that may as well wait: `FusionOptions::late`.)
+/// On a device the collectives have a stream of their own, which waits for the point at which the gradient is ready.
 ///
 /// Used in every step as begin, mark_ready for each slot (any order), wait. Allocates nothing after construction.
 class FusionBuffer {
  public:
   /// Collective. `slots` in ascending offset, back to back. `arena` is float32 memory from `communicator.allocate`, at
-  /// least as long as the last slot's end, and outlives this object.
-  FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, std::byte* arena, FusionOptions options);
+  /// least as long as the last slot's end, and outlives this object. Where it is a device's, so is the control block.
+  FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena, FusionOptions options);
   ~FusionBuffer();
   FusionBuffer(const FusionBuffer&) = delete;
 
-  /// Clears the control block, into which this rank's sums go, and starts counting.
+  /// Starts counting. Clears the control block, into which this rank's sums go, where that is the host's; a device's is
+  /// cleared in the order of its stream, by who gives that its work.
   void begin();
   [[nodiscard]] StepControl& control() noexcept;
   /// The gradient of `id` is complete. Starts the bucket it completes, and lets an inline engine make progress.
   void mark_ready(ParameterId id, Stream& stream);
   /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is what is returned, valid
-  /// until the next begin. Throws LogicError where a slot was never marked.
+  /// until the next begin. On a device the stream waits, not the host (but where buckets go through the host), and what
+  /// is returned is for the device to read. Throws LogicError where a slot was never marked.
   const StepControl& wait(Stream& stream);
   /// Instead of `wait`, where buckets start late: reduces the control block alone. Gradients stay this rank's own.
   const StepControl& wait_for_control(Stream& stream);
+
+  /// Whether a step goes on without the host once it was begun, so that a device may record it and do it again.
+  [[nodiscard]] bool moves_alone() const noexcept { return moves_alone_; }
 
   struct Bucket {
     std::size_t first_slot, end_slot, offset, bytes;
@@ -77,6 +83,7 @@ class FusionBuffer {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  bool moves_alone_;
 };
 
 }  // namespace ronda

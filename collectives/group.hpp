@@ -68,6 +68,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   void use_device(std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
                   const std::shared_ptr<nccl::Library>& library);
   [[nodiscard]] const std::vector<std::string>& devices() const noexcept { return device_lines_; }  ///< not collective
+  [[nodiscard]] std::unique_ptr<Recording> watched(std::unique_ptr<Recording> recording,
+                                                   const std::string& what) const;  ///< not collective
+  void require_devices() const;                                                     ///< not collective
   [[nodiscard]] std::vector<std::byte*> copies_on_node(const Elements& elements);
   /// @param often  worth trying what is nearly equal
   std::unique_ptr<Collective> plan(const AllreduceSpec& spec, bool often = true);

@@ -85,6 +85,16 @@ std::string Communicator::Group::nccl_refusal(AllreduceAlgorithm wanted,
   return {};
 }
 
+std::unique_ptr<Recording> Communicator::Group::watched(std::unique_ptr<Recording> recording,
+                                                        const std::string& what) const {
+  if (recording == nullptr || !device_ || device_->clique == nullptr) return recording;
+  return nccl::watched(device_->clique, std::move(recording), what);
+}
+
+void Communicator::Group::require_devices() const {
+  if (device_ && device_->clique != nullptr) device_->clique->require_whole();
+}
+
 Buffer Communicator::Group::allocate_on_device(std::size_t bytes) {
   if (!device_) throw LogicError("memory was asked for on a device that the communicator was not told of: use_device");
   if (device_->clique == nullptr || bytes == 0) return device_->lanes->context->allocate(bytes);
@@ -124,8 +134,10 @@ std::unique_ptr<Collective> Communicator::Group::plan_on_device(const AllreduceS
     throw InputError(label + " cannot be done by nccl: " + device_->refusal);
   if (by_nccl) {
     if (spec.compression != Compression::none && spec.compression != Compression::automatic)
-      throw InputError("--compression " + std::string(name_of(spec.compression)) +
-                       ": NCCL sends gradients as they are; take --compression none or auto, or --allreduce staged");
+      agreed_on_all([&] {
+        throw InputError("--compression " + std::string(name_of(spec.compression)) +
+                         ": NCCL sends gradients as they are; take --compression none or auto, or --allreduce staged");
+      });
     require_same("planning " + label, words_of(spec));
     return nccl::plan(device_->clique, spec, shared_from_this());
   }
@@ -229,10 +241,11 @@ std::unique_ptr<Collective> Communicator::Group::run_staged(Buffer staging, std:
     algorithms.push_back(std::make_unique<Staged>(device_->lanes, std::move(staging), std::move(pieces), note));
     if (!note.empty() && std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
   }
+  const std::string_view name = size_ == 1 ? name_of(AllreduceAlgorithm::automatic) : "staged";
   Description named = description;
-  named.run.algorithm = std::string_view("staged");
-  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), "staged", named, ledger_,
-                                             shared_from_this(), compression);
+  named.run.algorithm = name;
+  return std::make_unique<PlannedCollective>(engine_, std::move(algorithms), name, named, ledger_, shared_from_this(),
+                                             compression);
 }
 
 }  // namespace ronda

@@ -32,6 +32,7 @@ class PlannedCollective final : public Collective {
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;
   void wait(std::uint64_t ticket) override;
+  [[nodiscard]] bool moves_alone() const noexcept override { return algorithms_.empty(); }
   [[nodiscard]] std::string_view algorithm() const noexcept override { return name_; }
   [[nodiscard]] Compression compression() const noexcept override { return compression_; }
   [[nodiscard]] std::size_t memory() const noexcept override;

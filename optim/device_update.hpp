@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -43,6 +44,7 @@ class DeviceUpdate {
   virtual void set_updates(std::uint64_t updates, Stream& stream) = 0;
 };
 
+/// Makes the update of a device.
 /// @param optimizer  gives the rule
 /// @param bindings   as for Optimizer::bind, with pointers of the device; segments start at multiples of 16 elements
 /// @param gradients  of the same length as the values, `count` elements
@@ -50,5 +52,6 @@ class DeviceUpdate {
 std::unique_ptr<DeviceUpdate> make_cuda_update(DeviceContext& context, const Optimizer& optimizer,
                                                const OptimizerBindings& bindings, const float* gradients,
                                                std::size_t count, const DeviceUpdateOptions& options, Stream& stream);
+using MakeDeviceUpdate = std::function<decltype(make_cuda_update)>;
 
 }  // namespace ronda

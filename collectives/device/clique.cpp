@@ -195,7 +195,7 @@ void Clique::watch_run(std::uint64_t record, const Event& began, const Event& en
 }
 
 /// They end in the order in which they were queued.
-bool Clique::retire_runs() {
+void Clique::retire_runs() {
   bool any = false;
   while (run_count_ > 0 && runs_[first_run_].ended.ready()) {
     place_.ledger->end(runs_[first_run_].record, ronda::Outcome::done);
@@ -203,7 +203,16 @@ bool Clique::retire_runs() {
     --run_count_;
     any = true;
   }
-  return any;
+  if (any) place_.ledger->recorder->moved();
+}
+
+void Clique::require_whole() {
+  {
+    const std::lock_guard door(runs_door_);
+    retire_runs();
+  }
+  const std::lock_guard turn(turn_);
+  if (!reason_.empty()) throw CommunicationError(reason_);
 }
 
 UnseenWork::Failure Clique::look() noexcept {
@@ -225,7 +234,7 @@ std::string Clique::look_at_runs() {
   const std::lock_guard door(runs_door_);
   Recorder* recorder = place_.ledger == nullptr ? nullptr : place_.ledger->recorder.get();
   if (recorder == nullptr) return {};
-  if (retire_runs()) recorder->moved();
+  retire_runs();
   if (run_count_ == 0 || !runs_[first_run_].began.ready()) return {};
   recorder->stands_still();
   recorder->still_alive();

@@ -75,6 +75,10 @@ class Clique final : public UnseenWork {
   /// in flight, the newest go unwatched until one of the oldest has ended.
   void watch_run(std::uint64_t record, const Event& began, const Event& ended);
 
+  /// Whoever has waited for a stream asks whether what he waited for is whole: throws CommunicationError where it is
+  /// over. Notes which runs have ended.
+  void require_whole();
+
   Failure look() noexcept override;
   void give_up(const std::string& reason) noexcept override;
 
@@ -103,7 +107,7 @@ class Clique final : public UnseenWork {
   [[nodiscard]] std::unique_lock<std::mutex> begin_queueing();
   void end_queueing();
   [[nodiscard]] std::string blame(const Answer& answer) const;
-  bool retire_runs();
+  void retire_runs();
   [[nodiscard]] std::string look_at_runs();
 
   std::shared_ptr<Library> library_;

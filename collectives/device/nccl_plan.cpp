@@ -61,6 +61,7 @@ class OnDevice final : public Collective {
   bool poll(std::uint64_t /*ticket*/) override { return true; }
   void wait(std::uint64_t /*ticket*/) override {}
 
+  [[nodiscard]] bool moves_alone() const noexcept override { return true; }
   [[nodiscard]] std::string_view algorithm() const noexcept override { return "nccl"; }
   [[nodiscard]] CollectiveTimes times() const noexcept override { return {}; }
 
@@ -70,6 +71,24 @@ class OnDevice final : public Collective {
   std::vector<Call> calls_;
   Description description_;
   Stream& stream_;
+};
+
+class WatchedRecording final : public Recording {
+ public:
+  WatchedRecording(std::shared_ptr<Clique> clique, std::unique_ptr<Recording> recording, const std::string& what)
+      : clique_(std::move(clique)), description_(Kind::replay, what, "nccl"), recording_(std::move(recording)) {}
+
+  void replay(Stream& stream) override {
+    const std::uint64_t record = clique_->begin_run(description_);
+    const Event began = stream.record();
+    clique_->queue([&](Library&, Comm, const auto&) { recording_->replay(stream); });
+    clique_->watch_run(record, began, stream.record());
+  }
+
+ private:
+  std::shared_ptr<Clique> clique_;
+  Description description_;
+  std::unique_ptr<Recording> recording_;  ///< goes first: NCCL does not end before what refers to it
 };
 
 void require_possible(ReduceOp op, DType dtype, const std::string& label) {
@@ -136,6 +155,11 @@ std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const ReduceSca
   return std::make_unique<OnDevice>(
       std::move(clique), std::move(calls),
       Description{Kind::reduce_scatter, spec.label, "nccl", all.count, all.dtype, spec.op}, std::move(keeper));
+}
+
+std::unique_ptr<Recording> watched(std::shared_ptr<Clique> clique, std::unique_ptr<Recording> recording,
+                                   const std::string& what) {
+  return std::make_unique<WatchedRecording>(std::move(clique), std::move(recording), what);
 }
 
 }  // namespace ronda::nccl

@@ -2,10 +2,12 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/device/clique.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
 namespace ronda::nccl {
@@ -26,5 +28,10 @@ namespace ronda::nccl {
                                                std::span<const Range> parts, std::shared_ptr<const void> keeper);
 [[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const ReduceScatterSpec& spec,
                                                std::span<const Range> parts, std::shared_ptr<const void> keeper);
+
+/// `recording` has collectives of the clique inside, which the watchdog does not see: from where a replay begins in its
+/// stream to where it ends there, it counts as one collective of the name `what`. A replay throws as `Clique::queue`.
+[[nodiscard]] std::unique_ptr<Recording> watched(std::shared_ptr<Clique> clique, std::unique_ptr<Recording> recording,
+                                                 const std::string& what);
 
 }  // namespace ronda::nccl

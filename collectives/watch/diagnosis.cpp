@@ -128,6 +128,7 @@ std::string text_of(const Record& record) {
 
 std::string contents_of(const Record& record) {
   if (record.kind() == Kind::mpi) return "in MPI";
+  if (record.kind() == Kind::replay) return "a replay of what was recorded";
   std::string text = std::string(name_of(record.kind())) + " of " + std::to_string(record.count) + " " +
                      std::string(name_of(record.dtype()));
   const bool reduces =

@@ -34,7 +34,8 @@ enum class Kind : std::uint8_t {
   alltoall,
   send,
   receive,
-  mpi,  ///< calls of MPI that all ranks of a group make at the same place: a barrier, planning, starting, ending
+  mpi,     ///< calls of MPI that all ranks of a group make at the same place: a barrier, planning, starting, ending
+  replay,  ///< of what a device has recorded, collectives inside
 };
 [[nodiscard]] std::string_view name_of(Kind kind) noexcept;
 

@@ -102,9 +102,9 @@ void store_words(Record& to, const Record& from, std::size_t first) noexcept {
 }  // namespace
 
 std::string_view name_of(Kind kind) noexcept {
-  constexpr std::array<std::string_view, 12> names{"nothing",        "allreduce", "broadcast", "reduce",
-                                                   "reduce-scatter", "allgather", "gather",    "scatter",
-                                                   "alltoall",       "send",      "receive",   "MPI"};
+  constexpr std::array<std::string_view, 13> names{"nothing",   "allreduce", "broadcast", "reduce",   "reduce-scatter",
+                                                   "allgather", "gather",    "scatter",   "alltoall", "send",
+                                                   "receive",   "MPI",       "replay"};
   const auto index = static_cast<std::size_t>(kind);
   return index < names.size() ? names[index] : "?";
 }

@@ -43,7 +43,7 @@ std::unique_ptr<RecordFile> read_file(const fs::path& path) {
 }
 
 void require_whole(const fs::path& path, const Record& record) {
-  const bool known = record.kind() != Kind::none && record.kind() <= Kind::mpi && record.dtype() <= DType::int64 &&
+  const bool known = record.kind() != Kind::none && record.kind() <= Kind::replay && record.dtype() <= DType::int64 &&
                      record.op() <= last_reduce_op && record.outcome() <= Outcome::failed;
   if (!known) refuse(path, "it is damaged: record " + std::to_string(record.index) + " has no meaning");
 }

@@ -73,12 +73,8 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   if (micro_batch_ == 0) {
     times_ = {};
     communicator_.set_step(updates_ + 1);
-    if (device_) {
-      device_->begin(raised_);
-    } else {
-      gradients_->begin();
-      gradients_->control().flags = raised_;
-    }
+    gradients_->begin();
+    control_->clear(raised_);
   }
   return pass_on(batch);
 }
@@ -90,7 +86,7 @@ Pass MirroredStrategy::pass_on(const Batch& batch) {
           .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
           .weights = &batch.weights(),
           .loss_scale = loss_scale_,
-          .control = device_ ? device_->control() : &gradients_->control(),
+          .control = control_->there(),
           .on_ready = {}};
 }
 
@@ -106,7 +102,6 @@ void MirroredStrategy::backward(const Tensor& output_gradient, const Pass& pass)
 }
 
 Pass MirroredStrategy::reporting(const Pass& pass) {
-  if (device_) return pass;  // one rank alone: nobody waits for a gradient
   if (!accumulator_) return pass.reporting(*gradients_);
   const bool last = micro_batch_ + 1 == options_.micro_batches;
   accumulator_->begin(micro_batch_ == 0, last ? gradients_.get() : nullptr);
@@ -114,21 +109,24 @@ Pass MirroredStrategy::reporting(const Pass& pass) {
 }
 
 const StepControl& MirroredStrategy::reduce(const Pass& pass) {
-  const StepControl& total = device_ ? device_->read_sums() : gradients_->wait(pass.stream);
+  gradients_->wait(pass.stream);
+  const StepControl& total = control_->read();
+  communicator_.require_devices();
   micro_batch_ = 0;
   lap(&StepTimes::communication);
   return total;
 }
 
 StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
-  if (device_) return result_on_device(device_->update());
+  if (device_) return result_on_device(device_->update(*control_));
   return update(total, pass, NodeUpdate::Gradients::summed);
 }
 
 /// reduce and apply in one go, to the same bits: each rank sums the gradients of its part while it updates it. Clipping
 /// and looking for numbers that are not finite must know all sums first.
 StepResult MirroredStrategy::reduce_and_apply(const Pass& pass) {
-  const StepControl& total = gradients_->wait_for_control(pass.stream);
+  gradients_->wait_for_control(pass.stream);
+  const StepControl& total = control_->read();
   micro_batch_ = 0;
   lap(&StepTimes::communication);
   return update(total, pass, NodeUpdate::Gradients::own);
@@ -179,17 +177,22 @@ StepResult MirroredStrategy::train_on_device(const Batch& batch) {
   times_ = {};
   last_lap_ = steady_seconds();
   communicator_.set_step(updates_ + 1);
-  const DeviceOutcome& outcome = device_->run(batch, raised_, [&] {
-    const Pass pass = pass_on(device_->placed());
-    const Tensor& outputs = model_.forward(device_->placed().input(), pass);
-    model_.backward(loss_.forward_backward(outputs, device_->placed().target(), pass), pass);
-  });
-  return result_on_device(outcome);
+  return result_on_device(device_->run(batch, *control_, raised_, [this] { pass_on_device(); }));
+}
+
+/// What a step gives the device between its batch and the update.
+void MirroredStrategy::pass_on_device() {
+  const Batch& batch = device_->placed();
+  gradients_->begin();
+  const Pass pass = pass_on(batch);
+  const Tensor& outputs = model_.forward(batch.input(), pass);
+  model_.backward(loss_.forward_backward(outputs, batch.target(), pass), reporting(pass));
+  gradients_->wait(pass.stream);
 }
 
 /// What `update` finds, as the device found it.
 StepResult MirroredStrategy::result_on_device(const DeviceOutcome& outcome) {
-  StepResult result = result_of(device_->sums());
+  StepResult result = result_of(control_->here());
   result.nonfinite = outcome.finite == 0;
   result.gradient_norm = outcome.gradient_norm;
   updates_ = outcome.updates;
@@ -205,23 +208,23 @@ void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
   last_lap_ = time;
 }
 
-std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
-  if (device_) return "the GPU says no more; on the processor (--device cpu) the parameter is named";
-  StepControl sums;
+std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
+  const Batch& batch = place(given);
+  evaluation_->clear();
   const Pass pass{.stream = *compute_.stream,
                   .mode = Mode::training,
                   .step = updates_ + 1,
                   .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
                   .weights = &batch.weights(),
                   .loss_scale = loss_scale_,
-                  .control = &sums,
+                  .control = evaluation_->there(),
                   .on_ready = {}};  // nobody hears of a gradient, so nothing is sent
   const Tensor& outputs = model_.forward(batch.input(), pass);
   model_.backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
-  std::string mine = std::isfinite(sums.loss) ? "" : "the loss";
+  std::string mine = std::isfinite(evaluation_->read().loss) ? "" : "the loss";
   for (const auto& slot : slots_) {  // in the order in which backward came to them
-    const auto* begin = reinterpret_cast<const float*>(gradient_arena_.data() + slot.offset);
-    if (all_finite(1, {begin, slot.bytes / sizeof(float)})) continue;
+    const Tensor gradient = shown(parameters_[index_of(slot.id)].gradient);
+    if (all_finite(1, {gradient.pointer<float>(), slot.bytes / sizeof(float)})) continue;
     mine += (mine.empty() ? "" : " and ") + std::string("the gradient of ") + slot.name;
     break;
   }
@@ -238,9 +241,8 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
 // ---- evaluation -----------------------------------------------------------------------------------------------------
 
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
-  StepControl sums;
   const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
-  if (device_) device_->begin({});
+  evaluation_->clear();
   for (std::size_t i = 0; i < batches; ++i) {
     const Batch& given = loader.next();
     check(given);
@@ -250,13 +252,13 @@ Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
                     .step = updates_,
                     .key = RngKey(options_.seed, Purpose::layer, updates_),
                     .weights = &batch.weights(),
-                    .control = device_ ? device_->control() : &sums,
+                    .control = evaluation_->there(),
                     .on_ready = {}};
     const Tensor& outputs = model_.forward(batch.input(), pass);
     loss_.forward(outputs, batch.target(), pass);
-    if (see) see(given, device_ ? device_->on_host(outputs) : outputs);
+    if (see) see(given, shown(outputs));
   }
-  if (device_) sums = device_->read_sums();
+  StepControl sums = evaluation_->read();
   communicator_.allreduce(Tensor(std::span(&sums.loss, StepControl::count)));
   if (sums.weight == 0) return {};
   return {sums.loss / sums.weight, sums.correct / sums.weight};
@@ -287,8 +289,12 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   memory_.compression = gradients_->memory();
   check_memory();
   require_equal(communicator_, "the plan", joined(plan_lines_));
-  agree(communicator_, [&] { set_initial_values(); });
+  agree(communicator_, [&] {
+    bind();
+    set_initial_values();
+  });
   broadcast_parameters();
+  for (const auto& line : communicator_.devices()) sink_.on_detail(line);
   for (const auto& note : communicator_.take_notes()) sink_.on_warning(note);
   for (const auto& line : plan_lines_) sink_.on_detail(line);
   for (const auto& request : planner_.buffers())
@@ -304,7 +310,6 @@ void MirroredStrategy::check_memory() {
 void MirroredStrategy::plan() {
   if (compute_.context->device().kind != DeviceKind::cpu) {
     if (!options_.primitives) throw LogicError("a strategy on a GPU needs the GPU's primitives");
-    if (communicator_.size() > 1) throw InputError("training on GPUs is of one rank in this version; use --device cpu");
     if (!model_.runs_on_any_device() || !loss_.runs_on_any_device())
       throw InputError("a layer or the loss of this model computes on the processor alone; use --device cpu");
     if (options_.micro_batches > 1)
@@ -350,23 +355,30 @@ void MirroredStrategy::plan_arena() {
 void MirroredStrategy::take_memory() {
   states_ = compute_.context->allocate(memory_.optimizer);
   activations_ = compute_.context->allocate(buffers_.bytes);
+  evaluation_ = std::make_unique<ControlBlock>(compute_);
   if (compute_.context->device().kind == DeviceKind::cpu) return;
-  device_ = std::make_unique<DeviceStep>(compute_, options_.fields, options_.batch_capacity);
-  if (!options_.record_steps) device_->record_nothing();
+  device_ = std::make_unique<DeviceStep>(compute_, communicator_, options_.fields, options_.batch_capacity);
   values_ = compute_.context->allocate(arena_bytes_);
-  gradient_arena_ = compute_.context->allocate(arena_bytes_);
 }
 
 /// Where values and gradients lie decides how they are reduced and updated. Collective.
 void MirroredStrategy::take_arenas() {
-  if (device_) {  // of one rank: the buckets are there to be told of, and nothing is ever sent
-    agree(communicator_, [&] { require_fitting(options_.fusion.algorithm, compute_.context->device().kind); });
-    FusionOptions unused = options_.fusion;
-    unused.algorithm = AllreduceAlgorithm::automatic;
-    gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), unused);
-    for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
-    return;
-  }
+  const FusionOptions fusion = device_ ? take_device_arenas() : take_host_arenas();
+  gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_, fusion);
+  control_ = std::make_unique<ControlBlock>(compute_, gradients_->control());
+  for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
+  if (node_update_) plan_lines_.push_back("update by parts in the node's memory");
+  if (device_ && !(options_.record_steps && gradients_->moves_alone())) device_->record_nothing();
+}
+
+FusionOptions MirroredStrategy::take_device_arenas() {
+  agree(communicator_, [&] { require_fitting(options_.fusion.algorithm, compute_.context->device().kind); });
+  if (communicator_.devices().empty()) communicator_.use_device(compute_.context, options_.fusion.algorithm);
+  gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::on_device);
+  return options_.fusion;
+}
+
+FusionOptions MirroredStrategy::take_host_arenas() {
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
   FusionOptions fusion = options_.fusion;
   const bool in_memory =
@@ -383,12 +395,11 @@ void MirroredStrategy::take_arenas() {
     values_ = Buffer::host(arena_bytes_);
   }
   fusion.late = node_update_ != nullptr;
-  gradients_ = std::make_unique<FusionBuffer>(communicator_, slots_, gradient_arena_.data(), fusion);
-  for (const auto& line : gradients_->describe()) plan_lines_.push_back(line);
-  if (node_update_) plan_lines_.push_back("update by parts in the node's memory");
+  return fusion;
 }
 
-void MirroredStrategy::set_initial_values() {
+/// Tells everybody where his memory is.
+void MirroredStrategy::bind() {
   const auto requests = planner_.parameters();
   parameters_.resize(requests.size());
   OptimizerBindings bindings{.values = reinterpret_cast<float*>(values_.data()),
@@ -400,15 +411,13 @@ void MirroredStrategy::set_initial_values() {
     bindings.states.push_back(reinterpret_cast<float*>(states_.data() + s * arena_bytes_));
   for (const auto& slot : slots_) {
     const ParameterRequest& request = requests[index_of(slot.id)];
-    Parameter& parameter = parameters_[index_of(slot.id)];
-    parameter = {.id = slot.id,
-                 .name = slot.name,
-                 .value = Tensor(request.desc, values_.data() + slot.offset, values_.device()),
-                 .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset, gradient_arena_.device()),
-                 .master = std::nullopt,
-                 .flattened = request.flattened};
-    initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out,
-               options_.seed);
+    parameters_[index_of(slot.id)] = {
+        .id = slot.id,
+        .name = slot.name,
+        .value = Tensor(request.desc, values_.data() + slot.offset, values_.device()),
+        .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset, gradient_arena_.device()),
+        .master = std::nullopt,
+        .flattened = request.flattened};
     bindings.groups.push_back(options_.group_of ? options_.group_of(slot.name) : ParameterGroup{});
     bindings.segments.push_back(
         {slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1, request.flattened});
@@ -422,16 +431,33 @@ void MirroredStrategy::set_initial_values() {
     accumulator_ = std::make_unique<GradientAccumulator>(parameters_, gradient_arena_.data(), arena_bytes_);
 }
 
+/// Drawn by the host, and where they lie elsewhere brought there in one go.
+void MirroredStrategy::set_initial_values() {
+  const auto requests = planner_.parameters();
+  const Buffer staging = device_ ? compute_.context->allocate_staging(arena_bytes_) : Buffer();
+  std::byte* const drawn = device_ ? staging.data() : values_.data();
+  for (const auto& slot : slots_) {
+    const ParameterRequest& request = requests[index_of(slot.id)];
+    Parameter parameter = parameters_[index_of(slot.id)];
+    parameter.value = Tensor(request.desc, drawn + slot.offset);
+    initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out,
+               options_.seed);
+  }
+  if (!device_) return;
+  compute_.context->copy(drawn, values_.data(), arena_bytes_, *compute_.stream);
+  compute_.stream->synchronize();
+}
+
 void MirroredStrategy::prepare_device_step(const OptimizerBindings& bindings) {
   const std::vector<double> rates = schedule_.rates();
-  device_->set_update(make_cuda_update(*compute_.context, *optimizer_, bindings,
-                                       reinterpret_cast<const float*>(gradient_arena_.data()),
-                                       arena_bytes_ / sizeof(float),
-                                       {.loss_scale = loss_scale_,
-                                        .clip_norm = options_.clip_norm,
-                                        .check_gradients = options_.check_gradients,
-                                        .rates = rates},
-                                       *compute_.stream));
+  device_->set_update(options_.device_update(*compute_.context, *optimizer_, bindings,
+                                             reinterpret_cast<const float*>(gradient_arena_.data()),
+                                             arena_bytes_ / sizeof(float),
+                                             {.loss_scale = loss_scale_,
+                                              .clip_norm = options_.clip_norm,
+                                              .check_gradients = options_.check_gradients,
+                                              .rates = rates},
+                                             *compute_.stream));
 }
 
 void MirroredStrategy::set_updates(std::uint64_t updates) {
@@ -448,9 +474,8 @@ void MirroredStrategy::gather_state() {
 }
 
 void MirroredStrategy::broadcast_parameters() {
-  if (device_) return;  // of one rank
   const auto count = static_cast<std::int64_t>(arena_bytes_ / sizeof(float));
-  communicator_.broadcast(Tensor({Shape{count}, DType::float32, {}}, values_.data()));
+  communicator_.broadcast(Tensor({Shape{count}, DType::float32, {}}, values_.data(), values_.device()));
 }
 
 // ---- what was planned -----------------------------------------------------------------------------------------------
@@ -466,7 +491,7 @@ std::string MirroredStrategy::plan_hash() const { return Hash().add(joined(plan_
 std::string MirroredStrategy::parameter_hash() const {
   Hash hash;
   for (const auto& parameter : parameters_) {
-    const std::vector<float> values = to_file(parameter, parameter.value);
+    const std::vector<float> values = to_file(parameter, shown(parameter.value));
     hash.add(parameter.name).add(std::as_bytes(std::span(values)));
   }
   std::string mine = hash.text();

@@ -16,6 +16,7 @@
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/runtime/strategy/control_block.hpp>
 #include <ronda/runtime/strategy/device_step.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
@@ -46,8 +47,9 @@ struct MirroredOptions {
   bool record_steps = true;                ///< on a GPU: replay the step from the third on; the bits are the same
   ComputeDevice device;                    ///< empty: the processor, with `threads`
   std::shared_ptr<Primitives> primitives;  ///< of the device; null: oneDNN
-  Picks picks;                             ///< what was chosen in an earlier run
-  std::string plan_name;                   ///< where `picks` are from, if nothing may be timed: see RankPicker
+  MakeDeviceUpdate device_update = make_cuda_update;  ///< how a device that is not the processor updates
+  Picks picks;                                        ///< what was chosen in an earlier run
+  std::string plan_name;  ///< where `picks` are from, if nothing may be timed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
 };
 
@@ -81,13 +83,16 @@ struct Evaluation {
 ///     strategy.backward(gradient, pass);
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
 ///
-/// Where the model computes on a GPU, so far one rank alone can, with one micro-batch a step; batches are the host's,
-/// and a loop of one's own begins with `const Batch& here = strategy.place(batch)` and goes on with `here`.
+/// Where the model computes on a GPU, a rank a GPU, a step is one micro-batch; batches are the host's, and a loop of
+/// one's own begins with `const Batch& here = strategy.place(batch)` and goes on with `here`. The gradients are reduced
+/// there as Communicator::use_device has it: by NCCL, and then the third and later calls of train_step are one replay
+/// of what the second recorded, or through the host.
 class MirroredStrategy {
  public:
-  /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere.
-  /// Collective; errors are agreed. Model, loss and sink outlive the strategy. Throws InputError for shapes that do not
-  /// fit, ranks that plan different things, and a plan beyond the memory limit.
+  /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere. On a GPU a
+  /// communicator that knows of no device yet is told of it, by `fusion.algorithm`. Collective; errors are agreed.
+  /// Model, loss and sink outlive the strategy. Throws InputError for shapes that do not fit, ranks that plan different
+  /// things, and a plan beyond the memory limit.
   MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
                    Schedule schedule, MirroredOptions options, EventSink* sink = nullptr);
 
@@ -95,8 +100,8 @@ class MirroredStrategy {
   MirroredStrategy& operator=(const MirroredStrategy&) = delete;
 
   /// One step on this rank's batch (the last micro-batch, where there are several). Collective. Allocates nothing.
-  /// Throws InputError for a batch of other shapes, or with other rows, than the model was planned for; so do
-  /// accumulate, begin_pass and evaluate.
+  /// Throws InputError for a batch of other shapes, or with other rows, than the model was planned for, as do
+  /// accumulate, begin_pass and evaluate; CommunicationError where ranks do not come or their connection fails.
   StepResult train_step(const Batch& batch);
   /// Forward and backward of a micro-batch before the last one; sends nothing.
   void accumulate(const Batch& batch);
@@ -161,6 +166,9 @@ class MirroredStrategy {
   void plan_arena();
   void take_memory();
   void take_arenas();
+  [[nodiscard]] FusionOptions take_device_arenas();
+  [[nodiscard]] FusionOptions take_host_arenas();
+  void bind();
   void prepare_device_step(const OptimizerBindings& bindings);
   void set_initial_values();
   void check(const Batch& batch) const;
@@ -169,8 +177,10 @@ class MirroredStrategy {
   StepResult reduce_and_apply(const Pass& pass);
   StepResult update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients);
   StepResult train_on_device(const Batch& batch);
+  void pass_on_device();
   StepResult result_on_device(const DeviceOutcome& outcome);
   [[nodiscard]] StepResult result_of(const StepControl& total) const;
+  [[nodiscard]] Tensor shown(const Tensor& tensor) const { return device_ ? device_->on_host(tensor) : tensor; }
   void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;
@@ -198,6 +208,8 @@ class MirroredStrategy {
   std::unique_ptr<DeviceStep> device_;       ///< null: on the processor
   std::unique_ptr<NodeUpdate> node_update_;  ///< null: every rank updates everything
   std::unique_ptr<FusionBuffer> gradients_;
+  std::unique_ptr<ControlBlock> control_;     ///< of steps: the fusion buffer's
+  std::unique_ptr<ControlBlock> evaluation_;  ///< of passes outside a step
   std::unique_ptr<GradientAccumulator> accumulator_;
 
   std::uint64_t updates_ = 0;

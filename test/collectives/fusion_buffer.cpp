@@ -31,7 +31,7 @@ struct Model {
       : communicator(std::move(group)),
         slots(slots_of(counts)),
         arena(communicator.allocate(slots.empty() ? 0 : slots.back().offset + slots.back().bytes, Memory::node_shared)),
-        fusion(communicator, slots, arena.data(), options) {}
+        fusion(communicator, slots, arena, options) {}
 
   std::span<float> gradient(std::size_t slot) {
     return {reinterpret_cast<float*>(arena.data() + slots[slot].offset), slots[slot].bytes / sizeof(float)};

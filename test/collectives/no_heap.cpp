@@ -159,7 +159,7 @@ TEST_CASE("a step of the fusion buffer takes nothing from the heap") {
   const Buffer arena = communicator.allocate(1 << 20, Memory::node_shared);
   std::vector<GradientSlot> slots;
   for (std::uint32_t i = 0; i < 16; ++i) slots.push_back({ParameterId{i}, "p", i * std::size_t{65536}, 65536});
-  FusionBuffer fusion(communicator, slots, arena.data(), {65536, 200'000, AllreduceAlgorithm::automatic});
+  FusionBuffer fusion(communicator, slots, arena, {65536, 200'000, AllreduceAlgorithm::automatic});
   CpuStream stream;
   CHECK(allocations_in([&] {
           for (int step = 0; step < 5; ++step) {

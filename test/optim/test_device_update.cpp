@@ -10,65 +10,23 @@
 
 #include "optim/arena.hpp"
 #include "support/catch.hpp"
+#include "support/host_update.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
 
 namespace {
 
-/// What CudaUpdate launches, call by call.
-class HostUpdate {
- public:
-  HostUpdate(const Optimizer& optimizer, Arena& arena, std::vector<double> rates, double clip_norm, bool check)
-      : arena_(arena),
-        groups_(DeviceGroups::of(optimizer, arena.bindings(), arena.values.size())),
-        rates_(std::move(rates)),
-        scalars_(groups_.groups.size()),
-        sums_(device_update::partial_sums + device_update::sums_of_partials + 1),
-        norm_asked_(clip_norm > 0 || check),
-        decide_{.hyperparameters = optimizer.hyperparameters(),
-                .groups = groups_.groups.data(),
-                .group_count = static_cast<std::int64_t>(groups_.groups.size()),
-                .rates = rates_.data(),
-                .rate_count = static_cast<std::int64_t>(rates_.size()),
-                .loss_scale = 0.25,
-                .clip_norm = clip_norm,
-                .squared_norm = norm_asked_ ? &sums_.back() : nullptr,
-                .check_gradients = check,
-                .total = &total,
-                .outcome = &outcome,
-                .scalars = scalars_.data()} {}
-
-  void step() {
-    using namespace device_update;
-    const auto count = static_cast<std::int64_t>(arena_.values.size());
-    const std::uint16_t* lines = groups_.group_of_line.data();
-    if (norm_asked_) {
-      double* const sums = sums_.data();
-      const SumSquares squares{arena_.gradients.data(), lines, count, sums};
-      for (std::int64_t i = 0; i < partial_sums; ++i) squares(i);
-      const SumPartials some{sums, partial_sums, sums_of_partials, sums + partial_sums};
-      for (std::int64_t i = 0; i < sums_of_partials; ++i) some(i);
-      SumPartials{sums + partial_sums, sums_of_partials, 1, sums + partial_sums + sums_of_partials}(0);
-    }
-    decide_(0);
-    const auto state = [&](std::size_t i) { return i < arena_.states.size() ? arena_.states[i].data() : nullptr; };
-    const Update update{decide_.hyperparameters.kind, &outcome, scalars_.data(), lines, arena_.values.data(),
-                        arena_.gradients.data(),      state(0), state(1)};
-    for (std::int64_t i = count; i-- > 0;) update(i);
-  }
+/// With an arena, its sums and its outcome.
+struct Update {
+  Update(const Optimizer& optimizer, Arena& arena, const std::vector<double>& rates, double clip_norm, bool check)
+      : host(optimizer, arena.bindings(), arena.gradients.data(), arena.values.size(),
+             {.loss_scale = 0.25, .clip_norm = clip_norm, .check_gradients = check, .rates = rates}, outcome) {}
+  void step() { host.step(total); }
 
   StepControl total;
   DeviceOutcome outcome{};
-
- private:
-  Arena& arena_;
-  DeviceGroups groups_;
-  std::vector<double> rates_;
-  std::vector<rules::Scalars> scalars_;
-  std::vector<double> sums_;
-  bool norm_asked_;
-  device_update::Decide decide_;
+  HostUpdate host;
 };
 
 }  // namespace
@@ -80,7 +38,7 @@ TEST_CASE("a device's update gives the processor's bits, for every rule, groups 
       Arena ours(*optimizer), device(*optimizer);
       optimizer->bind(ours.bindings());
       const std::vector<double> rates{0.1, 0.05, 0.025};
-      HostUpdate update(*optimizer, device, rates, clip, false);
+      Update update(*optimizer, device, rates, clip, false);
       CpuStream stream;
       for (std::uint64_t t = 1; t <= 5; ++t) {
         ours.fill_gradients(t);
@@ -110,7 +68,7 @@ TEST_CASE("a device's update leaves everything as it is where there is nothing t
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto optimizer = make_optimizer({.name = "adam"});
   Arena arena(*optimizer);
-  HostUpdate update(*optimizer, arena, {0.1}, 0, true);
+  Update update(*optimizer, arena, {0.1}, 0, true);
   const auto values = arena.values;
   struct Case {
     double loss, weight;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,6 +15,16 @@
 #include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda::test {
+
+/// How many calls of stand-ins this thread is inside: what these allocate is not the program's.
+inline thread_local int inside_fakes = 0;
+struct InsideFake {
+  InsideFake() noexcept { ++inside_fakes; }
+  InsideFake(const InsideFake&) = delete;
+  ~InsideFake() { --inside_fakes; }
+};
+
+class FakeRecording;
 
 /// A queue of work on a thread of its own, which is as slow as one likes: what does not wait for it finds nothing done.
 class FakeStream final : public Stream, public Completion {
@@ -26,8 +38,8 @@ class FakeStream final : public Stream, public Completion {
   [[nodiscard]] Device device() const noexcept override { return device_; }
   Event record() override;
   void wait(const Event& event) override;
-  void synchronize() override { wait(queued_); }
-  [[nodiscard]] bool recording() const override { return recording_; }
+  void synchronize() override;
+  [[nodiscard]] bool recording() const override { return recording_ || tape_ != nullptr; }
   [[nodiscard]] int threads() const noexcept override { return 1; }
 
   bool poll(std::uint64_t ticket) override;
@@ -37,8 +49,11 @@ class FakeStream final : public Stream, public Completion {
   void set_recording(bool recording) noexcept { recording_ = recording; }
   /// Work that is not done as long as this is not taken back.
   void hang(bool hangs);
+  /// How often the host has waited for what streams were given.
+  [[nodiscard]] int host_waits() const noexcept { return host_waits_; }
 
  private:
+  friend class FakeRecording;
   void run();
 
   Device device_;
@@ -47,7 +62,43 @@ class FakeStream final : public Stream, public Completion {
   std::deque<std::function<void()>> work_;
   std::uint64_t queued_ = 0, done_ = 0;
   bool recording_ = false, stopping_ = false, hangs_ = false;
+  FakeRecording* tape_ = nullptr;  ///< what it is given goes there
+  int host_waits_ = 0;
   std::thread thread_;  ///< last: it uses all of the above
+};
+
+/// What streams were given while they were recorded: work, marks (events), and waits for marks. As on a GPU one stream
+/// is recorded first; another is, once it has waited for a mark, and has to be waited for at the end; and what was not
+/// recorded cannot be waited for.
+class FakeRecording final : public Recording {
+ public:
+  explicit FakeRecording(FakeStream& first);
+  FakeRecording(const FakeRecording&) = delete;
+  ~FakeRecording() override { end(); }
+  void replay(Stream& stream) override;
+
+  int replays = 0;
+
+ private:
+  friend class FakeDevice;
+  friend class FakeStream;
+  struct Item {
+    FakeStream* stream;
+    std::function<void()> work;  ///< null: a mark, or a wait for one
+    std::size_t mark = 0;
+    bool waits = false;
+  };
+  [[nodiscard]] std::size_t mark(FakeStream& stream);
+  void wait(FakeStream& stream, std::size_t mark);
+  /// Everybody's work is done again from here on.
+  void end() noexcept;
+  /// Throws LogicError where the first stream does not wait for all that others were given.
+  void require_joined() const;
+
+  FakeStream& first_;
+  std::vector<FakeStream*> streams_;
+  std::vector<Item> items_;
+  std::vector<std::size_t> item_of_mark_;
 };
 
 /// A device whose memory is the host's, though nobody else may look at it, and whose work is done late.
@@ -64,14 +115,23 @@ class FakeDevice final : public DeviceContext {
   std::shared_ptr<const void> pin(std::span<std::byte> memory) override;
   void clear(void* memory, std::size_t bytes, Stream& stream) override;
   void copy(const void* from, void* to, std::size_t bytes, Stream& stream) override;
+  std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& work) override;
+
+  /// As long as what is returned, this memory is the device's, or pinned: copies need not wait for it.
+  [[nodiscard]] std::shared_ptr<const void> know(const void* memory, std::size_t bytes);
 
   int pinned = 0;             ///< pieces of memory that are
   bool refuses_pins = false;  ///< as where the system limits them
   std::size_t bytes_copied = 0;
   int high_priority_streams = 0;
+  int recordings = 0;
 
  private:
+  using Known = std::multimap<const std::byte*, std::size_t>;  ///< bytes, by where they begin
+  [[nodiscard]] bool knows(const void* memory) const;
+
   std::string identity_;
+  std::shared_ptr<Known> known_ = std::make_shared<Known>();
 };
 
 /// `count` floats of `buffer`, on its device.

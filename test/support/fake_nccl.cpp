@@ -57,7 +57,10 @@ Answer FakeNccl::state(nccl::Comm comm) {
   return {in_progress_ ? Status::in_progress : Status::success};
 }
 
-void FakeNccl::abort(nccl::Comm) noexcept { say("abort", {}); }
+void FakeNccl::abort(nccl::Comm) noexcept {
+  say("abort", {});
+  if (when_aborted) when_aborted();
+}
 
 Answer FakeNccl::allocate(void** memory_of, std::size_t bytes) {
   const Answer answer = say("allocate " + std::to_string(bytes), memory);
@@ -65,10 +68,12 @@ Answer FakeNccl::allocate(void** memory_of, std::size_t bytes) {
   *memory_of = std::malloc(bytes);
   std::memset(*memory_of, 0xab, bytes);
   ++memory_in_use_;
+  if (device_ != nullptr) known_[*memory_of] = device_->know(*memory_of, bytes);
   return answer;
 }
 
 void FakeNccl::free(void* memory_of) noexcept {
+  known_.erase(memory_of);
   std::free(memory_of);
   --memory_in_use_;
 }
@@ -92,23 +97,25 @@ Answer FakeNccl::group_end() {
 }
 
 Answer FakeNccl::queue(std::string call, nccl::Comm comm, Stream& stream, std::function<void()> work) {
+  const InsideFake inside;
   if (comm != reinterpret_cast<nccl::Comm>(this)) return {Status::failed, "no communicator"};
   if (others_) {
-    const auto done_here = [&stream, work = std::move(work)] {
+    const auto give = [this, &stream, work = std::move(work)] {
+      if (device_ != nullptr) return dynamic_cast<FakeStream&>(stream).queue(work);
       stream.synchronize();
       work();
     };
     if (grouped_ > 0)
-      group_.emplace_back(done_here);
+      group_.emplace_back(give);
     else
-      done_here();
+      give();
   }
   return say(std::move(call), grouped_ > 0 ? Answer{} : queueing);
 }
 
 std::string FakeNccl::reduced(std::byte* data, std::size_t count, DType dtype, ReduceOp op) {
   const auto all = others_(view(data, count * size_of(dtype)));
-  std::string sums = all[0];
+  std::string sums = all.empty() ? std::string(view(data, count * size_of(dtype))) : all[0];
   const Elements into{reinterpret_cast<std::byte*>(sums.data()), count, dtype};
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     combine(op, into, reinterpret_cast<const std::byte*>(all[rank].data()));
@@ -127,7 +134,7 @@ Answer FakeNccl::all_reduce(nccl::Comm comm, std::byte* data, std::size_t count,
 Answer FakeNccl::broadcast(nccl::Comm comm, std::byte* data, std::size_t count, DType dtype, int root, Stream& stream) {
   return queue("broadcast " + std::to_string(count), comm, stream, [=, this] {
     const auto all = others_(view(data, count * size_of(dtype)));
-    std::memcpy(data, all[static_cast<std::size_t>(root)].data(), count * size_of(dtype));
+    if (!all.empty()) std::memcpy(data, all[static_cast<std::size_t>(root)].data(), count * size_of(dtype));
   });
 }
 

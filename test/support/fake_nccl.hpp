@@ -2,6 +2,8 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -9,20 +11,25 @@
 
 #include <ronda/collectives/device/nccl_library.hpp>
 
+#include "support/fake_device.hpp"
+
 namespace ronda::test {
 
 /// Stands in for NCCL: writes down how it is called, answers as it was told to, and, where it has a way to the other
-/// ranks, does what was asked for. One object a rank.
+/// ranks, does what was asked for: at once, the host waiting for the stream; or, where it knows of a device, in the
+/// order of the stream, which needs a way that any thread may go. One object a rank.
 class FakeNccl final : public nccl::Library {
  public:
   using Gather = std::function<std::vector<std::string>(std::string_view)>;
   /// @param others  null: collectives are only written down
-  explicit FakeNccl(Gather others = {}) : others_(std::move(others)) {}
+  explicit FakeNccl(Gather others = {}, std::shared_ptr<FakeDevice> device = nullptr)
+      : others_(std::move(others)), device_(std::move(device)) {}
 
   // What it is told to answer.
   nccl::Answer identifier, start, memory, window, queueing;  ///< where they are no success: to the call of that name
   std::string version_number = "2.28.9";
   int looks_until_over = 0;                                  ///< at what is in progress; -1: it never is
+  std::function<void()> when_aborted;                        ///< ends what waits for others
   std::atomic<nccl::Status> trouble{nccl::Status::success};  ///< comes up beside everything
 
   [[nodiscard]] std::vector<std::string> calls() const;
@@ -56,7 +63,9 @@ class FakeNccl final : public nccl::Library {
   nccl::Answer queue(std::string call, nccl::Comm comm, Stream& stream, std::function<void()> work);
   [[nodiscard]] std::string reduced(std::byte* data, std::size_t count, DType dtype, ReduceOp op);
 
-  Gather others_;
+  Gather others_;  ///< of nobody, where the others are given up
+  std::shared_ptr<FakeDevice> device_;
+  std::map<void*, std::shared_ptr<const void>> known_;  ///< memory, to the device
   int rank_ = 0;
   std::atomic<int> looks_{0};
   std::atomic<bool> in_progress_{false};

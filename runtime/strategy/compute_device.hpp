@@ -1,0 +1,20 @@
+#pragma once
+#include <memory>
+#include <utility>
+
+#include <ronda/runtime/core/device_context.hpp>
+
+namespace ronda {
+
+/// What a strategy computes on, and the stream that all its work goes to.
+struct ComputeDevice {
+  std::shared_ptr<DeviceContext> context;
+  std::shared_ptr<Stream> stream;
+
+  static ComputeDevice on(std::shared_ptr<DeviceContext> context) {
+    std::shared_ptr<Stream> stream = context->make_stream(StreamPriority::usual);
+    return {std::move(context), std::move(stream)};
+  }
+};
+
+}  // namespace ronda

@@ -1,0 +1,45 @@
+#pragma once
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/step_control.hpp>
+#include <ronda/runtime/strategy/compute_device.hpp>
+
+namespace ronda {
+
+/// A step's control block where a model computes, and the memory in which the host writes what it begins with and reads
+/// what it ends with. On the processor that is the host's all the same, and no wait takes any time.
+class ControlBlock {
+ public:
+  /// With memory of its own over there.
+  explicit ControlBlock(const ComputeDevice& device);
+  /// @param there  in the device's memory; outlives this object
+  ControlBlock(const ComputeDevice& device, StepControl& there);
+
+  /// Over there; what a loss adds to.
+  [[nodiscard]] StepControl* there() const noexcept { return there_; }
+
+  /// What `send` sends: all zero but for `flags`. Not while a stream may still do so.
+  void prepare(const StepFlags& flags);
+  /// In the order of the stream: clears the block over there but for the flags prepared.
+  void send();
+  /// In the order of the stream: brings back what is over there, for `here`.
+  void fetch();
+  /// As fetched last, once the host has waited for the stream.
+  [[nodiscard]] const StepControl& here() const noexcept { return exchange().fetched; }
+
+  /// prepare and send; and fetch, wait, here.
+  void clear(const StepFlags& flags = {});
+  const StepControl& read();
+
+ private:
+  /// In memory that the device copies from and to by itself.
+  struct Exchange {
+    StepControl prepared, fetched;
+  };
+  [[nodiscard]] Exchange& exchange() const noexcept { return *reinterpret_cast<Exchange*>(exchange_.data()); }
+
+  ComputeDevice device_;
+  Buffer own_, exchange_;
+  StepControl* there_;
+};
+
+}  // namespace ronda

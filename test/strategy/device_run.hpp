@@ -1,0 +1,71 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include <ronda/layers/layers.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+#include "support/devices.hpp"
+#include "support/fake_training.hpp"
+
+namespace ronda::test {
+
+struct DeviceSet {
+  std::size_t global_batch = 100;
+  std::string optimizer = "nesterov";
+  double clip_norm = 0;
+  bool check_gradients = false;
+  bool record = true;
+};
+
+/// A strategy by plain loops, on the ranks' devices or, without any, on their processors.
+struct DeviceRun {
+  DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
+            const DeviceSet& set)
+      : model(std::move(m)),
+        plan(data.size(), set.global_batch, shard_of(communicator), 1),
+        loader(data, SampleOrder(data.size(), 1, true), plan),
+        strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
+                 Schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 100}), options(data, devices, set)) {
+  }
+  DeviceRun(const Devices& devices, Sequential m, const Dataset& data, const DeviceSet& set)
+      : DeviceRun(devices.communicator, &devices, std::move(m), data, set) {}
+
+  MirroredOptions options(const Dataset& data, const Devices* devices, const DeviceSet& set) {
+    MirroredOptions o = MirroredOptions::for_data(data, plan);
+    o.clip_norm = set.clip_norm;
+    o.check_gradients = set.check_gradients;
+    o.record_steps = set.record;
+    o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
+    o.fusion.bucket_bytes = 4096;
+    o.primitives = devices == nullptr ? make_reference_primitives() : make_fake_primitives();
+    if (devices == nullptr) return o;
+    o.device = computing = ComputeDevice::on(devices->device);
+    o.device_update = make_fake_update;
+    return o;
+  }
+  StepResult step() { return strategy.train_step(loader.next()); }
+  void steps(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) step();
+  }
+  [[nodiscard]] FakeStream& stream() const { return dynamic_cast<FakeStream&>(*computing.stream); }
+  /// The memory of these devices can be looked at, once they are done.
+  [[nodiscard]] std::vector<float> parameters() const {
+    std::vector<float> all;
+    for (const auto& p : strategy.parameters()) {
+      const auto values = to_file(p, Tensor(p.value.desc(), p.value.data()));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+
+  ComputeDevice computing;  ///< empty on the processor
+  Sequential model;
+  SoftmaxCrossEntropy loss;
+  BatchPlan plan;
+  BatchLoader loader;
+  MirroredStrategy strategy;
+};
+
+}  // namespace ronda::test

@@ -1,0 +1,214 @@
+// Ranks that train on devices of their own: devices are threads here, layers plain loops, and the update what a GPU's
+// kernels compute. What goes between the ranks is real, through the host's memory, or NCCL's stand-in.
+#include "strategy/device_run.hpp"
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+#include <algorithm>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
+
+Sequential mlp() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
+Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(8, 3), ReLU(), Flatten(), Dense(4)); }
+
+Communicator everybody() { return world().communicator(); }
+Communicator alone() { return world().communicator().split(world().rank(), 0); }
+
+bool same(const StepResult& a, const StepResult& b) {
+  return a.loss == b.loss && a.accuracy == b.accuracy && a.weight == b.weight && a.learning_rate == b.learning_rate &&
+         a.gradient_norm == b.gradient_norm && a.nonfinite == b.nonfinite && a.stop == b.stop;
+}
+
+}  // namespace
+
+TEST_CASE("one device gives the processor's bits") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  const Devices devices(alone(), AllreduceAlgorithm::staged);
+  for (const char* optimizer : {"sgd", "nesterov", "adamw"}) {
+    DeviceRun cpu(alone(), nullptr, mlp(), data, {.optimizer = optimizer});
+    DeviceRun gpu(devices, mlp(), data, {.optimizer = optimizer});
+    CHECK(gpu.parameters() == cpu.parameters());
+    for (int k = 0; k < 9; ++k) CHECK(same(gpu.step(), cpu.step()));
+    CHECK(gpu.parameters() == cpu.parameters());
+    CHECK(gpu.strategy.updates() == 9);
+    CHECK(gpu.strategy.parameter_hash() == cpu.strategy.parameter_hash());
+  }
+}
+
+TEST_CASE("any number of devices trains what one does, exactly weighted") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
+  const Devices single(alone(), AllreduceAlgorithm::staged);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    for (const char* optimizer : {"sgd", "adamw"})
+      for (const double clip : {0.0, 0.1}) {
+        const DeviceSet set{.optimizer = optimizer, .clip_norm = clip};
+        DeviceRun one(single, mlp(), data, set), many(devices, mlp(), data, set);
+        CHECK(many.strategy.gradients().buckets().size() > 1);
+        if (world().size() > 1) CHECK(many.strategy.gradients().buckets()[0].algorithm == name_of(way));
+        for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k) {
+          const StepResult a = one.step(), b = many.step();
+          CHECK(b.weight == a.weight);  // counts are exact
+          CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
+          CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(1e-3));
+        }
+        // Sums in another order: a few roundings of 6e-8 a step, grown by eight steps.
+        CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
+        CHECK_FALSE(many.strategy.parameter_hash().empty());  // throws where replicas differ
+        const Evaluation a = one.strategy.evaluate(one.loader), b = many.strategy.evaluate(many.loader);
+        CHECK(b.accuracy == Approx(a.accuracy).margin(1.0 / 302));
+        CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
+      }
+  }
+}
+
+TEST_CASE("replayed steps have the bits of steps given call by call, also after an evaluation") {
+  const MemoryDataset data = toy_images(90, {12, 12, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    const bool records = way == AllreduceAlgorithm::nccl || world().size() == 1;  // otherwise the host has to wait
+    DeviceSet set{.global_batch = 25, .clip_norm = 1};
+    DeviceRun replayed(devices, cnn(), data, set);
+    set.record = false;
+    DeviceRun eager(devices, cnn(), data, set);
+    for (int round = 0; round < 2; ++round) {
+      for (int k = 0; k < 6; ++k) CHECK(same(replayed.step(), eager.step()));
+      const Evaluation a = replayed.strategy.evaluate(replayed.loader), b = eager.strategy.evaluate(eager.loader);
+      CHECK(a.loss == b.loss);
+      CHECK(a.accuracy == b.accuracy);
+    }
+    CHECK(replayed.parameters() == eager.parameters());
+    CHECK_FALSE(replayed.strategy.parameter_hash().empty());
+    CHECK(devices.device->recordings == (records ? 1 : 0));
+    CHECK_FALSE(replayed.stream().recording());
+  }
+}
+
+TEST_CASE("the host waits once a step, at its end, where NCCL connects the devices") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  for (const bool record : {true, false}) {
+    DeviceRun run(devices, mlp(), data, {.global_batch = 30, .record = record});
+    run.steps(3);
+    const int before = run.stream().host_waits();
+    run.steps(5);
+    CHECK(run.stream().host_waits() == before + 5);
+  }
+}
+
+TEST_CASE("the parts of a step on a device, called by hand, give the bits of train_step") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    DeviceRun whole(devices, mlp(), data, {.global_batch = 32}), parts(devices, mlp(), data, {.global_batch = 32});
+    for (int k = 0; k < 5; ++k) {
+      const StepResult a = whole.step();
+      const Batch& batch = parts.strategy.place(parts.loader.next());
+      const Pass pass = parts.strategy.begin_pass(batch);
+      const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
+      parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+      const StepControl& total = parts.strategy.reduce(pass);
+      CHECK(total.weight == 32);
+      CHECK(same(parts.strategy.apply(total, pass), a));
+    }
+    CHECK(parts.parameters() == whole.parameters());
+  }
+}
+
+TEST_CASE("what is not finite on one device is not applied on any, and explained") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    DeviceRun run(devices, mlp(), data, {.global_batch = 32, .check_gradients = true});
+    for (int k = 0; k < 4; ++k) {  // also where the step is a replay
+      const auto before = run.parameters();
+      const Batch& batch = run.loader.next();
+      if (world().rank() + 1 == world().size()) batch.target().pointer<std::int32_t>()[0] = 4;  // no such class
+      const StepResult result = run.strategy.train_step(batch);
+      CHECK(result.nonfinite);
+      CHECK(run.parameters() == before);
+      const std::string why = run.strategy.explain_nonfinite(batch);
+      CHECK(why.starts_with("on rank " + std::to_string(world().size() - 1) + " on "));
+      CHECK(why.find("the loss") != std::string::npos);
+    }
+    CHECK(run.strategy.updates() == 0);
+    CHECK_FALSE(run.step().nonfinite);
+    CHECK(run.strategy.updates() == 1);
+  }
+}
+
+TEST_CASE("a rank's wish to stop reaches all devices' ranks in the same step") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    DeviceRun run(devices, mlp(), data, {.global_batch = 32});
+    for (int k = 0; k < 4; ++k) CHECK_FALSE(run.step().stop);
+    if (world().rank() == world().size() - 1) run.strategy.request_stop();
+    CHECK(run.step().stop);
+  }
+}
+
+TEST_CASE("a broadcast makes the devices' parameters the first rank's") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    DeviceRun run(devices, mlp(), data, {.global_batch = 32});
+    const auto first = run.parameters();
+    for (const auto& p : run.strategy.parameters())
+      std::ranges::fill(std::span(p.value.pointer<float>(), 4), static_cast<float>(world().rank()));
+    const auto changed = run.parameters();
+    if (world().size() > 1) CHECK_THROWS_AS(run.strategy.parameter_hash(), Error);
+    run.strategy.broadcast_parameters();
+    CHECK_FALSE(run.strategy.parameter_hash().empty());
+    if (world().rank() == 0) CHECK(run.parameters() == changed);
+    CHECK(run.parameters() != first);
+  }
+}
+
+TEST_CASE("where the ranks' devices are is told, and a communicator that knows of none is told of them") {
+  struct Lines final : EventSink {
+    void on_detail(std::string_view line) override { all.emplace_back(line); }
+    std::vector<std::string> all;
+  } lines;
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const auto device = std::make_shared<FakeDevice>("GPU-" + std::to_string(world().rank()));
+  Sequential model = mlp();
+  SoftmaxCrossEntropy loss;
+  const BatchPlan plan(data.size(), 32, shard_of(everybody()), 1);
+  MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.device = ComputeDevice::on(device);
+  options.primitives = make_fake_primitives();
+  options.device_update = make_fake_update;
+  options.fusion.algorithm = AllreduceAlgorithm::staged;
+  Communicator communicator = everybody().split(0, world().rank());
+  const MirroredStrategy strategy(communicator, model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}),
+                                  options, &lines);
+  CHECK(communicator.devices().size() == static_cast<std::size_t>(world().size()));
+  for (const auto& line : communicator.devices()) CHECK(std::ranges::find(lines.all, line) != lines.all.end());
+  CHECK(lines.all[0] != "");
+}
+
+TEST_CASE("what devices do not do yet is refused on all ranks together") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::staged);
+  Sequential model = mlp();
+  SoftmaxCrossEntropy loss;
+  const BatchPlan plan(data.size(), 32, shard_of(everybody()), 2);
+  MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.device = ComputeDevice::on(devices.device);
+  options.primitives = make_fake_primitives();
+  options.device_update = make_fake_update;
+  const auto make = [&] {
+    MirroredStrategy(devices.communicator, model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options);
+  };
+  CHECK_THROWS_AS(make(), InputError);
+  options.micro_batches = 1;
+  options.fusion.algorithm = AllreduceAlgorithm::ring;
+  CHECK_THROWS_AS(make(), InputError);
+}

@@ -1,0 +1,130 @@
+#include "support/fake_training.hpp"
+
+#include <ronda/runtime/core/error.hpp>
+
+#include <limits>
+#include <utility>
+
+#include "support/fake_device.hpp"
+#include "support/host_update.hpp"
+
+namespace ronda::test {
+namespace {
+
+template <class Work>
+void queue(Stream& stream, Work&& work) {
+  const InsideFake inside;
+  dynamic_cast<FakeStream&>(stream).queue(std::forward<Work>(work));
+}
+
+class QueuedOperation final : public Operation {
+ public:
+  explicit QueuedOperation(std::unique_ptr<Operation> operation) : operation_(std::move(operation)) {
+    plan_ = operation_->plan();
+  }
+
+  void bind(const OperationMemory& memory) override {
+    parameters_ = memory.parameters;
+    operation_->bind(memory);
+  }
+  void forward(const Tensor& input, const Pass& pass) override {
+    queue(pass.stream, [this, input, pass] { operation_->forward(input, pass); });
+  }
+  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+    Pass quiet = pass;
+    quiet.on_ready = {};
+    queue(pass.stream, [this, input, output_gradient, quiet] { operation_->backward(input, output_gradient, quiet); });
+    for (const Parameter* parameter : parameters_)
+      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+  }
+
+ private:
+  std::unique_ptr<Operation> operation_;
+  std::array<Parameter*, 2> parameters_{};
+};
+
+class QueuedLoss final : public LossOperation {
+ public:
+  explicit QueuedLoss(std::unique_ptr<LossOperation> operation) : operation_(std::move(operation)) {}
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return operation_->scratch_bytes(); }
+  void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
+           const Pass& pass) override {
+    queue(pass.stream, [=, this] {
+      try {
+        operation_->run(outputs, target, gradient, scratch, pass);
+      } catch (const InputError&) {  // a label that is none: a device cannot throw
+        pass.control->loss = std::numeric_limits<double>::quiet_NaN();
+      }
+    });
+  }
+
+ private:
+  std::unique_ptr<LossOperation> operation_;
+};
+
+class QueuedPrimitives final : public Primitives {
+ public:
+  [[nodiscard]] std::string name() const override { return loops_->name() + ", queued"; }
+  std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
+    return queued(loops_->dense(spec, context));
+  }
+  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext& context) override {
+    return queued(loops_->convolution(spec, context));
+  }
+  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec,
+                                  const OperationContext& context) override {
+    return queued(loops_->pool(input, spec, context));
+  }
+  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext& context) override {
+    return queued(loops_->relu(input, context));
+  }
+  std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to,
+                                     const OperationContext& context) override {
+    return queued(loops_->reorder(from, to, context));
+  }
+  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
+    return std::make_unique<QueuedLoss>(loops_->softmax_cross_entropy(outputs, smoothing));
+  }
+
+ private:
+  static std::unique_ptr<Operation> queued(std::unique_ptr<Operation> operation) {
+    return std::make_unique<QueuedOperation>(std::move(operation));
+  }
+  std::unique_ptr<Primitives> loops_ = make_reference_primitives();
+};
+
+class QueuedUpdate final : public DeviceUpdate {
+ public:
+  QueuedUpdate(DeviceContext& context, const Optimizer& optimizer, const OptimizerBindings& bindings,
+               const float* gradients, std::size_t count, const DeviceUpdateOptions& options)
+      : context_(context),
+        memory_(context.allocate(sizeof(DeviceOutcome))),
+        update_(optimizer, bindings, gradients, count, options, *reinterpret_cast<DeviceOutcome*>(memory_.data())) {}
+
+  void step(const StepControl* total, Stream& stream) override {
+    queue(stream, [this, total] { update_.step(*total); });
+  }
+  [[nodiscard]] const DeviceOutcome* outcome() const noexcept override {
+    return reinterpret_cast<const DeviceOutcome*>(memory_.data());
+  }
+  void set_updates(std::uint64_t updates, Stream& stream) override {
+    context_.copy(&updates, memory_.data() + offsetof(DeviceOutcome, updates), sizeof updates, stream);
+  }
+
+ private:
+  DeviceContext& context_;
+  Buffer memory_;
+  HostUpdate update_;
+};
+
+}  // namespace
+
+std::unique_ptr<Primitives> make_fake_primitives() { return std::make_unique<QueuedPrimitives>(); }
+
+std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
+                                               const OptimizerBindings& bindings, const float* gradients,
+                                               std::size_t count, const DeviceUpdateOptions& options, Stream&) {
+  return std::make_unique<QueuedUpdate>(context, optimizer, bindings, gradients, count, options);
+}
+
+}  // namespace ronda::test

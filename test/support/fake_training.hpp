@@ -1,0 +1,17 @@
+#pragma once
+#include <memory>
+
+#include <ronda/layers/primitives.hpp>
+#include <ronda/optim/device_update.hpp>
+
+namespace ronda::test {
+
+/// The plain loops, as work of a FakeStream: done late, in its order, and recorded where that is.
+std::unique_ptr<Primitives> make_fake_primitives();
+
+/// A GPU's update, likewise; as make_cuda_update.
+std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
+                                               const OptimizerBindings& bindings, const float* gradients,
+                                               std::size_t count, const DeviceUpdateOptions& options, Stream& stream);
+
+}  // namespace ronda::test
