@@ -93,8 +93,10 @@ std::string name_late(std::span<const RankReport* const> late) {
 }
 
 /// All wait in the same collective, and nothing comes.
-std::string tell_network(std::span<const RankReport> ranks) {
-  std::string text = "all ranks wait in it and no message arrives: is the network between their hosts cut?";
+std::string tell_network(std::span<const RankReport> ranks, const Record& pending) {
+  std::string text = "all ranks wait in it and ";
+  text += pending.kind() == Kind::replay ? "no device moves on: has a GPU stopped, or is the network between them cut?"
+                                         : "no message arrives: is the network between their hosts cut?";
   std::size_t named = 0;
   for (const RankReport& report : ranks) {
     if (!waits(report) || report.state->status.missing_count == 0) continue;
@@ -214,7 +216,7 @@ Diagnosis diagnose(std::span<const RankReport> ranks) {
   if (late.empty()) late = behind(ranks, pending);
   for (const RankReport* report : late) diagnosis.late.push_back(report->rank);
   diagnosis.excused = !late.empty() && std::all_of(late.begin(), late.end(), [](auto* r) { return excused(*r); });
-  diagnosis.text = late.empty() ? tell_network(ranks) : name_late(late);
+  diagnosis.text = late.empty() ? tell_network(ranks, pending) : name_late(late);
   return diagnosis;
 }
 

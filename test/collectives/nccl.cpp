@@ -528,6 +528,44 @@ TEST_CASE("what is recorded for a graph is not watched: the graph's replays are"
   CHECK(job.ledger(0).number == 1);
 }
 
+TEST_CASE("a replay counts as one collective, and one that stands still is a stall") {
+  Watched job(2, 0.2);
+  Rank& rank = job[0].rank();
+  std::atomic<bool> others_came = true;
+  FakeStream computing({DeviceKind::cuda, 0});
+  const auto step =
+      nccl::watched(rank.clique,
+                    rank.lanes->context->record(computing,
+                                                [&] {
+                                                  computing.wait(job[0].collective->start(computing.record()));
+                                                  computing.queue([&] { others_came.wait(false); });
+                                                }),
+                    "the recorded step");
+  CHECK(job.ledger(0).number == 0);
+  const auto last = [&] { return state_of(job.ledger(0).recorder->file(), 10).trail.back(); };
+  for (const std::uint64_t number : {1, 2}) {
+    step->replay(computing);
+    computing.synchronize();
+    rank.clique->require_whole();
+    CHECK(job.ledger(0).number == number);
+    CHECK(last().label.view() == "the recorded step");
+    CHECK(last().outcome() == Outcome::done);
+  }
+  job.ledger(0).recorder->set_step(17);
+  others_came = false;
+  step->replay(computing);
+  const Stall stall = job.stall(0);
+  INFO(stall.message);
+  CHECK(stall.message.starts_with(
+      "the recorded step by nccl of step 17 has stood still for 0.2 s, waiting for rank 1: "));
+  while (rank.library->count("abort") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  others_came = true;  // as an abort does
+  others_came.notify_all();
+  computing.synchronize();
+  CHECK_THROWS_AS(rank.clique->require_whole(), CommunicationError);
+  CHECK_THROWS_AS(step->replay(computing), CommunicationError);
+}
+
 TEST_CASE("very many runs in flight are more than are watched, and no harm") {
   Watched job(1, 60);
   FakeStream computing({DeviceKind::cuda, 0});

@@ -86,11 +86,13 @@ Answer FakeNccl::open_window(nccl::Comm, void* memory_of, std::size_t bytes, ncc
 void FakeNccl::close_window(nccl::Comm, nccl::Window) noexcept { say("close window", {}); }
 
 Answer FakeNccl::group_start() {
+  const InsideFake inside;
   ++grouped_;
   return say("group start", {});
 }
 
 Answer FakeNccl::group_end() {
+  const InsideFake inside;
   if (--grouped_ == 0)
     for (const auto& work : std::exchange(group_, {})) work();
   return say("group end", queueing);
@@ -125,6 +127,7 @@ std::string FakeNccl::reduced(std::byte* data, std::size_t count, DType dtype, R
 
 Answer FakeNccl::all_reduce(nccl::Comm comm, std::byte* data, std::size_t count, DType dtype, ReduceOp op,
                             Stream& stream) {
+  const InsideFake inside;
   return queue("all reduce " + std::to_string(count), comm, stream, [=, this] {
     const std::string sums = reduced(data, count, dtype, op);
     std::memcpy(data, sums.data(), sums.size());
