@@ -147,7 +147,7 @@ if [[ -z $given ]]; then
 fi
 stage doctor 90 "$build/apps/ronda_doctor" --json "$out/doctor.json"
 stage gpu-tests 120 bash -c "$(as_function tests gpu 110 -L gpu)"
-stage cpu-tests 60 bash -c "$(as_function tests cpu 50 -j 4 -R '^(core|nccl|device|fusion_buffer|optim)')"
+stage cpu-tests 60 bash -c "$(as_function tests cpu 50 -j 4 -R '^(core|nccl|device|fusion|optim|strategy_device)')"
 stage nccl 60 bash -c "$(as_function nccl)"
 seconds=$(($(left) - 30))
 stage measure $((seconds > 200 ? 200 : seconds)) bash -c "$(as_function measure $((seconds > 190 ? 180 : seconds - 10)))"

@@ -2,6 +2,10 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace ronda {
 namespace {
 
@@ -9,8 +13,7 @@ constexpr EnumNames<DeviceChoice, 3> device_names{
     {{DeviceChoice::automatic, "auto"}, {DeviceChoice::cpu, "cpu"}, {DeviceChoice::cuda, "cuda"}}};
 
 /// What the options ask for that the steps of a GPU do not do yet; null where that is nothing.
-const char* beyond_gpus(const Communicator& communicator, const TrainingOptions& o) {
-  if (communicator.size() > 1) return "several ranks";
+const char* beyond_gpus(const TrainingOptions& o) {
   if (o.accumulate > 1) return "--accumulate";
   if (!o.checkpoint_dir.empty()) return "--checkpoint-dir";
   if (!o.resume_from.empty()) return "--resume-from";
@@ -19,12 +22,22 @@ const char* beyond_gpus(const Communicator& communicator, const TrainingOptions&
   return nullptr;
 }
 
+/// Collective.
 std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator, const TrainingOptions& options) {
   const GpuSurvey survey = find_gpus();
-  if (!survey.reason.empty()) throw InputError("--device cuda: " + survey.reason + "; use --device cpu");
-  if (const char* beyond = beyond_gpus(communicator, options))
-    throw InputError("--device cuda: " + std::string(beyond) + " is not for GPUs in this version; use --device cpu");
-  return make_cuda_context(communicator.topology().rank_on_node % static_cast<int>(survey.gpus.size()));
+  const std::string refusal = refusal_of_gpus(communicator.gather_texts(survey.reason), communicator.topology().hosts);
+  if (!refusal.empty()) {  // all ranks know it
+    InputError error("--device cuda: " + refusal + "; use --device cpu");
+    error.set_agreed();
+    throw error;
+  }
+  std::shared_ptr<DeviceContext> context;
+  agree(communicator, [&] {
+    if (const char* beyond = beyond_gpus(options))
+      throw InputError("--device cuda: " + std::string(beyond) + " is not for GPUs in this version; use --device cpu");
+    context = make_cuda_context(communicator.topology().rank_on_node % static_cast<int>(survey.gpus.size()));
+  });
+  return context;
 }
 
 }  // namespace
@@ -34,10 +47,7 @@ std::string_view name_of(DeviceChoice choice) noexcept { return find_name(device
 
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
                             EventSink& sink) {
-  std::shared_ptr<DeviceContext> context = make_cpu_context(threads);
-  agree(communicator, [&] {
-    if (options.device == DeviceChoice::cuda) context = gpu_of_rank(communicator, options);
-  });
+  if (options.device == DeviceChoice::cuda) return ComputeDevice::on(gpu_of_rank(communicator, options));
   if (options.device == DeviceChoice::automatic) {
     const GpuSurvey survey = find_gpus();
     const std::string why = survey.reason.empty()
@@ -48,7 +58,23 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
     else
       sink.on_detail("computing on the processor: " + why);
   }
-  return ComputeDevice::on(std::move(context));
+  return ComputeDevice::on(make_cpu_context(threads));
+}
+
+std::string refusal_of_gpus(std::span<const std::string> reasons, std::span<const std::string> hosts) {
+  constexpr std::size_t most_named = 4;
+  std::vector<std::size_t> without;
+  for (std::size_t rank = 0; rank < reasons.size(); ++rank)
+    if (!reasons[rank].empty()) without.push_back(rank);
+  if (without.empty()) return {};
+  const std::string& first = reasons[without[0]];
+  const bool alike = std::ranges::all_of(reasons, [&](const std::string& reason) { return reason == first; });
+  if (alike) return first;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(without.size(), most_named); ++i)
+    names += (i == 0 ? "rank " : ", rank ") + std::to_string(without[i]) + " on " + hosts[without[i]];
+  if (without.size() > most_named) names += " and " + std::to_string(without.size() - most_named) + " more";
+  return names + (without.size() == 1 ? " has" : " have") + " no GPU to use, others have: " + first;
 }
 
 }  // namespace ronda

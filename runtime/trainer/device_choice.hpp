@@ -1,9 +1,10 @@
 #pragma once
-#include <string_view>
+#include <span>
+#include <string>
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/core/event_sink.hpp>
-#include <ronda/runtime/strategy/device_step.hpp>
+#include <ronda/runtime/strategy/compute_device.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda {
@@ -14,5 +15,9 @@ namespace ronda {
 /// Collective.
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
                             EventSink& sink);
+
+/// Why `--device cuda` cannot be, in one line; empty where it can.
+/// @param reasons  by rank, why that has no GPU; empty where it has
+[[nodiscard]] std::string refusal_of_gpus(std::span<const std::string> reasons, std::span<const std::string> hosts);
 
 }  // namespace ronda

@@ -1,13 +1,13 @@
 // NCCL itself, and the way through the host, on a GPU. Two ranks on one GPU, which NCCL takes where each calls its host
 // by another name, are as good as two GPUs for this, and very slow.
 #include "support/catch.hpp"
+#include "support/gpu_ranks.hpp"
 #include "support/numbers.hpp"
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 
-#include <cstdlib>
 #include <string>
 
 namespace ronda {
@@ -16,17 +16,6 @@ namespace {
 std::shared_ptr<DeviceContext> gpu() {
   const auto gpus = static_cast<int>(find_gpus().gpus.size());
   return make_cuda_context(test::world().communicator().topology().rank_on_node % gpus);
-}
-
-/// Sockets of this machine alone, and a host of its own for every rank.
-void pretend_hosts() {
-  const std::string name = "rank" + std::to_string(test::world().rank());
-  ::setenv("NCCL_HOSTID", name.c_str(), 1);
-  for (const auto& [variable, value] :
-       {std::pair("NCCL_NET", "Socket"), std::pair("NCCL_SOCKET_IFNAME", "lo"), std::pair("NCCL_ALGO", "Ring"),
-        std::pair("NCCL_PROTO", "Simple"), std::pair("NCCL_MAX_CTAS", "2"), std::pair("NCCL_NVLS_ENABLE", "0"),
-        std::pair("NCCL_RAS_ENABLE", "0")})
-    ::setenv(variable, value, 0);
 }
 
 /// What is on the host goes to the device, or back.
@@ -68,7 +57,7 @@ void try_all(AllreduceAlgorithm how) {
 }
 
 TEST_CASE("collectives on a GPU's memory by NCCL") {
-  pretend_hosts();
+  test::pretend_hosts();
   try_all(AllreduceAlgorithm::nccl);
 }
 

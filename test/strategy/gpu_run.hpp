@@ -17,23 +17,30 @@ struct Set {
   double clip_norm = 0;
   Precision precision = Precision::float32;
   bool record = true;
+  AllreduceAlgorithm way = AllreduceAlgorithm::automatic;
 };
 
-/// A strategy on one rank, on the processor or on a GPU.
+/// A strategy on the processors of these ranks, or on a GPU each.
 struct Run {
-  Run(Sequential m, const MemoryDataset& data, const Set& set)
-      : model(std::move(m)),
-        plan(data.size(), 48, shard_of(world().communicator()), 1),  // the last batch is short
+  Run(const Communicator& ranks, Sequential m, const MemoryDataset& data, const Set& set)
+      : communicator(ranks.split(0, ranks.rank())),
+        model(std::move(m)),
+        plan(data.size(), 48, shard_of(communicator), 1),  // the last batch is short
         loader(data, SampleOrder(data.size(), 1, true), plan),
-        strategy(world().communicator(), model, loss, make_optimizer({.name = set.optimizer}),
+        strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.02, .total_steps = 300}), options(data, set)) {}
+  Run(Sequential m, const MemoryDataset& data, const Set& set) : Run(world().communicator(), std::move(m), data, set) {}
 
   MirroredOptions options(const MemoryDataset& data, const Set& set) {
     MirroredOptions o = MirroredOptions::for_data(data, plan);
     o.clip_norm = set.clip_norm;
+    o.fusion.algorithm = set.way;
     if (!set.gpu) return o;
+    o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
+    o.fusion.bucket_bytes = 8192;
     o.record_steps = set.record;
-    o.device = device = ComputeDevice::on(make_cuda_context(0));
+    const auto gpus = static_cast<int>(find_gpus().gpus.size());
+    o.device = device = ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));
     o.primitives = make_cudnn_primitives(*device.context, *device.stream, set.precision);
     return o;
   }
@@ -52,6 +59,7 @@ struct Run {
     return all;
   }
 
+  Communicator communicator;
   ComputeDevice device;  ///< empty on the processor
   Sequential model;
   SoftmaxCrossEntropy loss;
