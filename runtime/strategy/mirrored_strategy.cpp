@@ -286,7 +286,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   check_memory();
   agree(communicator_, [&] { take_memory(); });
   take_arenas();
-  memory_.compression = gradients_->memory();
+  if (!device_) memory_.compression = gradients_->memory();  // a device's is not what the host keeps beside it
   check_memory();
   require_equal(communicator_, "the plan", joined(plan_lines_));
   agree(communicator_, [&] {
