@@ -1,3 +1,4 @@
+#include <ronda/collectives/algorithms/direct_exchange.hpp>
 #include <ronda/collectives/algorithms/folding.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/cost_model.hpp>
@@ -8,8 +9,8 @@
 
 namespace ronda {
 
-CostModel::CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node)
-    : costs_(costs), nodes_(static_cast<int>(ranks_of_node.size())) {
+CostModel::CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node, bool uses_trials)
+    : costs_(costs), uses_trials_(uses_trials), nodes_(static_cast<int>(ranks_of_node.size())) {
   for (const auto& ranks : ranks_of_node) ranks_ += static_cast<int>(ranks.size());
   node_of_.resize(static_cast<std::size_t>(ranks_));
   slices_ = ranks_;
@@ -24,10 +25,9 @@ std::optional<double> CostModel::seconds(AllreduceAlgorithm algorithm, std::size
                                          Compression compression) const {
   if (ranks_ == 1 || bytes == 0) return 0;
   auto seconds = formula(algorithm, static_cast<double>(bytes), packed(compression));
-  if (!seconds || costs_.trials.empty()) return seconds;
-  const std::size_t tried = trial_bytes(bytes);
+  if (!seconds || !uses_trials_) return seconds;
   for (const Trial& trial : costs_.trials)
-    if (trial.algorithm == algorithm && trial.compression == compression && trial.bytes == tried)
+    if (trial.algorithm == algorithm && trial.compression == compression && trial.bytes == bytes)
       *seconds *= trial.factor;
   return seconds;
 }
@@ -124,7 +124,7 @@ std::optional<double> CostModel::ring(int ranks, Way way, double bytes, const Pa
   const double latency = cost(&MessageCosts::exchange, way, sent / segments);
   const double computing = (ranks - 1) * chunk * (costs_.combine_seconds + 2 * packed.seconds);
   if (packed.compression == Compression::int8) {
-    constexpr double depth = 4;
+    constexpr auto depth = static_cast<double>(DirectExchange::depth);
     return std::max(2 * (ranks - 1) * of_the_link, (2 + (segments - 1) / depth) * latency) + computing;
   }
   const double rounds = segments / static_cast<double>(std::min(count, Ring::most_lanes));

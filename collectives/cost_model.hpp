@@ -32,7 +32,7 @@ namespace ronda {
 ///
 ///     direct        max(2(n-1) s f(c), (2 + (s-1)/4) x(c)) + (n-1) (g + 2p) B/n
 ///
-/// An allreduce that was tried takes its formula's time times what that was found to be off by.
+/// An allreduce that was tried for just as many bytes takes its formula's time times what that was found to be off by.
 ///
 /// Of other n than powers of two, doubling and halving take the next lower power, and 2 x(B) + g B more.
 ///
@@ -44,7 +44,8 @@ class CostModel {
  public:
   /// @param costs          outlive this object
   /// @param ranks_of_node  all ranks, by node; likewise
-  CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node);
+  /// @param uses_trials    of the sizes that are asked for; otherwise the formulas alone
+  CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node, bool uses_trials = true);
 
   /// Of an allreduce of `bytes`, none of whose messages wait for others' computing. Nothing for the plain MPI's, whose
   /// algorithm is not known, and where costs that it takes are not.
@@ -52,7 +53,7 @@ class CostModel {
                                               Compression compression = Compression::none) const;
 
   /// The size at which to try an allreduce of `bytes`: about as large, if that takes not too long and not too much
-  /// memory.
+  /// memory. Sizes that share it share what is measured there.
   [[nodiscard]] std::size_t trial_bytes(std::size_t bytes) const;
 
  private:
@@ -81,6 +82,7 @@ class CostModel {
   [[nodiscard]] std::optional<double> hierarchical(double bytes, const Packed& packed) const;
 
   const LinkCosts& costs_;
+  bool uses_trials_;
   std::vector<int> node_of_;  ///< by rank
   int ranks_ = 0, nodes_ = 0, slices_ = 0;
 };

@@ -56,14 +56,22 @@ const LinkCosts& Communicator::Group::link_costs() {
 }
 
 /// Tries what the model expects to be nearly equal, on memory of its own, until the best is one that was tried or has
-/// no rival.
+/// no rival. The trials are this size's own, so the choice stays the same whatever is asked for before or after; with
+/// trials that are known beforehand, as from a plan's file, it comes to the same.
 void Communicator::Group::rehearse(const AllreduceTask& task) {
   constexpr double near = 1.4;
   const CostModel model(*costs_, placement_.ranks_of_node);  // sees the trials below
   const std::size_t bytes = model.trial_bytes(task.bytes);
   const auto tried = [&](const AllreduceChoice& choice) {
     return std::ranges::any_of(costs_->trials, [&](const Trial& trial) {
-      return trial.algorithm == choice.algorithm && trial.compression == choice.compression && trial.bytes == bytes;
+      return trial.algorithm == choice.algorithm && trial.compression == choice.compression &&
+             trial.bytes == task.bytes;
+    });
+  };
+  const auto measured_for_another = [&](const AllreduceChoice& choice) {
+    return std::ranges::find_if(costs_->trials, [&](const Trial& trial) {
+      return trial.algorithm == choice.algorithm && trial.compression == choice.compression &&
+             model.trial_bytes(trial.bytes) == bytes;
     });
   };
   Buffer memory;
@@ -75,8 +83,14 @@ void Communicator::Group::rehearse(const AllreduceTask& task) {
     std::erase_if(rivals, [&](const AllreduceChoice& choice) { return *choice.seconds > near * best; });
     const auto next = std::ranges::find_if_not(rivals, tried);
     if (rivals.size() == 1 || next == rivals.end()) return;
-    if (memory.bytes() == 0) memory = allocate(bytes, task.node_shared ? Memory::node_shared : Memory::per_rank);
-    costs_->trials.push_back({next->algorithm, next->compression, bytes, try_out(*next, memory)});
+    Trial trial{next->algorithm, next->compression, task.bytes, 1};
+    if (const auto known = measured_for_another(*next); known != costs_->trials.end()) {
+      trial.factor = known->factor;
+    } else {
+      if (memory.bytes() == 0) memory = allocate(bytes, task.node_shared ? Memory::node_shared : Memory::per_rank);
+      trial.factor = try_out(*next, memory);
+    }
+    costs_->trials.push_back(trial);
     costs_ = LinkCosts::parse(costs_->text());
   }
 }

@@ -44,11 +44,12 @@ struct MessageCosts {
   bool operator==(const MessageCosts&) const = default;
 };
 
-/// How long an allreduce took when it was tried, against what the formula has.
+/// How long an allreduce took when it was tried, against what the formula has. It counts for allreduces of this size
+/// alone: what is chosen for one size must not depend on which others were asked for before it.
 struct Trial {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::ring;
   Compression compression = Compression::none;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  ///< that it was tried for; it may have been tried with fewer, see CostModel::trial_bytes
   double factor = 1;
   bool operator==(const Trial&) const = default;
 };

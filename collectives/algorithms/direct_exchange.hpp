@@ -38,6 +38,8 @@ class DirectExchange final : public Algorithm {
  public:
   /// A short message: 119 blocks.
   static constexpr std::size_t default_segment = short_message_bytes / wire_bytes(Compression::int8, 512) * 512;
+  /// Segments that are on their way to their owners at a time, and as many on their way back.
+  static constexpr std::size_t depth = 4;
 
   /// @param data  float32, the same count on every rank, any count; outlives this object. As much memory again, and a
   ///              little more, is taken here, once.
@@ -53,8 +55,6 @@ class DirectExchange final : public Algorithm {
   [[nodiscard]] std::size_t memory() const noexcept override { return feedback_.bytes() + slots_.bytes(); }
 
  private:
-  /// Segments that are on their way to their owners at a time, and as many on their way back.
-  static constexpr std::size_t depth = 4;
   /// Of a segment, to all other ranks together: many ranks have shorter segments, so that slots stay few.
   static constexpr std::size_t elements_to_all = std::size_t{1} << 20;
   static constexpr std::size_t shortest_segment = std::size_t{8} * 512;

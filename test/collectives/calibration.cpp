@@ -7,6 +7,7 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace ronda {
@@ -59,6 +60,20 @@ TEST_CASE("costs that are given are used, and not measured again") {
   communicator.use_link_costs(costs);
   CHECK(chosen(communicator, 100'000) != "ring");
   CHECK(communicator.known_link_costs()->network == costs.network);
+}
+
+TEST_CASE("with the costs that one run came to another chooses the same, in any order") {
+  std::vector<std::size_t> counts{300, 20'000, 20'001, 26'000, 200'000, 200'003, 200'000, 300};
+  Communicator first = fresh(), second = fresh();
+  if (first.size() == 1) return;
+  std::vector<std::string> choices, again;
+  for (const std::size_t count : counts) choices.push_back(chosen(first, count));
+  second.use_link_costs(*first.known_link_costs());
+  std::ranges::reverse(counts);
+  for (const std::size_t count : counts) again.push_back(chosen(second, count));
+  std::ranges::reverse(again);
+  CHECK(again == choices);
+  CHECK(*second.known_link_costs() == *first.known_link_costs());  // nothing was tried once more
 }
 
 TEST_CASE("groups that are split off have their parent's costs") {

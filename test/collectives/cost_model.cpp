@@ -165,16 +165,35 @@ TEST_CASE("on nodes of several ranks the network's link is shared") {
   CHECK(choose_allreduce({automatic, 1 << 20, false}, topology_of(nodes), &model).algorithm != hierarchical);
 }
 
-TEST_CASE("what was tried counts, at its size") {
+TEST_CASE("what was tried counts, for the size that it was tried for") {
   LinkCosts costs = network(millisecond, gigabit);
   const Nodes nodes = nodes_of(4, 1);
-  const CostModel model(costs, nodes);
-  const double before = *model.seconds(halving, 100'000), larger = *model.seconds(halving, 300'000);
-  CHECK(model.trial_bytes(100'000) == 65536);
-  costs.trials.push_back({halving, Compression::none, 65536, 1.5});
+  const CostModel model(costs, nodes), formulas(costs, nodes, false);
+  const double before = *model.seconds(halving, 100'000), other = *model.seconds(halving, 100'004);
+  costs.trials.push_back({halving, Compression::none, 100'000, 1.5});
   CHECK(*model.seconds(halving, 100'000) == Approx(1.5 * before));
-  CHECK(*model.seconds(halving, 300'000) == Approx(larger));
+  CHECK(*model.seconds(halving, 100'004) == Approx(other));
+  CHECK(*formulas.seconds(halving, 100'000) == Approx(before));
+  CHECK(model.trial_bytes(100'000) == 65536);
   CHECK(model.trial_bytes(std::size_t{1} << 30) <= 16 << 20);  // longer ones take too long to try
+}
+
+TEST_CASE("a size's choice does not depend on which others were tried before") {
+  const Nodes nodes = nodes_of(16, 1);
+  for (const std::size_t bytes : {std::size_t{20} << 10, std::size_t{512} << 10, std::size_t{64} << 20}) {
+    LinkCosts costs = network(millisecond, gigabit);
+    costs.combine_seconds = 1e-10;
+    const CostModel model(costs, nodes);
+    const auto choice = [&] {
+      return choose_allreduce({automatic, bytes, false}, topology_of(nodes), &model).algorithm;
+    };
+    const AllreduceAlgorithm before = choice();
+    costs.trials.push_back({before, Compression::none, bytes + 4, 1000});  // of the same trial
+    CHECK(model.trial_bytes(bytes + 4) == model.trial_bytes(bytes));
+    CHECK(choice() == before);
+    costs.trials.push_back({before, Compression::none, bytes, 1000});
+    CHECK(choice() != before);
+  }
 }
 
 TEST_CASE("nothing has to be known where the answer does not depend on it") {
