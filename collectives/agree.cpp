@@ -10,7 +10,7 @@ namespace {
 using Differing = Communicator::Group::Differing;
 
 std::string rank_text(const Communicator& communicator, std::size_t rank) {
-  return "rank " + std::to_string(rank) + " on " + communicator.topology().hosts[rank];
+  return communicator.group().name_of_rank(rank);
 }
 
 template <class Failure>

@@ -27,6 +27,8 @@ struct Complaint {
       return {resource, std::string(place) + ": out of memory"};
     } catch (const std::exception& error) {
       return {misuse, error.what()};
+    } catch (...) {
+      return {misuse, "something that is no exception was thrown"};
     }
   }
   [[nodiscard]] std::string text() const { return static_cast<char>(kind) + why; }
@@ -199,7 +201,7 @@ void Communicator::Group::throw_on_all(const Differing& differing) const {
   const bool one_place = std::ranges::all_of(places, [&](const std::string& place) { return place == places[0]; });
   for (std::size_t rank = 0; rank < texts.size() && one_place; ++rank)
     if (const auto complaint = Complaint::parse(texts[rank]))
-      complaint->fail("rank " + std::to_string(rank) + " on " + topology().hosts[rank] + ": ", is_whole_world());
+      complaint->fail(name_of_rank(rank) + ": ", is_whole_world());
   const auto told = [&](std::size_t rank) {
     const auto complaint = Complaint::parse(texts[rank]);
     return "rank " + std::to_string(rank) + " is at " + places[rank] + " (" +

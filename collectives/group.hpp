@@ -62,6 +62,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] const Topology& topology() const noexcept { return placement_.topology; }
   [[nodiscard]] bool any_thread() const noexcept { return limits_.any_thread; }
+  [[nodiscard]] std::string name_of_rank(std::size_t rank) const;  ///< `rank 2 on node17`; not collective
   [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
 
   Buffer allocate(std::size_t bytes, Memory memory);
@@ -153,10 +154,11 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                            std::string& refusal);
 
   void connect_devices(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
-  [[nodiscard]] std::string name_of_rank(std::size_t rank) const;
   [[nodiscard]] Buffer allocate_on_device(std::size_t bytes);
   [[nodiscard]] std::string nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
   [[nodiscard]] bool on_device(std::span<const Tensor> tensors, const std::string& label) const;
+  /// For what ranks compare.
+  [[nodiscard]] static std::string place_of(bool is_on_device) { return is_on_device ? ", on a device" : ""; }
   void require_on_host(const Tensor& tensor, const std::string& label) const;
   /// `mine`, if it is given, can be copied by the processor to this rank's part of `all`, or from it.
   void require_part(const Tensor* mine, const Tensor& all, const std::vector<std::size_t>& counts,

@@ -140,12 +140,14 @@ std::unique_ptr<Algorithm> Communicator::Group::to_and_from_root(std::span<const
 
 std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec) {
   const Elements tensor = elements_of(spec.tensor);
+  bool is_on_device = false;
   require_same("planning " + spec.label, [&] {
     require_rank(spec.root, spec.label);
-    return text_of(tensor) + " from " + std::to_string(spec.root);
+    is_on_device = on_device({&spec.tensor, 1}, spec.label);
+    return text_of(tensor) + " from " + std::to_string(spec.root) + place_of(is_on_device);
   });
   const Description description = describe(Kind::broadcast, spec.label, tensor, spec.root);
-  if (on_device({&spec.tensor, 1}, spec.label)) return plan_on_device(spec, description);
+  if (is_on_device) return plan_on_device(spec, description);
   Made made = make_broadcast(raw(tensor), spec.root);
   return planned(std::move(made.algorithm), made.name, description);
 }
@@ -194,14 +196,17 @@ void Communicator::Group::require_part(const Tensor* mine, const Tensor& all, co
 std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& spec, const Tensor* mine) {
   const Elements all = elements_of(spec.all);
   Counts counts;
+  bool is_on_device = false;
   require_same("planning " + spec.label, [&] {
     counts = shares(spec.counts, all, size_, spec.label);
     require_part(mine, spec.all, counts, spec.label);
     require_sense(spec.op, all.dtype);
-    return std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts);
+    is_on_device = on_device({&spec.all, 1}, spec.label);
+    return std::string(name_of(spec.op)) + " of " + text_of(all) + " in parts of " + text_of(counts) +
+           place_of(is_on_device);
   });
   const Description description = describe(Kind::reduce_scatter, spec.label, all, -1, spec.op);
-  if (on_device({&spec.all, 1}, spec.label)) return plan_on_device(spec, ranges_of(counts), description);
+  if (is_on_device) return plan_on_device(spec, ranges_of(counts), description);
   return planned(
       std::make_unique<Ring>(across_all(), all, Reduction{spec.op, size_}, RingPart::reduce_scatter, ranges_of(counts)),
       "ring", description);
@@ -210,13 +215,15 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& s
 std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec, const Tensor* mine) {
   const Elements all = elements_of(spec.all);
   Counts counts;
+  bool is_on_device = false;
   require_same("planning " + spec.label, [&] {
     counts = shares(spec.counts, all, size_, spec.label);
     require_part(mine, spec.all, counts, spec.label);
-    return text_of(all) + " in parts of " + text_of(counts);
+    is_on_device = on_device({&spec.all, 1}, spec.label);
+    return text_of(all) + " in parts of " + text_of(counts) + place_of(is_on_device);
   });
   const Description description = describe(Kind::allgather, spec.label, all);
-  if (on_device({&spec.all, 1}, spec.label)) return plan_on_device(spec, ranges_of(counts), description);
+  if (is_on_device) return plan_on_device(spec, ranges_of(counts), description);
   return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)), "ring",
                  description);
 }

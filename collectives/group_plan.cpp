@@ -62,7 +62,13 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
   std::vector<Tensor> tensors = spec.tensors;
   tensors.insert(tensors.end(), spec.exact.begin(), spec.exact.end());
-  if (on_device(tensors, label)) return plan_on_device(spec, often);
+  bool is_on_device = false;
+  require_same("planning " + label, [&] {
+    is_on_device = on_device(tensors, label);
+    for (const Tensor& tensor : tensors) require_sense(spec.op, tensor.dtype());
+    return words_of(spec) + place_of(is_on_device) + (costs_ ? ", link costs " + costs_->text() : "");
+  });
+  if (is_on_device) return plan_on_device(spec, often);
   agreed_on_all([&] { require_fitting(spec.algorithm, DeviceKind::cpu); });
 
   MadeAllreduce made = make_allreduce(spec, often);
@@ -77,15 +83,12 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   return planned;
 }
 
+/// @param spec  of tensors on the host, the same on all ranks
 Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const AllreduceSpec& spec, bool often) {
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
   const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
-  require_same("planning " + label, [&] {
-    for (const Elements& elements : tensors) require_sense(spec.op, elements.dtype);
-    return words_of(spec) + (costs_ ? ", link costs " + costs_->text() : "");
-  });
 
   std::vector<Site> sites = locate(tensors);
   std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
@@ -94,7 +97,7 @@ Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const All
     std::string refusal;
     shared_meetings = meetings(tensors.size(), refusal);
     if (shared_meetings == nullptr && spec.algorithm != AllreduceAlgorithm::automatic)
-      throw ResourceError("no shared memory for the node's barriers: " + refusal);
+      agreed_on_all([&] { throw ResourceError("no shared memory for the node's barriers: " + refusal); });
     if (shared_meetings == nullptr) {
       notes_.push_back("no shared memory for the node's barriers: " + refusal + "; " + label + " goes by messages");
       sites.assign(tensors.size(), Site());
@@ -141,7 +144,7 @@ std::vector<AllreduceChoice> Communicator::Group::choose(const AllreduceSpec& sp
       if (often) rehearse(task);
     }
     std::optional<CostModel> model;
-    if (costs_) model.emplace(*costs_, placement_.ranks_of_node);
+    if (costs_) model.emplace(*costs_, placement_.ranks_of_node, often);
     chosen[i] = choose_allreduce(task, topology(), model ? &*model : nullptr);
   }
   return chosen;

@@ -47,15 +47,11 @@ CommunicatorLink::CommunicatorLink(Communicator communicator, std::size_t stage_
       large_blocks_(Buffer::host(large_block * static_cast<std::size_t>(size()))) {
   for (auto& stage : stages_) stage = communicator_.allocate(stage_bytes, Memory::node_shared);
   for (std::size_t i = 0; i < word_counts.size(); ++i)
-    intersections_[i] =
-        communicator_.plan(AllreduceSpec{{view(words_, DType::int64, word_counts[i] * sizeof(std::uint64_t))},
-                                         ReduceOp::bitwise_and,
-                                         AllreduceAlgorithm::automatic,
-                                         "the coordinator's cycle",
-                                         Compression::none,
-                                         1,
-                                         {},
-                                         true});
+    intersections_[i] = communicator_.plan(
+        AllreduceSpec{.tensors = {view(words_, DType::int64, word_counts[i] * sizeof(std::uint64_t))},
+                      .op = ReduceOp::bitwise_and,
+                      .label = "the coordinator's cycle",
+                      .idles = true});
   const auto plan_gather = [&](const Buffer& blocks) {
     return communicator_.plan(
         AllgatherSpec{view(blocks, DType::uint8, blocks.bytes()), {}, "the coordinator's announcements"});

@@ -1,4 +1,5 @@
 // Tensors on the ranks' devices, through the host's memory and by NCCL's stand-in: devices are threads here.
+#include "core/message.hpp"
 #include "support/catch.hpp"
 #include "support/fake_device.hpp"
 #include "support/fake_nccl.hpp"
@@ -18,6 +19,8 @@ using test::FakeDevice;
 using test::FakeNccl;
 using test::FakeStream;
 using test::floats_in;
+using test::message_of;
+using test::require_mentions;
 
 std::shared_ptr<FakeDevice> device_of(const Communicator& communicator) {
   return std::make_shared<FakeDevice>("GPU-" + std::to_string(communicator.rank()));
@@ -222,6 +225,30 @@ TEST_CASE("what is for GPUs is refused on CPUs, and the other way round") {
   CHECK_THROWS_AS(other.plan(AllreduceSpec{.tensors = {floats_in(memory, 10), Tensor(std::span(host))}}), LogicError);
   CHECK_THROWS_AS(other.plan(ReduceSpec{.tensor = floats_in(memory, 10)}), LogicError);
   CHECK_THROWS_AS(all_on(device, AllreduceAlgorithm::mpi), InputError);
+}
+
+TEST_CASE("a mistake of one rank about where its tensor is reaches all of them") {
+  Communicator plain = test::world().communicator();
+  if (plain.size() == 1) return;
+  const auto device = device_of(plain);
+  Communicator communicator = all_on(device);
+  const bool odd = communicator.rank() == 1;
+  std::vector<float> host(10);
+  const Buffer memory = device->allocate(40);
+  const auto here_or_there = [&](bool on_host) { return on_host ? Tensor(std::span(host)) : floats_in(memory, 10); };
+  for (const bool most_on_host : {false, true}) {
+    const Tensor tensor = here_or_there(odd != most_on_host);
+    const std::vector<CollectiveSpec> specs{AllreduceSpec{.tensors = {tensor}, .label = "a sum"},
+                                            BroadcastSpec{tensor, 0, "a copy"}};
+    for (const CollectiveSpec& spec : specs) {
+      const std::string message = message_of<LogicError>([&] { communicator.plan(spec); });
+      require_mentions(message, {"the ranks disagree", "rank 0", "rank 1", "on a device"});
+    }
+  }
+  const Tensor of_no_device = here_or_there(!odd);  // on the others, where no device was named
+  const std::string message = message_of<LogicError>(
+      [&] { plain.split(0, plain.rank()).plan(AllreduceSpec{.tensors = {of_no_device}, .label = "a sum"}); });
+  require_mentions(message, {"rank 1 on ", "use_device"});
 }
 
 }  // namespace
