@@ -28,6 +28,10 @@ class PlannedCollective final : public Collective {
   ~PlannedCollective() override = default;
   /// One that is given up half way may have to stay where it is, and what it uses with it: see Engine::withdraw.
   static void operator delete(PlannedCollective* self, std::destroying_delete_t) noexcept;
+  /// Of one whose constructor throws.
+  static void operator delete(void* memory, std::align_val_t alignment) noexcept {
+    ::operator delete(memory, alignment);
+  }
 
   Event start(const Event& ready = {}) override;
   bool poll(std::uint64_t ticket) override;

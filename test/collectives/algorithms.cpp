@@ -12,6 +12,8 @@
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/node/one_shot.hpp>
 #include <ronda/collectives/node/two_shot.hpp>
+#include <ronda/collectives/planned_collective.hpp>
+#include <ronda/collectives/transport/tags.hpp>
 #include <ronda/collectives/transport/threads.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -20,6 +22,9 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace ronda {
@@ -316,6 +321,56 @@ TEST_CASE("a failed message is reported where the ring waits for it, and the rin
     }
   });
   CHECK(reported == 2);
+}
+
+TEST_CASE("tags come round, but not those of a collective that lives on any rank") {
+  auto mine = std::make_shared<TagPool>(), other = std::make_shared<TagPool>();
+  const auto take = [](const std::shared_ptr<TagPool>& pool) {
+    const auto value = pool->take();
+    return value ? std::optional<Tag>(std::in_place, *value, pool) : std::nullopt;
+  };
+  std::set<int> seen;
+  std::optional<Tag> here, there;  // collectives that one of the two has ended already
+  for (int i = 0; i < TagPool::all - TagPool::of_pairs; ++i) {
+    auto a = take(mine), b = take(other);
+    REQUIRE(a);
+    REQUIRE(b);
+    REQUIRE(a->value() == b->value());
+    REQUIRE(a->value() >= TagPool::of_pairs);
+    REQUIRE(a->value() < TagPool::all);
+    seen.insert(a->value());
+    if (i == 5) here.emplace(std::move(*a));
+    if (i == 7) there.emplace(std::move(*b));
+  }
+  CHECK(seen.size() == TagPool::all - TagPool::of_pairs);
+  CHECK_FALSE(take(mine));
+  CHECK_FALSE(take(other));
+  const auto in_use = mine->in_use() | other->in_use();
+  CHECK(in_use.count() == 2);
+  for (const auto& pool : {mine, other}) pool->renew(in_use);
+  for (std::size_t i = 0; i < seen.size() - 2; ++i) {
+    const auto a = take(mine), b = take(other);
+    REQUIRE(a);
+    REQUIRE(b);
+    REQUIRE(a->value() == b->value());
+    REQUIRE(a->value() != here->value());
+    REQUIRE(a->value() != there->value());
+  }
+  CHECK_FALSE(take(mine));
+}
+
+TEST_CASE("a collective whose preparation fails leaves nothing behind") {
+  struct Unprepared final : Algorithm {
+    Task run() override { co_return; }
+    void prepare() override { throw ResourceError("no memory"); }
+  };
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  algorithms.push_back(std::make_unique<Unprepared>());
+  Ledger ledger;
+  const auto make = [&]() -> std::unique_ptr<Collective> {
+    return std::make_unique<PlannedCollective>(nullptr, std::move(algorithms), "none", Description(), ledger, nullptr);
+  };
+  CHECK_THROWS_AS(make(), ResourceError);  // AddressSanitizer sees what is lost
 }
 
 }  // namespace
