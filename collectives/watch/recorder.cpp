@@ -73,7 +73,7 @@ bool own_folder(const fs::path& folder) {
          (status.st_mode & 022) == 0;
 }
 
-/// Whether a process still writes to one of the records in `folder`.
+/// Whether a process still writes to one of the records in `folder`, or it cannot be known.
 bool in_use(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -170,8 +170,14 @@ void Recorder::make_file() {
   ::unlink(path_.c_str());  // of an earlier job; who still reads that goes on reading it
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor_ < 0) refuse("cannot make");
-  while (::flock(descriptor_, LOCK_SH) != 0)  // who looks whether it is in use has it for a moment
-    if (errno != EINTR) refuse("cannot lock");
+  while (::flock(descriptor_, LOCK_SH) != 0) {  // who looks whether it is in use has it for a moment
+    if (errno == EINTR) continue;
+    if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK) return;  // this file system has no locks
+    const int reason = errno;
+    ::unlink(path_.c_str());
+    errno = reason;
+    refuse("cannot lock");
+  }
 }
 
 /// All of it now: where there is no room, a later store would be a SIGBUS.
