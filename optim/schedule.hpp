@@ -41,7 +41,8 @@ class Schedule {
   /// @param step  from 0, over all epochs; from total_steps on, as at the end
   [[nodiscard]] double rate(std::uint64_t step) const noexcept;
   [[nodiscard]] double peak() const noexcept { return peak_; }
-  /// All rates there are, of step 0, 1, …; the last one holds from there on.
+  /// All rates there are, of step 0, 1, …; the last one holds from there on. Throws InputError where they are more than
+  /// a table is for, 2^24.
   [[nodiscard]] std::vector<double> rates() const;
 
  private:

@@ -115,7 +115,8 @@ double reading_limit(const fs::path& folder) {
   double bytes = 0;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (std::error_code none; entry->is_regular_file(none)) bytes += static_cast<double>(entry->file_size(none));
+    if (std::error_code gone; entry->is_regular_file(gone))
+      if (const auto size = entry->file_size(gone); !gone) bytes += static_cast<double>(size);
   return patience + bytes / bytes_a_second;
 }
 

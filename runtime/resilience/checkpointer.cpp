@@ -3,6 +3,7 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/resilience/checkpointer.hpp>
 #include <ronda/runtime/resilience/duration.hpp>
@@ -74,9 +75,7 @@ void Checkpointer::check_directory() {
       throw InputError("cannot create the folder of checkpoints " + directory.string() + ": " +
                        (error ? error.message() : "there is something else of that name"));
     remove_leftovers(directory);
-    AtomicFile file(token);
-    file.write(words);
-    file.commit();
+    write_text(token, words);
   });
   agree(communicator_, [&] {
     std::ifstream file(token);

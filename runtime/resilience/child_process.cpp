@@ -2,6 +2,7 @@
 #include <ronda/runtime/resilience/child_process.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,6 +60,21 @@ struct Pipe {
   const int error = errno;
   static_cast<void>(!write(report, &error, sizeof error));
   _exit(127);
+}
+
+/// To standard error, all of it unless that is closed.
+void pass_on(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno == EAGAIN) {  // whoever opened it wants nobody to wait; but this has to
+      pollfd room{STDERR_FILENO, POLLOUT, 0};
+      poll(&room, 1, -1);
+    } else if (written == 0 || errno != EINTR) {
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -125,12 +141,13 @@ std::optional<int> ChildProcess::status() {
 }
 
 bool ChildProcess::said(std::string_view words) {
+  constexpr int most = 64;  // pieces at a time, which a pipe does not hold: who calls has signals and limits to heed
   std::array<char, 4096> piece{};
   ssize_t bytes = 0;
   bool found = false;
-  while (errors_ >= 0 && (bytes = read(errors_, piece.data(), piece.size())) > 0) {
+  for (int i = 0; errors_ >= 0 && i < most && (bytes = read(errors_, piece.data(), piece.size())) > 0; ++i) {
     const std::string_view text(piece.data(), static_cast<std::size_t>(bytes));
-    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    pass_on(text);
     unread_ += text;
     found = found || unread_.find(words) != std::string::npos;
     unread_.erase(0, unread_.size() - std::min(unread_.size(), words.size() - 1));

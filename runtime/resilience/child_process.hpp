@@ -47,8 +47,8 @@ class ChildProcess {
 
   /// Its exit status, 128 + the signal where one ended it; nothing where it still runs. Does not wait.
   [[nodiscard]] std::optional<int> status();
-  /// Passes on what an overheard child has said on standard error since the last call; true where `words` were among
-  /// it. Does not wait.
+  /// Passes on what an overheard child has said on standard error since the last call, a good piece of it at most while
+  /// it runs; true where `words` were among it. Does not wait for the child.
   [[nodiscard]] bool said(std::string_view words);
   void signal(int number) const noexcept;        ///< to it alone
   void signal_group(int number) const noexcept;  ///< to it and all it started that stayed in its group

@@ -67,6 +67,29 @@ TEST_CASE("a warm-up longer than the training leaves nothing to decay") {
   REQUIRE(std::isfinite(schedule.rate(20)));
 }
 
+TEST_CASE("a table has all rates until they change no more") {
+  for (const char* name : {"constant", "step", "cosine", "polynomial"})
+    for (const std::uint64_t warmup : {0, 3, 20}) {
+      const Schedule schedule({.name = name, .learning_rate = 1, .total_steps = 12, .warmup_steps = warmup});
+      const auto table = schedule.rates();
+      INFO(name << ", " << warmup << " steps of warm-up");
+      for (std::uint64_t step = 0; step < 40; ++step)
+        REQUIRE(table[std::min<std::size_t>(step, table.size() - 1)] == schedule.rate(step));
+    }
+  const std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
+  REQUIRE(Schedule({.total_steps = endless}).rates().size() == 1);
+  REQUIRE(Schedule({.total_steps = endless, .warmup_steps = 5}).rates().size() == 6);
+}
+
+TEST_CASE("a table that is too long is refused") {
+  const std::uint64_t endless = std::numeric_limits<std::uint64_t>::max(), most = std::uint64_t{1} << 24;
+  for (const std::uint64_t warmup : {std::uint64_t{1}, most - 1, most, endless})
+    REQUIRE_THROWS_AS(Schedule({.name = "cosine", .total_steps = endless, .warmup_steps = warmup}).rates(), InputError);
+  REQUIRE_THROWS_AS(Schedule({.total_steps = 10, .warmup_steps = endless}).rates(), InputError);
+  REQUIRE_THROWS_AS(Schedule({.name = "step", .total_steps = most}).rates(), InputError);
+  REQUIRE(Schedule({.name = "step", .total_steps = most - 1}).rates().size() == most);
+}
+
 TEST_CASE("what cannot work is refused") {
   require_mentions(message_of<InputError>([] { Schedule({.name = "exp"}); }), {"constant, step, cosine or polynomial"});
   require_mentions(message_of<InputError>([] { Schedule({.scaling = "log"}); }), {"none, linear or sqrt"});
