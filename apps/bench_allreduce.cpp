@@ -163,12 +163,6 @@ int iterations(const Options& options, std::size_t bytes, double microseconds) {
   return static_cast<int>(std::min(static_cast<double>(by_size), by_time));
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 /// The slowest rank's time for one of `count` calls, in microseconds.
 double time(const Communicator& communicator, int count, const std::function<void()>& call) {
   Communicator all = communicator;
@@ -309,7 +303,7 @@ class Bench {
     for (Contender& contender : contenders) {
       Result& result = results.emplace_back(std::move(contender.result));
       result.microseconds = std::ranges::min(contender.times);
-      result.median_microseconds = median(contender.times);
+      result.median_microseconds = apps::median(contender.times);
       if (mpi.allreduce) result.mpi_microseconds = std::ranges::min(mpi.times);
     }
     return results;

@@ -83,12 +83,6 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   return true;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 int rounds(const Options& options, std::size_t bytes) {
   if (options.rounds > 0) return options.rounds;
   return static_cast<int>(std::clamp<std::size_t>((std::size_t{2} << 30) / bytes, 5, 500));
@@ -172,7 +166,7 @@ double cycle_microseconds(const Communicator& communicator) {
     times.push_back(steady_seconds() - start);
   }
   coordinator.close();
-  return median(times) * 1e6;
+  return apps::median(times) * 1e6;
 }
 
 void measure_coordinator(const Communicator& communicator, const Options& options, Result& result) {
@@ -190,7 +184,7 @@ void measure_coordinator(const Communicator& communicator, const Options& option
   const auto before = coordinator.statistics();
   for (int round = 0; round < count; ++round) times.push_back(rounds_of.run());
   const auto after = coordinator.statistics();
-  result.microseconds = median(times) * 1e6;
+  result.microseconds = apps::median(times) * 1e6;
   // A round's barrier is a cycle as well, and not part of its time.
   result.cycles = static_cast<double>(after.busy_cycles - before.busy_cycles) / count - 1;
   result.batch_bytes = after.batch_bytes;
@@ -223,7 +217,7 @@ double bucketed_microseconds(Communicator communicator, const Options& options, 
   std::vector<double> times;
   for (int i = 0; i < 3; ++i) round();
   for (int i = 0; i < rounds(options, bytes); ++i) times.push_back(round());
-  double microseconds = median(times) * 1e6;
+  double microseconds = apps::median(times) * 1e6;
   communicator.allreduce(Tensor(std::span(&microseconds, 1)), ReduceOp::maximum);
   return microseconds;
 }

@@ -1,6 +1,7 @@
 // Keeps a training job going: starts it under mpirun, and again from its newest checkpoint when a rank or a host dies.
 #include <CLI/CLI.hpp>
 
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/run_report.hpp>
@@ -175,8 +176,8 @@ void notice_lost_hosts() {
 }
 
 void print(const RunReport& report) {
-  std::fprintf(stderr, "ronda_run: %d start%s, %d failure%s, %.1f s", report.starts, report.starts == 1 ? "" : "s",
-               report.failures, report.failures == 1 ? "" : "s", report.wall_seconds);
+  std::fprintf(stderr, "ronda_run: %s, %s, %.1f s", counted(report.starts, "start").c_str(),
+               counted(report.failures, "failure").c_str(), report.wall_seconds);
   if (const auto goodput = report.goodput())
     std::fprintf(stderr, "; goodput %.1f %% (%.1f s of steps that count)", 100 * *goodput, *report.useful_seconds);
   std::fprintf(stderr, "\n");

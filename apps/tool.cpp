@@ -1,5 +1,6 @@
 #include "tool.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -66,6 +67,12 @@ void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--trace", world.trace, "folder for the ranks' records, which ronda_trace reads");
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
 }
 
 int run_alone(const std::function<int()>& body) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -13,6 +14,9 @@ bool parse(CLI::App& app, int argc, char** argv);
 
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);
+
+/// Of more than none.
+double median(std::vector<double> values);
 
 /// A tool that is one process, not one of several ranks: prints what `body` throws. Returns the exit status.
 int run_alone(const std::function<int()>& body);

@@ -22,14 +22,15 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-// What there is, each a part of the report. They look, and change nothing.
+// What there is, each a part of the report. They look, and change nothing; only the cache's folder is made where it is
+// missing, because whether it can be made shows in no other way.
 [[nodiscard]] Findings look_at_build();
 [[nodiscard]] Findings look_at_gpus();
 [[nodiscard]] Findings look_at_machine();   ///< processor, cores, memory, /dev/shm, huge pages
 [[nodiscard]] Findings look_at_launcher();  ///< MPI, Slurm, and how this process was started
 [[nodiscard]] Findings look_at_places();    ///< cache, data
 
-/// The first words of a file; empty where it cannot be read.
+/// The first line of a file; empty where it cannot be read.
 [[nodiscard]] std::string first_line(const std::filesystem::path& file);
 
 }  // namespace ronda::apps

@@ -1,14 +1,13 @@
 // What starts ranks, and how this process was started; what the build is made of; where it keeps things.
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
 
 #include <ronda/collectives/launcher.hpp>
+#include <ronda/collectives/transport/mpi.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/files/plan_file.hpp>
@@ -32,16 +31,6 @@ fs::path find_program(const char* program) {
   return {};
 }
 
-std::string mpi_version() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS)
-    return "of an unknown version";  // may precede MPI_Init
-  std::string name = text.data();
-  name.resize(std::min(name.size(), name.find_first_of(",\n")));
-  return name;
-}
-
 Finding mpirun() {
   const fs::path program = find_program("mpirun");
   if (!program.empty()) return {"mpirun", program};
@@ -62,9 +51,11 @@ Finding start() {
 }
 
 Finding root() {
-  const bool allowed = std::getenv("OMPI_ALLOW_RUN_AS_ROOT") != nullptr;
-  if (::geteuid() != 0 || allowed)
-    return {"user", ::geteuid() == 0 ? "root, which mpirun was told is meant" : "not root"};
+  if (::geteuid() != 0) return {"user", "not root"};
+  if (!mpi::library_name().starts_with("Open MPI")) return {"user", "root"};
+  const auto told = [](const char* variable) { return std::getenv(variable) != nullptr; };
+  if (told("OMPI_ALLOW_RUN_AS_ROOT") && told("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"))
+    return {"user", "root, which mpirun was told is meant"};
   return {"user", "root", State::off,
           "Open MPI's mpirun refuses root: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
 }
@@ -93,7 +84,7 @@ Findings look_at_build() {
   return {{"Ronda",
            version() + (find_gpus().built ? ", built for CPUs and NVIDIA GPUs" : ", built for CPUs, without CUDA")},
           {"layers", make_onednn_primitives(1)->name()},
-          {"MPI", mpi_version()}};
+          {"MPI", mpi::library_name()}};
 }
 
 Findings look_at_launcher() { return {mpirun(), start(), root()}; }

@@ -9,6 +9,8 @@
 #include <initializer_list>
 #include <memory>
 
+#include <ronda/runtime/core/device_context.hpp>
+
 namespace ronda::apps {
 namespace {
 
@@ -49,7 +51,7 @@ OptionalLibrary find_driver() {
     int version = 0;
     auto* ask = function_of<int(int*)>(library, "cuDriverGetVersion");
     if (ask == nullptr || ask(&version) != 0) return {};
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    return cuda_version_text(version);
   });
 }
 

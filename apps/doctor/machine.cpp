@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
 
@@ -20,6 +23,13 @@ using State = Finding::State;
 
 /// Room in /dev/shm below which a node's ranks may have to pass messages: a small model's gradients, for a few ranks.
 constexpr std::size_t little_shared_memory = std::size_t{256} << 20;
+
+/// That `text` begins with.
+std::optional<std::size_t> number(const std::string& text) {
+  std::size_t value = 0;
+  const bool good = std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
+  return good ? std::optional(value) : std::nullopt;
+}
 
 int allowed_cores() {
   cpu_set_t mine;
@@ -38,14 +48,16 @@ int numa_nodes() {
 }
 
 /// Processors that share the first one's core, by the kernel's list of them: `0,64` or `0-1`.
-int threads_a_core() {
+std::string threads_a_core() {
   std::istringstream list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"));
-  int threads = 0;
+  std::size_t threads = 0;
   for (std::string part; std::getline(list, part, ',');) {
     const auto dash = part.find('-');
-    threads += dash == std::string::npos ? 1 : std::stoi(part.substr(dash + 1)) - std::stoi(part) + 1;
+    const auto first = number(part), last = dash == std::string::npos ? first : number(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return "unknown threads";
+    threads += *last - *first + 1;
   }
-  return std::max(threads, 1);
+  return threads == 0 ? "unknown threads" : counted(static_cast<std::int64_t>(threads), "thread");
 }
 
 /// Cores' worth of time that a container is given; 0: no limit.
@@ -55,15 +67,10 @@ double container_cores() {
   return line >> quota >> period && period > 0 ? quota / period : 0;
 }
 
-std::string count_of(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 Finding cores() {
-  const int mine = allowed_cores(), all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), threads = threads_a_core();
-  std::string text = processor_name() + "; " + count_of(mine, "processor") + " for this process of " +
-                     std::to_string(all) + ", " + count_of(threads, "thread") + " a core, " +
-                     count_of(numa_nodes(), "NUMA node");
+  const int mine = allowed_cores(), all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  std::string text = processor_name() + "; " + counted(mine, "processor") + " for this process of " +
+                     std::to_string(all) + ", " + threads_a_core() + " a core, " + counted(numa_nodes(), "NUMA node");
   const double quota = container_cores();
   if (quota > 0 && quota < mine) {
     std::ostringstream limit;
@@ -84,8 +91,10 @@ Finding memory() {
   }
   std::string text = human_bytes(available) + " free of " + human_bytes(total);
   const std::string limit = first_line("/sys/fs/cgroup/memory.max");
-  if (!limit.empty() && limit != "max")
-    text += ", a limit of " + human_bytes(std::stoull(limit)) + " for this container";
+  if (!limit.empty() && limit != "max") {
+    const auto bytes = number(limit);
+    text += ", a limit of " + (bytes ? human_bytes(*bytes) : "'" + limit + "'") + " for this container";
+  }
   return {"memory", text};
 }
 

@@ -17,6 +17,16 @@ void check(int code, const char* call) {
                            " failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
+std::string library_name() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  std::string name = text.data();
+  name.resize(std::min(name.size(), name.find_first_of(",\n")));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
+}
+
 Communicator::Communicator(MPI_Comm handle) : handle_(handle) {
   check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }

@@ -12,6 +12,9 @@ namespace ronda::mpi {
 /// Throws CommunicationError with MPI's own text where `code` is an error; `call` names what returned it.
 void check(int code, const char* call);
 
+/// Which MPI this is, and of which version: `Open MPI v4.1.4`. May be asked before MPI begins.
+[[nodiscard]] std::string library_name();
+
 /// MPI's clock, which in a simulator is the simulated one; for differences.
 [[nodiscard]] inline double seconds() { return MPI_Wtime(); }
 

@@ -9,16 +9,6 @@
 namespace ronda {
 namespace {
 
-std::string library_name() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  mpi::check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-  std::string name = text.data();
-  name.resize(std::min(name.size(), name.find_first_of(",\n")));
-  std::replace(name.begin(), name.end(), '\t', ' ');
-  return name;
-}
-
 /// Started by another MPI's launcher, every rank would be a world of its own, and train alone.
 void require_launchers_ranks() {
   const Launcher launcher = Launcher::from_environment();
@@ -28,7 +18,7 @@ void require_launchers_ranks() {
   const std::string variable = launcher.size_variable;
   InputError error("expected " + std::to_string(launcher.size) + " ranks (" + variable + "), found " +
                    std::to_string(size) + ": the launcher does not reach the MPI that this program was built with, " +
-                   library_name() +
+                   mpi::library_name() +
                    "; take the mpirun of that MPI, or srun --mpi=pmix (Open MPI), --mpi=pmi2 (MPICH); " +
                    "for a run alone, unset " + variable);
   error.set_agreed();

@@ -1,8 +1,8 @@
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
 #include <fstream>
@@ -48,9 +48,7 @@ void LinkStore::keep() {
   const std::string text = costs->text();
   if (text == known_) return;
   try {
-    AtomicFile file(file_);
-    file.write(text + "\n");
-    file.commit();
+    write_text(file_, text + "\n");
     known_ = text;
   } catch (const Error&) {  // measured anew next time
   }

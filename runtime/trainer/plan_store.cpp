@@ -12,7 +12,7 @@ namespace ronda {
 namespace {
 
 /// Under which a user's plan has what messages cost.
-const std::string links_question = "links";
+constexpr const char* links_question = "links";
 
 std::string to_text(const Picks& picks) {
   std::string text;

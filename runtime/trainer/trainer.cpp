@@ -1,5 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/clock.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
@@ -18,10 +19,6 @@
 
 namespace ronda {
 namespace {
-
-std::string plural(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 /// The model is planned for training data, and tested with it.
 void check_fields(const Dataset& train, const Dataset& test) {
@@ -209,13 +206,13 @@ std::map<std::string, std::string> Trainer::environment(const Primitives& primit
 
 std::string Trainer::first_line(const Dataset& train) const {
   const Topology& topology = world_.communicator().topology();
-  return options_.application + ": " + plural(static_cast<std::size_t>(world_.size()), "replica") + " on " +
-         plural(static_cast<std::size_t>(topology.nodes), "host") + ", " +
+  return options_.application + ": " + counted(world_.size(), "replica") + " on " + counted(topology.nodes, "host") +
+         ", " +
          (device_.context->device().kind == DeviceKind::cpu
-              ? "cpu with " + plural(static_cast<std::size_t>(threads_), "thread") + " each"
+              ? "cpu with " + counted(threads_, "thread") + " each"
               : device_.context->device().text() + ", " + device_.context->name()) +
          "; " + std::to_string(train.size()) + " samples, " + std::to_string(options_.global_batch_size) + " a step, " +
-         plural(epochs_, "epoch") + ", " + plural(total_steps_, "step");
+         counted(epochs_, "epoch") + ", " + counted(total_steps_, "step");
 }
 
 // ---- training -------------------------------------------------------------------------------------------------------

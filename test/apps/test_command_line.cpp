@@ -51,6 +51,7 @@ TEST_CASE("what is no value of an option is refused, with those that there are")
   require_mentions(refusal({"--allreduce", "horse"}),
                    {"auto, node, ring, halving, doubling, hierarchical, mpi, nccl or staged"});
   require_mentions(refusal({"--initializer", "guess"}), {"he_normal"});
+  require_mentions(refusal({"--optimizer", "adamant", "--momentum", "0.9"}), {"sgd, momentum, nesterov, adam"});
   require_mentions(refusal({"--progress", "never"}), {"auto, inline or thread"});
 }
 
