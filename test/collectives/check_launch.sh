@@ -1,8 +1,12 @@
 #!/bin/sh
 # check_launch.sh STATUS MESSAGES TEXT HOW PROGRAM [MPIEXEC…]: runs PROGRAM HOW, by MPIEXEC where it is given, and requires
-# that exit status (`bad`: not 0, which Open MPI 4.1 may make its own of: it sometimes crashes when it ends), that number of our error messages, and TEXT once in what it prints.
+# that exit status (`bad`: not 0, which Open MPI 4.1 may make its own of: it sometimes crashes when it ends), that number of
+# our error messages, and TEXT once in what it prints.
 status=$1 messages=$2 text=$3 how=$4 program=$5
 shift 5
+RONDA_TEST_FOLDER=$(mktemp -d)
+export RONDA_TEST_FOLDER
+trap 'rm -rf "$RONDA_TEST_FOLDER"' EXIT
 output=$(timeout -k 5 20 "$@" "$program" "$how" 2>&1)
 got=$?
 echo "$output"

@@ -16,8 +16,11 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <numeric>
+#include <stdexcept>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -49,6 +52,17 @@ class Meeting {
   std::barrier<> come_;
 };
 
+/// The message of the Failure that `work` throws, or nothing. For threads, in which Catch must not assert.
+template <class Failure>
+std::string thrown_by(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+  return {};
+}
+
 /// A rank: its library, its device, and what connects it.
 struct Rank {
   std::shared_ptr<FakeNccl> library;
@@ -58,11 +72,7 @@ struct Rank {
   std::string error;
 
   void connect() {
-    try {
-      clique = std::make_shared<Clique>(library, lanes, place);
-    } catch (const CommunicationError& failure) {
-      error = failure.what();
-    }
+    error = thrown_by<CommunicationError>([this] { clique = std::make_shared<Clique>(library, lanes, place); });
   }
   FakeStream& stream() { return dynamic_cast<FakeStream&>(*lanes->collectives); }
 };
@@ -83,11 +93,15 @@ class Ranks {
   }
   Rank& operator[](int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
-  void on_all(const std::function<void(Rank&)>& body) {
-    test::on_threads(size(), [&](int rank) { body((*this)[rank]); });
+  /// What `body` returns, by rank. It makes no assertions: Catch's are for one thread.
+  template <class Body>
+  auto on_all(Body&& body) {
+    std::vector<decltype(body(ranks_[0]))> results(ranks_.size());
+    test::on_threads(size(), [&](int rank) { results[static_cast<std::size_t>(rank)] = body((*this)[rank]); });
+    return results;
   }
   void connect() {
-    on_all([](Rank& rank) { rank.connect(); });
+    test::on_threads(size(), [this](int rank) { (*this)[rank].connect(); });
   }
   /// Everybody threw the same, which begins so, and has given up what it had.
   void expect_refused(const std::string& beginning) {
@@ -174,14 +188,14 @@ TEST_CASE("memory is zeroed, known to NCCL, and there as long as either side nee
   for (const bool buffer_first : {true, false}) {
     Ranks ranks(2);
     ranks.connect();
-    std::vector<Buffer> buffers(2);
-    ranks.on_all([&](Rank& rank) {
+    auto allocated = ranks.on_all([](Rank& rank) {
       std::string note;
-      buffers[static_cast<std::size_t>(rank.place.rank)] = rank.clique->allocate(4096, note);
-      CHECK(note.empty());
+      Buffer buffer = rank.clique->allocate(4096, note);
+      return std::pair(std::move(buffer), note);
     });
     for (int rank = 0; rank < 2; ++rank) {
-      Buffer& buffer = buffers[static_cast<std::size_t>(rank)];
+      auto& [buffer, note] = allocated[static_cast<std::size_t>(rank)];
+      CHECK(note.empty());
       CHECK(buffer.device() == Device{DeviceKind::cuda, 0});
       CHECK(std::ranges::all_of(std::span(buffer.data(), 4096), [](std::byte byte) { return byte == std::byte{0}; }));
       CHECK(ranks[rank].library->count("open window of 4096") == 1);
@@ -199,23 +213,29 @@ TEST_CASE("memory that one rank cannot have is refused on all") {
   Ranks ranks(2);
   ranks.connect();
   ranks[1].library->memory = {Status::failed, "out of memory"};
-  ranks.on_all([](Rank& rank) {
+  const auto errors = ranks.on_all([](Rank& rank) {
     std::string note;
-    CHECK_THROWS_AS(rank.clique->allocate(4096, note), ResourceError);
-    CHECK(rank.library->memory_in_use() == 0);
+    return thrown_by<ResourceError>([&] { rank.clique->allocate(4096, note); });
   });
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(errors[static_cast<std::size_t>(rank)].starts_with("rank 1 on host1: "));
+    CHECK(ranks[rank].library->memory_in_use() == 0);
+  }
 }
 
 TEST_CASE("memory that NCCL does not want to know beforehand is used all the same, by all alike") {
   Ranks ranks(2);
   ranks.connect();
   ranks[1].library->window = {Status::failed, "invalid usage"};
-  ranks.on_all([](Rank& rank) {
+  const auto allocated = ranks.on_all([](Rank& rank) {
     std::string note;
-    const Buffer buffer = rank.clique->allocate(4096, note);
-    CHECK(buffer.bytes() == 4096);
-    CHECK(note.find("rank 1 on host1: making memory known to NCCL failed: invalid usage") != std::string::npos);
+    const std::size_t bytes = rank.clique->allocate(4096, note).bytes();
+    return std::pair(bytes, note);
   });
+  for (const auto& [bytes, note] : allocated) {
+    CHECK(bytes == 4096);
+    CHECK(note.find("rank 1 on host1: making memory known to NCCL failed: invalid usage") != std::string::npos);
+  }
   CHECK(ranks[0].library->count("close window") == 1);
   CHECK(ranks[1].library->count("close window") == 0);
   CHECK(ranks[0].library->count("abort") == 0);
@@ -226,11 +246,14 @@ TEST_CASE("a window that never opens ends it for all") {
   ranks.connect();
   ranks[0].library->window.status = Status::in_progress;
   ranks[0].library->looks_until_over = -1;
-  ranks.on_all([](Rank& rank) {
+  const auto errors = ranks.on_all([](Rank& rank) {
     std::string note;
-    CHECK_THROWS_AS(rank.clique->allocate(4096, note), CommunicationError);
-    CHECK(rank.library->count("abort") == 1);
+    return thrown_by<CommunicationError>([&] { rank.clique->allocate(4096, note); });
   });
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(errors[static_cast<std::size_t>(rank)].find("on rank 0 on host0") != std::string::npos);
+    CHECK(ranks[rank].library->count("abort") == 1);
+  }
 }
 
 // Collectives ---------------------------------------------------------------------------------------------------------
@@ -240,81 +263,95 @@ Tensor numbers_in(const Buffer& buffer, std::size_t count) {
   return {{Shape{static_cast<std::int64_t>(count)}, dtype_of<T>, {}}, buffer.data(), buffer.device()};
 }
 
-/// Runs on each rank what `make` plans for memory of `count` operands; then `check` looks at it.
-template <class T, class Make, class Check>
-void run_on(int size, std::size_t count, ReduceOp op, Make&& make, Check&& check) {
+/// Runs on each rank, twice, what `make` plans for memory of `count` operands. Returns how many numbers are not what
+/// they should be, which `count_wrong` tells of one rank.
+template <class T, class Make, class CountWrong>
+std::size_t wrong_after(int size, std::size_t count, ReduceOp op, Make&& make, CountWrong&& count_wrong) {
   Ranks ranks(size);
   ranks.connect();
-  ranks.on_all([&](Rank& rank) {
+  const auto wrong = ranks.on_all([&](Rank& rank) {
     const Buffer memory = rank.lanes->context->allocate(count * sizeof(T));
     const std::span values(reinterpret_cast<T*>(memory.data()), count);
     const auto collective = make(rank, numbers_in<T>(memory, count));
-    CHECK(collective->algorithm() == "nccl");
+    if (collective->algorithm() != "nccl") throw std::logic_error("planned by another than nccl");
+    std::size_t mine = 0;
     for (int run = 0; run < 2; ++run) {
       test::fill_operands<T>(op, values, rank.place.rank);
       collective->start().wait();
-      check(rank.place.rank, std::span<const T>(values));
+      mine += count_wrong(rank.place.rank, std::span<const T>(values));
     }
+    return mine;
   });
+  return std::accumulate(wrong.begin(), wrong.end(), std::size_t{0});
+}
+
+/// How many of `values`, from place `begin` on, are not what `owner` gave.
+std::size_t count_not_from(int owner, std::span<const float> values, Range range) {
+  std::size_t wrong = 0;
+  for (std::size_t i = range.begin; i < range.end; ++i)
+    wrong += values[i] == test::small<float>(test::operand<float>(ReduceOp::sum, i, owner)) ? 0 : 1;
+  return wrong;
 }
 
 TEMPLATE_TEST_CASE("an allreduce gives every rank the result", "", float, double, BFloat16, std::int32_t) {
   for (const int size : {1, 2, 3})
     for (const ReduceOp op : test::all_operations)
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}})
-        run_on<TestType>(
-            size, count, op,
-            [&](Rank& rank, const Tensor& tensor) {
-              return nccl::plan(rank.clique, AllreduceSpec{.tensors = {tensor}, .op = op}, nullptr);
-            },
-            [&](int, std::span<const TestType> values) { CHECK(test::count_wrong<TestType>(op, values, size) == 0); });
+        CHECK(wrong_after<TestType>(
+                  size, count, op,
+                  [&](Rank& rank, const Tensor& tensor) {
+                    return nccl::plan(rank.clique, AllreduceSpec{.tensors = {tensor}, .op = op}, nullptr);
+                  },
+                  [&](int, std::span<const TestType> values) {
+                    return test::count_wrong<TestType>(op, values, size);
+                  }) == 0);
 }
 
 TEST_CASE("a root's numbers go to all") {
-  run_on<float>(
-      3, 100, ReduceOp::sum,
-      [](Rank& rank, const Tensor& tensor) {
-        return nccl::plan(rank.clique, BroadcastSpec{tensor, 1}, nullptr);
-      },
-      [](int, std::span<const float> values) {
-        for (std::size_t i = 0; i < values.size(); ++i)
-          REQUIRE(values[i] == test::small<float>(test::operand<float>(ReduceOp::sum, i, 1)));
-      });
+  CHECK(wrong_after<float>(
+            3, 100, ReduceOp::sum,
+            [](Rank& rank, const Tensor& tensor) {
+              return nccl::plan(rank.clique, BroadcastSpec{tensor, 1}, nullptr);
+            },
+            [](int, std::span<const float> values) {
+              return count_not_from(1, values, {0, values.size()});
+            }) == 0);
 }
 
 const std::vector<std::vector<Range>> ways_to_cut{{{0, 40}, {40, 80}, {80, 120}}, {{0, 7}, {7, 7}, {7, 120}}};
 
 TEST_CASE("parts go to all, equal and unequal") {
   for (const auto& parts : ways_to_cut)
-    run_on<float>(
-        3, 120, ReduceOp::sum,
-        [&](Rank& rank, const Tensor& tensor) {
-          return nccl::plan(rank.clique, AllgatherSpec{tensor}, parts, nullptr);
-        },
-        [&](int, std::span<const float> values) {
-          for (std::size_t owner = 0; owner < 3; ++owner)
-            for (std::size_t i = parts[owner].begin; i < parts[owner].end; ++i)
-              REQUIRE(values[i] == test::small<float>(test::operand<float>(ReduceOp::sum, i, static_cast<int>(owner))));
-        });
+    CHECK(wrong_after<float>(
+              3, 120, ReduceOp::sum,
+              [&](Rank& rank, const Tensor& tensor) {
+                return nccl::plan(rank.clique, AllgatherSpec{tensor}, parts, nullptr);
+              },
+              [&](int, std::span<const float> values) {
+                std::size_t wrong = 0;
+                for (int owner = 0; owner < 3; ++owner)
+                  wrong += count_not_from(owner, values, parts[static_cast<std::size_t>(owner)]);
+                return wrong;
+              }) == 0);
 }
 
 TEST_CASE("every rank gets its part of the sum, equal and unequal") {
   for (const auto& parts : ways_to_cut)
-    run_on<float>(
-        3, 120, ReduceOp::sum,
-        [&](Rank& rank, const Tensor& tensor) {
-          return nccl::plan(rank.clique, ReduceScatterSpec{tensor}, parts, nullptr);
-        },
-        [&](int rank, std::span<const float> values) {
-          const Range mine = parts[static_cast<std::size_t>(rank)];
-          CHECK(test::count_wrong<float>(ReduceOp::sum, values.subspan(mine.begin, mine.size()), 3, mine.begin) == 0);
-        });
+    CHECK(wrong_after<float>(
+              3, 120, ReduceOp::sum,
+              [&](Rank& rank, const Tensor& tensor) {
+                return nccl::plan(rank.clique, ReduceScatterSpec{tensor}, parts, nullptr);
+              },
+              [&](int rank, std::span<const float> values) {
+                const Range mine = parts[static_cast<std::size_t>(rank)];
+                return test::count_wrong<float>(ReduceOp::sum, values.subspan(mine.begin, mine.size()), 3, mine.begin);
+              }) == 0);
 }
 
 TEST_CASE("several tensors are queued as one") {
   Ranks ranks(2);
   ranks.connect();
-  ranks.on_all([](Rank& rank) {
+  const auto sums = ranks.on_all([](Rank& rank) {
     const Buffer memory = rank.lanes->context->allocate(4096);
     *reinterpret_cast<double*>(memory.data() + 2048) = rank.place.rank + 1;
     const Tensor control({Shape{1}, DType::float64, {}}, memory.data() + 2048, memory.device());
@@ -322,11 +359,15 @@ TEST_CASE("several tensors are queued as one") {
         rank.clique, AllreduceSpec{.tensors = {floats_in(memory, 100), floats_in(memory, 0)}, .exact = {control}},
         nullptr);
     collective->start().wait();
-    CHECK(*reinterpret_cast<double*>(memory.data() + 2048) == 3);
-    const auto calls = rank.library->calls();
+    return *reinterpret_cast<double*>(memory.data() + 2048);
+  });
+  CHECK(sums == std::vector<double>{3, 3});
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto calls = ranks[rank].library->calls();
+    REQUIRE(calls.size() >= 4);
     const std::vector<std::string> last(calls.end() - 4, calls.end());
     CHECK(last == std::vector<std::string>{"group start", "all reduce 100", "all reduce 1", "group end"});
-  });
+  }
 }
 
 /// A rank whose library only writes down.
@@ -367,13 +408,16 @@ TEST_CASE("the stream waits for the gradients, not the host") {
 }
 
 TEST_CASE("what a call answers later is waited for, up to the deadline") {
-  Alone alone(0.05);
-  alone.rank().library->queueing.status = Status::in_progress;
-  alone.rank().library->looks_until_over = 10;
-  alone.collective->start().wait();
-  alone.rank().library->looks_until_over = -1;
-  CHECK_THROWS_AS(alone.collective->start(), CommunicationError);
-  CHECK(alone.rank().library->count("abort") == 1);
+  for (const bool ends : {true, false}) {
+    Alone alone(ends ? 60 : 0.05);
+    alone.rank().library->queueing.status = Status::in_progress;
+    alone.rank().library->looks_until_over = ends ? 10 : -1;
+    if (ends)
+      alone.collective->start().wait();
+    else
+      CHECK_THROWS_AS(alone.collective->start(), CommunicationError);
+    CHECK(alone.rank().library->count("abort") == (ends ? 0 : 1));
+  }
 }
 
 TEST_CASE("a call that fails ends it, and so does what has come up since the last") {
@@ -459,37 +503,40 @@ TEST_CASE("an error that comes up while the device works ends the job, by name, 
 /// A run whose kernel waits for the other ranks until this object goes.
 class HangingRun final : public Completion {
  public:
-  HangingRun(Rank& rank, Recorder& recorder) {
+  HangingRun(Rank& rank, Recorder& recorder) : stream_(rank.stream()) {
     recorder.set_step(17);
     const std::uint64_t record = rank.clique->begin_run({Kind::allreduce, "bucket 3", "nccl", 1000});
     const Event began = rank.stream().record();
     rank.stream().wait(Event(*this, 1));
     rank.clique->watch_run(record, began, rank.stream().record());
   }
+  HangingRun(const HangingRun&) = delete;
   ~HangingRun() {
-    *over_ = true;
-    over_->notify_all();
+    over_ = true;
+    over_.notify_all();
+    stream_.synchronize();
   }
   bool poll(std::uint64_t) override { return true; }
   void wait(std::uint64_t) override {}
   bool hold(Stream& stream, std::uint64_t) override {
-    dynamic_cast<FakeStream&>(stream).queue([over = over_] { over->wait(false); });
+    dynamic_cast<FakeStream&>(stream).queue([this] { over_.wait(false); });
     return true;
   }
 
  private:
-  std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
+  FakeStream& stream_;
+  std::atomic<bool> over_ = false;
 };
 
 TEST_CASE("a collective that stands still on the device is a stall like any other") {
-  Watched job(2, 0.2);
+  Watched job(2, 0.5);
   for (int rank = 0; rank < 2; ++rank) job[rank].collective->start().wait();
   const HangingRun run(job[0].rank(), *job.ledger(0).recorder);
   const Stall stall = job.stall(0);
   INFO(stall.message);
   CHECK(stall.speaks);
   CHECK(
-      stall.message.starts_with("bucket 3 by nccl of step 17 has stood still for 0.2 s, waiting for rank 1: it is at"));
+      stall.message.starts_with("bucket 3 by nccl of step 17 has stood still for 0.5 s, waiting for rank 1: it is at"));
 }
 
 TEST_CASE("an error names the collective that was in flight") {
@@ -504,12 +551,12 @@ TEST_CASE("an error names the collective that was in flight") {
 }
 
 TEST_CASE("work of its own that takes long is no stall, and what is over is written down") {
-  Watched job(1, 0.1);
+  Watched job(1, 0.4);
   FakeStream computing({DeviceKind::cuda, 0});
   computing.hang(true);
   computing.queue([] {});
   const Event reduced = job[0].collective->start(computing.record());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   CHECK(job.library(0).count("abort") == 0);
   computing.hang(false);
   reduced.wait();

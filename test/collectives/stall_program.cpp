@@ -2,6 +2,7 @@
 // What is to come of it stands in CMakeLists.txt; check_launch.sh looks.
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/phase.hpp>
+#include <ronda/runtime/core/error.hpp>
 
 #include <unistd.h>
 
@@ -117,6 +118,13 @@ bool is_last(const char* rank, const char* size) {
   return mine != nullptr && all != nullptr && std::atoi(mine) + 1 == std::atoi(all);
 }
 
+/// One a rank; who starts this program removes them.
+std::string own_folder() {
+  const char* folder = std::getenv("RONDA_TEST_FOLDER");
+  if (folder == nullptr) throw InputError("RONDA_TEST_FOLDER names no folder for records");
+  return std::string(folder) + "/" + std::to_string(::getpid());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -129,7 +137,7 @@ int main(int argc, char** argv) {
         options.progress = parse_progress(wish.progress);
         if (wish.how == "throws") options.on_stall = [](const Stall&) {};  // then what waits in a collective fails
         if (wish.how == "start" && odd) sleep_long();
-        if (wish.how == "late-apart") options.trace = "stall_records/" + std::to_string(::getpid());
+        if (wish.how == "late-apart") options.trace = own_folder();
         return true;
       },
       [&](World& world) {
