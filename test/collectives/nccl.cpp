@@ -25,7 +25,6 @@
 namespace ronda {
 namespace {
 
-using nccl::Answer;
 using nccl::Clique;
 using nccl::Status;
 using test::FakeDevice;
