@@ -17,7 +17,7 @@ namespace ronda {
 namespace {
 
 /// What the launcher is given to end, when all ranks have.
-constexpr int launcher_seconds = 3;
+constexpr int launcher_seconds = 5;
 
 void print_error(const std::string& text) { std::cerr << "ronda: error: " + text + "\n" << std::flush; }
 
