@@ -34,3 +34,25 @@ for example in first_program custom_loop; do
     esac
   done
 done
+
+# The program that README shows is what it says.
+readme=$beds/../../README.md
+block() { # block LANGUAGE: README's first in it
+  awk -v fence="\`\`\`$1" '$0 == fence { inside = 1; next } inside && /^```$/ { exit } inside' "$readme"
+}
+mkdir -p "$work/readme/share"
+ln -s "$prefix/share/ronda/mnist" "$work/readme/share/mnist"
+block cpp >"$work/readme/main.cpp"
+{
+  printf 'cmake_minimum_required(VERSION 3.22)\nproject(readme LANGUAGES C CXX)\n'
+  block cmake
+} >"$work/readme/CMakeLists.txt"
+what="building README's program"
+run cmake -G Ninja -S "$work/readme" -B "$work/readme/build" -DCMAKE_PREFIX_PATH="$prefix"
+expect_status 0
+run cmake --build "$work/readme/build"
+expect_status 0
+cd "$work/readme" || exit
+mpi 2 build/program
+expect_status 0
+expect '98 % or more' at_least "$(awk '$1 == "test" && $2 == "accuracy" { print $3 }' "$work/out" | tail -1)" 0.98
