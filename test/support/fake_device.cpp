@@ -160,35 +160,31 @@ void FakeRecording::require_joined() const {
   }
 }
 
+void FakeRecording::reach(std::size_t mark) {
+  {
+    const std::lock_guard door(door_);
+    ++reached_[mark];
+  }
+  changed_.notify_all();
+}
+
+void FakeRecording::wait_for(std::size_t mark, int replay) {
+  std::unique_lock door(door_);
+  changed_.wait(door, [&] { return reached_[mark] >= replay; });
+}
+
 void FakeRecording::replay(Stream& stream) {
   const InsideFake inside;
   if (&stream != &first_) throw LogicError("a recording was replayed in another stream than it was recorded in");
-  struct Marks {
-    std::mutex door;
-    std::condition_variable changed;
-    std::vector<bool> set;
-  };
-  const auto marks = std::make_shared<Marks>();
-  marks->set.resize(item_of_mark_.size());
+  ++replays_;
   for (const Item& item : items_) {
-    if (item.work != nullptr) {
+    if (item.work != nullptr)
       item.stream->queue(item.work);
-    } else if (item.waits) {
-      item.stream->queue([marks, mark = item.mark] {
-        std::unique_lock door(marks->door);
-        marks->changed.wait(door, [&] { return marks->set[mark]; });
-      });
-    } else {
-      item.stream->queue([marks, mark = item.mark] {
-        {
-          const std::lock_guard door(marks->door);
-          marks->set[mark] = true;
-        }
-        marks->changed.notify_all();
-      });
-    }
+    else if (item.waits)
+      item.stream->queue([this, mark = item.mark, replay = replays_] { wait_for(mark, replay); });
+    else
+      item.stream->queue([this, mark = item.mark] { reach(mark); });
   }
-  ++replays;
 }
 
 // ---- the device -----------------------------------------------------------------------------------------------------
@@ -248,6 +244,7 @@ std::unique_ptr<Recording> FakeDevice::record(Stream& stream, const std::functio
   work();
   recording->end();
   recording->require_joined();
+  recording->reached_.resize(recording->item_of_mark_.size());
   ++recordings;
   return recording;
 }

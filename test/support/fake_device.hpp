@@ -69,15 +69,13 @@ class FakeStream final : public Stream, public Completion {
 
 /// What streams were given while they were recorded: work, marks (events), and waits for marks. As on a GPU one stream
 /// is recorded first; another is, once it has waited for a mark, and has to be waited for at the end; and what was not
-/// recorded cannot be waited for.
+/// recorded cannot be waited for. It stays until its replays are over.
 class FakeRecording final : public Recording {
  public:
   explicit FakeRecording(FakeStream& first);
   FakeRecording(const FakeRecording&) = delete;
   ~FakeRecording() override { end(); }
   void replay(Stream& stream) override;
-
-  int replays = 0;
 
  private:
   friend class FakeDevice;
@@ -90,15 +88,21 @@ class FakeRecording final : public Recording {
   };
   [[nodiscard]] std::size_t mark(FakeStream& stream);
   void wait(FakeStream& stream, std::size_t mark);
+  void reach(std::size_t mark);
+  void wait_for(std::size_t mark, int replay);
   /// Everybody's work is done again from here on.
   void end() noexcept;
   /// Throws LogicError where the first stream does not wait for all that others were given.
   void require_joined() const;
 
   FakeStream& first_;
+  int replays_ = 0;
   std::vector<FakeStream*> streams_;
   std::vector<Item> items_;
   std::vector<std::size_t> item_of_mark_;
+  std::mutex door_;
+  std::condition_variable changed_;
+  std::vector<int> reached_;  ///< by mark: in how many replays
 };
 
 /// A device whose memory is the host's, though nobody else may look at it, and whose work is done late.
