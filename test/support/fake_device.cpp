@@ -125,6 +125,11 @@ void FakeStream::run() {
 
 FakeRecording::FakeRecording(FakeStream& first) : first_(first), streams_{&first} { first.tape_ = this; }
 
+FakeRecording::~FakeRecording() {
+  end();
+  for (FakeStream* stream : streams_) stream->record().wait();  // they use its marks
+}
+
 std::size_t FakeRecording::mark(FakeStream& stream) {
   item_of_mark_.push_back(items_.size());
   items_.push_back({&stream, nullptr, item_of_mark_.size() - 1, false});
@@ -141,8 +146,9 @@ void FakeRecording::wait(FakeStream& stream, std::size_t mark) {
 }
 
 void FakeRecording::end() noexcept {
+  if (ended_) return;
   for (FakeStream* stream : streams_) stream->tape_ = nullptr;
-  streams_.clear();
+  ended_ = true;
 }
 
 void FakeRecording::require_joined() const {

@@ -69,12 +69,12 @@ class FakeStream final : public Stream, public Completion {
 
 /// What streams were given while they were recorded: work, marks (events), and waits for marks. As on a GPU one stream
 /// is recorded first; another is, once it has waited for a mark, and has to be waited for at the end; and what was not
-/// recorded cannot be waited for. It stays until its replays are over.
+/// recorded cannot be waited for. It goes before its streams do, and when its replays are over.
 class FakeRecording final : public Recording {
  public:
   explicit FakeRecording(FakeStream& first);
   FakeRecording(const FakeRecording&) = delete;
-  ~FakeRecording() override { end(); }
+  ~FakeRecording() override;
   void replay(Stream& stream) override;
 
  private:
@@ -97,6 +97,7 @@ class FakeRecording final : public Recording {
 
   FakeStream& first_;
   int replays_ = 0;
+  bool ended_ = false;
   std::vector<FakeStream*> streams_;
   std::vector<Item> items_;
   std::vector<std::size_t> item_of_mark_;
