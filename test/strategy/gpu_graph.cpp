@@ -10,7 +10,8 @@ using namespace ronda::test;
 TEST_CASE("two trainings on a GPU have the same bits") {
   const MemoryDataset data = toy_images(500, {14, 14, 4}, 10);
   Run first(cnn(), data, {.gpu = true});
-  Run second(cnn(), data, {.gpu = true});
+  Run second(cnn(), data, {.gpu = true, .picks = first.strategy.picks()});
+  REQUIRE(second.strategy.plan_hash() == first.strategy.plan_hash());
   const double loss = first.steps(60);
   CHECK(second.steps(60) == loss);
   CHECK(second.parameters() == first.parameters());
@@ -20,7 +21,9 @@ TEST_CASE("replayed steps have the bits of steps that are given call by call, al
   const MemoryDataset data = toy_images(500, {14, 14, 4}, 10);
   for (const char* optimizer : {"nesterov", "adamw"}) {
     Run replayed(cnn(), data, {.gpu = true, .optimizer = optimizer, .clip_norm = 1});
-    Run eager(cnn(), data, {.gpu = true, .optimizer = optimizer, .clip_norm = 1, .record = false});
+    const Picks picks = replayed.strategy.picks();
+    Run eager(cnn(), data, {.gpu = true, .optimizer = optimizer, .clip_norm = 1, .record = false, .picks = picks});
+    REQUIRE(eager.strategy.plan_hash() == replayed.strategy.plan_hash());
     for (int round = 0; round < 3; ++round) {
       CHECK(replayed.steps(20) == eager.steps(20));
       const Evaluation a = replayed.strategy.evaluate(replayed.loader), b = eager.strategy.evaluate(eager.loader);

@@ -18,6 +18,7 @@ struct Set {
   Precision precision = Precision::float32;
   bool record = true;
   AllreduceAlgorithm way = AllreduceAlgorithm::automatic;
+  Picks picks = {};  ///< of another run: bits are equal for an equal plan, and what is timed anew may be picked anew
 };
 
 /// A strategy on the processors of these ranks, or on a GPU each.
@@ -35,6 +36,7 @@ struct Run {
     MirroredOptions o = MirroredOptions::for_data(data, plan);
     o.clip_norm = set.clip_norm;
     o.fusion.algorithm = set.way;
+    o.picks = set.picks;
     if (!set.gpu) return o;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 8192;

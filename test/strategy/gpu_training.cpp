@@ -42,7 +42,8 @@ TEST_CASE("tf32 learns as well") {
 
 TEST_CASE("the parts of a step on a GPU, called by hand, give the bits of train_step") {
   const MemoryDataset data = toy_images(500, {8, 8, 1}, 10);
-  Run whole(mlp(), data, {.gpu = true}), parts(mlp(), data, {.gpu = true});
+  Run whole(mlp(), data, {.gpu = true}), parts(mlp(), data, {.gpu = true, .picks = whole.strategy.picks()});
+  REQUIRE(parts.strategy.plan_hash() == whole.strategy.plan_hash());
   for (int i = 0; i < 5; ++i) {
     whole.strategy.train_step(whole.loader.next());
     const Batch& batch = parts.strategy.place(parts.loader.next());
