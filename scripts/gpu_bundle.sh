@@ -20,7 +20,7 @@ command -v apt-get >/dev/null && command -v dpkg >/dev/null || fail "needs apt-g
 
 packages=(openmpi-bin openmpi-common libopenmpi3 libopenmpi-dev libpmix2 libhwloc15 libevent-core-2.1-7
           libevent-pthreads-2.1-7 libmunge2 libudev1 zlib1g zlib1g-dev libdnnl2 libdnnl-dev ocl-icd-libopencl1 libgomp1
-          catch2 libcli11-dev nlohmann-json3-dev libxxhash-dev)
+          catch2 libcli11-dev nlohmann-json3-dev libxxhash-dev ninja-build)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -36,6 +36,9 @@ libraries=$work/root/usr/lib/$triplet
 includes=$work/root/usr/include
 mkdir -p "$dest"/{bin,lib/cmake/dnnl,include,share,etc/openmpi,fallback}
 dest=$(cd "$dest" && pwd)
+
+mkdir "$dest/tools" # last in PATH: used only where it is missing
+cp -a "$work/root/usr/bin/ninja" "$dest/tools/"
 
 # Open MPI as one flat prefix: OPAL_PREFIX and its relatives name it (see env.sh).
 cp -a "$work"/root/usr/bin/{orterun,orted,ompi_info,opal_wrapper} "$dest/bin/"
@@ -108,10 +111,10 @@ export OPAL_PKGINCLUDEDIR=$ronda_bundle/include/openmpi
 export PMIX_INSTALL_PREFIX=$ronda_bundle PMIX_LIBDIR=$ronda_bundle/lib PMIX_PKGLIBDIR=$ronda_bundle/lib/pmix
 export PMIX_DATADIR=$ronda_bundle/share PMIX_PKGDATADIR=$ronda_bundle/share/pmix PMIX_SYSCONFDIR=$ronda_bundle/etc
 export PMIX_MCA_mca_base_component_path=$ronda_bundle/lib/pmix HWLOC_HIDE_ERRORS=2
-export PATH=$ronda_bundle/bin:${PATH:-/usr/bin:/bin}
+export PATH=$ronda_bundle/bin:${PATH:-/usr/bin:/bin}:$ronda_bundle/tools
 export LD_LIBRARY_PATH=$ronda_bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for ronda_library in "$ronda_bundle"/fallback/*; do
-  /sbin/ldconfig -p | grep -q "${ronda_library##*/} " && continue
+  /sbin/ldconfig -p | grep "${ronda_library##*/} " >/dev/null && continue # to its end: with pipefail, ldconfig must not be cut off
   mkdir -p "$ronda_bundle/missing"
   cp -n "$ronda_library" "$ronda_bundle/missing/"
   case $LD_LIBRARY_PATH in *"$ronda_bundle/missing"*) ;; *) LD_LIBRARY_PATH+=:$ronda_bundle/missing ;; esac

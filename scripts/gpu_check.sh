@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# One command for a machine with a GPU, CUDA and CMake, without MPI and without a network: builds, tests, and measures beside
-# PyTorch, in less than nine minutes. Brings what it needs in build/gpu-bundle or build/gpu-bundle.tar.gz, which
+# One command for a machine with a GPU, CUDA, CMake and Ninja, without MPI and without a network: builds, tests, and measures
+# beside PyTorch, in less than nine minutes. Brings what it needs in build/gpu-bundle or build/gpu-bundle.tar.gz, which
 # scripts/gpu_bundle.sh makes elsewhere; without these it takes what the machine has.
+# cuDNN and NCCL may be those of PyTorch's wheels. Builds in build/gpu-check/build, wherever the results go.
 #   scripts/gpu_check.sh [--budget SECONDS] [--out DIR] [--python PYTHON] [--preset NAME] [--only TARGETS] [--build DIR] [--docs]
 #     --budget SECONDS   for everything (520); each stage has a part of it, and what is left over goes to the next
 #     --out DIR          results.json, results.md and a log a stage (build/gpu-check)
@@ -23,7 +24,7 @@ fail() {
 }
 while (($#)); do
   case $1 in
-    --help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    --help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --docs) docs=yes; shift; continue ;;
     --budget | --out | --python | --preset | --only | --build) (($# > 1)) || fail "$1 needs a value" ;;
     *) fail "unknown option $1; see --help" ;;
@@ -32,28 +33,31 @@ while (($#)); do
   shift 2
 done
 [[ $budget =~ ^[0-9]+$ ]] || fail "--budget is a number of seconds, not '$budget'"
-command -v cmake >/dev/null || fail "needs cmake"
 [[ -z $build || -d $build/apps ]] || fail "--build $build: there is nothing built"
 command -v "$python" >/dev/null || fail "needs $python, for the results"
+PATH=$PATH:$(dirname "$(command -v "$python")") # pip puts CMake and Ninja there
 
 rm -rf "$out/logs" "$out/tests"
 mkdir -p "$out/logs" "$out/tests"
 out=$(cd "$out" && pwd)
 given=$build
-[[ -z $given ]] && build=$out/build || build=$(cd "$given" && pwd)
+[[ -z $given ]] && build=$PWD/build/gpu-check/build || build=$(cd "$given" && pwd)
 : >"$out/stages.tsv"
+rm -f "$out/bundle"
 : >"$out/measurements.jsonl"
 
 # ---- what is there ----
 if [[ ! -d build/gpu-bundle && -f build/gpu-bundle.tar.gz ]]; then tar -C build -xzf build/gpu-bundle.tar.gz; fi
 if [[ -f build/gpu-bundle/env.sh ]]; then
   . build/gpu-bundle/env.sh
+  touch "$out/bundle"
   echo "ronda: MPI and libraries of build/gpu-bundle"
 else
   echo "ronda: no build/gpu-bundle (scripts/gpu_bundle.sh makes it): MPI and libraries of this machine"
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 fi
-for folder in /usr/local/cuda/bin; do
+for program in cmake ctest ninja; do command -v "$program" >/dev/null || fail "needs $program"; done
+for folder in /usr/local/cuda/bin /usr/local/cuda-*/bin; do
   command -v nvcc >/dev/null || [[ ! -x $folder/nvcc ]] || export PATH=$folder:$PATH
 done
 capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d '. ')
@@ -67,8 +71,31 @@ fi
 if [[ $device == cpu ]]; then
   echo "ronda: NO GPU HERE, so nothing below says anything of one: GPU tests are skipped, and what is measured is the CPU"
 fi
-configure=(--preset "$preset" -B "$build")
+# Another compiler than ours may warn of other things, which is no reason to build nothing.
+configure=(--preset "$preset" -B "$build" -DCMAKE_COMPILE_WARNING_AS_ERROR=OFF)
+
+# from_wheels HEADER LIBRARY FOLDER: PyTorch's wheels, FOLDER of them, where CUDA and the system lack HEADER or LIBRARY.
+from_wheels() {
+  local toolkit place found= multiarch=$(uname -m)-linux-gnu
+  toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+  for place in "$toolkit" "$toolkit"/targets/* /usr /usr/local; do
+    [[ ! -f $place/include/$1 && ! -f $place/include/$multiarch/$1 ]] || found+=h
+    if compgen -G "$place/lib*/$2.so" || compgen -G "$place/lib/$multiarch/$2.so"; then found+=l; fi >/dev/null
+  done
+  [[ $found != *h* || $found != *l* ]] || return 1
+  wheel=$("$python" -c 'import glob, nvidia, sys
+for path in nvidia.__path__: print(*glob.glob(path + "/" + sys.argv[1]), sep="\n")' "$3" 2>/dev/null | head -1)
+  [[ -n $wheel && -f $wheel/include/$1 ]] || { echo "ronda: neither CUDA nor PyTorch's wheels have $1 and $2"; return 1; }
+  echo "ronda: $1 and $2 of $wheel"
+}
 if [[ $preset == cuda ]]; then
+  if from_wheels cudnn_graph.h libcudnn cudnn; then configure+=("-DCUDNN_ROOT=$wheel"); fi
+  if from_wheels nccl.h libnccl nccl; then configure+=("-DNCCL_ROOT=$wheel"); fi
+  if from_wheels cublasLt.h libcublasLt 'cu1[0-9]'; then
+    configure+=("-DCUDA_cublasLt_LIBRARY=$(compgen -G "$wheel/lib/libcublasLt.so*" | head -1)")
+    export CPLUS_INCLUDE_PATH=${CPLUS_INCLUDE_PATH:+$CPLUS_INCLUDE_PATH:}$wheel/include # after CUDA's own
+  fi
+  if from_wheels nvrtc.h libnvrtc 'cu1[0-9]'; then configure+=("-DNVRTC_ROOT=$wheel"); fi
   configure+=("-DRONDA_CUDA_ARCHITECTURES=${capability:-90}-real")
   [[ ! -d build/gpu-bundle ]] || configure+=("-DRONDA_CUDNN_FRONTEND_INCLUDE=$PWD/build/gpu-bundle/include")
 fi
@@ -146,11 +173,16 @@ if [[ -z $given ]]; then
   stage build 240 bash -c "$(as_function make_all)"
 fi
 stage doctor 90 "$build/apps/ronda_doctor" --json "$out/doctor.json"
-stage gpu-tests 120 bash -c "$(as_function tests gpu 110 -L gpu)"
-stage cpu-tests 60 bash -c "$(as_function tests cpu 50 -j 4 -R '^(core|nccl|device|fusion|optim|strategy_device)')"
+ctest --test-dir "$build" -N -L gpu 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p' >"$out/gpu-tests.txt"
+# What proves most and takes least comes first; ranks that wait for one another, last.
+first='^gpu_(device|update|training|graph)$' layers='^gpu_(engines|layers)$'
+stage gpu-step 60 bash -c "$(as_function tests gpu-step 50 -R "$first")"
+stage gpu-layers 60 bash -c "$(as_function tests gpu-layers 50 -R "$layers")"
+stage gpu-ranks 90 bash -c "$(as_function tests gpu-ranks 80 -L gpu -E "$first|$layers")"
 stage nccl 60 bash -c "$(as_function nccl)"
 seconds=$(($(left) - 30))
 stage measure $((seconds > 200 ? 200 : seconds)) bash -c "$(as_function measure $((seconds > 190 ? 180 : seconds - 10)))"
+stage cpu-tests 60 bash -c "$(as_function tests cpu 50 -j 4 -R '^(core|nccl|device|fusion|optim|strategy_device)')"
 
 "$python" scripts/gpu/results.py --from "$out" --json "$out/results.json" --markdown "$out/results.md" || exit 1
 if [[ -n $docs ]]; then cp "$out/results.md" docs/gpu-results.md; fi

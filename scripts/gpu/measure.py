@@ -15,6 +15,7 @@ APPLICATIONS = {"mlp": "mnist_mlp", "cnn": "mnist_cnn"}
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 TRAINING_SAMPLES = 60000
 TRIAL_STEPS = 200
+OURS = ["float32", "tf32"]  # other types are PyTorch's alone so far
 
 
 class OutOfTime(Exception):
@@ -89,7 +90,7 @@ def compare(options, seconds, log, workload, batches, dtypes):
     """Ours, PyTorch, ours once more, within so many seconds: float32 first, of which the claims are. False where something
     failed or there was no time for it."""
     clock, complete, steps = Clock(seconds), True, {}
-    for dtype in dtypes:
+    for dtype in [dtype for dtype in dtypes if dtype in OURS]:
         for batch in batches:
             if clock.left() < 0.65 * seconds:  # the rest is PyTorch's, and for the second turn
                 print(f"no time left for {workload}, batch {batch}, {dtype}", flush=True)
@@ -102,8 +103,11 @@ def compare(options, seconds, log, workload, batches, dtypes):
             log.add(line)
             complete = complete and "error" not in line
     torch(options, clock.left() - 0.15 * seconds, log, workload, batches, dtypes)
-    for (batch, dtype), count in steps.items():
-        log.add(ours(options, clock, workload, batch, dtype, count))
+    try:
+        for (batch, dtype), count in steps.items():
+            log.add(ours(options, clock, workload, batch, dtype, count))
+    except OutOfTime:
+        print(f"no time left for the second turn of {workload}", flush=True)  # the first one's results count
     return complete
 
 

@@ -19,7 +19,8 @@ WARM_UP_STEPS = 20
 
 
 class Training:
-    """A step on a batch that is gathered on the device, as ours is; `run` does one."""
+    """A step on a batch that is gathered on the device, where the data lies (ours comes from the host in each step); `run`
+    does one."""
 
     def __init__(self, device, data, workload, batch, dtype, variant):
         self.images, self.labels = data
