@@ -1,8 +1,10 @@
 # The CUDA language and NVIDIA's libraries, for RONDA_CUDA=ON. What is built starts on a machine without a driver too: the CUDA
 # runtime is the shared one, and libcuda, which the driver brings, is never linked.
 set(RONDA_CUDA_ARCHITECTURES "75-real;80-real;86-real;89-real;90-real;100-real;120" CACHE STRING
-    "GPU generations to compile for, as in CMAKE_CUDA_ARCHITECTURES; one of them builds in a fraction of the time")
-set(CMAKE_CUDA_ARCHITECTURES ${RONDA_CUDA_ARCHITECTURES})
+    "GPU generations to compile for, unless CMAKE_CUDA_ARCHITECTURES says; one of them builds in a fraction of the time")
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES ${RONDA_CUDA_ARCHITECTURES})
+endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 
 include(CheckLanguage)
@@ -27,14 +29,22 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # NVIDIA's libraries are seldom where
 find_package(CUDAToolkit REQUIRED)
 find_package(CUDNN 9.0 REQUIRED)
 find_package(NCCL 2.27 REQUIRED)
+find_package(NVRTC REQUIRED)
 
 # Headers alone; scripts/fetch_cudnn_frontend.sh fetches them, from Python's package index, into build/cudnn-frontend.
 find_path(RONDA_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
           HINTS ${PROJECT_SOURCE_DIR}/build/cudnn-frontend/include ${CUDAToolkit_INCLUDE_DIRS}
           DOC "Folder of cudnn_frontend.h")
-if(NOT RONDA_CUDNN_FRONTEND_INCLUDE)
-  message(FATAL_ERROR "Ronda for CUDA needs the headers of cudnn-frontend (1.10 or newer): run scripts/fetch_cudnn_frontend.sh, "
-                      "or name their folder by RONDA_CUDNN_FRONTEND_INCLUDE")
+set(found "none")
+if(RONDA_CUDNN_FRONTEND_INCLUDE)
+  file(STRINGS ${RONDA_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend_version.h lines REGEX "^#define CUDNN_FRONTEND_(MAJOR|MINOR|PATCH)_VERSION ")
+  string(REGEX REPLACE "[^0-9;]" "" lines "${lines}")
+  string(REPLACE ";" "." found "${lines}")
+endif()
+if(NOT found VERSION_GREATER_EQUAL 1.32)  # the version that was tried; older ones lack calls that are used
+  message(FATAL_ERROR "Ronda for CUDA needs the headers of cudnn-frontend 1.32 or newer, and found ${found} "
+                      "(${RONDA_CUDNN_FRONTEND_INCLUDE}): run scripts/fetch_cudnn_frontend.sh, or name their folder by "
+                      "RONDA_CUDNN_FRONTEND_INCLUDE")
 endif()
 add_library(ronda_cudnn_frontend INTERFACE)
 target_include_directories(ronda_cudnn_frontend SYSTEM INTERFACE ${RONDA_CUDNN_FRONTEND_INCLUDE})

@@ -7,7 +7,7 @@ install(EXPORT ronda NAMESPACE ronda:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake
 install(FILES ${PROJECT_BINARY_DIR}/rondaConfig.cmake ${PROJECT_BINARY_DIR}/rondaConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
 if(RONDA_CUDA)
-  install(FILES cmake/FindCUDNN.cmake cmake/FindNCCL.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
+  install(FILES cmake/FindCUDNN.cmake cmake/FindNCCL.cmake cmake/FindNVRTC.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ronda)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/ronda.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/mnist DESTINATION ${CMAKE_INSTALL_DATADIR}/ronda)
