@@ -58,10 +58,10 @@ void print(const Finding& finding) {
   std::cout << line << std::endl;
 }
 
-Json to_json(const Findings& findings, bool can_train) {
+Json to_json(const Findings& findings, bool can_train, bool on_gpu) {
   Json json{{"version", version()},
             {"can_train", can_train},
-            {"can_train_on_gpu", can_train && find_gpus().reason.empty()},
+            {"can_train_on_gpu", on_gpu},
             {"gpus", Json::array()},
             {"findings", Json::array()}};
   for (const Gpu& gpu : find_gpus().gpus)
@@ -87,11 +87,19 @@ int main(int argc, char** argv) {
     Findings findings;
     if (speaks) findings = examine();
     for (const Finding& finding : findings) print(finding);
-    findings.push_back(apps::try_training());
-    const bool can_train = findings.back().state == Finding::State::fine;
-    if (speaks) print(findings.back());
+    const Findings trials = apps::try_training();
+    const auto works = [&](std::string_view what) {
+      return std::ranges::any_of(
+          trials, [&](const Finding& trial) { return trial.subject == what && trial.state == Finding::State::fine; });
+    };
+    const bool can_train = works("training"), on_gpu = works(apps::gpu_subject);
+    for (const Finding& trial : trials) {
+      if (speaks) print(trial);
+      findings.push_back(trial);
+    }
     if (speaks && !options.json.empty())
-      write_text(options.json, to_json(findings, can_train).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      write_text(options.json,
+                 to_json(findings, can_train, on_gpu).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return static_cast<int>(can_train ? ExitStatus::done : ExitStatus::failed);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -23,15 +24,40 @@ using State = Finding::State;
 
 constexpr double patience = 60;
 
-/// Points of a line, which half of them lie above.
-MemoryDataset points() {
+/// Images of one shade, half of them bright.
+MemoryDataset shades() {
   std::vector<float> inputs;
   std::vector<std::int32_t> labels;
   for (int i = 0; i < 256; ++i) {
-    inputs.push_back(static_cast<float>(i) / 128 - 1);
+    inputs.insert(inputs.end(), 16, static_cast<float>(i) / 128 - 1);
     labels.push_back(i < 128 ? 0 : 1);
   }
-  return {std::move(inputs), {1}, std::move(labels)};
+  return {std::move(inputs), {4, 4, 1}, std::move(labels)};
+}
+
+// What the trial says when it has trained: the parent looks for it.
+constexpr std::string_view trained_on_processor = "ronda: trained on the processor";
+constexpr std::string_view trained_on_gpu = "ronda: trained on a GPU, seconds: ";
+
+/// With a layer of each library.
+void train(World& world, DeviceChoice device) {
+  Sequential model(Conv2d(4, 3), ReLU(), Flatten(), Dense(2));
+  SoftmaxCrossEntropy loss;
+  Trainer trainer(world, model, loss, {.epochs = 1, .global_batch_size = 64, .learning_rate = 0.1, .device = device});
+  const auto data = shades();
+  static_cast<void>(trainer.fit(data, data));
+}
+
+bool all_have_gpus(const World& world) {
+  const std::vector<std::string> reasons = world.communicator().gather_texts(find_gpus().reason);
+  return std::ranges::all_of(reasons, [](const auto& reason) { return reason.empty(); });
+}
+
+std::string seconds_text(double seconds) {
+  std::ostringstream text;
+  text.precision(2);
+  text << std::fixed << seconds << " s";
+  return text.str();
 }
 
 /// What the trial said, and removes it.
@@ -50,6 +76,13 @@ class Output {
     fs::remove(path_, ignored);
   }
   [[nodiscard]] const fs::path& path() const { return path_; }
+  /// What follows `mark` in its line; nothing where no line begins with it.
+  [[nodiscard]] std::optional<std::string> after(std::string_view mark) const {
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(mark)) return line.substr(mark.size());
+    return {};
+  }
   /// Our own message where there is one, the first line otherwise.
   [[nodiscard]] std::string message() const {
     std::ifstream file(path_);
@@ -57,6 +90,7 @@ class Output {
     for (std::string line; std::getline(file, line);) {
       constexpr std::string_view ours = "ronda: error: ";
       if (line.starts_with(ours)) return line.substr(ours.size());
+      if (line.starts_with(trained_on_processor)) continue;
       if (first.empty() && line.find_first_not_of("-= ") != std::string::npos) first = line;
     }
     return first.empty() ? "it said nothing" : first;
@@ -70,17 +104,17 @@ class Output {
 
 int train_a_little(int argc, char** argv) {
   return launch(argc, argv, [](World& world) {
-    Sequential model(Dense(8), ReLU(), Dense(2));
-    SoftmaxCrossEntropy loss;
-    Trainer trainer(world, model, loss, {.epochs = 1, .global_batch_size = 64, .learning_rate = 0.1});
-    const auto data = points();
-    static_cast<void>(trainer.fit(data, data));
-    if (world.rank() == 0) std::cout << world.size() << std::endl;
+    train(world, DeviceChoice::cpu);
+    std::cout << trained_on_processor << std::endl;
+    if (!all_have_gpus(world)) return 0;
+    const double began = steady_seconds();
+    train(world, DeviceChoice::cuda);
+    std::cout << trained_on_gpu << seconds_text(steady_seconds() - began) << std::endl;
     return 0;
   });
 }
 
-Finding try_training() {
+Findings try_training() {
   const Output output;
   const double began = steady_seconds();
   // The shell's `exec` leaves the output where it can be read, whoever writes to it.
@@ -89,16 +123,22 @@ Finding try_training() {
   std::optional<int> status;
   while (!(status = trial.status()) && steady_seconds() - began < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  if (!status)
-    return {"training", "not over after a minute", State::broken,
-            "MPI may look for a network that is not there: OMPI_MCA_btl=self,vader keeps it to this host"};
-  if (*status != 0)
-    return {"training", "ends with status " + std::to_string(*status) + ": " + output.message(), State::broken,
-            "see the lines above"};
-  std::ostringstream text;
-  text.precision(2);
-  text << "works, in " << std::fixed << steady_seconds() - began << " s from start to end";
-  return {"training", text.str()};
+  const bool works = output.after(trained_on_processor).has_value();
+  const std::string failure = !status        ? "not over after a minute"
+                              : *status != 0 ? "ends with status " + std::to_string(*status) + ": " + output.message()
+                                             : "";
+  if (!works)
+    return {{"training", failure, State::broken,
+             status ? "see the lines above"
+                    : "MPI may look for a network that is not there: OMPI_MCA_btl=self,vader keeps it to this host"}};
+  Findings found{{"training", "works"}};
+  const auto on_gpu = output.after(trained_on_gpu);
+  if (on_gpu)
+    found.push_back({gpu_subject, "works, in " + *on_gpu});
+  else if (!failure.empty())
+    found.push_back({gpu_subject, failure, State::broken, "--device cpu trains; nvidia-smi shows how the GPU is"});
+  if (found.size() == 1) found[0].text += ", in " + seconds_text(steady_seconds() - began) + " from start to end";
+  return found;
 }
 
 }  // namespace ronda::apps
