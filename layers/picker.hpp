@@ -23,6 +23,9 @@ class Picker {
   /// questions in the same order. Throws Error when no candidate can run.
   /// @param question  names operation, shape and direction; equal questions get equal answers
   virtual std::size_t pick(std::string_view question, std::span<const Candidate> candidates) = 0;
+  /// The name of the candidate that `question` will be answered with where that was decided before, the same on all
+  /// ranks; empty otherwise. Who knows it need not make the others ready.
+  [[nodiscard]] virtual std::string known(std::string_view /*question*/) const { return {}; }
 };
 
 /// Takes the first candidate that can run; for tests and for programs without ranks.

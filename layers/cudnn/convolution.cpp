@@ -112,19 +112,24 @@ class Convolution final : public Operation {
     const auto at = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
     std::byte* const workspace = memory.workspace.data();
     Stream& stream = library_->stream();
-    forward_ = choose(context.picker, "forward", forward_ways(), [&](const Step& step) {
-      run_forward(step, stream, at(memory.x), at(memory.w), spec_.bias ? at(memory.b) : nullptr, at(memory.y),
-                  workspace);
-    });
+    forward_ = choose(
+        context.picker, "forward", [&] { return forward_ways(); },
+        [&](const Step& step) {
+          run_forward(step, stream, at(memory.x), at(memory.w), spec_.bias ? at(memory.b) : nullptr, at(memory.y),
+                      workspace);
+        });
     if (context.mode == Mode::evaluation) return;
-    weights_ =
-        choose(context.picker, "weight gradient", one_way(ConvolutionGraph::weight_gradient), [&](const Step& step) {
+    weights_ = choose(
+        context.picker, "weight gradient", [&] { return one_way(ConvolutionGraph::weight_gradient); },
+        [&](const Step& step) {
           run(step, stream, {at(memory.y), at(memory.x), at(memory.w)}, workspace);
         });
     if (!context.input_gradient) return;
-    data_ = choose(context.picker, "data gradient", one_way(ConvolutionGraph::data_gradient), [&](const Step& step) {
-      run(step, stream, {at(memory.y), at(memory.w), at(memory.x)}, workspace);
-    });
+    data_ = choose(
+        context.picker, "data gradient", [&] { return one_way(ConvolutionGraph::data_gradient); },
+        [&](const Step& step) {
+          run(step, stream, {at(memory.y), at(memory.w), at(memory.x)}, workspace);
+        });
   }
 
   [[nodiscard]] std::vector<Step> one_way(ConvolutionGraph kind) const {
@@ -149,24 +154,40 @@ class Convolution final : public Operation {
            (spec_.bias ? "" : " no bias") + (spec_.activation == Activation::relu ? " relu" : "");
   }
 
+  /// The ways to compute one thing, with what can be picked. Where `known` names an engine nothing else is built.
+  struct Offer {
+    std::vector<Step> ways;
+    Choice choice;
+    std::string why_none = {};
+  };
   template <class Run>
-  Step choose(Picker& picker, const char* direction, std::vector<Step> ways, Run run) {
-    Choice choice(*library_);
-    std::string why_none;
-    for (Step& way : ways) {
+  Offer offer(std::vector<Step> ways, std::string_view known, const Run& run) {
+    Offer offer{std::move(ways), Choice(library_->stream())};
+    for (Step& way : offer.ways) {
+      const std::string name = way.takes_bias ? "fused" : "convolution";
+      const std::string_view engine = Choice::engine_of(known, name);
       Graph& graph = *way.graph;
-      graph.find_engines(library_->cudnn(library_->stream()));
-      why_none += (why_none.empty() ? "" : "; ") + graph.why_none();
-      choice.add_way(
-          way.takes_bias ? "fused" : "convolution", graph.engines().size(),
-          [&graph](std::size_t i) { return graph.engines()[i].name; },
+      if (known.empty() || !engine.empty()) {
+        graph.find_engines(library_->cudnn(library_->stream()), engine);
+        offer.why_none += (offer.why_none.empty() ? "" : "; ") + graph.why_none();
+      }
+      offer.choice.add_way(
+          name, graph.engines().size(), [&graph](std::size_t i) { return graph.engines()[i].name; },
           [&way, &run](std::size_t i) {
             way.engine = i;
             run(way);
           });
     }
-    const auto picked = choice.pick(picker, question(direction), why_none);
-    Step step = std::move(ways[picked.way]);
+    return offer;
+  }
+
+  template <class Ways, class Run>
+  Step choose(Picker& picker, const char* direction, const Ways& ways, const Run& run) {
+    const std::string known = picker.known(question(direction));
+    Offer offered = offer(ways(), known, run);
+    if (!known.empty() && !offered.choice.has(known)) offered = offer(ways(), {}, run);
+    const auto picked = offered.choice.pick(picker, question(direction), offered.why_none, library_->precision());
+    Step step = std::move(offered.ways[picked.way]);
     step.engine = picked.engine;
     workspace_bytes_ = std::max(workspace_bytes_, step.graph->engines()[picked.engine].workspace_bytes);
     workspace_bytes_ = (workspace_bytes_ + workspace_alignment - 1) / workspace_alignment * workspace_alignment;

@@ -138,7 +138,7 @@ class Dense final : public Operation {
     if (epilogue != Epilogue::none)
       ways.push_back({std::make_unique<Matmul>(left, right, epilogue, library_->precision()), 0, true});
     ways.push_back({std::make_unique<Matmul>(left, right, Epilogue::none, library_->precision()), 0, false});
-    Choice choice(*library_);
+    Choice choice(library_->stream());
     for (Step& way : ways) {
       way.matmul->find_algorithms(library_->cublas());
       choice.add_way(
@@ -148,7 +148,7 @@ class Dense final : public Operation {
             run(way);
           });
     }
-    const auto picked = choice.pick(picker, question, "cuBLASLt suggests no algorithm");
+    const auto picked = choice.pick(picker, question, "cuBLASLt suggests none that runs", library_->precision());
     Step step = std::move(ways[picked.way]);
     step.algorithm = picked.engine;
     workspace_bytes_ = std::max(workspace_bytes_, step.matmul->workspace_bytes(picked.engine));

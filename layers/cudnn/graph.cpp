@@ -46,8 +46,9 @@ class FrontendGraph final : public Graph {
     check(graph_.validate(), "the check of a graph");
   }
 
-  void find_engines(cudnnHandle_t handle) override {
+  void find_engines(cudnnHandle_t handle, std::string_view known) override {
     engines_.clear();
+    indices_.clear();
     fe::error_t status = graph_.build_operation_graph(handle);
     if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
     if (status.is_good()) {
@@ -55,8 +56,8 @@ class FrontendGraph final : public Graph {
       graph_.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
       status = graph_.check_support();
     }
-    if (status.is_good()) build_first_engines();
-    if (engines_.empty()) why_none_ = status.is_bad() ? status.get_message() : "cuDNN has no engine for it";
+    if (status.is_good()) build_engines(known);
+    if (engines_.empty() && status.is_bad()) why_none_ = status.get_message();
   }
 
   [[nodiscard]] std::span<const Engine> engines() const noexcept override { return engines_; }
@@ -109,22 +110,38 @@ class FrontendGraph final : public Graph {
     std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::NONDETERMINISTIC,
                                            fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
                                            fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
-    if (precision_ == Precision::float32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+    if (precision_ == Precision::float32)
+      for (const auto note : {fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::FFT, fe::NumericalNote_t::WINOGRAD,
+                              fe::NumericalNote_t::WINOGRAD_TILE_4x4, fe::NumericalNote_t::WINOGRAD_TILE_6x6,
+                              fe::NumericalNote_t::WINOGRAD_TILE_13x13})
+        notes.push_back(note);
     return notes;
   }
 
-  void build_first_engines() {
+  void build_engines(std::string_view known) {
     const std::int64_t count = graph_.get_execution_plan_count();
-    for (std::int64_t i = 0; i < count && engines_.size() < engines_tried; ++i) {
-      if (graph_.build_plan_at_index(i).is_bad()) continue;  // deselected, or not for this device
-      Engine engine;
-      std::int64_t workspace = 0;
-      if (graph_.get_plan_name_at_index(i, engine.name).is_bad()) continue;
-      if (graph_.get_workspace_size_plan_at_index(i, workspace).is_bad()) continue;
-      engine.workspace_bytes = static_cast<std::size_t>(workspace);
-      engines_.push_back(std::move(engine));
-      indices_.push_back(i);
-    }
+    std::string name, last;
+    for (std::int64_t i = 0; i < count && !known.empty(); ++i)
+      if (graph_.get_plan_name_at_index(i, name).is_good() && name == known && build_engine(i).is_good()) return;
+    for (std::int64_t i = 0; i < count && engines_.size() < engines_tried; ++i)
+      if (fe::error_t status = build_engine(i); status.is_bad()) last = status.get_message();
+    if (!engines_.empty()) return;
+    why_none_ = "of the " + std::to_string(count) + " engines that cuDNN suggests none is deterministic" +
+                (precision_ == Precision::float32 ? ", as exact as float32" : "") +
+                " and runs here (the last: " + last + ")";
+  }
+  /// Fails for one that was ruled out, or is not for this device.
+  fe::error_t build_engine(std::int64_t index) {
+    Engine engine;
+    std::int64_t workspace = 0;
+    fe::error_t status = graph_.build_plan_at_index(index);
+    if (status.is_good()) status = graph_.get_plan_name_at_index(index, engine.name);
+    if (status.is_good()) status = graph_.get_workspace_size_plan_at_index(index, workspace);
+    if (status.is_bad()) return status;
+    engine.workspace_bytes = static_cast<std::size_t>(workspace);
+    engines_.push_back(std::move(engine));
+    indices_.push_back(index);
+    return status;
   }
 
   struct Window {

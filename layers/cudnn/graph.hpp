@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/layers/primitives.hpp>
@@ -21,13 +22,15 @@ enum class ConvolutionGraph : std::uint8_t {
 };
 
 /// A computation described to cuDNN, first apart from any device (which says whether it makes sense), then with the
-/// engines that this device has for it. Deterministic engines alone; without Precision::tf32 none on tensor cores.
+/// engines that this device has for it. Deterministic engines alone; without Precision::tf32 none on tensor cores, and
+/// none that goes by Winograd's or Fourier's transformations, which cost digits.
 class Graph {
  public:
   virtual ~Graph() = default;
-  /// Asks for engines, and builds at most `engines_tried` of them. Where there are none, the list stays empty and
-  /// `why_none` says what cuDNN said.
-  virtual void find_engines(cudnnHandle_t handle) = 0;
+  /// Asks for engines, and builds the one named `known`, or where there is none of that name the first `engines_tried`
+  /// that can be built: some take seconds, being compiled for it. Where none can, the list is empty and `why_none` says
+  /// what cuDNN said.
+  virtual void find_engines(cudnnHandle_t handle, std::string_view known) = 0;
   struct Engine {
     std::string name;
     std::size_t workspace_bytes;

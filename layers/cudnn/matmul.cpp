@@ -81,6 +81,7 @@ void Matmul::find_algorithms(cublasLtHandle_t library) {
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)  // an epilogue that it has not
     check(status, "cublasLtMatmulAlgoGetHeuristic");
   algorithms_.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
+  std::erase_if(algorithms_, [](const auto& suggestion) { return suggestion.state != CUBLAS_STATUS_SUCCESS; });
 }
 
 void Matmul::run(cublasLtHandle_t library, cudaStream_t stream, const Operands& operands, std::byte* workspace,

@@ -24,11 +24,9 @@ RankPicker::RankPicker(Communicator communicator, Picks known, std::string plan_
 std::size_t RankPicker::pick(std::string_view question, std::span<const Candidate> candidates) {
   require_equal(communicator_, "what the ranks plan", question);
   const std::vector<bool> runnable = runnable_everywhere(candidates);
-  auto known = answered_.find(question);
-  if (known == answered_.end()) known = known_.find(question);
-  if (known != answered_.end() && known != known_.end()) {
+  if (const std::string name = known(question); !name.empty()) {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].name == known->second && runnable[i]) {
+      if (candidates[i].name == name && runnable[i]) {
         answered_.insert_or_assign(std::string(question), candidates[i].name);
         return i;
       }
@@ -40,6 +38,12 @@ std::size_t RankPicker::pick(std::string_view question, std::span<const Candidat
   const std::size_t chosen = fastest(candidates, runnable);
   answered_.insert_or_assign(std::string(question), candidates[chosen].name);
   return chosen;
+}
+
+std::string RankPicker::known(std::string_view question) const {
+  for (const Picks* picks : {&answered_, &known_})
+    if (const auto found = picks->find(question); found != picks->end()) return found->second;
+  return {};
 }
 
 std::vector<bool> RankPicker::runnable_everywhere(std::span<const Candidate> candidates) const {

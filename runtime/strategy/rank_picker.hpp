@@ -21,6 +21,7 @@ class RankPicker final : public Picker {
   RankPicker(Communicator communicator, Picks known, std::string plan_name, EventSink& sink);
 
   std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override;
+  [[nodiscard]] std::string known(std::string_view question) const override;
 
   /// Everything answered in this object's life.
   [[nodiscard]] const Picks& answered() const noexcept { return answered_; }

@@ -2,7 +2,9 @@
 #include "support/catch.hpp"
 
 #include <string>
+#include <vector>
 
+#include <ronda/layers/cudnn/choice.hpp>
 #include <ronda/layers/cudnn/graph.hpp>
 #include <ronda/layers/cudnn/matmul.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -32,6 +34,51 @@ TEST_CASE("a graph that makes no sense does not pass") {
   ConvolutionSpec spec{.input = {{2, 8, 8, 4}, DType::float32, {}}, .outputs = 8, .pool = {}};
   spec.stride = 0;
   CHECK_THROWS_AS(make_graph(spec, ConvolutionGraph::forward, Precision::float32), Error);
+}
+
+TEST_CASE(
+    "a candidate that fails when it is run leaves its place empty; where all fail it is said how, and the remedy") {
+  CpuStream stream;
+  FirstPicker first;
+  const auto name = [](std::size_t i) { return "engine " + std::to_string(i); };
+  std::vector<std::size_t> ran;
+  const auto fails_before = [&](std::size_t good) {
+    return [&ran, good](std::size_t i) {
+      ran.push_back(i);
+      if (i < good) throw DeviceError("cuDNN: not supported");
+    };
+  };
+  Choice choice(stream);
+  choice.add_way("fused", 2, name, fails_before(2));
+  choice.add_way("product", 3, name, fails_before(1));
+  CHECK(ran == std::vector<std::size_t>{0, 1, 0, 1, 2});
+  CHECK_FALSE(choice.has("fused engine 1"));
+  CHECK_FALSE(choice.has("product engine 0"));
+  CHECK(choice.has("product engine 1"));
+  CHECK_FALSE(choice.has("product engine 3"));
+  const auto picked = choice.pick(first, "a question", "", Precision::float32);
+  CHECK(picked.way == 1);
+  CHECK(picked.engine == 1);
+  CHECK(picked.name == "product engine 1");
+
+  Choice none(stream);
+  none.add_way("fused", 2, name, fails_before(2));
+  for (const auto& [precision, remedy] :
+       {std::pair(Precision::float32, "--dtype tf32"), {Precision::tf32, "a newer cuDNN"}})
+    CHECK_THROWS_WITH(
+        none.pick(first, "a question", "no engine", precision),
+        "NVIDIA's libraries have nothing for a question: no engine; fused engine 1: cuDNN: not supported; " +
+            std::string(remedy) +
+            (precision == Precision::float32 ? " takes engines that are less exact, and" : " may have one, and") +
+            " --device cpu takes none of them");
+}
+
+TEST_CASE("a candidate's name tells its engine") {
+  CHECK(Choice::engine_of("fused eng3_k2=1", "fused") == "eng3_k2=1");
+  CHECK(Choice::engine_of("fused eng3_k2=1", "convolution").empty());
+  CHECK(Choice::engine_of("", "fused").empty());
+  CHECK(Choice::engine_of("fused", "fused").empty());
+  CHECK(Choice::engine_of("fusedness 3", "fused").empty());
 }
 
 TEST_CASE("weights on a GPU have their channels last") {

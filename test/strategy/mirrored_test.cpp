@@ -122,6 +122,10 @@ TEST_CASE("two equal runs are equal to the bit, with two threads a rank as well"
     set.threads = threads;
     Run first(everybody(), cnn(), data, set);
     set.picks = first.strategy.picks();
+    EventSink nobody;
+    const RankPicker picker(everybody(), set.picks, "", nobody);
+    for (const auto& [question, name] : set.picks) CHECK(picker.known(question) == name);
+    CHECK(picker.known("what nobody asked").empty());
     Run second(everybody(), cnn(), data, set);
     first.steps(9);
     second.steps(9);

@@ -1,0 +1,41 @@
+// What cuDNN has for the convolutions of the applications on this GPU. Needs a GPU.
+#include "support/catch.hpp"
+
+#include <string>
+
+#include <ronda/layers/cudnn/graph.hpp>
+#include <ronda/layers/cudnn/library.hpp>
+
+using namespace ronda;
+using namespace ronda::cudnn;
+
+TEST_CASE("every graph of a convolution has an engine here; those alone and by name") {
+  const auto context = make_cuda_context(0);
+  const auto stream = context->make_stream(StreamPriority::usual);
+  for (const Precision precision : {Precision::float32, Precision::tf32}) {
+    const Library library(*context, *stream, precision);
+    const cudnnHandle_t handle = library.cudnn(*stream);
+    for (const auto& [size, channels, outputs] : {std::array<std::int64_t, 3>{28, 1, 32}, {13, 32, 64}, {5, 64, 64}})
+      for (const auto kind :
+           {ConvolutionGraph::forward, ConvolutionGraph::forward_bias, ConvolutionGraph::forward_bias_relu,
+            ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
+        const ConvolutionSpec spec{
+            .input = {{64, size, size, channels}, DType::float32, {}}, .outputs = outputs, .pool = {}};
+        const auto graph = make_graph(spec, kind, precision);
+        graph->find_engines(handle, {});
+        std::string line = library.name() + ": " + spec.input.text() + " to " + std::to_string(outputs) + ", graph " +
+                           std::to_string(static_cast<int>(kind)) + ":";
+        for (const auto& engine : graph->engines())
+          line += " " + engine.name + " (" + std::to_string(engine.workspace_bytes) + " bytes)";
+        WARN(line << graph->why_none());  // of every graph: what a picker has to choose from
+        const bool fused = kind == ConvolutionGraph::forward_bias || kind == ConvolutionGraph::forward_bias_relu;
+        if (!fused) CHECK_FALSE(graph->engines().empty());  // what a fused one lacks, a kernel does
+        if (graph->engines().empty()) continue;
+        const std::string last = graph->engines().back().name;
+        const auto again = make_graph(spec, kind, precision);
+        again->find_engines(handle, last);
+        REQUIRE(again->engines().size() == 1);
+        CHECK(again->engines()[0].name == last);
+      }
+  }
+}
