@@ -33,6 +33,9 @@ class DeviceContext {
   [[nodiscard]] virtual std::string name() const = 0;
   /// What tells two devices apart, on any host: a GPU's UUID.
   [[nodiscard]] virtual std::string identity() const = 0;
+  /// The calling thread works with this device from now on. Whatever is called here and on the device's streams says so
+  /// by itself; a library that is called directly wants it said before.
+  virtual void enter() {}
   virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
   /// Zeroed memory of the device.
   virtual Buffer allocate(std::size_t bytes) = 0;
@@ -42,8 +45,9 @@ class DeviceContext {
   virtual std::shared_ptr<const void> pin(std::span<std::byte> memory) = 0;
   /// Writes zeros in the order of `stream`, to memory of the device.
   virtual void clear(void* memory, std::size_t bytes, Stream& stream) = 0;
-  /// Copies in the order of `stream`, from anywhere to anywhere. With a host's memory that is not staging's, the call
-  /// returns when the copy is done. What is copied must stay until then.
+  /// Copies in the order of `stream`, from anywhere to anywhere. What is copied must stay until that is done; with a
+  /// host's memory that is not staging's only until the call returns, which is when what was read may be changed and
+  /// what was written is there.
   virtual void copy(const void* from, void* to, std::size_t bytes, Stream& stream) = 0;
   /// Calls `work` once, and keeps what it gives to `stream` instead of doing it. `work` waits for nothing, and all
   /// memory that it names stays where it is. Null where the device has no recordings. What `work` throws is passed on.

@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ronda/runtime/core/device_context.hpp>
@@ -36,12 +37,39 @@ TEST_CASE("a stream waits for another's event, also for one whose place in the r
   std::memset(from.data(), 9, bytes);
   gpu->copy(from.data(), there.data(), bytes, *first);
   const Event copied = first->record();
-  for (int i = 0; i < 1000; ++i) static_cast<void>(first->record());
+  for (int i = 0; i < 3000; ++i) static_cast<void>(first->record());
   second->wait(copied);
   gpu->copy(there.data(), back.data(), bytes, *second);
   second->synchronize();
   REQUIRE(std::memcmp(back.data(), from.data(), bytes) == 0);
   REQUIRE(copied.ready());
+}
+
+TEST_CASE("streams that are recorded together wait for one another; events from before stay good, on any thread") {
+  const auto gpu = make_cuda_context(0);
+  const auto first = gpu->make_stream(StreamPriority::usual), second = gpu->make_stream(StreamPriority::high);
+  const std::size_t bytes = 16 << 20;
+  const Buffer from = gpu->allocate_staging(bytes), there = gpu->allocate(bytes), back = gpu->allocate_staging(bytes);
+  const Event before = first->record();
+  Event inside;
+  const auto recording = gpu->record(*first, [&] {
+    for (int i = 0; i < 300; ++i) inside = first->record();  // more than the ring has places
+    gpu->copy(from.data(), there.data(), bytes, *first);
+    inside = first->record();
+    second->wait(inside);
+    gpu->copy(there.data(), back.data(), bytes, *second);
+    first->wait(second->record());
+  });
+  for (const int value : {3, 4}) {
+    std::memset(from.data(), value, bytes);
+    recording->replay(*first);
+    first->synchronize();
+    REQUIRE(std::memcmp(back.data(), from.data(), bytes) == 0);
+  }
+  bool ready = false;
+  std::thread([&] { ready = before.ready(); }).join();
+  REQUIRE(ready);
+  REQUIRE_THROWS_AS(inside.ready(), LogicError);
 }
 
 TEST_CASE("running out of a GPU's memory is an error that says how much was asked for") {

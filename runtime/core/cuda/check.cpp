@@ -15,4 +15,6 @@ void check(cudaError_t status, std::string_view call) {
   throw DeviceError(text);
 }
 
+void enter(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+
 }  // namespace ronda::cuda

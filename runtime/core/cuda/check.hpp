@@ -9,4 +9,8 @@ namespace ronda::cuda {
 /// After an error of a kernel CUDA gives the same to every later call, so it cannot be missed.
 void check(cudaError_t status, std::string_view call);
 
+/// This thread works with GPU `index` from now on. A thread that never said so works with GPU 0, where its first call
+/// takes half a gigabyte of that GPU's memory; saying it again costs next to nothing.
+void enter(int index);
+
 }  // namespace ronda::cuda

@@ -13,9 +13,13 @@ namespace ronda {
 namespace cuda {
 namespace {
 
-Gpu describe(int index) {
+cudaDeviceProp properties_of(int index) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  return properties;
+}
+
+Gpu describe(const cudaDeviceProp& properties) {
   return {properties.name, properties.major, properties.minor, properties.totalGlobalMem};
 }
 
@@ -26,9 +30,7 @@ std::string text_of(const Gpu& gpu) {
          size + ")";
 }
 
-std::string uuid_of(int index) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+std::string uuid_of(const cudaDeviceProp& properties) {
   std::string text = "GPU-";
   for (const char byte : properties.uuid.bytes) {
     std::array<char, 3> digits{};
@@ -91,10 +93,13 @@ class Capture {
 class GpuContext final : public DeviceContext {
  public:
   explicit GpuContext(int index) : index_(index) {
-    check(cudaSetDevice(index), "cudaSetDevice");
-    name_ = text_of(describe(index));
-    identity_ = uuid_of(index);
+    cuda::enter(index);
+    const cudaDeviceProp properties = properties_of(index);
+    name_ = text_of(describe(properties));
+    identity_ = uuid_of(properties);
+    reads_any_memory_ = properties.pageableMemoryAccess != 0;
   }
+  void enter() override { cuda::enter(index_); }
   [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, index_}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string identity() const override { return identity_; }
@@ -104,7 +109,7 @@ class GpuContext final : public DeviceContext {
 
   Buffer allocate(std::size_t bytes) override {
     if (bytes == 0) return {};
-    check(cudaSetDevice(index_), "cudaSetDevice");
+    enter();
     void* memory = nullptr;
     check(cudaMalloc(&memory, bytes), "cudaMalloc of " + std::to_string(bytes) + " bytes on " + device().text());
     std::shared_ptr<const void> keeper(memory, [](const void* p) { cudaFree(const_cast<void*>(p)); });
@@ -115,6 +120,7 @@ class GpuContext final : public DeviceContext {
 
   Buffer allocate_staging(std::size_t bytes) override {
     if (bytes == 0) return {};
+    enter();
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc of " + std::to_string(bytes) + " bytes");
     std::shared_ptr<const void> keeper(memory, [](const void* p) { cudaFreeHost(const_cast<void*>(p)); });
@@ -123,28 +129,44 @@ class GpuContext final : public DeviceContext {
   }
 
   std::shared_ptr<const void> pin(std::span<std::byte> memory) override {
+    enter();
     check(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable),
           "cudaHostRegister of " + std::to_string(memory.size()) + " bytes");
     return {memory.data(), [](const void* p) { cudaHostUnregister(const_cast<void*>(p)); }};
   }
 
   void clear(void* memory, std::size_t bytes, Stream& stream) override {
-    if (bytes > 0) check(cudaMemsetAsync(memory, 0, bytes, handle_of(stream)), "cudaMemsetAsync");
+    if (bytes == 0) return;
+    enter();
+    check(cudaMemsetAsync(memory, 0, bytes, handle_of(stream)), "cudaMemsetAsync");
   }
 
   void copy(const void* from, void* to, std::size_t bytes, Stream& stream) override {
-    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
+    if (bytes == 0) return;
+    enter();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
+    if (reads_any_memory_ && (is_plain(from) || is_plain(to)))
+      stream.synchronize();  // it need not have gone by staging
   }
 
   std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& work) override {
+    enter();
     Capture capture(handle_of(stream));
     work();
     return std::make_unique<GpuRecording>(capture.end().get());
   }
 
  private:
+  /// Memory of the host that CUDA was not told of.
+  static bool is_plain(const void* memory) {
+    cudaPointerAttributes attributes{};
+    check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes");
+    return attributes.type == cudaMemoryTypeUnregistered;
+  }
+
   int index_;
   std::string name_, identity_;
+  bool reads_any_memory_ = false;  ///< of the host, by itself, as on Grace: copies may go on when their call returns
 };
 
 /// Why no GPU can be used; empty where one can.
@@ -172,7 +194,8 @@ GpuSurvey find_gpus() {
   if (status == cudaSuccess && survey.driver_version > 0) status = cudaGetDeviceCount(&count);
   static_cast<void>(cudaGetLastError());  // asking is no error
   try {
-    for (int i = 0; status == cudaSuccess && i < count; ++i) survey.gpus.push_back(cuda::describe(i));
+    for (int i = 0; status == cudaSuccess && i < count; ++i)
+      survey.gpus.push_back(cuda::describe(cuda::properties_of(i)));
     survey.reason = cuda::reason_of(survey, status);
   } catch (const Error& error) {
     survey.reason = error.what();
@@ -181,7 +204,7 @@ GpuSurvey find_gpus() {
 }
 
 void copy_now(const void* from, void* to, std::size_t bytes, Device device) {
-  cuda::check(cudaSetDevice(device.index), "cudaSetDevice");
+  cuda::enter(device.index);
   cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the streams of ours do not wait for the default one
   cuda::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
   cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // a copy within the device returns before it is done

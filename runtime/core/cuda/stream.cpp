@@ -7,12 +7,28 @@
 namespace ronda::cuda {
 namespace {
 
-constexpr std::size_t events_in_flight = 256;  ///< more than a step records: two events a bucket, and a few
+/// Two of each collective that is watched, which are 256 at most, and more than a step records.
+constexpr std::size_t events_in_flight = 1024, captured_events_in_flight = 256;
+constexpr std::uint64_t captured_ticket = std::uint64_t{1} << 63U;  ///< the bit that tells an event of a recording
+
+std::vector<EventHandle> make_ring(std::size_t size) {
+  std::vector<EventHandle> ring(size);
+  for (auto& place : ring) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    place.reset(event);
+  }
+  return ring;
+}
+
+void require_asked_after_recording(std::uint64_t ticket) {
+  if ((ticket & captured_ticket) != 0) throw LogicError("the host asked for an event of a recording");
+}
 
 }  // namespace
 
-GpuStream::GpuStream(int device, StreamPriority priority) : device_(device), ring_(events_in_flight) {
-  check(cudaSetDevice(device), "cudaSetDevice");
+GpuStream::GpuStream(int device, StreamPriority priority) : device_(device) {
+  enter(device);
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
@@ -20,19 +36,20 @@ GpuStream::GpuStream(int device, StreamPriority priority) : device_(device), rin
       cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority == StreamPriority::high ? greatest : least),
       "cudaStreamCreateWithPriority");
   handle_.reset(stream);
-  for (auto& place : ring_) {
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    place.reset(event);
-  }
+  ring_ = make_ring(events_in_flight);
+  captured_ring_ = make_ring(captured_events_in_flight);
 }
 
-cudaEvent_t GpuStream::event_of(std::uint64_t ticket) const noexcept { return ring_[ticket % ring_.size()].get(); }
+cudaEvent_t GpuStream::event_of(std::uint64_t ticket) const noexcept {
+  const std::vector<EventHandle>& ring = (ticket & captured_ticket) != 0 ? captured_ring_ : ring_;
+  return ring[(ticket & ~captured_ticket) % ring.size()].get();
+}
 
 Event GpuStream::record() {
-  ++recorded_;
-  check(cudaEventRecord(event_of(recorded_), handle()), "cudaEventRecord");
-  return {*this, recorded_};
+  enter(device_);
+  const std::uint64_t ticket = recording() ? captured_ticket | ++captured_ : ++recorded_;
+  check(cudaEventRecord(event_of(ticket), handle()), "cudaEventRecord");
+  return {*this, ticket};
 }
 
 void GpuStream::wait(const Event& event) {
@@ -43,6 +60,7 @@ void GpuStream::wait(const Event& event) {
 
 void GpuStream::synchronize() {
   ++host_waits_;
+  enter(device_);
   check(cudaStreamSynchronize(handle()), "cudaStreamSynchronize");
   note_done(recorded_);
 }
@@ -61,6 +79,8 @@ bool GpuStream::recording() const {
 
 bool GpuStream::poll(std::uint64_t ticket) {
   if (ticket <= done_) return true;
+  require_asked_after_recording(ticket);
+  enter(device_);
   const cudaError_t status = cudaEventQuery(event_of(ticket));
   if (status == cudaErrorNotReady) return false;
   check(status, "cudaEventQuery");
@@ -70,6 +90,8 @@ bool GpuStream::poll(std::uint64_t ticket) {
 
 void GpuStream::wait(std::uint64_t ticket) {
   if (ticket <= done_) return;
+  require_asked_after_recording(ticket);
+  enter(device_);
   ++host_waits_;
   check(cudaEventSynchronize(event_of(ticket)), "cudaEventSynchronize");
   note_done(ticket);

@@ -20,7 +20,9 @@ using StreamHandle = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destro
 using EventHandle = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy>;
 
 /// A stream of one GPU. Its events come from a ring that is made once: recording allocates nothing. An event whose
-/// place in the ring has been taken again is waited for with its successor, which comes later in the same stream.
+/// place in the ring has been taken again is waited for with its successor, which comes later in the same stream. While
+/// the stream is recorded into a graph its events come from another ring: streams of the same recording can wait for
+/// them, and nobody else, since CUDA may not be asked of them.
 class GpuStream final : public Stream, public Completion {
  public:
   GpuStream(int device, StreamPriority priority);
@@ -48,10 +50,11 @@ class GpuStream final : public Stream, public Completion {
 
   int device_;
   StreamHandle handle_;
-  std::vector<EventHandle> ring_;
+  std::vector<EventHandle> ring_, captured_ring_;
   std::uint64_t recorded_ = 0;          ///< tickets: 1 is the first event
+  std::uint64_t captured_ = 0;          ///< those in recordings, which count apart
   std::atomic<std::uint64_t> done_{0};  ///< the highest that is known to be
-  std::uint64_t host_waits_ = 0;
+  std::atomic<std::uint64_t> host_waits_{0};
 };
 
 /// The CUDA stream behind `stream`. Throws LogicError where that is not a GPU's.
