@@ -52,7 +52,7 @@ struct Decide {
   const double* rates;
   std::int64_t rate_count;
   double loss_scale, clip_norm;
-  const double* squared_norm;  ///< null where nobody asks for it
+  const double* squared_norm;  ///< null where neither of these asks for it
   bool check_gradients;
   const StepControl* total;
   DeviceOutcome* outcome;
@@ -62,17 +62,17 @@ struct Decide {
     const std::uint64_t update = outcome->updates;
     const auto last = static_cast<std::uint64_t>(rate_count - 1);
     outcome->learning_rate = rates[update < last ? update : last];
-    double factor = 1 / (total->weight * loss_scale);
-    bool finite = std::isfinite(total->loss);
+    // A square of a float cannot overflow a double: the sum tells of every element.
+    const bool finite = std::isfinite(total->loss) && (!check_gradients || std::isfinite(*squared_norm));
     outcome->gradient_norm = 0;
-    if (squared_norm != nullptr) {  // a square of a float cannot overflow a double: the sum tells of every element
-      if (check_gradients) finite = finite && std::isfinite(*squared_norm);
-      outcome->gradient_norm = std::sqrt(*squared_norm) * factor;
-      if (clip_norm > 0) factor *= rules::clip(outcome->gradient_norm, clip_norm);
-    }
     outcome->finite = finite ? 1 : 0;
     outcome->applied = finite && total->weight > 0 ? 1 : 0;
     if (outcome->applied == 0) return;
+    double factor = 1 / (total->weight * loss_scale);
+    if (clip_norm > 0) {
+      outcome->gradient_norm = std::sqrt(*squared_norm) * factor;
+      factor *= rules::clip(outcome->gradient_norm, clip_norm);
+    }
     outcome->updates = update + 1;
     for (std::int64_t g = 0; g < group_count; ++g)
       scalars[g] = rules::scalars_of(hyperparameters, outcome->learning_rate * groups[g].rate_factor,

@@ -15,7 +15,7 @@ namespace ronda {
 struct DeviceOutcome {
   std::uint64_t updates;  ///< that changed the parameters, this one included
   double learning_rate;   ///< of this step
-  double gradient_norm;   ///< of the mean, before clipping; 0 where nobody asked for it
+  double gradient_norm;   ///< of the mean, before clipping; 0 without clipping, and where `applied` is
   std::uint32_t applied;  ///< 0: there was no weight, or something was not finite
   std::uint32_t finite;   ///< 0: the loss, or a gradient where they are looked at, was not finite
 };
@@ -23,7 +23,7 @@ struct DeviceOutcome {
 struct DeviceUpdateOptions {
   float loss_scale = 1;          ///< that the loss gradient was multiplied with
   double clip_norm = 0;          ///< 0: no clipping
-  bool check_gradients = false;  ///< look at all gradients for what is not finite
+  bool check_gradients = false;  ///< look for what is not finite at all gradients but those of frozen parameters
   /// The learning rate of update 0, 1, …; the last one holds from there on. Copied.
   std::span<const double> rates;
 };

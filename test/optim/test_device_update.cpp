@@ -85,6 +85,7 @@ TEST_CASE("a device's update leaves everything as it is where there is nothing t
     CHECK(update.outcome.applied == 0);
     CHECK(update.outcome.finite == (c.finite ? 1 : 0));
     CHECK(update.outcome.updates == 0);
+    CHECK(update.outcome.gradient_norm == 0);  // as the processor says
     CHECK(arena.values == values);
   }
   arena.fill_gradients(1);
@@ -92,6 +93,7 @@ TEST_CASE("a device's update leaves everything as it is where there is nothing t
   update.total.loss = 1;
   update.step();
   CHECK(update.outcome.applied == 1);
+  CHECK(update.outcome.gradient_norm == 0);  // checked, and not asked for
 }
 
 TEST_CASE("parameters that do not fit a device's arena are refused") {
