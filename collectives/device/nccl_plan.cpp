@@ -47,11 +47,7 @@ class OnDevice final : public Collective {
     const bool recorded = stream_.recording();  // its runs are the graph's, and watched as that
     const std::uint64_t record = recorded ? 0 : clique_->begin_run(description_);
     const Event began = recorded ? Event() : stream_.record();
-    clique_->queue([this](Library& library, Comm comm, const auto& check) {
-      if (calls_.size() > 1) check(library.group_start());
-      for (const Call& call : calls_) check(call.make(library, comm, clique_->rank(), stream_));
-      if (calls_.size() > 1) check(library.group_end());
-    });
+    clique_->queue([this](Library& library, Comm comm, const auto& check) { check(make_all(library, comm)); });
     Event ended = stream_.record();
     if (!recorded) clique_->watch_run(record, began, ended);
     return ended;
@@ -66,6 +62,21 @@ class OnDevice final : public Collective {
   [[nodiscard]] CollectiveTimes times() const noexcept override { return {}; }
 
  private:
+  /// The answer that says most. A group that was begun is ended whatever its calls say: NCCL would not end the
+  /// communicator inside one.
+  Answer make_all(Library& library, Comm comm) const {
+    if (calls_.size() == 1) return calls_[0].make(library, comm, clique_->rank(), stream_);
+    const auto went_wrong = [](const Answer& answer) {
+      return answer.status != Status::success && answer.status != Status::in_progress;
+    };
+    Answer answer = library.group_start();
+    if (went_wrong(answer)) return answer;
+    for (const Call& call : calls_)
+      if (!went_wrong(answer)) answer = call.make(library, comm, clique_->rank(), stream_);
+    Answer ended = library.group_end();
+    return went_wrong(answer) ? answer : ended;
+  }
+
   std::shared_ptr<const void> keeper_;
   std::shared_ptr<Clique> clique_;
   std::vector<Call> calls_;
