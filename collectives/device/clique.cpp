@@ -13,8 +13,9 @@
 namespace ronda::nccl {
 namespace {
 
-/// Between two looks at a call that is not over.
+/// Between two looks at a call that is not over, once it has taken longer than NCCL takes to queue one.
 constexpr auto pause = std::chrono::microseconds(100);
+constexpr double soon = 200e-6;
 /// Seconds after which the ranks tell each other how far they are: at first, and at most.
 constexpr double first_round = 1e-3, longest_round = 0.05;
 
@@ -61,6 +62,7 @@ Clique::~Clique() {
 
 void Clique::connect() {
   const UniqueId id = agree_on_id();
+  lanes_->context->enter();  // NCCL takes this thread's GPU
   Answer answer = library_->init(comm_, size(), id, rank());
   const Outcome outcome = settle("NCCL's start", std::move(answer));
   if (!outcome.error.empty()) fail(outcome.error);
@@ -106,7 +108,10 @@ Clique::Outcome Clique::settle(std::string_view call, Answer answer) {
 Answer Clique::wait_for_own(Answer answer, double seconds) {
   const double began = steady_seconds();
   while (answer.status == Status::in_progress && steady_seconds() - began < seconds) {
-    std::this_thread::sleep_for(pause);
+    if (steady_seconds() - began < soon)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(pause);
     answer = library_->state(comm_);
   }
   return answer;
@@ -116,6 +121,7 @@ Answer Clique::wait_for_own(Answer answer, double seconds) {
 
 Buffer Clique::allocate(std::size_t bytes, std::string& note) {
   void* data = nullptr;
+  lanes_->context->enter();
   const Answer taken = library_->allocate(&data, bytes);
   auto memory = taken.status == Status::success ? std::make_shared<Memory>(library_, data) : nullptr;
   const Outcome allocated = settle("taking " + std::to_string(bytes) + " bytes of GPU memory", taken);
@@ -131,6 +137,10 @@ Buffer Clique::allocate(std::size_t bytes, std::string& note) {
   if (registered.late) fail(registered.error);
   if (registered.error.empty()) {
     registered_.push_back(memory);
+    const auto words = place_.gather(window != nullptr ? "opened" : "none");  // NCCL calls either a success
+    if (const auto none = std::ranges::find(words, "none"); none != words.end())
+      note = "NCCL gives no symmetric window on " + place_.names[static_cast<std::size_t>(none - words.begin())] +
+             ", which costs speed where GPUs reach each other's memory";
   } else {
     if (!refused && window != nullptr) library_->close_window(comm_, window);
     if (library_->state(comm_).status != Status::success) fail(registered.error);
@@ -142,6 +152,7 @@ Buffer Clique::allocate(std::size_t bytes, std::string& note) {
 // ---- queueing -----------------------------------------------------------------------------------------------------
 
 std::unique_lock<std::mutex> Clique::begin_queueing() {
+  lanes_->context->enter();
   std::unique_lock turn(turn_);
   if (!reason_.empty()) throw CommunicationError(reason_);
   check(library_->state(comm_));

@@ -30,8 +30,9 @@ namespace ronda::nccl {
 /// NCCL finds while kernels run come up where the watchdog looks, which ends the job; where nobody watches, at the next
 /// start. Over is final: everything throws why.
 ///
-/// Nothing waits for other ranks but the constructor and `allocate`, which are collective. The destructor is not: it
-/// aborts, which frees everything and is what NCCL offers for that.
+/// Nothing waits for other ranks but the constructor and `allocate`, which are collective, and the first collective of a
+/// kind, for which NCCL connects them. The destructor does not: it aborts, which frees everything. Another rank may
+/// still be at the last collective then, and read memory of this one: ranks that end in good order meet before.
 class Clique final : public UnseenWork {
  public:
   /// Everybody's text, by rank. Collective.
@@ -52,7 +53,6 @@ class Clique final : public UnseenWork {
 
   [[nodiscard]] int rank() const noexcept { return place_.rank; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(place_.names.size()); }
-  [[nodiscard]] Library& library() noexcept { return *library_; }
   [[nodiscard]] Stream& stream() noexcept { return *lanes_->collectives; }
 
   /// Zeroed memory that NCCL knows beforehand. It may go before this object does, or after. Collective. `note` says

@@ -25,6 +25,14 @@ void copy(DeviceContext& device, const void* from, void* to, std::size_t bytes) 
   stream->synchronize();
 }
 
+/// A window is for GPUs that reach each other's memory, which those of pretended hosts do not.
+void expect_registered(const std::string& note) {
+  if (note.find("no symmetric window") != std::string::npos)
+    WARN(note);
+  else if (!note.empty())
+    FAIL_CHECK(note);
+}
+
 void try_all(AllreduceAlgorithm how) {
   const auto device = gpu();
   Communicator communicator = test::world().communicator().split(0, test::world().rank());
@@ -32,7 +40,7 @@ void try_all(AllreduceAlgorithm how) {
   const int ranks = communicator.size(), rank = communicator.rank();
   constexpr std::size_t count = 600'000;
   const Buffer memory = communicator.allocate(count * sizeof(float), Memory::on_device);
-  for (const std::string& note : communicator.take_notes()) FAIL_CHECK(note);  // NCCL would not have the memory, say
+  for (const std::string& note : communicator.take_notes()) expect_registered(note);
   const Tensor all({Shape{static_cast<std::int64_t>(count)}, DType::float32, {}}, memory.data(), memory.device());
   const std::size_t share = count / static_cast<std::size_t>(ranks), begin = share * static_cast<std::size_t>(rank);
   std::vector<float> host(count);
@@ -55,6 +63,7 @@ void try_all(AllreduceAlgorithm how) {
     REQUIRE(host[i] == test::number_of<float>(i, static_cast<int>(i / share)));
   run(ReduceScatterSpec{all});
   CHECK(test::count_wrong<float>(std::span<const float>(host).subspan(begin, share), ranks, begin) == 0);
+  communicator.barrier();  // a rank that ends its communicator takes what a slower one may still read
 }
 
 TEST_CASE("collectives on a GPU's memory by NCCL") {
@@ -74,8 +83,7 @@ TEST_CASE("a rank alone connects, has memory, and queues what NCCL then has noth
                                           }});
   std::string note;
   const Buffer memory = clique->allocate(4096, note);
-  INFO(note);
-  CHECK(note.empty());
+  expect_registered(note);
   std::vector<float> host(1024, 3);
   copy(*lanes->context, host.data(), memory.data(), 4096);
   clique->queue([&](nccl::Library& nccl, nccl::Comm comm, const auto& check) {

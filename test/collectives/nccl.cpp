@@ -369,6 +369,43 @@ TEST_CASE("several tensors are queued as one") {
   }
 }
 
+TEST_CASE("memory that NCCL opened no window for without an error is noted on all ranks") {
+  struct OpensNone final : FakeNccl {
+    Answer open_window(nccl::Comm, void*, std::size_t, nccl::Window& opened) override {
+      opened = nullptr;
+      return {};
+    }
+  };
+  Ranks ranks(2);
+  ranks[1].library = std::make_shared<OpensNone>();
+  ranks.connect();
+  ranks.on_all([](Rank& rank) {
+    std::string note;
+    const Buffer buffer = rank.clique->allocate(4096, note);
+    CHECK(note.find("no symmetric window on rank 1 on host1") != std::string::npos);
+  });
+}
+
+TEST_CASE("a group with a call that fails is ended before the communicator is") {
+  struct FailsInGroups final : FakeNccl {
+    Answer all_reduce(nccl::Comm comm, std::byte* data, std::size_t count, DType dtype, ReduceOp op,
+                      Stream& stream) override {
+      static_cast<void>(FakeNccl::all_reduce(comm, data, count, dtype, op, stream));
+      return {Status::failed, "invalid argument"};
+    }
+  };
+  Ranks ranks(1);
+  ranks[0].library = std::make_shared<FailsInGroups>();
+  ranks.connect();
+  const Buffer memory = ranks[0].lanes->context->allocate(4096);
+  const auto collective =
+      nccl::plan(ranks[0].clique, AllreduceSpec{.tensors = {floats_in(memory, 100), floats_in(memory, 10)}}, nullptr);
+  CHECK_THROWS_AS(collective->start(), CommunicationError);
+  const auto calls = ranks[0].library->calls();
+  const std::vector<std::string> last(calls.end() - 4, calls.end());
+  CHECK(last == std::vector<std::string>{"group start", "all reduce 100", "group end", "abort"});
+}
+
 /// A rank whose library only writes down.
 struct Alone {
   explicit Alone(double deadline = 60, std::shared_ptr<Watchdog> watchdog = nullptr, Ledger* ledger = nullptr)

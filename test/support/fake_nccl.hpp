@@ -18,7 +18,7 @@ namespace ronda::test {
 /// Stands in for NCCL: writes down how it is called, answers as it was told to, and, where it has a way to the other
 /// ranks, does what was asked for: at once, the host waiting for the stream; or, where it knows of a device, in the
 /// order of the stream, which needs a way that any thread may go. One object a rank.
-class FakeNccl final : public nccl::Library {
+class FakeNccl : public nccl::Library {
  public:
   using Gather = std::function<std::vector<std::string>(std::string_view)>;
   /// @param others  null: collectives are only written down
