@@ -30,8 +30,8 @@ namespace ronda::nccl {
 /// NCCL finds while kernels run come up where the watchdog looks, which ends the job; where nobody watches, at the next
 /// start. Over is final: everything throws why.
 ///
-/// Nothing waits for other ranks but the constructor and `allocate`, which are collective, and the first collective of a
-/// kind, for which NCCL connects them. The destructor does not: it aborts, which frees everything. Another rank may
+/// Nothing waits for other ranks but the constructor and `allocate`, which are collective, and the first collective of
+/// a kind, for which NCCL connects them. The destructor does not: it aborts, which frees everything. Another rank may
 /// still be at the last collective then, and read memory of this one: ranks that end in good order meet before.
 class Clique final : public UnseenWork {
  public:
