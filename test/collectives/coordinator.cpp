@@ -21,8 +21,6 @@
 namespace ronda {
 namespace {
 
-using Catch::Matchers::Contains;
-
 int ranks() { return test::world().size(); }
 int rank() { return test::world().rank(); }
 

@@ -22,8 +22,6 @@
 namespace ronda {
 namespace {
 
-using Catch::Matchers::Contains;
-
 // ---- announcements and names ----------------------------------------------------------------------------------------
 
 Descriptor sum_of(std::int64_t count) {
