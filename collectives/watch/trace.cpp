@@ -137,8 +137,9 @@ std::vector<bool> waiting_ranks(const Trace& trace) {
   std::vector<bool> waiting;
   for (const RankTrace& rank : trace.ranks) {
     const Record* pending = rank.state.pending();
-    waiting.push_back(rank.state.status.waits() ||
-                      (pending != nullptr && places.contains({pending->group, pending->number})));
+    // One that was ended between a collective's end and the end of its wait has nothing to wait for.
+    waiting.push_back(pending != nullptr &&
+                      (rank.state.status.waits() || places.contains({pending->group, pending->number})));
   }
   return waiting;
 }
