@@ -9,10 +9,6 @@ namespace {
 
 using Differing = Communicator::Group::Differing;
 
-std::string rank_text(const Communicator& communicator, std::size_t rank) {
-  return communicator.group().name_of_rank(rank);
-}
-
 template <class Failure>
 [[noreturn]] void throw_on_all(const Communicator& communicator, Failure error) {
   // Ranks outside the group know nothing of it: then it is a failure of these, not of all.
@@ -43,13 +39,14 @@ std::string outcome_of(const std::function<void()>& work) {
 }
 
 void require_one_place(const Communicator& communicator, const Differing& differing) {
+  const Communicator::Group& group = communicator.group();
   const auto other = std::find_if(differing.places.begin(), differing.places.end(),
                                   [&](const std::string& place) { return place != differing.places[0]; });
   if (other == differing.places.end()) return;
-  throw_on_all(
-      communicator, ExitStatus::failed,
-      "the ranks are at different places of the program: " + rank_text(communicator, 0) + " at " + differing.places[0] +
-          ", " + rank_text(communicator, static_cast<std::size_t>(other - differing.places.begin())) + " at " + *other);
+  throw_on_all(communicator, ExitStatus::failed,
+               "the ranks are at different places of the program: " + group.name_of_rank(0) + " at " +
+                   differing.places[0] + ", " +
+                   group.name_of_rank(static_cast<std::size_t>(other - differing.places.begin())) + " at " + *other);
 }
 
 std::pair<ExitStatus, std::string> parse_outcome(const std::string& outcome) {
@@ -77,7 +74,8 @@ std::string first_difference(std::string_view a, std::string_view b) {
 
 void agree(const Communicator& communicator, const std::function<void()>& work) {
   const std::string mine = outcome_of(work);
-  const auto differing = communicator.group().compare("the end of a phase", mine);
+  Communicator::Group& group = communicator.group();
+  const auto differing = group.compare("the end of a phase", mine);
   if (!differing && mine.empty()) return;
   if (!differing) {  // all met the same: no rank is to be named
     const auto [status, text] = parse_outcome(mine);
@@ -87,17 +85,18 @@ void agree(const Communicator& communicator, const std::function<void()>& work) 
   std::size_t rank = 0;
   while (differing->texts[rank].empty()) ++rank;
   const auto [status, text] = parse_outcome(differing->texts[rank]);
-  throw_on_all(communicator, status, rank_text(communicator, rank) + ": " + text);
+  throw_on_all(communicator, status, group.name_of_rank(rank) + ": " + text);
 }
 
 void require_equal(const Communicator& communicator, std::string_view what, std::string_view text) {
-  const auto differing = communicator.group().compare(what, text);
+  Communicator::Group& group = communicator.group();
+  const auto differing = group.compare(what, text);
   if (!differing) return;
   require_one_place(communicator, *differing);
   std::size_t other = 0;
   while (differing->texts[other] == differing->texts[0]) ++other;
   throw_on_all(communicator, ExitStatus::bad_input,
-               std::string(what) + " of " + rank_text(communicator, 0) + " and " + rank_text(communicator, other) +
+               std::string(what) + " of " + group.name_of_rank(0) + " and " + group.name_of_rank(other) +
                    " differ: " + first_difference(differing->texts[0], differing->texts[other]));
 }
 

@@ -74,7 +74,7 @@ struct FusionBuffer::Impl {
   Impl(Communicator group, std::vector<GradientSlot> gradient_slots, const Buffer& arena, const FusionOptions& options);
   void start_full_buckets(Stream& stream);
   void check_complete() const;
-  const StepControl& finish(std::span<const Event> events, Clock::time_point since, Stream& stream);
+  void finish(std::span<const Event> events, Clock::time_point since, Stream& stream);
 
   Communicator communicator;
   Compression compression;  ///< as asked for
@@ -145,7 +145,6 @@ FusionBuffer::~FusionBuffer() = default;
 void FusionBuffer::begin() {
   Impl& step = *impl_;
   if (step.in_step) throw LogicError("a step of the fusion buffer was begun before the last one was waited for");
-  if (step.control_memory.device() == Device{}) *step.control = StepControl();
   std::fill(step.marked.begin(), step.marked.end(), char{0});
   for (std::size_t i = 0; i < step.buckets.size(); ++i)
     step.missing[i] = step.buckets[i].end_slot - step.buckets[i].first_slot;
@@ -177,26 +176,25 @@ void FusionBuffer::Impl::check_complete() const {
     if (!marked[slot]) throw LogicError("the gradient of " + slots[slot].name + " was never marked ready in this step");
 }
 
-const StepControl& FusionBuffer::Impl::finish(std::span<const Event> events, Clock::time_point since, Stream& stream) {
+void FusionBuffer::Impl::finish(std::span<const Event> events, Clock::time_point since, Stream& stream) {
   in_step = false;  // also where waiting throws
   for (const Event& event : events) stream.wait(event);
   exposed_seconds += std::chrono::duration<double>(Clock::now() - since).count();
-  return *control;
 }
 
-const StepControl& FusionBuffer::wait(Stream& stream) {
+void FusionBuffer::wait(Stream& stream) {
   impl_->check_complete();
   const auto start = Clock::now();
   impl_->start_full_buckets(stream);  // also a model's without parameters, which has only the control block
-  return impl_->finish(impl_->done, start, stream);
+  impl_->finish(impl_->done, start, stream);
 }
 
-const StepControl& FusionBuffer::wait_for_control(Stream& stream) {
+void FusionBuffer::wait_for_control(Stream& stream) {
   if (!impl_->control_alone) throw LogicError("a fusion buffer whose buckets start early has no control block alone");
   impl_->check_complete();
   const auto start = Clock::now();
   const Event reduced = impl_->control_alone->start(stream.record());
-  return impl_->finish({&reduced, 1}, start, stream);
+  impl_->finish({&reduced, 1}, start, stream);
 }
 
 std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }

@@ -47,18 +47,19 @@ class FusionBuffer {
   ~FusionBuffer();
   FusionBuffer(const FusionBuffer&) = delete;
 
-  /// Starts counting. Clears the control block, into which this rank's sums go, where that is the host's; a device's is
-  /// cleared in the order of its stream, by who gives that its work.
+  /// Starts counting.
   void begin();
+  /// Where this rank's sums go in a step, and all ranks' are found after it: zero at first, cleared by the caller. On a
+  /// device it is the device's to read and write.
   [[nodiscard]] StepControl& control() noexcept;
   /// The gradient of `id` is complete. Starts the bucket it completes, and lets an inline engine make progress.
   void mark_ready(ParameterId id, Stream& stream);
-  /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is what is returned, valid
-  /// until the next begin. On a device the stream waits, not the host (but where buckets go through the host), and what
-  /// is returned is for the device to read. Throws LogicError where a slot was never marked.
-  const StepControl& wait(Stream& stream);
+  /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is the control block. On a
+  /// device the stream waits, not the host (but where buckets go through the host). Throws LogicError where a slot was
+  /// never marked.
+  void wait(Stream& stream);
   /// Instead of `wait`, where buckets start late: reduces the control block alone. Gradients stay this rank's own.
-  const StepControl& wait_for_control(Stream& stream);
+  void wait_for_control(Stream& stream);
 
   /// Whether a step goes on without the host once it was begun, so that a device may record it and do it again.
   [[nodiscard]] bool moves_alone() const noexcept { return moves_alone_; }

@@ -211,14 +211,8 @@ void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
 std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
   const Batch& batch = place(given);
   evaluation_->clear();
-  const Pass pass{.stream = *compute_.stream,
-                  .mode = Mode::training,
-                  .step = updates_ + 1,
-                  .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
-                  .weights = &batch.weights(),
-                  .loss_scale = loss_scale_,
-                  .control = evaluation_->there(),
-                  .on_ready = {}};  // nobody hears of a gradient, so nothing is sent
+  Pass pass = pass_on(batch);  // nobody hears of a gradient, so nothing is sent
+  pass.control = evaluation_->there();
   const Tensor& outputs = model_.forward(batch.input(), pass);
   model_.backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
   std::string mine = std::isfinite(evaluation_->read().loss) ? "" : "the loss";

@@ -56,12 +56,13 @@ TEST_CASE("gradients are compressed, the control block is not") {
     CpuStream stream;
     for (int step = 0; step < 3; ++step) {
       model.fusion.begin();
-      model.fusion.control().loss = 1e15 + rank;  // beyond what float32 holds
+      model.fusion.control() = {.loss = 1e15 + rank, .flags = {}};  // beyond what float32 holds
       for (std::size_t slot = 0; slot < layers.size(); ++slot) {
         std::ranges::fill(model.gradient(slot), static_cast<float>(rank + 1));
         model.fusion.mark_ready(model.slots[slot].id, stream);
       }
-      CHECK(model.fusion.wait(stream).loss == 1e15 * ranks + ranks * (ranks - 1) / 2);
+      model.fusion.wait(stream);
+      CHECK(model.fusion.control().loss == 1e15 * ranks + ranks * (ranks - 1) / 2);
       const float sum = static_cast<float>(ranks * (ranks + 1)) / 2;
       for (std::size_t slot = 0; slot < layers.size(); ++slot)
         for (const float gradient : model.gradient(slot))
@@ -94,13 +95,13 @@ TEST_CASE("a step sums all gradients and the control block, whatever order the s
     std::rotate(order.begin(), order.begin() + (step + rank) % static_cast<int>(order.size()), order.end());
     if (step % 3 == 2) std::reverse(order.begin(), order.end());
     model.fusion.begin();
-    model.fusion.control().loss = 1.5 * (rank + 1);
-    model.fusion.control().weight = rank;
+    model.fusion.control() = {.loss = 1.5 * (rank + 1), .weight = static_cast<double>(rank), .flags = {}};
     for (const std::size_t slot : order) {
       test::fill_numbers(model.gradient(slot), rank);
       model.fusion.mark_ready(model.slots[slot].id, stream);
     }
-    const StepControl& total = model.fusion.wait(stream);
+    model.fusion.wait(stream);
+    const StepControl& total = model.fusion.control();
     CHECK(total.loss == 1.5 * ranks * (ranks + 1) / 2);
     CHECK(total.weight == ranks * (ranks - 1) / 2.0);
     CHECK(total.flags.stop == 0);
@@ -121,13 +122,13 @@ TEST_CASE("buckets that start late: a step sums all, or the control block alone"
   for (int step = 0; step < 6; ++step) {
     const bool alone = step % 3 == 1;
     model.fusion.begin();
-    model.fusion.control().loss = rank + step;
+    model.fusion.control() = {.loss = static_cast<double>(rank + step), .flags = {}};
     for (std::size_t slot = 0; slot < layers.size(); ++slot) {
       std::ranges::fill(model.gradient(slot), static_cast<float>(rank + 1));
       model.fusion.mark_ready(model.slots[slot].id, stream);
     }
-    const StepControl& total = alone ? model.fusion.wait_for_control(stream) : model.fusion.wait(stream);
-    CHECK(total.loss == ranks * step + ranks * (ranks - 1) / 2);
+    alone ? model.fusion.wait_for_control(stream) : model.fusion.wait(stream);
+    CHECK(model.fusion.control().loss == ranks * step + ranks * (ranks - 1) / 2);
     const auto expected = static_cast<float>(alone ? rank + 1 : ranks * (ranks + 1) / 2);
     for (std::size_t slot = 0; slot < layers.size(); ++slot)
       CHECK(std::ranges::all_of(model.gradient(slot), [&](float gradient) { return gradient == expected; }));
@@ -154,7 +155,8 @@ TEST_CASE("a model without parameters has a step too") {
   CpuStream stream;
   model.fusion.begin();
   model.fusion.control().correct = 2;
-  CHECK(model.fusion.wait(stream).correct == 2 * model.communicator.size());
+  model.fusion.wait(stream);
+  CHECK(model.fusion.control().correct == 2 * model.communicator.size());
 }
 
 TEST_CASE("misuse of a step is told by the parameter's name") {
