@@ -24,15 +24,14 @@ install_packages() { # install_packages NAME…: says what it is about to do, as
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-build() { # build PRESET [cmake options…]: into build/PRESET; builds nothing that is up to date
-  local preset=$1
-  shift
-  if [[ ! -f build/$preset/build.ninja ]] || (($#)); then
+build() { # build PRESET [TARGET]: into build/PRESET; builds nothing that is up to date
+  local preset=$1 target=${2:-all}
+  if [[ ! -f build/$preset/build.ninja ]]; then
     echo "ronda: configuring build/$preset"
-    cmake --preset "$preset" "$@" >"/tmp/ronda-configure.$$" || { cat "/tmp/ronda-configure.$$" >&2; exit 1; }
+    cmake --preset "$preset" >"/tmp/ronda-configure.$$" || { cat "/tmp/ronda-configure.$$" >&2; exit 1; }
     rm -f "/tmp/ronda-configure.$$"
   fi
-  cmake --build --preset "$preset"
+  cmake --build --preset "$preset" --target "$target"
 }
 
 # Open MPI refuses root and more ranks than cores; in a container both are usual. 4.1 and 5 have different names.
