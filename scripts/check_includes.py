@@ -25,7 +25,7 @@ ROOMS["apps"] = list(ROOMS)
 # header: the folders (or files) in which it may be included
 VENDORS = {
     r"dnnl": ["layers/onednn"],
-    r"mpi\.h": ["collectives", "c_api", "apps/bench_allreduce.cpp", "apps/doctor"],  # compared with; described
+    r"mpi\.h": ["collectives", "c_api", "apps/allreduce_bench", "apps/doctor"],  # compared with; described
     r"cuda": ["runtime/core/cuda", "collectives/nccl", "layers/cudnn", "optim/cuda"],
     r"(cublas|cudnn)": ["layers/cudnn"],
     r"nccl": ["collectives/nccl"],

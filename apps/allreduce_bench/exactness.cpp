@@ -1,0 +1,103 @@
+// Holds an allreduce against small integers, of which every type (and bf16 and fp16 on the wire) has the sums of few
+// ranks and the products of some exactly.
+#include "allreduce_bench/exactness.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include <ronda/runtime/core/half.hpp>
+
+namespace ronda::apps {
+namespace {
+
+/// A T of some arithmetic type, or one of the 16-bit types.
+template <class T>
+T number(double value) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(value);
+  else
+    return to_half<T>(static_cast<float>(value));
+}
+template <class T>
+double value_of(T number) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(number);
+  else
+    return to_float(number);
+}
+
+double apply(ReduceOp op, double a, double b) {
+  switch (op) {
+    case ReduceOp::minimum: return std::min(a, b);
+    case ReduceOp::maximum: return std::max(a, b);
+    case ReduceOp::product: return a * b;
+    default: return a + b;
+  }
+}
+
+/// A question to `ranks` ranks, and its answer.
+struct Question {
+  ReduceOp op;
+  Compression compression;
+  int ranks;
+
+  /// What a rank has of element `i`.
+  [[nodiscard]] double part(std::size_t i, int rank) const {
+    const std::size_t mixed = i + static_cast<std::size_t>(rank);
+    if (op == ReduceOp::product) return rank < 6 && mixed % 2 == 1 ? 2 : 1;
+    return ranks <= 7 ? static_cast<double>(mixed % 17) : static_cast<double>(mixed % 2);
+  }
+
+  /// What it is to be.
+  [[nodiscard]] double result(std::size_t i) const {
+    double result = part(i, 0);
+    for (int rank = 1; rank < ranks; ++rank) result = apply(op, result, part(i, rank));
+    return op == ReduceOp::mean ? result / ranks : result;
+  }
+
+  template <class T>
+  [[nodiscard]] bool accepts(T answer, double result) const {
+    // int8 may be off by a step for each rank's part, of numbers up to 16, and by one of the sum's.
+    const double steps = 2 * ranks * 16.0 / 126;
+    if (compression == Compression::int8 && std::abs(value_of(answer) - result) <= steps) return true;
+    // A mean is no whole number: off by the rounding of the type at most.
+    if (op == ReduceOp::mean && !std::is_integral_v<T>)
+      return std::abs(value_of(answer) - value_of(number<T>(result))) <= 0.01 * std::abs(result);
+    return answer == number<T>(result);
+  }
+};
+
+template <class T>
+std::size_t count_wrong_of(Communicator& communicator, std::span<T> data, const Question& question,
+                           const std::function<void()>& allreduce) {
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = number<T>(question.part(i, communicator.rank()));
+  allreduce();
+  double wrong = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) wrong += question.accepts(data[i], question.result(i)) ? 0 : 1;
+  std::fill(data.begin(), data.end(), T{});  // which no number of sums makes infinite
+  communicator.allreduce(Tensor(std::span(&wrong, 1)));
+  return static_cast<std::size_t>(wrong);
+}
+
+}  // namespace
+
+std::size_t count_wrong(Communicator communicator, const Tensor& data, ReduceOp op, Compression compression,
+                        const std::function<void()>& allreduce) {
+  const Question question{op, compression, communicator.size()};
+  const auto of = [&]<class T>(T) { return count_wrong_of(communicator, data.as<T>(), question, allreduce); };
+  switch (data.dtype()) {
+    case DType::float32: return of(float{});
+    case DType::float64: return of(double{});
+    case DType::float16: return of(Float16{});
+    case DType::bfloat16: return of(BFloat16{});
+    case DType::int8: return of(std::int8_t{});
+    case DType::uint8: return of(std::uint8_t{});
+    case DType::int32: return of(std::int32_t{});
+    case DType::int64: return of(std::int64_t{});
+  }
+  return 0;
+}
+
+}  // namespace ronda::apps

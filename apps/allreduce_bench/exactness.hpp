@@ -1,0 +1,18 @@
+// Are the results of an allreduce right?
+#pragma once
+#include <cstddef>
+#include <functional>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/compression.hpp>
+#include <ronda/collectives/reduce_op.hpp>
+#include <ronda/runtime/core/tensor.hpp>
+
+namespace ronda::apps {
+
+/// One `allreduce` of `data` (which lies on the host, and is zero afterwards) with small integers in it, and how many
+/// of its results are wrong on any rank. Collective.
+[[nodiscard]] std::size_t count_wrong(Communicator communicator, const Tensor& data, ReduceOp op,
+                                      Compression compression, const std::function<void()>& allreduce);
+
+}  // namespace ronda::apps

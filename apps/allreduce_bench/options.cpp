@@ -1,0 +1,142 @@
+// The command line of bench_allreduce: what may stand in it, and what it means.
+#include "allreduce_bench/options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include <ronda/runtime/core/dtype.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+#include "tool.hpp"
+
+namespace ronda::apps {
+namespace {
+
+constexpr std::array dtypes{DType::float32, DType::float64, DType::float16, DType::bfloat16,
+                            DType::int8,    DType::uint8,   DType::int32,   DType::int64};
+
+std::vector<std::string> dtype_names() {
+  std::vector<std::string> names;
+  for (const DType dtype : dtypes) names.emplace_back(name_of(dtype));
+  return names;
+}
+
+/// Of how much, and how often.
+void add_amounts(CLI::App& app, BenchOptions& options) {
+  const auto size = CLI::AsSizeValue(false);
+  app.add_option("--min-bytes", options.min_bytes, "smallest size (64K, 1M, 1G are powers of two)")
+      ->transform(size)
+      ->capture_default_str();
+  app.add_option("--max-bytes", options.max_bytes, "largest size")->transform(size)->capture_default_str();
+  app.add_option("--factor", options.factor, "from one size to the next")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--iterations", options.iterations, "allreduces a measurement; 0: by size and time")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "measurements of each; 0: by time")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "allreduces before it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+/// What is reduced, how, and beside what.
+void add_kinds(CLI::App& app, BenchOptions& options) {
+  app.add_option("--dtype", options.dtype, "element type")->check(CLI::IsMember(dtype_names()))->capture_default_str();
+  app.add_option("--op", options.op, "what is computed")
+      ->check(CLI::IsMember({"sum", "mean", "min", "max", "prod"}))
+      ->capture_default_str();
+  app.add_option("--algorithm", options.algorithm,
+                 "auto, node, ring, halving, doubling, hierarchical, mpi (GPUs: auto, nccl, staged); all: each that "
+                 "can be, and "
+                 "auto, in turns")
+      ->capture_default_str();
+  app.add_option("--device", options.device, "cpu; cuda: in the memory of a GPU a rank")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_flag("--calibrate", options.calibrate,
+               "measure what messages cost anew, and do not take it from the user's cache");
+  app.add_option("--compression", options.compression,
+                 "of what is sent: none, bf16, fp16, int8, auto; all: each of them, in turns")
+      ->check(CLI::IsMember({"none", "bf16", "fp16", "int8", "auto", "all"}))
+      ->capture_default_str();
+  app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
+      ->check(CLI::IsMember({"mpi"}));
+}
+
+/// What each option for itself cannot say.
+void require_sense(const BenchOptions& options) {
+  if (options.min_bytes > options.max_bytes) throw InputError("--min-bytes is larger than --max-bytes");
+  const DeviceKind device = on_gpu(options) ? DeviceKind::cuda : DeviceKind::cpu;
+  if (options.algorithm != "all") require_fitting(parse_allreduce(options.algorithm), device);
+  if (on_gpu(options) && compares_with_mpi(options))
+    throw InputError("--compare mpi is for the memory of CPUs: MPI need not know a GPU's; leave out --device cuda");
+}
+
+std::vector<Compression> compressions(const BenchOptions& options) {
+  if (options.compression != "all") return {parse_compression(options.compression)};
+  return {Compression::none, Compression::bf16, Compression::fp16, Compression::int8, Compression::automatic};
+}
+
+std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const Topology& topology) {
+  if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
+  if (on_gpu(options)) return {AllreduceAlgorithm::staged, AllreduceAlgorithm::automatic};
+  std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
+                                      AllreduceAlgorithm::doubling};
+  if (options.compression == "none" || options.compression == "auto") all.push_back(AllreduceAlgorithm::mpi);
+  if (topology.most_ranks_on_a_node > 1)
+    all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
+  all.push_back(AllreduceAlgorithm::automatic);
+  return all;
+}
+
+}  // namespace
+
+bool parse(int argc, char** argv, BenchOptions& options, WorldOptions& world) {
+  CLI::App app("Measures allreduce over the ranks that mpirun starts, for a range of sizes.", "bench_allreduce");
+  add_amounts(app, options);
+  add_kinds(app, options);
+  add_world_options(app, world, options.progress);
+  app.add_option("--json", options.json, "file for the results");
+  if (!parse(app, argc, argv)) return false;
+  require_sense(options);
+  world.progress = parse_progress(options.progress);
+  return true;
+}
+
+bool on_gpu(const BenchOptions& options) { return options.device == "cuda"; }
+
+bool compares_with_mpi(const BenchOptions& options) { return !options.compare.empty(); }
+
+bool models(const BenchOptions& options) {
+  if (on_gpu(options)) return false;
+  const auto chooses = [](const std::string& name) { return name == "all" || name == "auto"; };
+  return chooses(options.algorithm) || chooses(options.compression);
+}
+
+DType element_type(const BenchOptions& options) {
+  return *std::ranges::find(dtypes, options.dtype, [](DType dtype) { return name_of(dtype); });
+}
+
+std::vector<std::size_t> sizes(const BenchOptions& options) {
+  std::vector<std::size_t> sizes;
+  for (std::uint64_t bytes = std::max<std::uint64_t>(options.min_bytes, size_of(element_type(options)));
+       bytes <= options.max_bytes; bytes *= options.factor) {
+    sizes.push_back(bytes);
+    if (bytes > options.max_bytes / options.factor) break;  // the next might not fit 64 bits
+  }
+  return sizes;
+}
+
+std::vector<Way> ways(const BenchOptions& options, const Topology& topology) {
+  std::vector<Way> ways;
+  for (const AllreduceAlgorithm algorithm : algorithms(options, topology))
+    for (const Compression compression : compressions(options)) ways.push_back({algorithm, compression});
+  return ways;
+}
+
+}  // namespace ronda::apps
