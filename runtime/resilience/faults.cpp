@@ -14,13 +14,14 @@
 namespace ronda {
 namespace {
 
-constexpr EnumNames<FaultKind, 9> fault_kinds{{
+constexpr EnumNames<FaultKind, 10> fault_kinds{{
     {FaultKind::kill, "kill"},
     {FaultKind::stop, "stop"},
     {FaultKind::fail_write, "fail-write"},
     {FaultKind::kill_write, "kill-write"},
     {FaultKind::kill_rename, "kill-rename"},
     {FaultKind::flip, "flip"},
+    {FaultKind::flip_gradient, "flip-gradient"},
     {FaultKind::nan, "nan"},
     {FaultKind::slow, "slow"},
     {FaultKind::slow_read, "slow-read"},

@@ -8,15 +8,16 @@ namespace ronda {
 
 /// What can be made to go wrong, so that tests and people see what comes of it.
 enum class FaultKind : std::uint8_t {
-  kill,         ///< the process dies (SIGKILL) before the step
-  stop,         ///< it gets SIGTERM before the step, as a cluster sends it that wants its host back
-  fail_write,   ///< the disk does not take this rank's part of the first checkpoint from the step on
-  kill_write,   ///< the process dies having written half of that part
-  kill_rename,  ///< rank 0 dies when all parts and the manifest are written, before the rename
-  flip,         ///< a bit of a parameter flips on this rank before the step
-  nan,          ///< a number of this rank's batch is none
-  slow,         ///< this rank sleeps 20 ms before the step and all that follow
-  slow_read,    ///< looking for a checkpoint takes rank 0 three seconds longer, where it finds one of the step or later
+  kill,           ///< the process dies (SIGKILL) before the step
+  stop,           ///< it gets SIGTERM before the step, as a cluster sends it that wants its host back
+  fail_write,     ///< the disk does not take this rank's part of the first checkpoint from the step on
+  kill_write,     ///< the process dies having written half of that part
+  kill_rename,    ///< rank 0 dies when all parts and the manifest are written, before the rename
+  flip,           ///< a bit of a parameter flips on this rank before the step
+  flip_gradient,  ///< a bit of this rank's gradient of the loss flips in the step
+  nan,            ///< a number of this rank's batch is none
+  slow,           ///< this rank sleeps 20 ms before the step and all that follow
+  slow_read,      ///< looking for a checkpoint takes rank 0 six seconds longer, where it finds one of the step or later
 };
 
 struct Fault {

@@ -6,7 +6,6 @@
 #include <ronda/runtime/resilience/restore.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
-#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -76,8 +75,7 @@ void Trainer::repeat_since(const Position& from, BatchLoader& loader, const Epoc
 void Trainer::spoil(const Batch& batch) {
   if (faults_.happens(FaultKind::flip, step_ + 1)) {
     const Tensor& value = strategy_->parameters().front().value;
-    float& number = value.pointer<float>()[value.desc().count() / 2];
-    number = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) ^ (1U << 22));
+    flip_bit(value.pointer<float>()[value.desc().count() / 2]);
   }
   if (faults_.happens(FaultKind::nan, step_ + 1)) *batch.input().pointer<float>() = std::nanf("");
 }

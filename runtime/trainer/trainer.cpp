@@ -158,7 +158,8 @@ void Trainer::build(const Dataset& train) {
     optimizer = make_optimizer(options_.optimizer);
     rates = schedule(plan);
   });
-  strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss_, std::move(optimizer), *rates,
+  Loss& loss = options_.faults.empty() ? loss_ : spoiled_loss_;
+  strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss, std::move(optimizer), *rates,
                                                  std::move(options), &sink_);
   store.keep(*strategy_);
   if (options_.init.empty() || resumption_) return;

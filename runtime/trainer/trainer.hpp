@@ -16,6 +16,7 @@
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
+#include <ronda/runtime/trainer/spoiled_loss.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda {
@@ -116,6 +117,7 @@ class Trainer {
   std::optional<Resumption> resumption_;
   std::optional<LeaveRequest> leave_;
   Faults faults_;
+  SpoiledLoss spoiled_loss_{loss_, faults_};
   std::unique_ptr<ReplicaAudit> audit_;  ///< null: replicas are compared at the end alone
   Position audited_;                     ///< of the copy that it keeps
   struct {

@@ -38,6 +38,15 @@ audited_over_the_end_of_an_epoch() {
     expect_summary divergences 1
   done
 }
+# What is wrong before the reduction makes all replicas wrong alike.
+not_seen_by_an_audit() {
+  local hash both=(2 "${training[@]}" --plan "$work/plan" --audit-every 10)
+  trained "${both[@]}"
+  hash=$(summary parameter_hash)
+  trained "${both[@]}" --inject flip-gradient@15:1
+  expect_summary divergences 0
+  [[ $(summary parameter_hash) != "$hash" ]] || fail 'the flipped bit to have changed something'
+}
 # Checkpoints say that they were audited, and the newest of these stays.
 audited_checkpoints() {
   trained 2 "${training[@]}" --checkpoint-dir "$work/checkpoints" --audit-every 30 --checkpoint-every 10
@@ -45,6 +54,7 @@ audited_checkpoints() {
   expect 'no others' test -z "$(grep -L '"audited": true' "$work/checkpoints"/step-*/manifest.json)"
 }
 for ranks in 2 3 4; do aside audited $ranks; done
+aside not_seen_by_an_audit
 aside audited_over_the_end_of_an_epoch
 aside audited_checkpoints
 

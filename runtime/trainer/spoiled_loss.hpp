@@ -1,0 +1,29 @@
+#pragma once
+#include <ronda/layers/layer.hpp>
+#include <ronda/runtime/resilience/faults.hpp>
+
+namespace ronda {
+
+/// A loss as it is, but for an injected fault of its gradient (FaultKind::flip_gradient), from which all gradients of
+/// this rank follow. On the processor.
+class SpoiledLoss final : public Loss {
+ public:
+  /// Both outlive this object.
+  SpoiledLoss(Loss& loss, Faults& faults) : loss_(loss), faults_(faults) {}
+
+  void plan(const TensorDesc& outputs, Planner& planner) override { loss_.plan(outputs, planner); }
+  void bind(const Bindings& bindings) override { loss_.bind(bindings); }
+  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
+  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
+    loss_.forward(outputs, target, pass);
+  }
+
+ private:
+  Loss& loss_;
+  Faults& faults_;
+};
+
+/// The highest bit of a number's fraction: it is another number then, of the same size.
+void flip_bit(float& number) noexcept;
+
+}  // namespace ronda
