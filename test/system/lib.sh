@@ -96,6 +96,16 @@ refused_here() {
   done
 }
 
+# unequal REGEX 'COMMAND OF RANK 0' 'COMMAND OF RANK 1': status 2 and one message. Beside what comes next.
+# mpirun's own `A : B` would do, but Open MPI 5.0.7's crashes on it.
+unequal() { aside unequal_here "$@"; }
+unequal_here() {
+  what="unequal ranks: ${2/$work/} : ${3/$work/}"
+  run mpirun -n 2 bash -c 'shift "$OMPI_COMM_WORLD_RANK"; exec $1' ranks "$apps/$2" "$apps/$3"
+  expect_status 2
+  expect_message "$1"
+}
+
 # trained RANKS APPLICATION OPTION…: status 0, nothing said; leaves $work/summary.json
 trained() {
   local ranks=$1 application=$2

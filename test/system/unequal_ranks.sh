@@ -2,15 +2,6 @@
 # Ranks that were given different things: one message, no training, nobody waits for anybody.
 source "$(dirname "$0")/lib.sh"
 
-# unequal REGEX 'COMMAND OF RANK 0' 'COMMAND OF RANK 1': status 2 and one message. Beside what comes next.
-# mpirun's own `A : B` would do, but Open MPI 5.0.7's crashes on it.
-unequal() { aside unequal_here "$@"; }
-unequal_here() {
-  what="unequal ranks: ${2/$work/} : ${3/$work/}"
-  run mpirun -n 2 bash -c 'shift "$OMPI_COMM_WORLD_RANK"; exec $1' ranks "$apps/$2" "$apps/$3"
-  expect_status 2
-  expect_message "$1"
-}
 # other_options REGEX 'OPTIONS OF RANK 0' 'OPTIONS OF RANK 1'
 other_options() { unequal "$1" "mnist_mlp --steps 3 $2" "mnist_mlp --steps 3 $3"; }
 
