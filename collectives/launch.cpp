@@ -150,7 +150,7 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
     if (error) options = WorldOptions();
     if (!options.on_stall) options.on_stall = end_standing;
     World world(argc, argv, options);
-    return run_body(world, [&](World& all) {
+    const int status = run_body(world, [&](World& all) {
       // A bad command line is the same on all ranks mostly, but an option may name a file that one host has not.
       agree(all.communicator(), [&] {
         if (error) std::rethrow_exception(error);
@@ -159,6 +159,10 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
       require_equal(all.communicator(), "what the ranks are asked to do", go_on ? "run" : "answer a question and end");
       return go_on ? body(all) : 0;
     });
+    // Before the ranks part: when one has left with a status that is not 0, a launcher ends those that have not.
+    std::cout << std::flush;
+    std::fflush(stdout);
+    return status;
   } catch (...) {
     return end_without_world(launcher, Failure::current());
   }
