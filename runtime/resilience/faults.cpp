@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <iterator>
 #include <thread>
 
@@ -68,6 +70,10 @@ bool Faults::happens(FaultKind kind, std::uint64_t step) {
   if (found == faults_.end()) return false;
   faults_.erase(found);
   return true;
+}
+
+void flip_bit(float& number) noexcept {
+  number = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) ^ (1U << 22));
 }
 
 void die_at_once() noexcept {

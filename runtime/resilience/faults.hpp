@@ -45,6 +45,9 @@ class Faults {
   std::vector<Fault> faults_;
 };
 
+/// The highest bit of a number's fraction: it is another number then, of the same size.
+void flip_bit(float& number) noexcept;
+
 /// As `kill -9` does.
 [[noreturn]] void die_at_once() noexcept;
 

@@ -2,9 +2,7 @@
 #include <ronda/runtime/trainer/spoiled_loss.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
 namespace ronda {
 
@@ -17,10 +15,6 @@ const Tensor& SpoiledLoss::forward_backward(const Tensor& outputs, const Tensor&
     if (largest != numbers.end()) flip_bit(*largest);
   }
   return gradient;
-}
-
-void flip_bit(float& number) noexcept {
-  number = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) ^ (1U << 22));
 }
 
 }  // namespace ronda

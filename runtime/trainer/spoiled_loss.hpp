@@ -23,7 +23,4 @@ class SpoiledLoss final : public Loss {
   Faults& faults_;
 };
 
-/// The highest bit of a number's fraction: it is another number then, of the same size.
-void flip_bit(float& number) noexcept;
-
 }  // namespace ronda

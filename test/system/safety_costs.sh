@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What it costs to lose no work, on a machine that does nothing else (by hand; some three minutes): checkpoints and audits every 100
+# What it costs to lose no work, on a machine that does nothing else (by hand; some five minutes): checkpoints and audits every 100
 # steps of the CNN on two ranks. Within one run the steps after each are compared with those before the next, place by place, in
 # medians over all of them, so that what else the machine does falls on both. A run without either shows how far to believe it.
+# What each step costs, gradients looked at, no run shows by itself: runs with and without take turns, and the best of each counts.
 # safety_costs.sh APPS STEP_TIMES [STEPS]
 source "$(dirname "$0")/lib.sh"
 step_times=${2:?usage: $0 APPS STEP_TIMES [STEPS]} steps=${3:-8000} every=100
@@ -30,3 +31,22 @@ END
 cost 2 --checkpoint-dir "$work/checkpoints" --checkpoint-every $every
 cost 1 --audit-every $every
 cost 1 # neither
+
+# cost_of_each MOST APPLICATION STEPS OPTION…
+cost_of_each() {
+  local most=$1 application=(2 "$2" --steps "$3" --plan "$work/plan.$2") round found
+  shift 3
+  what="${application[1]} $*"
+  rm -f "$work/with" "$work/without"
+  for round in 1 2 3 4 5; do
+    trained "${application[@]}"
+    summary samples_per_second >>"$work/without"
+    trained "${application[@]}" "$@"
+    summary samples_per_second >>"$work/with"
+  done
+  found=$(awk -v a="$(sort -g "$work/without" | tail -1)" -v b="$(sort -g "$work/with" | tail -1)" 'BEGIN { print 100 * (a / b - 1) }')
+  echo "$what: $found % (samples/s without: $(tr '\n' ' ' <"$work/without"), with: $(tr '\n' ' ' <"$work/with"))"
+  expect "less than $most %" at_least "$most" "$found"
+}
+cost_of_each 3 mnist_cnn 500 --on-nonfinite stop
+cost_of_each 5 mnist_mlp 6000 --on-nonfinite stop
