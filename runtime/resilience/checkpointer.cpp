@@ -89,9 +89,10 @@ void Checkpointer::check_directory() {
   if (communicator_.rank() == 0) fs::remove(token, ignored);
 }
 
-void Checkpointer::bind(std::span<const State> states) {
+void Checkpointer::bind(std::span<const State> states, const ComputeDevice& device) {
   std::ranges::copy_if(states, std::back_inserter(counters_), is_counter);
-  agree(communicator_, [&] { snapshot_.emplace(share_of(states, communicator_.rank(), communicator_.size())); });
+  agree(communicator_,
+        [&] { snapshot_.emplace(share_of(states, communicator_.rank(), communicator_.size()), device); });
 }
 
 StepFlags Checkpointer::flags() const {

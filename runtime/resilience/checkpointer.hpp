@@ -41,11 +41,11 @@ struct CheckpointOptions {
 ///     …
 ///     checkpointer.finish();
 ///
-/// `save` copies this rank's share of the states in memory; a thread of its own writes the copy. Each rank says in the
-/// control blocks of the steps that follow when its part is on disk. When all have, rank 0's thread writes the manifest
-/// and renames the folder: that is the moment at which the checkpoint is there. So saving costs the training a copy,
-/// and no message. One checkpoint is written at a time; where the next is due before, it is taken as soon as that is
-/// over.
+/// `save` copies this rank's share of the states in memory (see Snapshot); a thread of its own writes the copy. Each
+/// rank says in the control blocks of the steps that follow when its part is on disk. When all have, rank 0's thread
+/// writes the manifest and renames the folder: that is the moment at which the checkpoint is there. So saving costs the
+/// training a copy, and no message. One checkpoint is written at a time; where the next is due before, it is taken as
+/// soon as that is over.
 ///
 /// A part that cannot be written is a warning; the checkpoint is dropped, those before it stay, and the next is tried.
 class Checkpointer {
@@ -55,8 +55,9 @@ class Checkpointer {
   /// @param sink  rank 0's; outlives this object
   Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink);
 
-  /// What is saved; the tensors outlive this object. Collective; once, before the first save.
-  void bind(std::span<const State> states);
+  /// What is saved, and what device changes it; the tensors outlive this object. Collective; once, before the first
+  /// save.
+  void bind(std::span<const State> states, const ComputeDevice& device = ComputeDevice::processor());
 
   /// What this rank raises in the step to come. Not collective; cheap.
   [[nodiscard]] StepFlags flags() const;

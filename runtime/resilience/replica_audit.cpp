@@ -53,7 +53,7 @@ ReplicaAudit::ReplicaAudit(Communicator communicator, std::span<const State> sta
           AllreduceSpec{.tensors = {Tensor(std::span(reinterpret_cast<std::int64_t*>(words_.data()), 2))},
                         .op = ReduceOp::minimum,
                         .label = "the audit of the replicas"})),
-      copy_({states.begin(), states.end()}) {}
+      copy_({states.begin(), states.end()}, ComputeDevice::processor()) {}
 
 void ReplicaAudit::hash_states() noexcept {
   for (std::size_t i = 0; i < states_.size(); ++i) hashes_[i] = Hash().add(bytes_of(states_[i])).value();
@@ -90,7 +90,7 @@ ReplicaAudit::Finding ReplicaAudit::majority() {
 }
 
 void ReplicaAudit::go_back() {
-  suspects_.emplace(states_);
+  suspects_.emplace(states_, ComputeDevice::processor());
   suspects_->take();
   copy_.give_back();
 }

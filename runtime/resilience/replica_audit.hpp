@@ -10,7 +10,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/core/state.hpp>
-#include <ronda/runtime/resilience/snapshot.hpp>
+#include <ronda/runtime/resilience/state_copy.hpp>
 
 namespace ronda {
 
@@ -42,7 +42,7 @@ class ReplicaAudit {
   /// Compares all ranks' states. Collective; the same answer on all. Allocates nothing.
   [[nodiscard]] bool equal();
   /// Keeps a copy of the states, which were found equal.
-  void keep() noexcept { copy_.take(); }
+  void keep() { copy_.take(); }
 
   /// Who erred.
   struct Finding {
@@ -70,8 +70,8 @@ class ReplicaAudit {
   std::vector<std::uint64_t> hashes_;  ///< by state
   Buffer words_;                       ///< a hash of all, and its complement: their minima tell of the maximum too
   std::unique_ptr<Collective> minimum_;
-  Snapshot copy_;
-  std::optional<Snapshot> suspects_;
+  StateCopy copy_;
+  std::optional<StateCopy> suspects_;
 };
 
 }  // namespace ronda

@@ -4,9 +4,11 @@
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/resilience/restore.hpp>
 #include <ronda/runtime/resilience/snapshot.hpp>
+#include <ronda/runtime/resilience/state_copy.hpp>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace ronda {
@@ -82,10 +84,9 @@ bool any_per_rank(const CheckpointManifest& manifest) {
   return false;
 }
 
-}  // namespace
-
-std::vector<std::string> restore(const fs::path& folder, const CheckpointManifest& manifest,
-                                 std::span<const State> states, bool partly, Communicator communicator) {
+/// States of the host.
+std::vector<std::string> restore_here(const fs::path& folder, const CheckpointManifest& manifest,
+                                      std::span<const State> states, bool partly, Communicator& communicator) {
   std::vector<std::string> notes;
   const double limit = reading_limit(folder);
   agree(communicator, [&] {
@@ -114,6 +115,25 @@ std::vector<std::string> restore(const fs::path& folder, const CheckpointManifes
     Setter own(states, Scope::per_rank);
     if (!part.per_rank.empty()) own.read(folder / part.file, part.per_rank);
     own.check(folder, true, notes);  // without it a training goes on, if not to the bit
+  });
+  return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> restore(const fs::path& folder, const CheckpointManifest& manifest,
+                                 std::span<const State> states, bool partly, Communicator communicator,
+                                 const ComputeDevice& device) {
+  std::optional<StatesOnHost> here;
+  agree(communicator, [&] {
+    here.emplace(states, device);
+    here->fetch();  // what the checkpoint does not have stays
+    here->wait();
+  });
+  auto notes = restore_here(folder, manifest, here->states(), partly, communicator);
+  agree(communicator, [&] {
+    here->send();
+    here->wait();
   });
   return notes;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/core/compute_device.hpp>
 #include <ronda/runtime/core/state.hpp>
 #include <ronda/runtime/files/checkpoint_manifest.hpp>
 
@@ -14,8 +15,10 @@ namespace ronda {
 /// sends it to the others; each rank reads its own of what is per rank, which on another number of ranks than the
 /// checkpoint's stays as it is. Tensors and states have to match, name for name and in shape; with `partly`, what has
 /// no counterpart is left (for a training whose optimizer is another). Returns a line for each kind of thing that was
-/// left. Collective; throws InputError, agreed; nothing is set then that matters.
+/// left. States of `device` are set there, when all is known. Collective; throws InputError, agreed; nothing is set
+/// then that matters.
 std::vector<std::string> restore(const std::filesystem::path& folder, const CheckpointManifest& manifest,
-                                 std::span<const State> states, bool partly, Communicator communicator);
+                                 std::span<const State> states, bool partly, Communicator communicator,
+                                 const ComputeDevice& device = ComputeDevice::processor());
 
 }  // namespace ronda

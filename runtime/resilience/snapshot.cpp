@@ -2,9 +2,9 @@
 #include <ronda/runtime/resilience/snapshot.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -17,12 +17,6 @@ void check(std::span<const State> states) {
       throw LogicError(
           "the state " + state.name + ", " + state.tensor.desc().text() +
           ", cannot be saved: checkpoints hold float32 states that are replicated or per rank, each name once");
-}
-
-void copy(std::span<const State> from, std::span<const State> to) noexcept {
-  for (std::size_t i = 0; i < from.size(); ++i)
-    if (const std::size_t bytes = from[i].tensor.desc().bytes(); bytes > 0)
-      std::memcpy(to[i].tensor.data(), from[i].tensor.data(), bytes);
 }
 
 }  // namespace
@@ -52,23 +46,31 @@ std::vector<State> share_of(std::span<const State> states, int rank, int ranks) 
   return share;
 }
 
-Snapshot::Snapshot(std::vector<State> states) : states_(std::move(states)) {
-  ArenaPlan plan;
-  std::vector<std::size_t> offsets;
-  for (const auto& state : states_) offsets.push_back(plan.reserve(state.tensor.desc().bytes()));
-  memory_ = Buffer::host(plan.bytes());
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    copies_.push_back(states_[i]);
-    copies_[i].tensor = Tensor(states_[i].tensor.desc(), memory_.data() + offsets[i]);
+Snapshot::Snapshot(std::vector<State> states, const ComputeDevice& device)
+    : device_(device),
+      beside_(ComputeDevice::on(device.context)),
+      copy_(std::move(states), device_),
+      here_(copy_.copies(), beside_) {}
+
+Snapshot::~Snapshot() {
+  try {
+    arrived_.wait();        // a device may still write to the memory
+  } catch (const Error&) {  // then it writes no more, and whoever reads has heard of it
   }
 }
 
-void Snapshot::take() noexcept { copy(states_, copies_); }
-void Snapshot::give_back() const noexcept { copy(copies_, states_); }
+void Snapshot::take() {
+  device_.stream->wait(arrived_);  // where nobody has read the last one
+  copy_.take();
+  beside_.stream->wait(device_.stream->record());
+  here_.fetch();
+  arrived_ = beside_.stream->record();
+}
 
 std::vector<NamedTensor> Snapshot::tensors() const {
+  arrived_.wait();
   std::vector<NamedTensor> tensors;
-  for (const auto& copy : copies_) tensors.push_back({copy.name, copy.tensor.shape(), to_file(copy)});
+  for (const auto& copy : here_.states()) tensors.push_back({copy.name, copy.tensor.shape(), to_file(copy)});
   return tensors;
 }
 

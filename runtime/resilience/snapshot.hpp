@@ -3,9 +3,11 @@
 #include <span>
 #include <vector>
 
-#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/compute_device.hpp>
+#include <ronda/runtime/core/event.hpp>
 #include <ronda/runtime/core/state.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/runtime/resilience/state_copy.hpp>
 
 namespace ronda {
 
@@ -28,28 +30,31 @@ class StateList final : public StateVisitor {
 /// another type than float32 (counters apart), two of one name, sharded.
 [[nodiscard]] std::vector<State> share_of(std::span<const State> states, int rank, int ranks);
 
-/// A copy in memory of some states, which training may change while the copy is written. Not thread-safe: taken by one
+/// A copy of some states in the host's memory, which training may change while the copy is written. Taken by one
 /// thread, then read by another.
+///
+/// On a device the states are copied there first, in the order of its stream, and from there to pinned memory of the
+/// host by a stream of their own: the training goes on beside it, and its thread waits for nothing.
 class Snapshot {
  public:
   /// Takes the memory. The states' tensors outlive this object. Throws ResourceError.
-  explicit Snapshot(std::vector<State> states);
+  explicit Snapshot(std::vector<State> states, const ComputeDevice& device = ComputeDevice::processor());
+  Snapshot(const Snapshot&) = delete;
+  ~Snapshot();
 
-  /// Copies them, as they lie in memory. Allocates nothing.
-  void take() noexcept;
-  /// Copies them back.
-  void give_back() const noexcept;
-  /// The copies, under the states' names.
-  [[nodiscard]] std::span<const State> copies() const noexcept { return copies_; }
-  /// The copies in file layout.
+  /// Copies them, as they lie in memory. Allocates nothing. Throws DeviceError.
+  void take();
+  /// What was taken last, in file layout; waits until it is here. Throws DeviceError.
   [[nodiscard]] std::vector<NamedTensor> tensors() const;
 
-  [[nodiscard]] std::span<const State> states() const noexcept { return states_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return memory_.bytes(); }
+  [[nodiscard]] std::span<const State> states() const noexcept { return copy_.states(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return copy_.bytes(); }
 
  private:
-  std::vector<State> states_, copies_;
-  Buffer memory_;
+  ComputeDevice device_, beside_;
+  StateCopy copy_;
+  StatesOnHost here_;
+  Event arrived_;
 };
 
 }  // namespace ronda

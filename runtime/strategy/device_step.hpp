@@ -9,7 +9,7 @@
 #include <ronda/data/batch.hpp>
 #include <ronda/optim/device_update.hpp>
 #include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/strategy/compute_device.hpp>
+#include <ronda/runtime/core/compute_device.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
 
 namespace ronda {

@@ -12,18 +12,8 @@ namespace {
 constexpr EnumNames<DeviceChoice, 3> device_names{
     {{DeviceChoice::automatic, "auto"}, {DeviceChoice::cpu, "cpu"}, {DeviceChoice::cuda, "cuda"}}};
 
-/// What the options ask for that the steps of a GPU do not do yet; null where that is nothing.
-const char* beyond_gpus(const TrainingOptions& o) {
-  if (o.accumulate > 1) return "--accumulate";
-  if (!o.checkpoint_dir.empty()) return "--checkpoint-dir";
-  if (!o.resume_from.empty()) return "--resume-from";
-  if (o.audit_every > 0) return "--audit-every";
-  if (!o.faults.empty()) return "--inject";
-  return nullptr;
-}
-
 /// Collective.
-std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator, const TrainingOptions& options) {
+std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator) {
   const GpuSurvey survey = find_gpus();
   const std::string refusal = refusal_of_gpus(communicator.gather_texts(survey.reason), communicator.topology().hosts);
   if (!refusal.empty()) {  // all ranks know it
@@ -33,8 +23,6 @@ std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator, con
   }
   std::shared_ptr<DeviceContext> context;
   agree(communicator, [&] {
-    if (const char* beyond = beyond_gpus(options))
-      throw InputError("--device cuda: " + std::string(beyond) + " is not for GPUs in this version; use --device cpu");
     context = make_cuda_context(communicator.topology().rank_on_node % static_cast<int>(survey.gpus.size()));
   });
   return context;
@@ -47,7 +35,7 @@ std::string_view name_of(DeviceChoice choice) noexcept { return find_name(device
 
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
                             EventSink& sink) {
-  if (options.device == DeviceChoice::cuda) return ComputeDevice::on(gpu_of_rank(communicator, options));
+  if (options.device == DeviceChoice::cuda) return ComputeDevice::on(gpu_of_rank(communicator));
   if (options.device == DeviceChoice::automatic) {
     const GpuSurvey survey = find_gpus();
     const std::string why = survey.reason.empty()
@@ -59,6 +47,17 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
       sink.on_detail("computing on the processor: " + why);
   }
   return ComputeDevice::on(make_cpu_context(threads));
+}
+
+void require_for_gpus(const TrainingOptions& options) {
+  const bool spoils_gradients =
+      std::ranges::any_of(options.faults, [](const Fault& fault) { return fault.kind == FaultKind::flip_gradient; });
+  const char* beyond = options.accumulate > 1    ? "--accumulate"
+                       : options.audit_every > 0 ? "--audit-every"
+                       : spoils_gradients        ? "--inject flip-gradient"
+                                                 : nullptr;
+  if (beyond != nullptr)
+    throw InputError("--device cuda: " + std::string(beyond) + " is not for GPUs in this version; use --device cpu");
 }
 
 std::string refusal_of_gpus(std::span<const std::string> reasons, std::span<const std::string> hosts) {

@@ -4,8 +4,10 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/resilience/restore.hpp>
+#include <ronda/runtime/resilience/state_copy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -74,8 +76,14 @@ void Trainer::repeat_since(const Position& from, BatchLoader& loader, const Epoc
 /// Injected faults of the numbers that a step works on.
 void Trainer::spoil(const Batch& batch) {
   if (faults_.happens(FaultKind::flip, step_ + 1)) {
-    const Tensor& value = strategy_->parameters().front().value;
+    const Parameter& parameter = strategy_->parameters().front();
+    StatesOnHost states(std::array{State{parameter.name, parameter.value}}, platform_.device);
+    states.fetch();
+    states.wait();
+    const Tensor& value = states.states().front().tensor;
     flip_bit(value.pointer<float>()[value.desc().count() / 2]);
+    states.send();
+    states.wait();
   }
   if (faults_.happens(FaultKind::nan, step_ + 1)) *batch.input().pointer<float>() = std::nanf("");
 }
@@ -118,7 +126,7 @@ void Trainer::roll_back(const std::string& why) {
   agree(world_.communicator(), [&] { manifest = read_manifest(manifest_of(folder)); });
   StateList states;
   strategy_->visit(states);
-  static_cast<void>(restore(folder, manifest, states.states(), false, world_.communicator()));
+  static_cast<void>(restore(folder, manifest, states.states(), false, world_.communicator(), platform_.device));
   strategy_->set_updates(manifest.updates);
   ++guarded_.rollbacks;
   sink_.on_warning(why + "; parameters and optimizer are those after step " + std::to_string(manifest.step) + " again");

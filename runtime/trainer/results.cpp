@@ -37,7 +37,7 @@ Summary Trainer::summary(const EpochReport& last) const {
   summary.version = version();
   summary.world_size = world_.size();
   summary.hosts = world_.communicator().topology().nodes;
-  summary.device = device_.context->device().text();
+  summary.device = platform_.device.context->device().text();
   summary.dtype = options_.precision == Precision::tf32 ? "tf32" : "float32";
   summary.global_batch_size = options_.global_batch_size;
   summary.epochs = history_.size();

@@ -19,14 +19,14 @@ void Trainer::resume(const Dataset& train) {
     checkpointer_ = std::make_unique<Checkpointer>(
         world_.communicator(), CheckpointOptions{options_.checkpoint_dir, options_.checkpoint_every, options_.keep},
         faults_, sink_);
-    checkpointer_->bind(states.states());
+    checkpointer_->bind(states.states(), platform_.device);
   }
   if (!resumption_) return sink_.on_start(0);
   const CheckpointManifest& manifest = resumption_->manifest;
   agree(world_.communicator(), [&] { tell_exactness(); });
   const bool another_optimizer = std::ranges::find(options_.allow_changes, "optimizer") != options_.allow_changes.end();
-  for (const auto& note :
-       restore(resumption_->folder, manifest, states.states(), another_optimizer, world_.communicator()))
+  for (const auto& note : restore(resumption_->folder, manifest, states.states(), another_optimizer,
+                                  world_.communicator(), platform_.device))
     sink_.on_note(note);
   agree(world_.communicator(), [&] { set_position(manifest, train_plan(train)); });
   sink_.on_note("going on from " + resumption_->folder.string() + ": after step " + std::to_string(step_) + " of " +

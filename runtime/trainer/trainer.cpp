@@ -46,7 +46,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
     check_options(train);
   });
   check_ranks_agree(test);
-  device_ = choose_device(world_.communicator(), options_, threads_, sink_);
+  choose_platform();
   sink_.on_note(first_line(train));
   tell_binding(world_, threads_, sink_);
   resumption_ = find_checkpoint(world_.communicator(), options_, sink_);
@@ -123,14 +123,22 @@ void Trainer::check_ranks_agree(const Dataset& test) {
   require_equal(world_.communicator(), "the options", lines);
 }
 
+void Trainer::choose_platform() {
+  ComputeDevice& device = platform_.device;
+  if (!device.context) device = choose_device(world_.communicator(), options_, threads_, sink_);
+  if (device.context->device().kind != DeviceKind::cpu)
+    agree(world_.communicator(), [&] { require_for_gpus(options_); });
+}
+
 void Trainer::build(const Dataset& train) {
   const Phase phase(world_.communicator(), Activity::planning);
-  const bool on_gpu = device_.context->device().kind == DeviceKind::cuda;
-  std::shared_ptr<Primitives> primitives =
-      on_gpu ? make_cudnn_primitives(*device_.context, *device_.stream, options_.precision)
-             : make_onednn_primitives(threads_);
+  const ComputeDevice& device = platform_.device;
+  if (!platform_.primitives)
+    platform_.primitives = device.context->device().kind == DeviceKind::cpu
+                               ? make_onednn_primitives(threads_)
+                               : make_cudnn_primitives(*device.context, *device.stream, options_.precision);
   const BatchPlan plan = train_plan(train);
-  environment_ = environment(*primitives);
+  environment_ = environment(*platform_.primitives);
   PlanStore store(world_, options_.plan, environment_);
   MirroredOptions options = MirroredOptions::for_data(train, plan);
   options.initializer = options_.initializer;
@@ -142,8 +150,9 @@ void Trainer::build(const Dataset& train) {
   options.fusion.seed = options_.seed;
   options.threads = threads_;
   options.memory_limit = options_.memory_limit;
-  options.device = device_;
-  options.primitives = primitives;
+  options.device = platform_.device;
+  options.primitives = platform_.primitives;
+  options.device_update = platform_.update;
   options.picks = store.load();
   options.plan_name = store.given_name();
   if (resumption_ && options.plan_name.empty())
@@ -158,7 +167,9 @@ void Trainer::build(const Dataset& train) {
     optimizer = make_optimizer(options_.optimizer);
     rates = schedule(plan);
   });
-  Loss& loss = options_.faults.empty() ? loss_ : spoiled_loss_;
+  const bool spoils =
+      std::ranges::any_of(options_.faults, [](const Fault& f) { return f.kind == FaultKind::flip_gradient; });
+  Loss& loss = spoils ? spoiled_loss_ : loss_;
   strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss, std::move(optimizer), *rates,
                                                  std::move(options), &sink_);
   store.keep(*strategy_);
@@ -207,11 +218,11 @@ std::map<std::string, std::string> Trainer::environment(const Primitives& primit
 
 std::string Trainer::first_line(const Dataset& train) const {
   const Topology& topology = world_.communicator().topology();
+  const DeviceContext& device = *platform_.device.context;
   return options_.application + ": " + counted(world_.size(), "replica") + " on " + counted(topology.nodes, "host") +
          ", " +
-         (device_.context->device().kind == DeviceKind::cpu
-              ? "cpu with " + counted(threads_, "thread") + " each"
-              : device_.context->device().text() + ", " + device_.context->name()) +
+         (device.device().kind == DeviceKind::cpu ? "cpu with " + counted(threads_, "thread") + " each"
+                                                  : device.device().text() + ", " + device.name()) +
          "; " + std::to_string(train.size()) + " samples, " + std::to_string(options_.global_batch_size) + " a step, " +
          counted(epochs_, "epoch") + ", " + counted(total_steps_, "step");
 }

@@ -42,6 +42,15 @@ class Trainer {
   };
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
+  /// A device that the caller brings, and what computes and updates there; see MirroredOptions.
+  struct Platform {
+    ComputeDevice device;
+    std::shared_ptr<Primitives> primitives;
+    MakeDeviceUpdate update = make_cuda_update;
+  };
+  /// Before fit: train there, not on what `options.device` says.
+  void set_platform(Platform platform) { platform_ = std::move(platform); }
+
   /// Trains on `train` and returns the last test's result. Collective; once for a trainer. Ranks must be given equal
   /// data. Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks.
   Evaluation fit(const Dataset& train, const Dataset& test);
@@ -59,6 +68,7 @@ class Trainer {
  private:
   void check_options(const Dataset& train);
   void check_ranks_agree(const Dataset& test);
+  void choose_platform();
   void build(const Dataset& train);
   void resume(const Dataset& train);
   void set_position(const CheckpointManifest& manifest, const BatchPlan& plan);
@@ -102,7 +112,7 @@ class Trainer {
   std::unique_ptr<MirroredStrategy> strategy_;
   std::unique_ptr<BatchLoader> test_loader_;
 
-  ComputeDevice device_;
+  Platform platform_;  ///< without a device until fit, where none was brought
   int threads_ = 1;
   bool prefetch_ = false;
   std::uint64_t total_steps_ = 0, epochs_ = 0, step_ = 0;

@@ -9,8 +9,10 @@
 #include <numeric>
 
 #include "support/catch.hpp"
+#include "support/fake_device.hpp"
 
 using namespace ronda;
+using namespace ronda::test;
 
 namespace {
 
@@ -69,6 +71,62 @@ TEST_CASE("a snapshot is the states as they were, in file layout and to the bit"
   from_file(blocked, before);
   CHECK(std::memcmp(to_file(blocked).data(), before.data(), 60) == 0);
   CHECK(numbers[5] == 0);  // padding: the second block of a row has one column
+}
+
+TEST_CASE("a snapshot of a device's states is what they were, and its taking waits for nobody") {
+  const auto device = std::make_shared<FakeDevice>("GPU-0");
+  const ComputeDevice computing = ComputeDevice::on(device);
+  auto& stream = dynamic_cast<FakeStream&>(*computing.stream);
+  const Buffer memory = device->allocate(400 * sizeof(float));
+  Memory host;
+  const State own = host.state("own", Shape{20}, Scope::per_rank);  // as a residual of compression
+  std::vector<State> states{{"a", floats_in(memory, 100)}, own, {"b", floats_in(memory, 300, 100)}};
+  Snapshot snapshot(states, computing);
+  const auto set_all = [&](float number) {  // as a step would, in its order
+    stream.queue([&, number] { std::fill_n(states[0].tensor.pointer<float>(), 400, number); });
+  };
+  for (float number = 1; number < 4; ++number) {
+    stream.hang(true);
+    set_all(number);
+    host.numbers[0].assign(20, number);
+    const int waits = stream.host_waits();
+    snapshot.take();  // the device has not come to anything yet
+    set_all(-1);
+    host.numbers[0].assign(20, -1.0F);
+    CHECK(stream.host_waits() == waits);
+    stream.hang(false);
+    if (number == 2) continue;  // nobody reads this one
+    const auto tensors = snapshot.tensors();
+    REQUIRE(tensors.size() == 3);
+    for (const auto& tensor : tensors)
+      CHECK(tensor.values == std::vector<float>(static_cast<std::size_t>(tensor.shape.count()), number));
+  }
+}
+
+TEST_CASE("copies of a device's states are given back, and its states read and written by the host") {
+  const auto device = std::make_shared<FakeDevice>("GPU-0");
+  const ComputeDevice computing = ComputeDevice::on(device);
+  const Buffer memory = device->allocate(100 * sizeof(float));
+  const std::vector<State> states{{"a", floats_in(memory, 60)}, {"b", floats_in(memory, 40, 60)}};
+  const auto numbers = [&] {
+    computing.stream->synchronize();
+    return std::vector<float>(floats_in(memory, 100).as<float>().begin(), floats_in(memory, 100).as<float>().end());
+  };
+  StatesOnHost here(states, computing);
+  std::ranges::fill(here.states()[0].tensor.as<float>(), 1.0F);
+  std::ranges::fill(here.states()[1].tensor.as<float>(), 2.0F);
+  here.send();
+  const auto sent = numbers();
+  CHECK(std::ranges::count(sent, 1.0F) == 60);
+  CHECK(std::ranges::count(sent, 2.0F) == 40);
+  StateCopy copy(states, computing);
+  copy.take();
+  device->clear(memory.data(), memory.bytes(), *computing.stream);
+  here.fetch();
+  here.wait();
+  CHECK(here.states()[0].tensor.as<float>()[59] == 0);
+  copy.give_back();
+  CHECK(numbers() == sent);
 }
 
 TEST_CASE("states that cannot be saved are said") {

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <ronda/collectives/group.hpp>
 
@@ -14,9 +15,10 @@ namespace ronda::test {
 /// stand-in, which works in the order of the device's streams.
 struct Devices {
   /// Collective. A group of the same ranks as `ranks`.
-  Devices(const Communicator& ranks, AllreduceAlgorithm way)
-      : device(std::make_shared<FakeDevice>("GPU-" + std::to_string(ranks.rank()))),
-        communicator(ranks.split(0, ranks.rank())) {
+  Devices(const Communicator& ranks, AllreduceAlgorithm way) : Devices(way, ranks.split(0, ranks.rank())) {}
+  /// Collective. This very group, whatever devices it had before.
+  Devices(AllreduceAlgorithm way, Communicator group)
+      : device(std::make_shared<FakeDevice>("GPU-" + std::to_string(group.rank()))), communicator(std::move(group)) {
     if (way == AllreduceAlgorithm::nccl) {
       const auto meeting = std::make_shared<SharedMeeting>(communicator);
       nccl = std::make_shared<FakeNccl>([meeting](std::string_view text) { return meeting->gather(text); }, device);

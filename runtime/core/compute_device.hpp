@@ -6,7 +6,7 @@
 
 namespace ronda {
 
-/// What a strategy computes on, and the stream that all its work goes to.
+/// A device to compute on, and the stream that all its work goes to.
 struct ComputeDevice {
   std::shared_ptr<DeviceContext> context;
   std::shared_ptr<Stream> stream;
@@ -15,6 +15,8 @@ struct ComputeDevice {
     std::shared_ptr<Stream> stream = context->make_stream(StreamPriority::usual);
     return {std::move(context), std::move(stream)};
   }
+  /// The processor, with one thread.
+  static ComputeDevice processor() { return on(make_cpu_context(1)); }
 };
 
 }  // namespace ronda

@@ -1,0 +1,176 @@
+// Whole trainings on devices that are threads: saved, ended and gone on with, by the loop that applications use.
+#include "support/catch.hpp"
+#include "support/devices.hpp"
+#include "support/fake_training.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
+
+#include <ronda/layers/layers.hpp>
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// Where a training's ranks compute: on their processors, or on a device each, connected so.
+using Way = std::optional<AllreduceAlgorithm>;
+constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
+
+/// A small training by plain loops.
+struct Training {
+  Training(const Way& way, TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
+    if (way) devices.emplace(*way, world().communicator());
+    if (way)
+      trainer.set_platform({ComputeDevice::on(devices->device), make_fake_primitives(), make_fake_update});
+    else
+      trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+  }
+
+  std::string hash() { return trainer.strategy().parameter_hash(); }
+  /// The memory of these devices can be looked at, once they are done.
+  std::vector<float> parameters() {
+    std::vector<float> all;
+    for (const auto& p : trainer.strategy().parameters()) {
+      const auto values = to_file(p, Tensor(p.value.desc(), p.value.data()));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+
+  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);  // the last batch of an epoch is short
+  std::optional<Devices> devices;                     // before what uses them
+  Sequential model{Flatten(), Dense(33), ReLU(), Dense(4)};
+  SoftmaxCrossEntropy loss;
+  Trainer trainer;
+};
+
+/// Has trained.
+std::unique_ptr<Training> trained(const Way& way, TrainingOptions options) {
+  auto training = std::make_unique<Training>(way, std::move(options));
+  training->trainer.fit(training->data, training->data);
+  return training;
+}
+auto training_on(const Way& way) {
+  return [way](TrainingOptions options) { return trained(way, std::move(options)); };
+}
+
+}  // namespace
+
+TEST_CASE("a training on devices that was ended and saved goes on to the bits of one that was not") {
+  for (const auto way : ways)
+    for (const char* optimizer : {"nesterov", "adamw"}) {
+      const SharedFolder folder;
+      TrainingOptions options;
+      options.optimizer.name = optimizer;
+      options.clip_norm = 1;
+      const auto whole = trained(way, options);
+      TrainingOptions saved = saving_in(folder, 3);
+      saved.optimizer.name = optimizer;
+      saved.clip_norm = 1;
+      run_until(steps_per_epoch + 1, saved, training_on(way));
+      saved.resume = saved.exact = true;
+      run_until(5, saved, training_on(way));  // of those that are left
+      const auto rest = trained(way, saved);
+      CHECK_FALSE(rest->trainer.left());
+      CHECK(rest->trainer.statistics().steps() == 2);
+      CHECK(rest->hash() == whole->hash());
+      CHECK(rest->trainer.strategy().updates() == steps);
+    }
+}
+
+TEST_CASE("a checkpoint that devices wrote while they went on is of the step that it names") {
+  for (const auto way : ways) {
+    const SharedFolder folder;
+    const auto whole = trained(way, saving_in(folder, 2));
+    for (const auto& place : list_checkpoints(folder.path)) {
+      TrainingOptions options;
+      options.resume_from = place.path;
+      options.exact = true;
+      const auto rest = trained(way, options);
+      CHECK(rest->trainer.statistics().steps() == steps - place.step);
+      CHECK(rest->hash() == whole->hash());
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of processors goes on on devices, and the other way round") {
+  for (const auto way : ways)
+    for (const bool onto_devices : {true, false}) {
+      const Way first = onto_devices ? Way() : Way(way), second = onto_devices ? Way(way) : Way();
+      const SharedFolder folder;
+      const auto whole = trained(first, {});
+      run_until(5, saving_in(folder), training_on(first));
+      TrainingOptions options = saving_in(folder);
+      options.resume = true;
+      const auto rest = trained(second, options);
+      CHECK(rest->trainer.statistics().steps() == steps - 5);
+      if (world().size() == 1)
+        CHECK(rest->hash() == whole->hash());  // one rank's plain loops are the same on either
+      else
+        CHECK(relative_distance(rest->parameters(), whole->parameters()) < 1e-4);  // sums in another order
+      options.exact = true;
+      options.epochs = 4;
+      CHECK_THROWS_AS(trained(first, options), InputError);  // made on the other kind
+    }
+}
+
+TEST_CASE("saving makes the host wait for a device no more often") {
+  const auto waits = [](const TrainingOptions& options) {
+    Training training(AllreduceAlgorithm::nccl, options);
+    const ComputeDevice computing = ComputeDevice::on(training.devices->device);
+    training.trainer.set_platform({computing, make_fake_primitives(), make_fake_update});
+    training.trainer.fit(training.data, training.data);
+    return dynamic_cast<FakeStream&>(*computing.stream).host_waits();
+  };
+  const SharedFolder folder;
+  CHECK(waits(saving_in(folder, 2)) == waits({}));
+}
+
+TEST_CASE("what is not finite on a device is skipped or rolled back on all, as on processors") {
+  for (const auto choice : {OnNonfinite::skip, OnNonfinite::rollback})
+    for (const auto way : ways) {
+      const auto run = [&](const Way& where) {
+        const SharedFolder folder;
+        TrainingOptions options = saving_in(folder);
+        run_until(6, options, training_on(where));  // what is gone back to
+        options.resume = true;
+        options.on_nonfinite = choice;
+        options.faults = {parse_fault("nan@8:" + std::to_string(world().size() - 1))};
+        const auto training = trained(where, options);
+        CHECK(training->trainer.strategy().updates() == (choice == OnNonfinite::skip ? steps - 1 : steps - 2));
+        CHECK_FALSE(training->hash().empty());  // throws where replicas differ
+        return training->parameters();
+      };
+      CHECK(relative_distance(run(way), run({})) < 1e-4);
+    }
+}
+
+TEST_CASE("a bit that flips on a device makes the replicas differ") {
+  if (world().size() == 1) return;
+  TrainingOptions options;
+  options.faults = {parse_fault("flip@5:1")};
+  CHECK_THROWS_AS(trained(AllreduceAlgorithm::staged, options), Error);  // at its end, where hashes are compared
+}
+
+TEST_CASE("what devices do not do yet is refused") {
+  const auto refuses = [](const TrainingOptions& options) {
+    CHECK_THROWS_AS(trained(AllreduceAlgorithm::staged, options), InputError);
+  };
+  TrainingOptions options;
+  options.audit_every = 1;
+  refuses(options);
+  options = {};
+  options.accumulate = 2;
+  refuses(options);
+  options = {};
+  options.faults = {parse_fault("flip-gradient@1")};
+  refuses(options);
+}
