@@ -1,4 +1,5 @@
 #include <ronda/data/batch.hpp>
+#include <ronda/data/dataset.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
@@ -24,6 +25,13 @@ Batch Batch::staging(std::span<const Field> fields, std::size_t capacity, Device
   return {fields, capacity, Allocate([&](std::size_t bytes) { return context.allocate_staging(bytes); })};
 }
 
+Batch Batch::of_samples(const Dataset& data, std::size_t capacity) {
+  Batch batch(data.fields(), capacity, Allocate([](std::size_t) { return Buffer(); }));
+  batch.source_ = &data;
+  batch.request_.resize(1 + capacity);
+  return batch;
+}
+
 Batch::Batch(std::span<const Field> fields, std::size_t capacity, const Allocate& allocate) : capacity_(capacity) {
   std::vector<TensorDesc> descs;
   for (const auto& field : fields) descs.push_back(of_batch(field, capacity));
@@ -33,15 +41,17 @@ Batch::Batch(std::span<const Field> fields, std::size_t capacity, const Allocate
   std::vector<std::size_t> offsets;
   for (const auto& desc : descs) offsets.push_back(plan.reserve(desc.bytes()));
   memory_ = allocate(plan.bytes());
+  const auto at = [&](std::size_t offset) { return memory_.data() == nullptr ? nullptr : memory_.data() + offset; };
 
   for (std::size_t i = 0; i < fields.size(); ++i) {
     names_.push_back(fields[i].name);
-    tensors_.emplace_back(descs[i], memory_.data() + offsets[i], memory_.device());
+    tensors_.emplace_back(descs[i], at(offsets[i]), memory_.device());
   }
-  weights_ = Tensor(descs.back(), memory_.data() + offsets.back(), memory_.device());
+  weights_ = Tensor(descs.back(), at(offsets.back()), memory_.device());
 }
 
 void Batch::check_alike(const Batch& other) const {
+  if (source_ != nullptr || other.source_ != nullptr) throw LogicError("a batch that has no values was to be copied");
   if (other.names_ != names_ || other.memory_.bytes() != memory_.bytes())
     throw LogicError("a batch was copied to one of other fields or another capacity");
 }
@@ -71,9 +81,21 @@ void Batch::set_real(std::size_t real) {
     throw LogicError("a batch of " + std::to_string(capacity_) + " rows cannot hold " + std::to_string(real) +
                      " samples");
   real_ = real;
+  if (source_ != nullptr) {
+    request_[0] = real;
+    return;
+  }
   const auto weights = weights_.as<float>();
   std::fill(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(real), 1.0F);
   std::fill(weights.begin() + static_cast<std::ptrdiff_t>(real), weights.end(), 0.0F);
+}
+
+void Batch::set_samples(std::span<const std::uint64_t> rows, std::size_t real) {
+  if (source_ == nullptr || rows.size() != capacity_)
+    throw LogicError("a batch of " + std::to_string(capacity_) + " rows was to name " + std::to_string(rows.size()) +
+                     " samples");
+  std::copy(rows.begin(), rows.end(), request_.begin() + 1);
+  set_real(real);
 }
 
 }  // namespace ronda

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -10,6 +11,8 @@
 #include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
+
+class Dataset;
 
 /// One sample's field: `input`, float32, (28, 28, 1).
 struct Field {
@@ -26,6 +29,9 @@ class Batch {
   Batch(std::span<const Field> fields, std::size_t capacity);
   /// The same in a device's memory, to copy the host's batches to.
   Batch(std::span<const Field> fields, std::size_t capacity, DeviceContext& context);
+
+  /// One that names samples of `data` and has no values: for a device that holds the data. Its tensors have no memory.
+  static Batch of_samples(const Dataset& data, std::size_t capacity);
 
   /// The same in memory of the host that `context` copies from by itself.
   static Batch staging(std::span<const Field> fields, std::size_t capacity, DeviceContext& context);
@@ -45,6 +51,19 @@ class Batch {
 
   /// Of a batch on the host. Sets the weights: 1 for the first `real` rows, 0 for the rest.
   void set_real(std::size_t real);
+  /// Of a batch on a device, whose weights come in the order of a stream.
+  void note_real(std::size_t real) noexcept { real_ = real; }
+
+  /// Whose samples it names; null: it has values.
+  [[nodiscard]] const Dataset* source() const noexcept { return source_; }
+  /// Of a batch that names samples: those of its rows, of which the first `real` are real. `rows` has capacity()
+  /// places.
+  void set_samples(std::span<const std::uint64_t> rows, std::size_t real);
+  [[nodiscard]] std::span<const std::uint64_t> samples() const noexcept {
+    return request().subspan(request_.empty() ? 0 : 1);
+  }
+  /// What the device is told: how many rows are real, and the sample of each.
+  [[nodiscard]] std::span<const std::uint64_t> request() const noexcept { return request_; }
 
  private:
   using Allocate = std::function<Buffer(std::size_t bytes)>;
@@ -57,6 +76,8 @@ class Batch {
   Tensor weights_;
   std::size_t capacity_, real_ = 0;
   Buffer memory_;
+  const Dataset* source_ = nullptr;
+  std::vector<std::uint64_t> request_;
 };
 
 }  // namespace ronda

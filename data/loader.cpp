@@ -44,6 +44,7 @@ class Assembler {
     const auto end = std::copy(samples_.begin() + static_cast<std::ptrdiff_t>(part.begin),
                                samples_.begin() + static_cast<std::ptrdiff_t>(part.end), rows_.begin());
     std::fill(end, rows_.end(), part.size() > 0 ? *(end - 1) : 0);
+    if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
     data_.read(rows_, batch);
     batch.set_real(part.size());
   }
@@ -63,14 +64,18 @@ class Assembler {
   std::vector<std::uint64_t> rows_;     ///< of the batch
 };
 
+Batch batch_of(const Dataset& data, std::size_t capacity, BatchContents contents) {
+  return contents == BatchContents::samples ? Batch::of_samples(data, capacity) : Batch(data.fields(), capacity);
+}
+
 }  // namespace
 
 /// With a thread there are two batches: the caller has one while the thread fills the other. `next` swaps them.
 struct BatchLoader::Impl {
-  Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, bool prefetch)
+  Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, bool prefetch, BatchContents contents)
       : plan(batch_plan),
         assembler(data, order, plan),
-        batches{Batch(data.fields(), plan.capacity()), Batch(data.fields(), prefetch ? plan.capacity() : 0)} {
+        batches{batch_of(data, plan.capacity(), contents), batch_of(data, prefetch ? plan.capacity() : 0, contents)} {
     if (prefetch) thread = std::thread([this] { run(); });
   }
   ~Impl() {
@@ -152,8 +157,8 @@ struct BatchLoader::Impl {
   std::thread thread;
 };
 
-BatchLoader::BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch)
-    : impl_(std::make_unique<Impl>(data, order, plan, prefetch)) {}
+BatchLoader::BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch, BatchContents contents)
+    : impl_(std::make_unique<Impl>(data, order, plan, prefetch, contents)) {}
 BatchLoader::~BatchLoader() = default;
 
 const BatchPlan& BatchLoader::plan() const noexcept { return impl_->plan; }

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include <ronda/data/batch_plan.hpp>
@@ -6,6 +7,9 @@
 #include <ronda/data/sample_order.hpp>
 
 namespace ronda {
+
+/// What a loader's batches hold: values, or the samples' names alone, for a device that holds the data.
+enum class BatchContents : std::uint8_t { values, samples };
 
 /// Gives this shard's micro-batches, one after the other and epoch after epoch, without end.
 ///
@@ -15,7 +19,8 @@ namespace ronda {
 class BatchLoader {
  public:
   /// @param data  outlives the loader; read from another thread where `prefetch`
-  BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch = false);
+  BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch = false,
+              BatchContents contents = BatchContents::values);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;

@@ -59,6 +59,12 @@ void MemoryDataset::read(std::span<const std::uint64_t> samples, Batch& batch) c
   }
 }
 
+std::vector<StoredField> MemoryDataset::stored() const {
+  std::vector<StoredField> fields;
+  for (const auto& column : columns_) fields.push_back({bytes_of(column)});
+  return fields;
+}
+
 std::uint64_t MemoryDataset::fingerprint() const {
   Hash hash;
   for (const auto& column : columns_) hash.add(column.name).add(column.shape.text()).add(bytes_of(column));

@@ -1,3 +1,4 @@
+#include <ronda/data/gather.hpp>
 #include <ronda/data/mnist.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
@@ -9,15 +10,9 @@
 namespace ronda {
 namespace {
 
-/// floats[i] = bytes[i] / 255, rounded to the nearest float, without the slow division: 1/255 is split into a part so
-/// short that its product is exact and a small rest, and the sum of both products is rounded once where it matters.
 RONDA_MULTIVERSION void scale_to_unit(const std::uint8_t* __restrict bytes, float* __restrict floats,
                                       std::size_t count) {
-  constexpr float head = 0x1.01p-8F, rest = 0x1.010101p-24F;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto pixel = static_cast<float>(bytes[i]);
-    floats[i] = pixel * head + pixel * rest;
-  }
+  for (std::size_t i = 0; i < count; ++i) floats[i] = unit_of(bytes[i]);
 }
 
 /// Samples in random order are far apart in memory: asks for one while another is being converted.
@@ -71,6 +66,11 @@ void MnistDataset::read(std::span<const std::uint64_t> samples, Batch& batch) co
     inputs += pixels_per_image_;
     *targets++ = labels_[samples[i]];
   }
+}
+
+std::vector<StoredField> MnistDataset::stored() const {
+  return {{std::span(pixels_.data(), pixels_.bytes()), Decode::unit},
+          {std::as_bytes(std::span(labels_)), Decode::label}};
 }
 
 std::uint64_t MnistDataset::fingerprint() const {

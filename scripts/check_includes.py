@@ -26,7 +26,7 @@ ROOMS["apps"] = list(ROOMS)
 VENDORS = {
     r"dnnl": ["layers/onednn"],
     r"mpi\.h": ["collectives", "c_api", "apps/allreduce_bench", "apps/doctor"],  # compared with; described
-    r"cuda": ["runtime/core/cuda", "collectives/nccl", "layers/cudnn", "optim/cuda"],
+    r"cuda": ["runtime/core/cuda", "collectives/nccl", "layers/cudnn", "optim/cuda", "data/cuda"],
     r"(cublas|cudnn)": ["layers/cudnn"],
     r"nccl": ["collectives/nccl"],
     r"omp\.h": ["runtime/core"],

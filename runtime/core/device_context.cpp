@@ -1,5 +1,7 @@
 #include <ronda/runtime/core/device_context.hpp>
 
+#include <unistd.h>
+
 #include <cstring>
 
 namespace ronda {
@@ -11,6 +13,9 @@ class CpuContext final : public DeviceContext {
   [[nodiscard]] Device device() const noexcept override { return {}; }
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] std::string identity() const override { return "cpu"; }
+  [[nodiscard]] std::size_t free_bytes() override {
+    return static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  }
   std::unique_ptr<Stream> make_stream(StreamPriority) override { return std::make_unique<CpuStream>(threads_); }
   Buffer allocate(std::size_t bytes) override { return Buffer::host(bytes); }
   Buffer allocate_staging(std::size_t bytes) override { return Buffer::host(bytes); }

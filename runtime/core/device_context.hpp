@@ -33,6 +33,8 @@ class DeviceContext {
   [[nodiscard]] virtual std::string name() const = 0;
   /// What tells two devices apart, on any host: a GPU's UUID.
   [[nodiscard]] virtual std::string identity() const = 0;
+  /// Bytes of its memory that nobody has taken so far.
+  [[nodiscard]] virtual std::size_t free_bytes() = 0;
   /// The calling thread works with this device from now on. Whatever is called here and on the device's streams says so
   /// by itself; a library that is called directly wants it said before.
   virtual void enter() {}

@@ -1,5 +1,6 @@
 #include <ronda/runtime/strategy/device_step.hpp>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -15,20 +16,46 @@ DeviceStep::DeviceStep(ComputeDevice device, Communicator communicator, std::spa
   new (outcome_.data()) DeviceOutcome{};
 }
 
+void DeviceStep::keep(const Dataset& data, const GatherRows& gather) {
+  if (datasets_.empty()) {
+    const std::size_t bytes = Batch::of_samples(data, batch_.capacity()).request().size_bytes();
+    request_ = device_.context->allocate_staging(bytes);
+    asked_ = device_.context->allocate(bytes);
+  }
+  datasets_.emplace_back(data, *device_.context, *device_.stream, gather);
+}
+
+const DeviceDataset* DeviceStep::find(const Dataset* data) const noexcept {
+  const auto found = std::ranges::find(datasets_, data, [](const DeviceDataset& each) { return &each.source(); });
+  return found == datasets_.end() ? nullptr : &*found;
+}
+
 const DeviceOutcome& DeviceStep::run(const Batch& batch, ControlBlock& control, const StepFlags& flags,
                                      const std::function<void()>& passes) {
   Stream& stream = *device_.stream;
-  staged_.copy_from(batch);  // the device has read the last one: the host waited for it
+  const DeviceDataset* const data = find(batch.source());
+  const auto request = std::as_bytes(batch.request());
+  if (data != nullptr)
+    std::ranges::copy(request, request_.data());  // the device has read the last one: the host waited for it
+  else
+    staged_.copy_from(batch);  // likewise
   control.prepare(flags);
   const auto step = [&] {
-    batch_.copy_from(staged_, *device_.context, stream);
+    if (data != nullptr) {
+      device_.context->copy(request_.data(), asked_.data(), request.size(), stream);
+      data->gather(asked(), batch_, stream);
+    } else {
+      batch_.copy_from(staged_, *device_.context, stream);
+    }
     control.send();
     passes();
     give_update(control);
   };
-  if (record_ && steps_ == 1)
+  if (record_ && steps_ == 1) {
     recording_ = communicator_.watched(device_.context->record(stream, step), "the recorded step");
-  if (recording_)
+    recorded_ = batch.source();
+  }
+  if (recording_ && recorded_ == batch.source())
     recording_->replay(stream);
   else
     step();
@@ -49,7 +76,14 @@ const DeviceOutcome& DeviceStep::wait_for_outcome() {
 }
 
 const Batch& DeviceStep::place(const Batch& batch) {
-  batch_.copy_from(batch, *device_.context, *device_.stream);
+  if (const DeviceDataset* const data = find(batch.source())) {
+    const auto request = batch.request();
+    device_.context->copy(request.data(), asked_.data(), request.size_bytes(), *device_.stream);
+    data->gather(asked(), batch_, *device_.stream);
+    batch_.note_real(batch.real());
+  } else {
+    batch_.copy_from(batch, *device_.context, *device_.stream);
+  }
   return batch_;
 }
 

@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/data/batch.hpp>
+#include <ronda/data/device_dataset.hpp>
 #include <ronda/optim/device_update.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/compute_device.hpp>
@@ -27,6 +29,9 @@ class DeviceStep {
              std::size_t batch_capacity);
 
   void set_update(std::unique_ptr<DeviceUpdate> update) noexcept { update_ = std::move(update); }
+  /// From now on batches that name samples of `data` are made of what the device holds of it. Throws ResourceError.
+  void keep(const Dataset& data, const GatherRows& gather);
+  [[nodiscard]] bool keeps(const Dataset& data) const noexcept { return find(&data) != nullptr; }
   /// Do every step call by call: where the host moves collectives on, or as what a recorded one is held against.
   void record_nothing() noexcept { record_ = false; }
 
@@ -50,6 +55,8 @@ class DeviceStep {
   Tensor on_host(const Tensor& tensor);
 
  private:
+  [[nodiscard]] const DeviceDataset* find(const Dataset* data) const noexcept;
+  [[nodiscard]] std::uint64_t* asked() const noexcept { return reinterpret_cast<std::uint64_t*>(asked_.data()); }
   void give_update(ControlBlock& control);
   const DeviceOutcome& wait_for_outcome();
   [[nodiscard]] DeviceOutcome& outcome() const noexcept { return *reinterpret_cast<DeviceOutcome*>(outcome_.data()); }
@@ -57,9 +64,12 @@ class DeviceStep {
   ComputeDevice device_;
   Communicator communicator_;
   Batch staged_, batch_;
+  std::vector<DeviceDataset> datasets_;
+  Buffer request_, asked_;  ///< what a batch of theirs consists of, for the device to fetch, and there
   Buffer outcome_, shown_;
   std::unique_ptr<DeviceUpdate> update_;
   std::unique_ptr<Recording> recording_;
+  const Dataset* recorded_ = nullptr;  ///< whose batches the recording makes; null: it copies the host's
   bool record_ = true;
   std::uint64_t steps_ = 0;
 };

@@ -59,6 +59,8 @@ void MirroredStrategy::accumulate(const Batch& batch) {
 
 /// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.
 void MirroredStrategy::check(const Batch& batch) const {
+  if (batch.source() != nullptr && !keeps(*batch.source()))
+    throw LogicError("a batch that names its samples was given to a strategy that does not keep them; see keeps");
   const TensorDesc& found = batch.input().desc();
   if (found == input_) return;
   throw InputError("the model was planned for inputs " + input_.text() + ", the batch has " + found.text() +
@@ -280,6 +282,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   check_memory();
   agree(communicator_, [&] { take_memory(); });
   take_arenas();
+  if (device_) take_data();
   if (!device_) memory_.compression = gradients_->memory();  // a device's is not what the host keeps beside it
   check_memory();
   require_equal(communicator_, "the plan", joined(plan_lines_));
@@ -370,6 +373,35 @@ FusionOptions MirroredStrategy::take_device_arenas() {
   if (communicator_.devices().empty()) communicator_.use_device(compute_.context, options_.fusion.algorithm);
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::on_device);
   return options_.fusion;
+}
+
+/// Each dataset on all ranks' devices, or on none. Collective.
+void MirroredStrategy::take_data() {
+  const std::string mine = compute_.context->identity();
+  const auto devices = communicator_.gather_texts(mine);
+  const auto sharers = static_cast<std::size_t>(std::ranges::count(devices, mine));
+  for (const Dataset* data : options_.device_data) {
+    const auto reasons = communicator_.gather_texts(why_no_room_for(*data, sharers));
+    const auto reason = std::ranges::find_if(reasons, [](const std::string& each) { return !each.empty(); });
+    if (reason != reasons.end()) {
+      sink_.on_note("data stays on the host: rank " + std::to_string(reason - reasons.begin()) + " has " + *reason);
+      continue;
+    }
+    agree(communicator_, [&] { device_->keep(*data, options_.gather); });
+    memory_.data += DeviceDataset::bytes_of(*data);
+  }
+}
+
+/// Empty: there is room on this rank's device, which so many ranks share.
+std::string MirroredStrategy::why_no_room_for(const Dataset& data, std::size_t sharers) {
+  const std::size_t bytes = DeviceDataset::bytes_of(data);
+  if (bytes == 0) return "a dataset that does not say how it is stored";
+  const std::size_t free = compute_.context->free_bytes() / sharers;
+  const auto most = static_cast<std::size_t>(static_cast<double>(free) * options_.device_data_share);
+  if (bytes > most) return human_bytes(bytes) + " of it, and " + human_bytes(free) + " free on its device";
+  if (options_.memory_limit > 0 && memory_.total() + bytes > options_.memory_limit)
+    return human_bytes(bytes) + " of it, which is beyond the limit beside the model";
+  return {};
 }
 
 FusionOptions MirroredStrategy::take_host_arenas() {

@@ -48,7 +48,12 @@ struct MirroredOptions {
   ComputeDevice device;                    ///< empty: the processor, with `threads`
   std::shared_ptr<Primitives> primitives;  ///< of the device; null: oneDNN
   MakeDeviceUpdate device_update = make_cuda_update;  ///< how a device that is not the processor updates
-  Picks picks;                                        ///< what was chosen in an earlier run
+  /// Datasets that a device is to keep, where it has room, so that batches may name their samples alone (BatchLoader,
+  /// BatchContents::samples): see MirroredStrategy::keeps. They outlive the strategy.
+  std::vector<const Dataset*> device_data;
+  double device_data_share = 0.5;  ///< of the device's memory that is free beside the model, at most, for each dataset
+  GatherRows gather = cuda_gather;
+  Picks picks;            ///< what was chosen in an earlier run
   std::string plan_name;  ///< where `picks` are from, if nothing may be timed: see RankPicker
   std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
 };
@@ -123,12 +128,15 @@ class MirroredStrategy {
   [[nodiscard]] std::string explain_nonfinite(const Batch& batch);
 
   /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch
-  /// with its outputs (for metrics of one's own).
+  /// with its outputs (for metrics of one's own); it has values where the loader's batches do.
   using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
   Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {});
 
   /// After the next step that begins, all ranks' StepResult says stop. Not collective; any rank may.
   void request_stop() noexcept { raised_.stop = 1; }
+  /// Whether batches may name samples of `data`: all ranks' devices keep it. The same on all ranks.
+  [[nodiscard]] bool keeps(const Dataset& data) const noexcept { return device_ && device_->keeps(data); }
+
   /// What this rank raises in each step that begins from now on. Not collective.
   void raise(const StepFlags& flags) noexcept { raised_ = flags; }
   [[nodiscard]] const StepFlags& raised() const noexcept { return raised_; }
@@ -168,6 +176,8 @@ class MirroredStrategy {
   void take_arenas();
   [[nodiscard]] FusionOptions take_device_arenas();
   [[nodiscard]] FusionOptions take_host_arenas();
+  void take_data();
+  [[nodiscard]] std::string why_no_room_for(const Dataset& data, std::size_t sharers);
   void bind();
   void prepare_device_step(const OptimizerBindings& bindings);
   void set_initial_values();

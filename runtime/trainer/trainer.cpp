@@ -53,12 +53,14 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   agree(world_.communicator(), [&] {
     if (resumption_) check_changes(*resumption_, options_that_matter_, options_);
   });
-  build(train);
+  build(train, test);
   resume(train);
   const BatchPlan plan = train_plan(train);
-  BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, prefetch_);
+  BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, prefetch_,
+                     contents_of(train));
   if (test.size() > 0)
-    test_loader_ = std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), prefetch_);
+    test_loader_ = std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), prefetch_,
+                                                 contents_of(test));
   EpochReport report = resumption_ ? resumption_->manifest.current : EpochReport();
   if (options_.audit_every > 0) {
     StateList states;
@@ -130,7 +132,7 @@ void Trainer::choose_platform() {
     agree(world_.communicator(), [&] { require_for_gpus(options_); });
 }
 
-void Trainer::build(const Dataset& train) {
+void Trainer::build(const Dataset& train, const Dataset& test) {
   const Phase phase(world_.communicator(), Activity::planning);
   const ComputeDevice& device = platform_.device;
   if (!platform_.primitives)
@@ -151,8 +153,11 @@ void Trainer::build(const Dataset& train) {
   options.threads = threads_;
   options.memory_limit = options_.memory_limit;
   options.device = platform_.device;
+  options.device_data.push_back(&train);
+  if (test.size() > 0) options.device_data.push_back(&test);
   options.primitives = platform_.primitives;
   options.device_update = platform_.update;
+  options.gather = platform_.gather;
   options.picks = store.load();
   options.plan_name = store.given_name();
   if (resumption_ && options.plan_name.empty())
@@ -178,6 +183,11 @@ void Trainer::build(const Dataset& train) {
     if (world_.rank() == 0) load_parameters(options_.init, strategy_->parameters());
   });
   strategy_->broadcast_parameters();
+}
+
+/// Injected faults are of values.
+BatchContents Trainer::contents_of(const Dataset& data) const {
+  return strategy_->keeps(data) && options_.faults.empty() ? BatchContents::samples : BatchContents::values;
 }
 
 BatchPlan Trainer::train_plan(const Dataset& train) const {

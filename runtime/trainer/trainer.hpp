@@ -47,6 +47,7 @@ class Trainer {
     ComputeDevice device;
     std::shared_ptr<Primitives> primitives;
     MakeDeviceUpdate update = make_cuda_update;
+    GatherRows gather = cuda_gather;
   };
   /// Before fit: train there, not on what `options.device` says.
   void set_platform(Platform platform) { platform_ = std::move(platform); }
@@ -69,7 +70,7 @@ class Trainer {
   void check_options(const Dataset& train);
   void check_ranks_agree(const Dataset& test);
   void choose_platform();
-  void build(const Dataset& train);
+  void build(const Dataset& train, const Dataset& test);
   void resume(const Dataset& train);
   void set_position(const CheckpointManifest& manifest, const BatchPlan& plan);
   void tell_exactness();
@@ -96,6 +97,7 @@ class Trainer {
   void write_predictions(const Dataset& test);
   void write_files(const EpochReport& last);
   [[nodiscard]] Summary summary(const EpochReport& last) const;  ///< collective
+  [[nodiscard]] BatchContents contents_of(const Dataset& data) const;
   [[nodiscard]] BatchPlan train_plan(const Dataset& train) const;
   [[nodiscard]] BatchPlan test_plan(const Dataset& test) const;
   [[nodiscard]] Schedule schedule(const BatchPlan& plan) const;

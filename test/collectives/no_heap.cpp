@@ -93,6 +93,7 @@ class InstantDevice final : public DeviceContext {
   [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, 0}; }
   [[nodiscard]] std::string name() const override { return "instant"; }
   [[nodiscard]] std::string identity() const override { return std::to_string(test::world().rank()); }
+  [[nodiscard]] std::size_t free_bytes() override { return 0; }
   std::unique_ptr<Stream> make_stream(StreamPriority) override { return std::make_unique<CpuStream>(); }
   Buffer allocate(std::size_t bytes) override {
     auto memory = std::make_shared<Buffer>(Buffer::host(bytes));

@@ -69,6 +69,29 @@ TEST_CASE("loaders of all shards give every sample once an epoch, in the order o
   }
 }
 
+TEST_CASE("a loader that names samples names those of one that gives values, padding included") {
+  const bool prefetch = GENERATE(false, true);
+  const MemoryDataset data = numbers(23);
+  const SampleOrder order(23, 3, true);
+  for (std::size_t shard = 0; shard < 3; ++shard) {
+    const BatchPlan plan = BatchPlan(23, 10, {shard, 3}, 2).with_capacity(4);
+    BatchLoader values(data, order, plan), names(data, order, plan, prefetch, BatchContents::samples);
+    for (int i = 0; i < 40; ++i) {
+      if (i == 25)
+        for (BatchLoader* loader : {&values, &names}) loader->seek(2, 1);
+      const Batch &expected = values.next(), &found = names.next();
+      REQUIRE(found.source() == &data);
+      REQUIRE(found.real() == expected.real());
+      REQUIRE(found.request()[0] == expected.real());
+      const auto labels = expected.target().as<std::int32_t>();  // sample i is the number i
+      REQUIRE(std::vector<std::uint64_t>(labels.begin(), labels.end()) ==
+              std::vector<std::uint64_t>(found.samples().begin(), found.samples().end()));
+      REQUIRE(found.input().desc() == expected.input().desc());
+      REQUIRE(found.input().empty());
+    }
+  }
+}
+
 TEST_CASE("rows without a sample of their own repeat one, with weight 0") {
   const MemoryDataset data = numbers(5);
   const SampleOrder order(5, 0, false);

@@ -88,8 +88,10 @@ TEST_CASE("a step on a device allocates nothing after the first two, replayed or
   for (const auto way : {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl}) {
     const Devices devices(world().communicator(), way);
     for (const bool record : {true, false}) {
-      DeviceRun run(devices, Sequential(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4)),
-                    data, {.global_batch = 16, .optimizer = "adam", .clip_norm = 1, .record = record});
+      const bool keep_data = record;
+      DeviceRun run(
+          devices, Sequential(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4)), data,
+          {.global_batch = 16, .optimizer = "adam", .clip_norm = 1, .record = record, .keep_data = keep_data});
       run.steps(2);
       allocations = 0;
       counting = true;

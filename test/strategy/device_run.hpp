@@ -17,6 +17,8 @@ struct DeviceSet {
   double clip_norm = 0;
   bool check_gradients = false;
   bool record = true;
+  bool keep_data = false;  ///< on the devices, if they have the room
+  std::size_t memory_limit = 0;
 };
 
 /// A strategy by plain loops, on the ranks' devices or, without any, on their processors.
@@ -25,7 +27,8 @@ struct DeviceRun {
             const DeviceSet& set)
       : model(std::move(m)),
         plan(data.size(), set.global_batch, shard_of(communicator), 1),
-        loader(data, SampleOrder(data.size(), 1, true), plan),
+        loader(data, SampleOrder(data.size(), 1, true), plan, false,
+               set.keep_data ? BatchContents::samples : BatchContents::values),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 100}), options(data, devices, set)) {
   }
@@ -43,6 +46,9 @@ struct DeviceRun {
     if (devices == nullptr) return o;
     o.device = computing = ComputeDevice::on(devices->device);
     o.device_update = make_fake_update;
+    if (set.keep_data) o.device_data = {&data};
+    o.gather = fake_gather;
+    o.memory_limit = set.memory_limit;
     return o;
   }
   StepResult step() { return strategy.train_step(loader.next()); }

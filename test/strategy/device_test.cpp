@@ -102,6 +102,90 @@ TEST_CASE("the host waits once a step, at its end, where NCCL connects the devic
   }
 }
 
+TEST_CASE("data that devices keep trains and tests to the bits of data that is copied; only names of samples travel") {
+  const MemoryDataset data = toy_images(302, {12, 12, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    for (const bool record : {true, false}) {
+      DeviceRun copied(devices, cnn(), data, {.clip_norm = 1, .record = record});
+      DeviceRun kept(devices, cnn(), data, {.clip_norm = 1, .record = record, .keep_data = true});
+      REQUIRE(kept.strategy.keeps(data));
+      CHECK_FALSE(copied.strategy.keeps(data));
+      CHECK(kept.strategy.memory().data == DeviceDataset::bytes_of(data));
+      CHECK(kept.strategy.memory().text().find(", data ") != std::string::npos);
+      for (int round = 0; round < 2; ++round) {
+        for (int k = 0; k < 5; ++k) CHECK(same(kept.step(), copied.step()));
+        const Evaluation a = copied.strategy.evaluate(copied.loader), b = kept.strategy.evaluate(kept.loader);
+        CHECK(b.loss == a.loss);
+        CHECK(b.accuracy == a.accuracy);
+      }
+      CHECK(kept.parameters() == copied.parameters());
+    }
+  }
+}
+
+TEST_CASE("a step on kept data copies names and sums alone, call by call as in a replay, by hand as by train_step") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  const Devices devices(alone(), AllreduceAlgorithm::staged);
+  DeviceRun whole(devices, mlp(), data, {.record = false, .keep_data = true});
+  DeviceRun parts(devices, mlp(), data, {.keep_data = true});
+  for (int k = 0; k < 3; ++k) {
+    const std::size_t before = devices.device->bytes_copied;
+    const StepResult a = whole.step();
+    CHECK(devices.device->bytes_copied - before < 101 * sizeof(std::uint64_t) + 512);  // an image has 252 bytes
+    const Batch& batch = parts.strategy.place(parts.loader.next());
+    const Pass pass = parts.strategy.begin_pass(batch);
+    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
+    parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+    CHECK(same(parts.strategy.apply(parts.strategy.reduce(pass), pass), a));
+  }
+}
+
+TEST_CASE("batches of either kind may be mixed") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Devices devices(alone(), AllreduceAlgorithm::staged);
+  DeviceRun copied(devices, mlp(), data, {.global_batch = 30}),
+      mixed(devices, mlp(), data, {.global_batch = 30, .keep_data = true});
+  BatchLoader values(data, SampleOrder(data.size(), 1, true), mixed.plan);
+  for (int k = 0; k < 8; ++k) {
+    const Batch &by_value = values.next(), &by_name = mixed.loader.next();
+    CHECK(same(mixed.strategy.train_step(k % 3 == 1 ? by_value : by_name), copied.step()));
+  }
+}
+
+TEST_CASE("data stays on the host of all ranks where one rank's device has no room, or a limit leaves none") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::staged);
+  const std::size_t bytes = DeviceDataset::bytes_of(data);
+  devices.device->free_memory = world().rank() + 1 == world().size() ? 2 * bytes - 2 : 2 * bytes;
+  CHECK_FALSE(DeviceRun(devices, mlp(), data, {.keep_data = true}).strategy.keeps(data));
+  devices.device->free_memory = 2 * bytes;
+  DeviceRun kept(devices, mlp(), data, {.keep_data = true});
+  CHECK(kept.strategy.keeps(data));
+  const std::size_t whole = kept.strategy.memory().total();
+  CHECK(DeviceRun(devices, mlp(), data, {.keep_data = true, .memory_limit = whole}).strategy.keeps(data));
+  DeviceRun limited(devices, mlp(), data, {.keep_data = true, .memory_limit = whole - 1});
+  CHECK_FALSE(limited.strategy.keeps(data));
+  CHECK_THROWS_AS(limited.step(), LogicError);  // its batches have no values
+}
+
+TEST_CASE("ranks that share a device share its room") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  Devices devices(everybody(), AllreduceAlgorithm::staged);
+  const auto sharers = static_cast<std::size_t>(world().size());
+  const auto shared = std::make_shared<FakeDevice>("GPU-0");
+  Communicator ranks = everybody().split(0, world().rank());
+  ranks.group().use_device(shared, AllreduceAlgorithm::staged, nullptr);
+  const std::size_t bytes = DeviceDataset::bytes_of(data);
+  for (const std::size_t free : {2 * bytes * sharers - 2 * sharers, 2 * bytes * sharers}) {
+    shared->free_memory = free;
+    Devices same_one(ranks, AllreduceAlgorithm::staged);
+    same_one.device = shared;
+    same_one.communicator = ranks;
+    CHECK(DeviceRun(same_one, mlp(), data, {.keep_data = true}).strategy.keeps(data) == (free == 2 * bytes * sharers));
+  }
+}
+
 TEST_CASE("the parts of a step on a device, called by hand, give the bits of train_step") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   for (const auto way : ways) {

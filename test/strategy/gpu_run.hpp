@@ -19,6 +19,7 @@ struct Set {
   bool record = true;
   AllreduceAlgorithm way = AllreduceAlgorithm::automatic;
   Picks picks = {};  ///< of another run: bits are equal for an equal plan, and what is timed anew may be picked anew
+  bool keep_data = false;
 };
 
 /// A strategy on the processors of these ranks, or on a GPU each.
@@ -27,7 +28,8 @@ struct Run {
       : communicator(ranks.split(0, ranks.rank())),
         model(std::move(m)),
         plan(data.size(), 48, shard_of(communicator), 1),  // the last batch is short
-        loader(data, SampleOrder(data.size(), 1, true), plan),
+        loader(data, SampleOrder(data.size(), 1, true), plan, false,
+               set.keep_data ? BatchContents::samples : BatchContents::values),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.02, .total_steps = 300}), options(data, set)) {}
   Run(Sequential m, const MemoryDataset& data, const Set& set) : Run(world().communicator(), std::move(m), data, set) {}
@@ -41,6 +43,7 @@ struct Run {
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 8192;
     o.record_steps = set.record;
+    if (set.keep_data) o.device_data = {&data};
     const auto gpus = static_cast<int>(find_gpus().gpus.size());
     o.device = device = ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));
     o.primitives = make_cudnn_primitives(*device.context, *device.stream, set.precision);

@@ -114,6 +114,7 @@ class FakeDevice final : public DeviceContext {
   [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, 0}; }
   [[nodiscard]] std::string name() const override { return "fake"; }
   [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] std::size_t free_bytes() override { return free_memory; }
   std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_staging(std::size_t bytes) override;
@@ -125,8 +126,9 @@ class FakeDevice final : public DeviceContext {
   /// As long as what is returned, this memory is the device's, or pinned: copies need not wait for it.
   [[nodiscard]] std::shared_ptr<const void> know(const void* memory, std::size_t bytes);
 
-  int pinned = 0;             ///< pieces of memory that are
-  bool refuses_pins = false;  ///< as where the system limits them
+  int pinned = 0;                                  ///< pieces of memory that are
+  bool refuses_pins = false;                       ///< as where the system limits them
+  std::size_t free_memory = std::size_t{1} << 30;  ///< bytes; nothing is taken off
   std::size_t bytes_copied = 0;
   int high_priority_streams = 0;
   int recordings = 0;

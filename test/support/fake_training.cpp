@@ -119,6 +119,12 @@ class QueuedUpdate final : public DeviceUpdate {
 
 }  // namespace
 
+void fake_gather(const gather::Rows& rows, Stream& stream) {
+  queue(stream, [rows] {
+    for (std::int64_t i = rows.count(); i-- > 0;) rows(i);  // in any order
+  });
+}
+
 std::unique_ptr<Primitives> make_fake_primitives() { return std::make_unique<QueuedPrimitives>(); }
 
 std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,

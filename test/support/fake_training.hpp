@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include <ronda/data/gather.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/device_update.hpp>
 
@@ -13,5 +14,8 @@ std::unique_ptr<Primitives> make_fake_primitives();
 std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
                                                const OptimizerBindings& bindings, const float* gradients,
                                                std::size_t count, const DeviceUpdateOptions& options, Stream& stream);
+
+/// A GPU's batches of what it holds, likewise; as cuda_gather.
+void fake_gather(const gather::Rows& rows, Stream& stream);
 
 }  // namespace ronda::test

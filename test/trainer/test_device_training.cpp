@@ -29,7 +29,7 @@ struct Training {
   Training(const Way& way, TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
     if (way) devices.emplace(*way, world().communicator());
     if (way)
-      trainer.set_platform({ComputeDevice::on(devices->device), make_fake_primitives(), make_fake_update});
+      trainer.set_platform({ComputeDevice::on(devices->device), make_fake_primitives(), make_fake_update, fake_gather});
     else
       trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
   }
@@ -126,7 +126,7 @@ TEST_CASE("saving makes the host wait for a device no more often") {
   const auto waits = [](const TrainingOptions& options) {
     Training training(AllreduceAlgorithm::nccl, options);
     const ComputeDevice computing = ComputeDevice::on(training.devices->device);
-    training.trainer.set_platform({computing, make_fake_primitives(), make_fake_update});
+    training.trainer.set_platform({computing, make_fake_primitives(), make_fake_update, fake_gather});
     training.trainer.fit(training.data, training.data);
     return dynamic_cast<FakeStream&>(*computing.stream).host_waits();
   };

@@ -103,6 +103,12 @@ class GpuContext final : public DeviceContext {
   [[nodiscard]] Device device() const noexcept override { return {DeviceKind::cuda, index_}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] std::size_t free_bytes() override {
+    enter();
+    std::size_t free = 0, all = 0;
+    check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    return free;
+  }
   std::unique_ptr<Stream> make_stream(StreamPriority priority) override {
     return std::make_unique<GpuStream>(index_, priority);
   }

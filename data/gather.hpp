@@ -1,0 +1,76 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include <ronda/runtime/core/host_device.hpp>
+
+namespace ronda {
+
+/// What becomes of a stored element in a batch.
+enum class Decode : std::uint8_t {
+  none,  ///< it is the batch's as it is
+  unit,  ///< a byte becomes float32, the nearest to byte / 255
+  label  ///< a byte becomes int32
+};
+
+/// byte / 255, rounded to the nearest float, without the slow division: 1/255 is split into a part so short that its
+/// product is exact and a small rest, and the sum of both products is rounded once where it matters.
+RONDA_HOST_DEVICE_INLINE float unit_of(std::uint8_t byte) {
+  constexpr float head = 0x1.01p-8F, rest = 0x1.010101p-24F;
+  const auto number = static_cast<float>(byte);
+  return number * head + number * rest;
+}
+
+namespace gather {
+
+/// A field of a dataset that a device holds, and where a batch wants it.
+struct KeptField {
+  enum class Kind : std::uint8_t { words, bytes, units, labels };
+  const std::byte* from;  ///< of sample 0
+  std::byte* to;          ///< of row 0
+  std::int64_t elements;  ///< a sample
+  Kind kind;              ///< words: of 4 bytes
+
+  RONDA_HOST_DEVICE_INLINE void write(std::int64_t row, std::uint64_t sample, std::int64_t element) const {
+    const std::int64_t source = static_cast<std::int64_t>(sample) * elements + element,
+                       place = row * elements + element;
+    const auto byte = [&] { return reinterpret_cast<const std::uint8_t*>(from)[source]; };
+    switch (kind) {
+      case Kind::words:
+        reinterpret_cast<std::uint32_t*>(to)[place] = reinterpret_cast<const std::uint32_t*>(from)[source];
+        break;
+      case Kind::bytes: reinterpret_cast<std::uint8_t*>(to)[place] = byte(); break;
+      case Kind::units: reinterpret_cast<float*>(to)[place] = unit_of(byte()); break;
+      case Kind::labels: reinterpret_cast<std::int32_t*>(to)[place] = byte(); break;
+    }
+  }
+};
+
+/// Makes a whole batch: rows(i) for every i in [0, count()), in any order. In a row lie the elements of its fields one
+/// after the other, and its weight.
+struct Rows {
+  static constexpr std::size_t most_fields = 8;
+  KeptField fields[most_fields];
+  std::int32_t field_count;
+  std::int64_t per_row, row_count;
+  const std::uint64_t* request;  ///< how many rows are real, and the sample of each row
+  float* weights;
+
+  [[nodiscard]] std::int64_t count() const { return per_row * row_count; }
+
+  RONDA_HOST_DEVICE_INLINE void operator()(std::int64_t i) const {
+    constexpr std::int64_t short_division = std::int64_t{1} << 32;  // several times as fast on a GPU
+    const std::int64_t row = i < short_division && per_row < short_division
+                                 ? static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(per_row)
+                                 : i / per_row;
+    std::int64_t element = i - row * per_row;
+    for (std::int32_t c = 0; c < field_count; ++c) {
+      if (element < fields[c].elements) return fields[c].write(row, request[1 + row], element);
+      element -= fields[c].elements;
+    }
+    weights[row] = static_cast<std::uint64_t>(row) < request[0] ? 1.0F : 0.0F;
+  }
+};
+
+}  // namespace gather
+}  // namespace ronda

@@ -1,0 +1,9 @@
+// What a build without CUDA has in the place of the folder cuda/.
+#include <ronda/data/device_dataset.hpp>
+#include <ronda/runtime/core/error.hpp>
+
+namespace ronda {
+
+void cuda_gather(const gather::Rows&, Stream&) { throw InputError("no GPU to use: " + find_gpus().reason); }
+
+}  // namespace ronda
