@@ -14,7 +14,21 @@ TensorDesc of_batch(const Field& field, std::size_t capacity) {
   return {Shape(extents), field.dtype, {}};
 }
 
+/// The fields, and the weights.
+std::vector<TensorDesc> tensors_of(std::span<const Field> fields, std::size_t capacity) {
+  std::vector<TensorDesc> descs;
+  for (const auto& field : fields) descs.push_back(of_batch(field, capacity));
+  descs.push_back(of_batch({"weights", Shape{}, DType::float32}, capacity));
+  return descs;
+}
+
 }  // namespace
+
+std::size_t Batch::bytes_of(std::span<const Field> fields, std::size_t capacity) {
+  ArenaPlan plan;
+  for (const auto& desc : tensors_of(fields, capacity)) plan.reserve(desc.bytes());
+  return plan.bytes();
+}
 
 Batch::Batch(std::span<const Field> fields, std::size_t capacity) : Batch(fields, capacity, Allocate(Buffer::host)) {}
 
@@ -22,7 +36,9 @@ Batch::Batch(std::span<const Field> fields, std::size_t capacity, DeviceContext&
     : Batch(fields, capacity, Allocate([&](std::size_t bytes) { return context.allocate(bytes); })) {}
 
 Batch Batch::staging(std::span<const Field> fields, std::size_t capacity, DeviceContext& context) {
-  return {fields, capacity, Allocate([&](std::size_t bytes) { return context.allocate_staging(bytes); })};
+  Batch batch(fields, capacity, Allocate([&](std::size_t bytes) { return context.allocate_staging(bytes); }));
+  batch.pinned_ = true;
+  return batch;
 }
 
 Batch Batch::of_samples(const Dataset& data, std::size_t capacity) {
@@ -33,10 +49,7 @@ Batch Batch::of_samples(const Dataset& data, std::size_t capacity) {
 }
 
 Batch::Batch(std::span<const Field> fields, std::size_t capacity, const Allocate& allocate) : capacity_(capacity) {
-  std::vector<TensorDesc> descs;
-  for (const auto& field : fields) descs.push_back(of_batch(field, capacity));
-  descs.push_back(of_batch({"weights", Shape{}, DType::float32}, capacity));
-
+  const std::vector<TensorDesc> descs = tensors_of(fields, capacity);
   ArenaPlan plan;
   std::vector<std::size_t> offsets;
   for (const auto& desc : descs) offsets.push_back(plan.reserve(desc.bytes()));

@@ -36,6 +36,9 @@ class Batch {
   /// The same in memory of the host that `context` copies from by itself.
   static Batch staging(std::span<const Field> fields, std::size_t capacity, DeviceContext& context);
 
+  /// What it takes of memory.
+  [[nodiscard]] static std::size_t bytes_of(std::span<const Field> fields, std::size_t capacity);
+
   /// Becomes what `other`, of the same fields and capacity, is; in the order of `stream`.
   void copy_from(const Batch& other, DeviceContext& context, Stream& stream);
   /// The same between batches of the host, at once.
@@ -48,6 +51,9 @@ class Batch {
   [[nodiscard]] const Tensor& weights() const noexcept { return weights_; }  ///< float32 (capacity)
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t real() const noexcept { return real_; }  ///< rows that hold samples of their own
+
+  /// Whether a device copies from it by itself: see staging.
+  [[nodiscard]] bool pinned() const noexcept { return pinned_; }
 
   /// Of a batch on the host. Sets the weights: 1 for the first `real` rows, 0 for the rest.
   void set_real(std::size_t real);
@@ -76,6 +82,7 @@ class Batch {
   Tensor weights_;
   std::size_t capacity_, real_ = 0;
   Buffer memory_;
+  bool pinned_ = false;
   const Dataset* source_ = nullptr;
   std::vector<std::uint64_t> request_;
 };

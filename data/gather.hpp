@@ -16,7 +16,7 @@ enum class Decode : std::uint8_t {
 /// byte / 255, rounded to the nearest float, without the slow division: 1/255 is split into a part so short that its
 /// product is exact and a small rest, and the sum of both products is rounded once where it matters.
 RONDA_HOST_DEVICE_INLINE float unit_of(std::uint8_t byte) {
-  constexpr float head = 0x1.01p-8F, rest = 0x1.010101p-24F;
+  constexpr float head = 0x1.01p-8F, rest = 0x1.0101p-24F;
   const auto number = static_cast<float>(byte);
   return number * head + number * rest;
 }

@@ -2,7 +2,6 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -64,19 +63,22 @@ class Assembler {
   std::vector<std::uint64_t> rows_;     ///< of the batch
 };
 
-Batch batch_of(const Dataset& data, std::size_t capacity, BatchContents contents) {
-  return contents == BatchContents::samples ? Batch::of_samples(data, capacity) : Batch(data.fields(), capacity);
+Batch batch_of(const Dataset& data, std::size_t capacity, const LoaderOptions& options) {
+  if (options.contents == BatchContents::samples) return Batch::of_samples(data, capacity);
+  if (options.staging != nullptr) return Batch::staging(data.fields(), capacity, *options.staging);
+  return {data.fields(), capacity};
 }
 
 }  // namespace
 
-/// With a thread there are two batches: the caller has one while the thread fills the other. `next` swaps them.
+/// The batches form a ring: the caller has so many as he may keep, and with a thread that fills one more. `next` goes
+/// on by one.
 struct BatchLoader::Impl {
-  Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, bool prefetch, BatchContents contents)
-      : plan(batch_plan),
-        assembler(data, order, plan),
-        batches{batch_of(data, plan.capacity(), contents), batch_of(data, prefetch ? plan.capacity() : 0, contents)} {
-    if (prefetch) thread = std::thread([this] { run(); });
+  Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, const LoaderOptions& options)
+      : plan(batch_plan), assembler(data, order, plan) {
+    const std::size_t count = std::max<std::size_t>(options.kept, 1) + (options.prefetch ? 1 : 0);
+    for (std::size_t i = 0; i < count; ++i) batches.push_back(batch_of(data, plan.capacity(), options));
+    if (options.prefetch) thread = std::thread([this] { run(); });
   }
   ~Impl() {
     if (!thread.joinable()) return;
@@ -95,7 +97,7 @@ struct BatchLoader::Impl {
       changed.wait(lock, [&] { return stopping || !filled; });
       if (stopping) return;
       const Position position = upcoming;
-      Batch& batch = batches[1 - current];
+      Batch& batch = batches[after(current)];
       lock.unlock();
       std::exception_ptr failure;
       try {
@@ -114,9 +116,10 @@ struct BatchLoader::Impl {
 
   const Batch& next() {
     if (!thread.joinable()) {
-      assembler.assemble(upcoming, batches[0]);
+      assembler.assemble(upcoming, batches[after(current)]);
+      current = after(current);
       upcoming = upcoming.after(plan);
-      return batches[0];
+      return batches[current];
     }
     std::exception_ptr failure;
     {
@@ -125,7 +128,7 @@ struct BatchLoader::Impl {
       filled = false;
       failure = std::exchange(error, nullptr);
       if (!failure) {
-        current = 1 - current;
+        current = after(current);
         upcoming = upcoming.after(plan);
       }
     }
@@ -144,10 +147,12 @@ struct BatchLoader::Impl {
     changed.notify_all();
   }
 
+  [[nodiscard]] std::size_t after(std::size_t place) const noexcept { return (place + 1) % batches.size(); }
+
   const BatchPlan plan;
   Assembler assembler;
-  std::array<Batch, 2> batches;
-  std::size_t current = 0;  ///< the batch that the caller has
+  std::vector<Batch> batches;
+  std::size_t current = 0;  ///< the batch that the caller was given last
   Position upcoming;        ///< of the batch that `next` gives
   std::mutex mutex;         ///< guards all below, and `current` and `upcoming`
   std::condition_variable changed;
@@ -157,8 +162,8 @@ struct BatchLoader::Impl {
   std::thread thread;
 };
 
-BatchLoader::BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch, BatchContents contents)
-    : impl_(std::make_unique<Impl>(data, order, plan, prefetch, contents)) {}
+BatchLoader::BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, LoaderOptions options)
+    : impl_(std::make_unique<Impl>(data, order, plan, options)) {}
 BatchLoader::~BatchLoader() = default;
 
 const BatchPlan& BatchLoader::plan() const noexcept { return impl_->plan; }

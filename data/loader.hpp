@@ -11,24 +11,31 @@ namespace ronda {
 /// What a loader's batches hold: values, or the samples' names alone, for a device that holds the data.
 enum class BatchContents : std::uint8_t { values, samples };
 
+struct LoaderOptions {
+  bool prefetch = false;  ///< assemble the next batch beforehand, on a thread of its own: worth it where a core is free
+  BatchContents contents = BatchContents::values;
+  std::size_t kept = 1;              ///< a batch stays as it is until `next` has been called so many times more
+  DeviceContext* staging = nullptr;  ///< values lie in memory that this device copies from by itself; null: anywhere
+};
+
 /// Gives this shard's micro-batches, one after the other and epoch after epoch, without end.
 ///
 /// Rows of a batch beyond its real samples repeat the last real one (or sample 0 where there is none) with weight 0.
-/// Assembles a batch when it is asked for or, with `prefetch`, the next one beforehand on a thread of its own (worth it
-/// where a core is free). Allocates nothing after construction. One thread uses it.
+/// Allocates nothing after construction. One thread uses it.
 class BatchLoader {
  public:
   /// @param data  outlives the loader; read from another thread where `prefetch`
-  BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch = false,
-              BatchContents contents = BatchContents::values);
+  BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, LoaderOptions options);
+  BatchLoader(const Dataset& data, SampleOrder order, BatchPlan plan, bool prefetch = false)
+      : BatchLoader(data, order, plan, LoaderOptions{.prefetch = prefetch}) {}
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   [[nodiscard]] const BatchPlan& plan() const noexcept;
-  /// The next micro-batch; valid until the next call. It starts with epoch 1, step 0, and a step has
-  /// plan().micro_batches() of them. Throws what the dataset threw; the call after that tries
-  /// the same batch again.
+  /// The next micro-batch; valid until the next call (see LoaderOptions::kept). It starts with epoch 1, step 0, and a
+  /// step has plan().micro_batches() of them. Throws what the dataset threw; the call after that tries the same batch
+  /// again.
   const Batch& next();
   /// Goes on with the first micro-batch of `step` (from 0) of `epoch` (from 1); an epoch's end is the next one's
   /// beginning. Free where it would be next anyway. Throws LogicError for a place that there is not.

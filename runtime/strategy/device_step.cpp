@@ -1,3 +1,4 @@
+#include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/strategy/device_step.hpp>
 
 #include <algorithm>
@@ -5,21 +6,43 @@
 #include <utility>
 
 namespace ronda {
+namespace {
+
+constexpr std::size_t most_places = 2;  // one is copied to while the other is computed with
+
+}  // namespace
 
 DeviceStep::DeviceStep(ComputeDevice device, Communicator communicator, std::span<const Field> fields,
-                       std::size_t batch_capacity)
+                       std::size_t batch_capacity, std::size_t most_in_flight)
     : device_(std::move(device)),
       communicator_(std::move(communicator)),
-      staged_(Batch::staging(fields, batch_capacity, *device_.context)),
-      batch_(fields, batch_capacity, *device_.context),
-      outcome_(device_.context->allocate_staging(sizeof(DeviceOutcome))) {
-  new (outcome_.data()) DeviceOutcome{};
+      fields_(fields.begin(), fields.end()),
+      copies_(device_.context->make_stream(StreamPriority::usual)),
+      slots_(most_in_flight) {
+  for (std::size_t i = 0; i < std::min(most_in_flight, most_places); ++i)
+    places_.push_back({Batch(fields, batch_capacity, *device_.context), Event()});
+  for (Slot& slot : slots_) {
+    slot.exchange = device_.context->allocate_staging(sizeof(Exchange));
+    new (slot.exchange.data()) Exchange();
+  }
+}
+
+std::size_t DeviceStep::bytes_of_batches(std::span<const Field> fields, std::size_t batch_capacity,
+                                         std::size_t most_in_flight) {
+  return std::min(most_in_flight, most_places) * Batch::bytes_of(fields, batch_capacity);
+}
+
+void DeviceStep::drain() noexcept {
+  while (in_flight_ > 0) try {
+      static_cast<void>(finish());
+    } catch (...) {  // then it is over too
+    }
 }
 
 void DeviceStep::keep(const Dataset& data, const GatherRows& gather) {
   if (datasets_.empty()) {
-    const std::size_t bytes = Batch::of_samples(data, batch_.capacity()).request().size_bytes();
-    request_ = device_.context->allocate_staging(bytes);
+    const std::size_t bytes = Batch::of_samples(data, places_.front().batch.capacity()).request().size_bytes();
+    for (Slot& slot : slots_) slot.request = device_.context->allocate_staging(bytes);
     asked_ = device_.context->allocate(bytes);
   }
   datasets_.emplace_back(data, *device_.context, *device_.stream, gather);
@@ -30,66 +53,96 @@ const DeviceDataset* DeviceStep::find(const Dataset* data) const noexcept {
   return found == datasets_.end() ? nullptr : &*found;
 }
 
-const DeviceOutcome& DeviceStep::run(const Batch& batch, ControlBlock& control, const StepFlags& flags,
-                                     const std::function<void()>& passes) {
+void DeviceStep::begin(const Batch& batch, ControlBlock& control, const StepFlags& flags,
+                       const std::function<void()>& passes) {
+  if (in_flight_ == slots_.size())
+    throw LogicError("a step was begun with " + std::to_string(in_flight_) + " in flight; finish one before");
+  const std::size_t number = (oldest_ + in_flight_) % slots_.size();
+  Slot& slot = slots_[number];
+  Place& place = places_[number % places_.size()];
+  placed_ = &place.batch;
   Stream& stream = *device_.stream;
   const DeviceDataset* const data = find(batch.source());
-  const auto request = std::as_bytes(batch.request());
   if (data != nullptr)
-    std::ranges::copy(request, request_.data());  // the device has read the last one: the host waited for it
+    std::ranges::copy(std::as_bytes(batch.request()), slot.request.data());
   else
-    staged_.copy_from(batch);  // likewise
-  control.prepare(flags);
+    send(batch, slot, place);
+  slot.pinned().prepared = StepControl{.flags = flags};
   const auto step = [&] {
-    if (data != nullptr) {
-      device_.context->copy(request_.data(), asked_.data(), request.size(), stream);
-      data->gather(asked(), batch_, stream);
-    } else {
-      batch_.copy_from(staged_, *device_.context, stream);
-    }
-    control.send();
+    if (data != nullptr) gather(*data, slot.request.data(), place.batch);
+    device_.context->copy(&slot.pinned().prepared, control.there(), sizeof(StepControl), stream);
     passes();
-    give_update(control);
+    give_update(control, slot);
   };
-  if (record_ && steps_ == 1) {
-    recording_ = communicator_.watched(device_.context->record(stream, step), "the recorded step");
-    recorded_ = batch.source();
+  if (record_ && steps_ > 0 && !slot.recording) {
+    slot.recording = communicator_.watched(device_.context->record(stream, step), "the recorded step");
+    slot.recorded = batch.source();
   }
-  if (recording_ && recorded_ == batch.source())
-    recording_->replay(stream);
+  if (slot.recording && slot.recorded == batch.source())
+    slot.recording->replay(stream);
   else
     step();
+  slot.done = place.free = stream.record();
   ++steps_;
-  return wait_for_outcome();
+  ++in_flight_;
 }
 
-void DeviceStep::give_update(ControlBlock& control) {
+/// By the stream for copies, as soon as the step that had the place before is over.
+void DeviceStep::send(const Batch& batch, Slot& slot, Place& place) {
+  if (by_hand_) places_.front().free = device_.stream->record();
+  by_hand_ = false;
+  const Batch* from = &batch;
+  if (!batch.pinned()) {
+    if (!slot.staged) slot.staged.emplace(Batch::staging(fields_, batch.capacity(), *device_.context));
+    slot.staged->copy_from(batch);
+    from = &*slot.staged;
+  }
+  copies_->wait(place.free);
+  place.batch.copy_from(*from, *device_.context, *copies_);
+  device_.stream->wait(copies_->record());
+}
+
+void DeviceStep::gather(const DeviceDataset& data, const void* request, const Batch& batch) {
+  device_.context->copy(request, asked_.data(), asked_.bytes(), *device_.stream);
+  data.gather(reinterpret_cast<const std::uint64_t*>(asked_.data()), batch, *device_.stream);
+}
+
+void DeviceStep::give_update(ControlBlock& control, const Slot& slot) {
+  Result& result = slot.pinned().result;
   update_->step(control.there(), *device_.stream);
-  device_.context->copy(update_->outcome(), &outcome(), sizeof(DeviceOutcome), *device_.stream);
-  control.fetch();
+  device_.context->copy(update_->outcome(), &result.outcome, sizeof(DeviceOutcome), *device_.stream);
+  device_.context->copy(control.there(), &result.total, sizeof(StepControl), *device_.stream);
 }
 
-const DeviceOutcome& DeviceStep::wait_for_outcome() {
-  device_.stream->synchronize();
+const DeviceStep::Result& DeviceStep::finish() {
+  if (in_flight_ == 0) throw LogicError("a step was finished and none is in flight");
+  const Slot& slot = slots_[oldest_];
+  --in_flight_;
+  oldest_ = in_flight_ == 0 ? 0 : (oldest_ + 1) % slots_.size();
+  slot.done.wait();
   communicator_.require_devices();
-  return outcome();
+  return slot.pinned().result;
 }
 
 const Batch& DeviceStep::place(const Batch& batch) {
+  Batch& there = places_.front().batch;
   if (const DeviceDataset* const data = find(batch.source())) {
-    const auto request = batch.request();
-    device_.context->copy(request.data(), asked_.data(), request.size_bytes(), *device_.stream);
-    data->gather(asked(), batch_, *device_.stream);
-    batch_.note_real(batch.real());
+    gather(*data, batch.request().data(), there);
+    there.note_real(batch.real());
   } else {
-    batch_.copy_from(batch, *device_.context, *device_.stream);
+    there.copy_from(batch, *device_.context, *device_.stream);
+    if (batch.pinned()) device_.stream->synchronize();  // whoever filled it may do so again
   }
-  return batch_;
+  by_hand_ = true;
+  return there;
 }
 
-const DeviceOutcome& DeviceStep::update(ControlBlock& control) {
-  give_update(control);
-  return wait_for_outcome();
+const DeviceStep::Result& DeviceStep::update(ControlBlock& control) {
+  if (in_flight_ > 0) throw LogicError("an update by hand with steps in flight");
+  give_update(control, slots_.front());
+  device_.stream->synchronize();
+  communicator_.require_devices();
+  return slots_.front().pinned().result;
 }
 
 Tensor DeviceStep::on_host(const Tensor& tensor) {

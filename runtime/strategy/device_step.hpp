@@ -1,8 +1,10 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,14 +21,24 @@ namespace ronda {
 /// What a training step needs beside the model where that computes on a GPU: the batch over there, the update decided
 /// there, and pinned memory in which host and GPU hand each other what goes in and what came out.
 ///
-/// The first step is done call by call. The second is recorded, where the device can and nothing in the step needs the
-/// host, and from then on a step is one replay: nothing in it depends on what the host knows, neither the learning rate
-/// nor the number of updates. The host waits once a step, at its end, for the sums and the outcome; the watchdog sees a
-/// replay with collectives inside as one collective, `the recorded step`.
+/// Steps are begun one after the other, up to `most_in_flight` before the oldest is finished, so that the device need
+/// not wait for the host to look. Each of these has a *slot*: pinned memory of its own, and a recording that reads and
+/// writes it. The first step is done call by call; the first that comes to a slot after it is recorded, where the
+/// device can and nothing in the step needs the host, and from then on a step is one replay: nothing in it depends on
+/// what the host knows, neither the learning rate nor the number of updates. Whoever finishes every step before the
+/// next uses one slot. The watchdog sees a replay with collectives inside as one collective, `the recorded step`.
+///
+/// A batch of values goes to one of two places on the device by a stream of its own, while the step before computes.
+/// A batch that names samples is made within the step.
 class DeviceStep {
  public:
-  DeviceStep(ComputeDevice device, Communicator communicator, std::span<const Field> fields,
-             std::size_t batch_capacity);
+  DeviceStep(ComputeDevice device, Communicator communicator, std::span<const Field> fields, std::size_t batch_capacity,
+             std::size_t most_in_flight);
+  /// Of the device's memory that batches take then.
+  [[nodiscard]] static std::size_t bytes_of_batches(std::span<const Field> fields, std::size_t batch_capacity,
+                                                    std::size_t most_in_flight);
+  DeviceStep(const DeviceStep&) = delete;  // streams know its memory
+  ~DeviceStep() { drain(); }
 
   void set_update(std::unique_ptr<DeviceUpdate> update) noexcept { update_ = std::move(update); }
   /// From now on batches that name samples of `data` are made of what the device holds of it. Throws ResourceError.
@@ -35,42 +47,75 @@ class DeviceStep {
   /// Do every step call by call: where the host moves collectives on, or as what a recorded one is held against.
   void record_nothing() noexcept { record_ = false; }
 
-  /// A whole step on a batch of the host. `passes` gives the device forward, loss and backward of `placed()` and the
-  /// reduction; it is called in the first two steps alone, where steps are recorded, and then waits for nothing. Throws
-  /// CommunicationError where the ranks' connection ended.
-  const DeviceOutcome& run(const Batch& batch, ControlBlock& control, const StepFlags& flags,
-                           const std::function<void()>& passes);
-  /// The batch over there.
-  [[nodiscard]] const Batch& placed() const noexcept { return batch_; }
+  /// What came of a step.
+  struct Result {
+    StepControl total;  ///< the sums over all ranks
+    DeviceOutcome outcome;
+  };
 
-  // The same by hand, call by call.
+  /// Begins a whole step on a batch of the host; one in pinned memory (Batch::staging) stays as it is until the step is
+  /// finished. `passes` gives the device forward, loss and backward of `placed()` and the reduction; where steps are
+  /// recorded it is called for the first step and for each recording alone, and then waits for nothing.
+  void begin(const Batch& batch, ControlBlock& control, const StepFlags& flags, const std::function<void()>& passes);
+  /// Waits for the oldest step that was begun and not finished; valid until the next `begin`. Throws CommunicationError
+  /// where the ranks' connection ended.
+  const Result& finish();
+  /// Waits for the steps in flight, whose results nobody will see.
+  void drain() noexcept;
+  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  [[nodiscard]] std::size_t most_in_flight() const noexcept { return slots_.size(); }
+  /// The batch over there, of the step that is being begun.
+  [[nodiscard]] const Batch& placed() const noexcept { return *placed_; }
+
+  // The same by hand, call by call, with nothing in flight.
 
   /// The same batch on the device; valid until the next call.
   const Batch& place(const Batch& batch);
   /// Updates the parameters by the sums in `control`, or leaves them: see DeviceUpdate. The host waits.
-  const DeviceOutcome& update(ControlBlock& control);
+  const Result& update(ControlBlock& control);
   void set_updates(std::uint64_t updates) { update_->set_updates(updates, *device_.stream); }
 
   /// A copy of `tensor` on the host; valid until the next call. The host waits.
   Tensor on_host(const Tensor& tensor);
 
  private:
+  /// In pinned memory.
+  struct Exchange {
+    StepControl prepared;
+    Result result;
+  };
+  struct Slot {
+    Buffer exchange, request;     ///< pinned; the request: what a batch of kept data consists of
+    std::optional<Batch> staged;  ///< pinned, for batches that are not; from the first of them on
+    std::unique_ptr<Recording> recording;
+    const Dataset* recorded = nullptr;  ///< whose batches the recording makes; null: it takes the host's
+    Event done;
+    [[nodiscard]] Exchange& pinned() const noexcept { return *reinterpret_cast<Exchange*>(exchange.data()); }
+  };
+  /// A batch on the device, and the point from which on it may be another.
+  struct Place {
+    Batch batch;
+    Event free;
+  };
+
   [[nodiscard]] const DeviceDataset* find(const Dataset* data) const noexcept;
-  [[nodiscard]] std::uint64_t* asked() const noexcept { return reinterpret_cast<std::uint64_t*>(asked_.data()); }
-  void give_update(ControlBlock& control);
-  const DeviceOutcome& wait_for_outcome();
-  [[nodiscard]] DeviceOutcome& outcome() const noexcept { return *reinterpret_cast<DeviceOutcome*>(outcome_.data()); }
+  void send(const Batch& batch, Slot& slot, Place& place);
+  void gather(const DeviceDataset& data, const void* request, const Batch& batch);
+  void give_update(ControlBlock& control, const Slot& slot);
 
   ComputeDevice device_;
   Communicator communicator_;
-  Batch staged_, batch_;
+  std::vector<Field> fields_;
+  std::unique_ptr<Stream> copies_;  ///< batches go to the device by this
   std::vector<DeviceDataset> datasets_;
-  Buffer request_, asked_;  ///< what a batch of theirs consists of, for the device to fetch, and there
-  Buffer outcome_, shown_;
+  Buffer asked_, shown_;  ///< a request on the device; a tensor on the host
+  std::vector<Place> places_;
+  const Batch* placed_ = nullptr;
+  std::vector<Slot> slots_;
+  std::size_t oldest_ = 0, in_flight_ = 0;  ///< slots
   std::unique_ptr<DeviceUpdate> update_;
-  std::unique_ptr<Recording> recording_;
-  const Dataset* recorded_ = nullptr;  ///< whose batches the recording makes; null: it copies the host's
   bool record_ = true;
+  bool by_hand_ = false;  ///< the first place was filled by `place` since the last step
   std::uint64_t steps_ = 0;
 };
 

@@ -5,8 +5,9 @@
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -40,7 +41,11 @@ Shard shard_of(const Communicator& communicator) noexcept {
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 StepResult MirroredStrategy::train_step(const Batch& batch) {
-  if (device_) return train_on_device(batch);
+  if (device_) {
+    if (steps_in_flight() > 0) throw LogicError("train_step with steps in flight; finish_step gives their results");
+    begin_step(batch);
+    return finish_step();
+  }
   const Pass pass = begin_pass(batch);
   const Tensor& outputs = forward(batch.input(), pass);
   const Tensor& gradient = loss_.forward_backward(outputs, batch.target(), pass);
@@ -48,6 +53,21 @@ StepResult MirroredStrategy::train_step(const Batch& batch) {
   if (node_update_ && options_.clip_norm == 0 && !options_.check_gradients) return reduce_and_apply(pass);
   const StepControl& total = reduce(pass);
   return apply(total, pass);
+}
+
+void MirroredStrategy::begin_step(const Batch& batch) {
+  if (device_) return begin_on_device(batch);
+  if (computed_) throw LogicError("a step was begun with one in flight; finish it before");
+  computed_ = train_step(batch);
+}
+
+StepResult MirroredStrategy::finish_step() {
+  if (device_) {
+    times_ = {};
+    return result_on_device(device_->finish());
+  }
+  if (!computed_) throw LogicError("a step was finished and none is in flight");
+  return *std::exchange(computed_, std::nullopt);
 }
 
 void MirroredStrategy::accumulate(const Batch& batch) {
@@ -82,10 +102,11 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
 }
 
 Pass MirroredStrategy::pass_on(const Batch& batch) {
+  const std::uint64_t step = updates_ + steps_in_flight() + 1;
   return {.stream = *compute_.stream,
           .mode = Mode::training,
-          .step = updates_ + 1,
-          .key = RngKey(options_.seed, Purpose::layer, updates_ + 1),
+          .step = step,
+          .key = RngKey(options_.seed, Purpose::layer, step),
           .weights = &batch.weights(),
           .loss_scale = loss_scale_,
           .control = control_->there(),
@@ -174,12 +195,11 @@ StepResult MirroredStrategy::result_of(const StepControl& total) const {
 }
 
 /// The same step, and the same bits, as train_step's parts by hand; after the first two a replay.
-StepResult MirroredStrategy::train_on_device(const Batch& batch) {
+void MirroredStrategy::begin_on_device(const Batch& batch) {
   check(batch);
-  times_ = {};
-  last_lap_ = steady_seconds();
-  communicator_.set_step(updates_ + 1);
-  return result_on_device(device_->run(batch, *control_, raised_, [this] { pass_on_device(); }));
+  if (steps_in_flight() == 0) last_lap_ = steady_seconds();
+  communicator_.set_step(updates_ + steps_in_flight() + 1);
+  device_->begin(batch, *control_, raised_, [this] { pass_on_device(); });
 }
 
 /// What a step gives the device between its batch and the update.
@@ -193,11 +213,11 @@ void MirroredStrategy::pass_on_device() {
 }
 
 /// What `update` finds, as the device found it.
-StepResult MirroredStrategy::result_on_device(const DeviceOutcome& outcome) {
-  StepResult result = result_of(control_->here());
-  result.nonfinite = outcome.finite == 0;
-  result.gradient_norm = outcome.gradient_norm;
-  updates_ = outcome.updates;
+StepResult MirroredStrategy::result_on_device(const DeviceStep::Result& found) {
+  StepResult result = result_of(found.total);
+  result.nonfinite = found.outcome.finite == 0;
+  result.gradient_norm = found.outcome.gradient_norm;
+  updates_ = found.outcome.updates;
   micro_batch_ = 0;
   lap(&StepTimes::optimizer);
   result.times = times_;
@@ -305,6 +325,7 @@ void MirroredStrategy::check_memory() {
 }
 
 void MirroredStrategy::plan() {
+  options_.steps_in_flight = std::max<std::size_t>(options_.steps_in_flight, 1);
   if (compute_.context->device().kind != DeviceKind::cpu) {
     if (!options_.primitives) throw LogicError("a strategy on a GPU needs the GPU's primitives");
     if (!model_.runs_on_any_device() || !loss_.runs_on_any_device())
@@ -329,6 +350,9 @@ void MirroredStrategy::plan() {
              .optimizer = arena_bytes_ * optimizer_->states().size(),
              .activations = buffers_.pass_bytes + buffers_.gradient_bytes,
              .workspace = buffers_.scratch_bytes};
+  if (compute_.context->device().kind != DeviceKind::cpu)
+    memory_.activations +=
+        DeviceStep::bytes_of_batches(options_.fields, options_.batch_capacity, options_.steps_in_flight);
 }
 
 /// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states lie
@@ -354,7 +378,8 @@ void MirroredStrategy::take_memory() {
   activations_ = compute_.context->allocate(buffers_.bytes);
   evaluation_ = std::make_unique<ControlBlock>(compute_);
   if (compute_.context->device().kind == DeviceKind::cpu) return;
-  device_ = std::make_unique<DeviceStep>(compute_, communicator_, options_.fields, options_.batch_capacity);
+  device_ = std::make_unique<DeviceStep>(compute_, communicator_, options_.fields, options_.batch_capacity,
+                                         options_.steps_in_flight);
   values_ = compute_.context->allocate(arena_bytes_);
 }
 
@@ -487,6 +512,7 @@ void MirroredStrategy::prepare_device_step(const OptimizerBindings& bindings) {
 }
 
 void MirroredStrategy::set_updates(std::uint64_t updates) {
+  if (steps_in_flight() > 0) throw LogicError("set_updates with steps in flight; finish_step gives their results");
   updates_ = updates;
   if (device_) device_->set_updates(updates);
 }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,7 @@ struct MirroredOptions {
   std::size_t node_update_bytes = std::size_t{16} << 20;
   int threads = 1;                         ///< of this rank
   std::size_t memory_limit = 0;            ///< bytes a rank, without what others keep (checkpoints, audits); 0: none
+  std::size_t steps_in_flight = 1;         ///< on a GPU: that may be begun before the oldest of them is finished
   bool record_steps = true;                ///< on a GPU: replay the step from the third on; the bits are the same
   ComputeDevice device;                    ///< empty: the processor, with `threads`
   std::shared_ptr<Primitives> primitives;  ///< of the device; null: oneDNN
@@ -103,11 +105,30 @@ class MirroredStrategy {
 
   MirroredStrategy(const MirroredStrategy&) = delete;  // its parts know each other's places
   MirroredStrategy& operator=(const MirroredStrategy&) = delete;
+  ~MirroredStrategy() { drain(); }
 
   /// One step on this rank's batch (the last micro-batch, where there are several). Collective. Allocates nothing.
   /// Throws InputError for a batch of other shapes, or with other rows, than the model was planned for, as do
   /// accumulate, begin_pass and evaluate; CommunicationError where ranks do not come or their connection fails.
   StepResult train_step(const Batch& batch);
+  /// train_step in two parts, so that a GPU need not wait until the host has looked at a step: `finish_step` gives the
+  /// results in the order in which steps were begun, as exact as train_step's, and waits where the step is not over.
+  /// Up to most_in_flight() may be begun and not finished; on the processor that is one, and `begin_step` computes it.
+  /// What a step raises reaches the others as late as its result is looked at, so all ranks begin and finish alike. A
+  /// step that is not finite does not keep those from being applied that were begun after it. With steps in flight,
+  /// parameters and `updates` are not to be looked at or set.
+  /// @param batch  in pinned memory (LoaderOptions::staging): stays as it is until its step is finished; in other
+  ///               memory: until this returns
+  void begin_step(const Batch& batch);
+  StepResult finish_step();
+  [[nodiscard]] std::size_t steps_in_flight() const noexcept {
+    return device_ ? device_->in_flight() : computed_ ? 1 : 0;
+  }
+  [[nodiscard]] std::size_t most_in_flight() const noexcept { return device_ ? device_->most_in_flight() : 1; }
+  /// Waits for the steps in flight, whose results nobody will see: before what they read goes.
+  void drain() noexcept {
+    if (device_) device_->drain();
+  }
   /// Forward and backward of a micro-batch before the last one; sends nothing.
   void accumulate(const Batch& batch);
 
@@ -186,9 +207,9 @@ class MirroredStrategy {
   [[nodiscard]] Pass reporting(const Pass& pass);
   StepResult reduce_and_apply(const Pass& pass);
   StepResult update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients);
-  StepResult train_on_device(const Batch& batch);
+  void begin_on_device(const Batch& batch);
   void pass_on_device();
-  StepResult result_on_device(const DeviceOutcome& outcome);
+  StepResult result_on_device(const DeviceStep::Result& found);
   [[nodiscard]] StepResult result_of(const StepControl& total) const;
   [[nodiscard]] Tensor shown(const Tensor& tensor) const { return device_ ? device_->on_host(tensor) : tensor; }
   void lap(double StepTimes::*phase) noexcept;
@@ -224,6 +245,7 @@ class MirroredStrategy {
 
   std::uint64_t updates_ = 0;
   std::size_t micro_batch_ = 0;
+  std::optional<StepResult> computed_;  ///< on the processor: begun and not finished
   StepFlags raised_;
   StepTimes times_;
   double last_lap_ = 0;

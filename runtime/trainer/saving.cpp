@@ -82,6 +82,9 @@ StepFlags Trainer::flags() const {
 
 void Trainer::save_if_due(BatchLoader& loader, const EpochReport& report) {
   const bool due = checkpointer_->after_step(last_step_.flags, step_);
+  settles_ = due;
+  if (!in_flight_.empty()) return;  // what is saved is the training after the last step that was begun
+  settles_ = false;
   const bool last = stopped_ || step_ == total_steps_;
   if (audit_ && (due || last) && audited_.step != step_) audit(loader, report);  // what is saved is known to be good
   if (last || due) strategy_->gather_state();

@@ -32,6 +32,17 @@ void check_fields(const Dataset& train, const Dataset& test) {
   }
 }
 
+/// Where a training ends by an exception, steps in flight may read batches of the loader still.
+class Drained {
+ public:
+  explicit Drained(MirroredStrategy& strategy) : strategy_(strategy) {}
+  Drained(const Drained&) = delete;
+  ~Drained() { strategy_.drain(); }
+
+ private:
+  MirroredStrategy& strategy_;
+};
+
 }  // namespace
 
 Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink)
@@ -56,11 +67,11 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   build(train, test);
   resume(train);
   const BatchPlan plan = train_plan(train);
-  BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, prefetch_,
-                     contents_of(train));
+  BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, loading(train, true));
+  const Drained before_it_goes(*strategy_);
   if (test.size() > 0)
-    test_loader_ = std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), prefetch_,
-                                                 contents_of(test));
+    test_loader_ =
+        std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), loading(test, false));
   EpochReport report = resumption_ ? resumption_->manifest.current : EpochReport();
   if (options_.audit_every > 0) {
     StateList states;
@@ -153,6 +164,7 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
   options.threads = threads_;
   options.memory_limit = options_.memory_limit;
   options.device = platform_.device;
+  options.steps_in_flight = platform_.device.context->device().kind == DeviceKind::cpu ? 1 : options_.steps_in_flight;
   options.device_data.push_back(&train);
   if (test.size() > 0) options.device_data.push_back(&test);
   options.primitives = platform_.primitives;
@@ -185,9 +197,17 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
   strategy_->broadcast_parameters();
 }
 
-/// Injected faults are of values.
-BatchContents Trainer::contents_of(const Dataset& data) const {
-  return strategy_->keeps(data) && options_.faults.empty() ? BatchContents::samples : BatchContents::values;
+/// Injected faults are of values. Where a GPU computes, reading ahead needs no core of its own.
+LoaderOptions Trainer::loading(const Dataset& data, bool in_steps) const {
+  LoaderOptions loading{.prefetch = prefetch_};
+  DeviceContext& device = *platform_.device.context;
+  if (device.device().kind == DeviceKind::cpu) return loading;
+  if (strategy_->keeps(data) && options_.faults.empty()) loading.contents = BatchContents::samples;
+  loading.prefetch = loading.contents == BatchContents::values && world_.cores() > 1;
+  if (!in_steps) return loading;
+  loading.kept = strategy_->most_in_flight() * options_.accumulate;
+  loading.staging = &device;
+  return loading;
 }
 
 BatchPlan Trainer::train_plan(const Dataset& train) const {
@@ -240,35 +260,45 @@ std::string Trainer::first_line(const Dataset& train) const {
 // ---- training -------------------------------------------------------------------------------------------------------
 
 void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
-  const BatchPlan& plan = loader.plan();
   loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
-  while (step_in_epoch_ < plan.steps_per_epoch() && step_ < total_steps_ && !stopped_) {
-    if (statistics_.steps() == 0) startup_seconds_ = seconds_since_process_start();
-    const std::uint64_t rollbacks = guarded_.rollbacks;
-    const StepReport step_report = step(loader, report);
-    if (!last_step_.nonfinite) {
-      epoch_weight_ += last_step_.weight;
-      report.train_loss += last_step_.loss * last_step_.weight;
-      report.train_accuracy += last_step_.accuracy * last_step_.weight;
-    }
-    sink_.on_step(step_report);
-    if (hooks_.step) hooks_.step(step_report);
-    // After a rollback the audited copy is of a past that no longer leads here.
-    if (audit_ && (step_ % options_.audit_every == 0 || guarded_.rollbacks > rollbacks)) audit(loader, report);
-    if (checkpointer_) save_if_due(loader, report);
+  // What reacts to a step before the next one begins lets none be ahead.
+  const bool reacts = hooks_.step || options_.on_nonfinite == OnNonfinite::rollback || !options_.faults.empty() ||
+                      loader.plan().micro_batches() > 1;
+  most_in_flight_ = reacts ? 1 : strategy_->most_in_flight();
+  for (;;) {
+    if (may_begin(loader.plan()))
+      begin_step(loader);
+    else if (!in_flight_.empty())
+      end_step(loader, report);
+    else
+      break;
   }
   report.train_loss /= epoch_weight_;
   report.train_accuracy /= epoch_weight_;
 }
 
-StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
-  const double start = steady_seconds();
-  const auto in_epoch = static_cast<std::size_t>(step_in_epoch_);
-  double data = 0;
+/// Whether a step is to begin now; otherwise the oldest in flight is to be finished, or all is done.
+bool Trainer::may_begin(const BatchPlan& plan) const {
+  const std::size_t begun = in_flight_.size();
+  if (stopped_ || begun == most_in_flight_ || step_in_epoch_ + begun == plan.steps_per_epoch() ||
+      step_ + begun == total_steps_)
+    return false;
+  return begun == 0 || !(settles_ || settles_after(step_ + begun));
+}
+
+/// Whether that is a step after which all ranks stand still.
+bool Trainer::settles_after(std::uint64_t step) const {
+  const std::uint64_t saves = checkpointer_ ? options_.checkpoint_every.steps : 0;
+  return (saves > 0 && step % saves == 0) || (audit_ && step % options_.audit_every == 0);
+}
+
+void Trainer::begin_step(BatchLoader& loader) {
+  if (statistics_.steps() == 0 && in_flight_.empty()) startup_seconds_ = seconds_since_process_start();
+  Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0};
   const auto next = [&]() -> const Batch& {
     const double asked = steady_seconds();
     const Batch& batch = loader.next();
-    data += steady_seconds() - asked;
+    step.data += steady_seconds() - asked;
     return batch;
   };
   faults_.before_step(step_ + 1);
@@ -276,22 +306,49 @@ StepReport Trainer::step(BatchLoader& loader, EpochReport& report) {
   for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro) strategy_->accumulate(next());
   const Batch& batch = next();
   spoil(batch);
-  last_step_ = strategy_->train_step(batch);
-  last_step_.times.data = data;
-  guard(batch);
+  strategy_->begin_step(batch);
+  step.batch = &batch;
+  in_flight_.push_back(step);
+}
+
+/// Looks at the oldest step in flight, and reacts to it once none is left that began before it was looked at.
+void Trainer::end_step(BatchLoader& loader, EpochReport& report) {
+  const std::uint64_t rollbacks = guarded_.rollbacks;
+  const StepReport step_report = finish_step(loader.plan(), report);
+  if (!last_step_.nonfinite) {
+    epoch_weight_ += last_step_.weight;
+    report.train_loss += last_step_.loss * last_step_.weight;
+    report.train_accuracy += last_step_.accuracy * last_step_.weight;
+  }
+  sink_.on_step(step_report);
+  if (hooks_.step) hooks_.step(step_report);
+  // After a rollback the audited copy is of a past that no longer leads here.
+  if (audit_ && (step_ % options_.audit_every == 0 || guarded_.rollbacks > rollbacks)) audit(loader, report);
+  if (checkpointer_) save_if_due(loader, report);
+}
+
+StepReport Trainer::finish_step(const BatchPlan& plan, EpochReport& report) {
+  const Begun begun = in_flight_.front();
+  last_step_ = strategy_->finish_step();
+  last_step_.times.data = begun.data;
+  in_flight_.erase(in_flight_.begin());
+  guard(*begun.batch);
+  const auto in_epoch = static_cast<std::size_t>(step_in_epoch_);
   ++step_;
   ++step_in_epoch_;
-  left_ = last_step_.flags.leave > 0 && step_ < total_steps_;
-  stopped_ = last_step_.stop || left_;
+  left_ = (left_ || last_step_.flags.leave > 0) && step_ < total_steps_;
+  stopped_ = stopped_ || last_step_.stop || left_;
+  const double start = std::max(begun.start, last_end_);  // what steps have in common counts once
+  last_end_ = steady_seconds();
   const StepReport step_report{.step = step_,
                                .epoch = report.epoch,
                                .step_in_epoch = in_epoch + 1,
-                               .steps_in_epoch = loader.plan().steps_per_epoch(),
+                               .steps_in_epoch = plan.steps_per_epoch(),
                                .loss = last_step_.loss,
                                .accuracy = last_step_.accuracy,
                                .learning_rate = last_step_.learning_rate,
-                               .samples = loader.plan().samples(in_epoch),
-                               .seconds = steady_seconds() - start,
+                               .samples = plan.samples(in_epoch),
+                               .seconds = last_end_ - start,
                                .times = last_step_.times};
   report.seconds += step_report.seconds;
   report.samples += step_report.samples;

@@ -81,7 +81,11 @@ class Trainer {
   void end_saving();
   [[nodiscard]] std::uint64_t samples() const;  ///< of all steps, also of those before a checkpoint
   [[nodiscard]] double train_seconds() const;   ///< likewise
-  StepReport step(BatchLoader& loader, EpochReport& report);
+  void begin_step(BatchLoader& loader);
+  void end_step(BatchLoader& loader, EpochReport& report);
+  StepReport finish_step(const BatchPlan& plan, EpochReport& report);
+  [[nodiscard]] bool may_begin(const BatchPlan& plan) const;
+  [[nodiscard]] bool settles_after(std::uint64_t step) const;
   /// Where the training is, for going back to it.
   struct Position {
     std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
@@ -97,7 +101,7 @@ class Trainer {
   void write_predictions(const Dataset& test);
   void write_files(const EpochReport& last);
   [[nodiscard]] Summary summary(const EpochReport& last) const;  ///< collective
-  [[nodiscard]] BatchContents contents_of(const Dataset& data) const;
+  [[nodiscard]] LoaderOptions loading(const Dataset& data, bool in_steps) const;
   [[nodiscard]] BatchPlan train_plan(const Dataset& train) const;
   [[nodiscard]] BatchPlan test_plan(const Dataset& test) const;
   [[nodiscard]] Schedule schedule(const BatchPlan& plan) const;
@@ -118,6 +122,15 @@ class Trainer {
   int threads_ = 1;
   bool prefetch_ = false;
   std::uint64_t total_steps_ = 0, epochs_ = 0, step_ = 0;
+  /// A step that was begun and is not finished.
+  struct Begun {
+    const Batch* batch;
+    double start, data;  ///< when; seconds that its batches took
+  };
+  std::vector<Begun> in_flight_;  ///< the oldest first
+  std::size_t most_in_flight_ = 1;
+  bool settles_ = false;             ///< what is in flight is finished before another step begins
+  double last_end_ = 0;              ///< of a step
   std::uint64_t step_in_epoch_ = 0;  ///< steps done of the epoch after `history_`
   double epoch_weight_ = 0;          ///< of the samples of these steps
   bool stopped_ = false, left_ = false;

@@ -56,6 +56,7 @@ class Words {
         .add("global-batch-size", text_of(o.global_batch_size), true)
         .add("accumulate", text_of(o.accumulate))
         .add("device", std::string(name_of(o.device)))
+        .add("steps-in-flight", text_of(std::uint64_t{o.steps_in_flight}))
         .add("dtype", o.precision == Precision::tf32 ? "tf32" : "float32")
         .add("allreduce", std::string(name_of(o.allreduce)))
         .add("compression", std::string(name_of(o.compression)), true)
@@ -96,6 +97,7 @@ void check_sizes(const TrainingOptions& o) {
   if (o.batch_size > std::size_t{1} << 40)
     throw InputError("--batch-size " + std::to_string(o.batch_size) + " is beyond any memory");
   if (o.accumulate == 0) throw InputError("--accumulate is at least 1");
+  if (o.steps_in_flight == 0) throw InputError("one step in flight is the least");
   if (o.steps == 0U || o.epochs == 0U) throw InputError("--steps and --epochs are at least 1");
   if (o.threads < 0) throw InputError("--threads cannot be negative");
   for (const double value : {o.clip_norm, o.warmup_epochs.value_or(0)})

@@ -27,7 +27,7 @@ CLAIMS = [
     ("The optimizers on the GPU give what they give on the CPU", ("tests", "gpu_update")),
     ("One GPU follows the CPU: MLP over 100 steps, CNN over 50", ("tests", "gpu_training")),
     ("The step as one CUDA graph gives the bits of the steps without", ("tests", "gpu_graph")),
-    ("Data that the GPU keeps trains to the bits of data that is copied", ("tests", "gpu_data")),
+    ("Data that the GPU keeps, batches copied ahead and steps begun ahead train to the bits of steps one by one, and no step has the host wait", ("tests", "gpu_data")),
     ("NCCL connects two ranks, reduces, copies, and its memory is registered", ("tests", "gpu_nccl.2_ranks")),
     ("Two and four ranks on one GPU train as one does, by NCCL in the recorded step and through the host", ("tests", "gpu_ranks")),
     ("A training on a GPU that was ended and saved goes on to the same bits; checkpoints go from CPU to GPU and back", ("tests", "gpu_resume")),

@@ -75,7 +75,8 @@ TEST_CASE("a loader that names samples names those of one that gives values, pad
   const SampleOrder order(23, 3, true);
   for (std::size_t shard = 0; shard < 3; ++shard) {
     const BatchPlan plan = BatchPlan(23, 10, {shard, 3}, 2).with_capacity(4);
-    BatchLoader values(data, order, plan), names(data, order, plan, prefetch, BatchContents::samples);
+    BatchLoader values(data, order, plan),
+        names(data, order, plan, {.prefetch = prefetch, .contents = BatchContents::samples});
     for (int i = 0; i < 40; ++i) {
       if (i == 25)
         for (BatchLoader* loader : {&values, &names}) loader->seek(2, 1);
@@ -89,6 +90,25 @@ TEST_CASE("a loader that names samples names those of one that gives values, pad
       REQUIRE(found.input().desc() == expected.input().desc());
       REQUIRE(found.input().empty());
     }
+  }
+}
+
+TEST_CASE("a batch stays as it is for as long as it is to be kept") {
+  const bool prefetch = GENERATE(false, true);
+  const std::size_t kept = GENERATE(1, 2, 4);
+  const MemoryDataset data = numbers(40);
+  const auto context = make_cpu_context(1);
+  const BatchPlan plan(40, 3);
+  BatchLoader loader(data, SampleOrder(40, 1, true), plan,
+                     {.prefetch = prefetch, .kept = kept, .staging = context.get()});
+  BatchLoader copied(data, SampleOrder(40, 1, true), plan);
+  std::vector<std::pair<const Batch*, std::vector<std::int32_t>>> last;
+  for (int i = 0; i < 50; ++i) {
+    if (last.size() == kept) last.erase(last.begin());
+    const Batch& batch = loader.next();
+    REQUIRE(batch.pinned());
+    last.emplace_back(&batch, real_samples(copied.next()));
+    for (const auto& [each, samples] : last) REQUIRE(real_samples(*each) == samples);
   }
 }
 

@@ -89,13 +89,24 @@ TEST_CASE("a step on a device allocates nothing after the first two, replayed or
     const Devices devices(world().communicator(), way);
     for (const bool record : {true, false}) {
       const bool keep_data = record;
-      DeviceRun run(
-          devices, Sequential(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4)), data,
-          {.global_batch = 16, .optimizer = "adam", .clip_norm = 1, .record = record, .keep_data = keep_data});
-      run.steps(2);
+      const std::size_t in_flight = keep_data ? 3 : 2;
+      DeviceRun run(devices, Sequential(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4)),
+                    data,
+                    {.global_batch = 16,
+                     .optimizer = "adam",
+                     .clip_norm = 1,
+                     .record = record,
+                     .keep_data = keep_data,
+                     .in_flight = in_flight,
+                     .ahead = !keep_data});
+      run.steps_ahead(8);
       allocations = 0;
       counting = true;
-      run.steps(7);  // over the end of an epoch
+      for (std::size_t k = 0; k < 9; ++k)  // over the end of an epoch
+        if (k < in_flight)
+          run.strategy.begin_step(run.loader.next());
+        else
+          run.strategy.finish_step(), run.strategy.begin_step(run.loader.next());
       counting = false;
       CHECK(allocations == 0);
     }

@@ -19,6 +19,8 @@ struct DeviceSet {
   bool record = true;
   bool keep_data = false;  ///< on the devices, if they have the room
   std::size_t memory_limit = 0;
+  std::size_t in_flight = 1;
+  bool ahead = false;  ///< batches are put together beforehand, by another thread, in pinned memory
 };
 
 /// A strategy by plain loops, on the ranks' devices or, without any, on their processors.
@@ -27,8 +29,11 @@ struct DeviceRun {
             const DeviceSet& set)
       : model(std::move(m)),
         plan(data.size(), set.global_batch, shard_of(communicator), 1),
-        loader(data, SampleOrder(data.size(), 1, true), plan, false,
-               set.keep_data ? BatchContents::samples : BatchContents::values),
+        loader(data, SampleOrder(data.size(), 1, true), plan,
+               {.prefetch = set.ahead,
+                .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
+                .kept = set.in_flight,
+                .staging = set.ahead ? devices->device.get() : nullptr}),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 100}), options(data, devices, set)) {
   }
@@ -48,12 +53,25 @@ struct DeviceRun {
     o.device_update = make_fake_update;
     if (set.keep_data) o.device_data = {&data};
     o.gather = fake_gather;
+    o.steps_in_flight = set.in_flight;
     o.memory_limit = set.memory_limit;
     return o;
   }
   StepResult step() { return strategy.train_step(loader.next()); }
   void steps(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) step();
+  }
+  /// The same, with as many in flight as may be.
+  std::vector<StepResult> steps_ahead(std::size_t count) {
+    std::vector<StepResult> results;
+    for (std::size_t begun = 0; results.size() < count;)
+      if (begun < count && strategy.steps_in_flight() < strategy.most_in_flight()) {
+        strategy.begin_step(loader.next());
+        ++begun;
+      } else {
+        results.push_back(strategy.finish_step());
+      }
+    return results;
   }
   [[nodiscard]] FakeStream& stream() const { return dynamic_cast<FakeStream&>(*computing.stream); }
   /// The memory of these devices can be looked at, once they are done.

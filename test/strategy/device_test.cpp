@@ -141,6 +141,89 @@ TEST_CASE("a step on kept data copies names and sums alone, call by call as in a
   }
 }
 
+TEST_CASE("steps begun before the last ones were looked at have the bits of steps one by one") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    for (const std::size_t in_flight : {2, 3, 4})
+      for (const bool keep_data : {true, false})
+        for (const bool ahead : {true, false}) {
+          DeviceRun one_by_one(devices, mlp(), data, {.clip_norm = 1});
+          DeviceRun many(
+              devices, mlp(), data,
+              {.clip_norm = 1, .keep_data = keep_data, .in_flight = in_flight, .ahead = ahead && !keep_data});
+          for (int round = 0; round < 2; ++round) {
+            for (const StepResult& found : many.steps_ahead(11)) CHECK(same(found, one_by_one.step()));
+            const Evaluation a = one_by_one.strategy.evaluate(one_by_one.loader),
+                             b = many.strategy.evaluate(many.loader);
+            CHECK(b.loss == a.loss);
+          }
+          CHECK(many.parameters() == one_by_one.parameters());
+          CHECK(many.strategy.updates() == one_by_one.strategy.updates());
+        }
+  }
+}
+
+TEST_CASE("the host waits for nothing in a step, be its device as late as it likes") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  for (const bool keep_data : {true, false}) {
+    DeviceRun run(devices, mlp(), data,
+                  {.global_batch = 30, .keep_data = keep_data, .in_flight = 4, .ahead = !keep_data});
+    run.steps_ahead(9);
+    const int before = run.stream().host_waits();
+    run.stream().hang(true);
+    for (int k = 0; k < 4; ++k) run.strategy.begin_step(run.loader.next());  // would never return if it waited
+    CHECK(run.stream().host_waits() == before);
+    CHECK_THROWS_AS(run.strategy.begin_step(run.loader.next()), LogicError);
+    run.stream().hang(false);
+    for (int k = 0; k < 4; ++k) CHECK_FALSE(run.strategy.finish_step().nonfinite);
+    CHECK(run.stream().host_waits() == before + 4);
+    CHECK_THROWS_AS(run.strategy.finish_step(), LogicError);
+  }
+}
+
+TEST_CASE("a step that is not finite stays without effect when others were begun after it") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    DeviceRun run(devices, mlp(), data, {.global_batch = 30, .in_flight = 3});
+    DeviceRun one_by_one(devices, mlp(), data, {.global_batch = 30});
+    const auto begin = [](DeviceRun& training, bool spoilt) {
+      const Batch& batch = training.loader.next();
+      if (spoilt) batch.target().pointer<std::int32_t>()[0] = 4;  // no such class
+      training.strategy.begin_step(batch);
+    };
+    for (int k = 0; k < 3; ++k) begin(run, k == 1);
+    for (int k = 0; k < 3; ++k) {
+      const StepResult found = run.strategy.finish_step();
+      CHECK(found.nonfinite == (k == 1));
+      begin(one_by_one, k == 1);
+      const StepResult expected = one_by_one.strategy.finish_step();
+      if (k != 1) CHECK(same(found, expected));  // otherwise the loss is no number, which equals none
+    }
+    CHECK(run.strategy.updates() == 2);
+    CHECK(run.parameters() == one_by_one.parameters());
+  }
+}
+
+TEST_CASE("with steps in flight a strategy does nothing that would have to know their results") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Devices devices(alone(), AllreduceAlgorithm::staged);
+  DeviceRun run(devices, mlp(), data, {.global_batch = 30, .in_flight = 2});
+  run.strategy.begin_step(run.loader.next());
+  CHECK_THROWS_AS(run.step(), LogicError);
+  CHECK_THROWS_AS(run.strategy.set_updates(3), LogicError);
+  CHECK_FALSE(run.strategy.finish_step().nonfinite);
+  run.strategy.begin_step(run.loader.next());  // and goes away without looking
+  DeviceRun cpu(alone(), nullptr, mlp(), data, {.global_batch = 30});
+  CHECK(cpu.strategy.most_in_flight() == 1);
+  cpu.strategy.begin_step(cpu.loader.next());
+  CHECK_THROWS_AS(cpu.strategy.begin_step(cpu.loader.next()), LogicError);
+  CHECK_FALSE(cpu.strategy.finish_step().nonfinite);
+  CHECK_THROWS_AS(cpu.strategy.finish_step(), LogicError);
+}
+
 TEST_CASE("batches of either kind may be mixed") {
   const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
   const Devices devices(alone(), AllreduceAlgorithm::staged);

@@ -1,8 +1,10 @@
-// A dataset that the GPU keeps gives the batches, and the training, of one that is copied. Needs a GPU.
+// Data that the GPU keeps or that is copied ahead, and steps that are begun ahead, give the batches and the training of
+// steps one by one. Needs a GPU.
 #include <cstring>
 
 #include <ronda/data/device_dataset.hpp>
 #include <ronda/data/mnist.hpp>
+#include <ronda/runtime/core/cuda/stream.hpp>
 
 #include "strategy/gpu_run.hpp"
 #include "support/catch.hpp"
@@ -65,5 +67,42 @@ TEST_CASE("a training on data that the GPU keeps has the bits of one that copies
     const Evaluation a = again.strategy.evaluate(again.loader), b = kept.strategy.evaluate(kept.loader);
     CHECK(b.loss == a.loss);
     CHECK(kept.parameters() == again.parameters());
+  }
+}
+
+TEST_CASE("steps begun before the last ones were looked at have the bits of steps one by one") {
+  const MemoryDataset data = toy_images(500, {14, 14, 4}, 10);
+  const auto gpu = make_cuda_context(0);
+  Run first(cnn(), data, {.gpu = true});
+  const Picks picks = first.strategy.picks();
+  for (const bool keep_data : {true, false})
+    for (const bool record : {true, false}) {
+      Run one_by_one(cnn(), data, {.gpu = true, .picks = picks});
+      Run many(cnn(), data,
+               {.gpu = true,
+                .record = record,
+                .picks = picks,
+                .keep_data = keep_data,
+                .in_flight = 4,
+                .ahead = keep_data ? nullptr : gpu.get()});
+      REQUIRE(many.strategy.plan_hash() == one_by_one.strategy.plan_hash());
+      for (const double loss : many.losses_ahead(40))
+        CHECK(loss == one_by_one.strategy.train_step(one_by_one.loader.next()).loss);
+      CHECK(many.parameters() == one_by_one.parameters());
+    }
+}
+
+TEST_CASE("the host waits for nothing in a step") {
+  const MemoryDataset data = toy_images(500, {14, 14, 4}, 10);
+  const auto gpu = make_cuda_context(0);
+  for (const bool keep_data : {true, false}) {
+    Run run(cnn(), data,
+            {.gpu = true, .keep_data = keep_data, .in_flight = 4, .ahead = keep_data ? nullptr : gpu.get()});
+    static_cast<void>(run.losses_ahead(10));
+    const auto& stream = cuda::gpu_stream(*run.device.stream);
+    const std::uint64_t before = stream.host_waits();
+    for (int k = 0; k < 4; ++k) run.strategy.begin_step(run.loader.next());
+    CHECK(stream.host_waits() == before);
+    for (int k = 0; k < 4; ++k) CHECK_FALSE(run.strategy.finish_step().nonfinite);
   }
 }

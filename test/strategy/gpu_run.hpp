@@ -20,6 +20,8 @@ struct Set {
   AllreduceAlgorithm way = AllreduceAlgorithm::automatic;
   Picks picks = {};  ///< of another run: bits are equal for an equal plan, and what is timed anew may be picked anew
   bool keep_data = false;
+  std::size_t in_flight = 1;
+  DeviceContext* ahead = nullptr;  ///< batches are put together beforehand, by another thread, in its pinned memory
 };
 
 /// A strategy on the processors of these ranks, or on a GPU each.
@@ -28,8 +30,11 @@ struct Run {
       : communicator(ranks.split(0, ranks.rank())),
         model(std::move(m)),
         plan(data.size(), 48, shard_of(communicator), 1),  // the last batch is short
-        loader(data, SampleOrder(data.size(), 1, true), plan, false,
-               set.keep_data ? BatchContents::samples : BatchContents::values),
+        loader(data, SampleOrder(data.size(), 1, true), plan,
+               {.prefetch = set.ahead != nullptr,
+                .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
+                .kept = set.in_flight,
+                .staging = set.ahead}),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.02, .total_steps = 300}), options(data, set)) {}
   Run(Sequential m, const MemoryDataset& data, const Set& set) : Run(world().communicator(), std::move(m), data, set) {}
@@ -43,6 +48,7 @@ struct Run {
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 8192;
     o.record_steps = set.record;
+    o.steps_in_flight = set.in_flight;
     if (set.keep_data) o.device_data = {&data};
     const auto gpus = static_cast<int>(find_gpus().gpus.size());
     o.device = device = ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));
@@ -54,6 +60,18 @@ struct Run {
     double sum = 0;
     for (std::size_t i = 0; i < count; ++i) sum += strategy.train_step(loader.next()).loss;
     return sum / static_cast<double>(count);
+  }
+  /// The losses of so many steps, with as many in flight as may be.
+  std::vector<double> losses_ahead(std::size_t count) {
+    std::vector<double> losses;
+    for (std::size_t begun = 0; losses.size() < count;)
+      if (begun < count && strategy.steps_in_flight() < strategy.most_in_flight()) {
+        strategy.begin_step(loader.next());
+        ++begun;
+      } else {
+        losses.push_back(strategy.finish_step().loss);
+      }
+    return losses;
   }
   [[nodiscard]] std::vector<float> parameters() const {
     std::vector<float> all;

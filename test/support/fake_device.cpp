@@ -62,7 +62,7 @@ void FakeStream::wait(const Event& event) {
 void FakeStream::synchronize() {
   if (tape_ != nullptr) throw LogicError("a stream was waited for while it was recorded");
   ++host_waits_;
-  wait(queued_);
+  wait_until_done(queued_);
 }
 
 bool FakeStream::poll(std::uint64_t ticket) {
@@ -73,6 +73,11 @@ bool FakeStream::poll(std::uint64_t ticket) {
 
 void FakeStream::wait(std::uint64_t ticket) {
   require_asked_for(ticket);
+  if (inside_fakes == 0) ++host_waits_;
+  wait_until_done(ticket);
+}
+
+void FakeStream::wait_until_done(std::uint64_t ticket) {
   std::unique_lock door(door_);
   changed_.wait(door, [&] { return done_ >= ticket; });
 }
@@ -127,6 +132,7 @@ FakeRecording::FakeRecording(FakeStream& first) : first_(first), streams_{&first
 
 FakeRecording::~FakeRecording() {
   end();
+  const InsideFake inside;
   for (FakeStream* stream : streams_) stream->record().wait();  // they use its marks
 }
 

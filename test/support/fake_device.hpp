@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,7 @@ class FakeStream final : public Stream, public Completion {
  private:
   friend class FakeRecording;
   void run();
+  void wait_until_done(std::uint64_t ticket);
 
   Device device_;
   std::mutex door_;
@@ -63,7 +65,7 @@ class FakeStream final : public Stream, public Completion {
   std::uint64_t queued_ = 0, done_ = 0;
   bool recording_ = false, stopping_ = false, hangs_ = false;
   FakeRecording* tape_ = nullptr;  ///< what it is given goes there
-  int host_waits_ = 0;
+  std::atomic<int> host_waits_{0};
   std::thread thread_;  ///< last: it uses all of the above
 };
 

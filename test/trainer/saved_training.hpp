@@ -49,6 +49,7 @@ inline TrainingOptions saving_in(const SharedFolder& folder, std::uint64_t every
 template <class Train>
 void run_until(std::uint64_t step, TrainingOptions options, const Train& train) {
   const bool told = world().rank() + 1 == world().size();
+  options.steps_in_flight = 1;  // more, and it is heard of later
   options.leave = [told, asked = std::uint64_t{0}, step]() mutable { return ++asked == step && told; };
   const auto training = train(std::move(options));
   CHECK(training->trainer.left());

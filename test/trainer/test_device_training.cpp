@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 using namespace ronda;
 using namespace ronda::test;
@@ -26,7 +27,8 @@ constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgo
 
 /// A small training by plain loops.
 struct Training {
-  Training(const Way& way, TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
+  Training(const Way& way, TrainingOptions options, EventSink* sink = nullptr)
+      : trainer(world(), model, loss, small(std::move(options)), sink) {
     if (way) devices.emplace(*way, world().communicator());
     if (way)
       trainer.set_platform({ComputeDevice::on(devices->device), make_fake_primitives(), make_fake_update, fake_gather});
@@ -120,6 +122,84 @@ TEST_CASE("a checkpoint of processors goes on on devices, and the other way roun
       options.epochs = 4;
       CHECK_THROWS_AS(trained(first, options), InputError);  // made on the other kind
     }
+}
+
+TEST_CASE("a training that looks at its steps late tells each as one that looks at once, and ends with its bits") {
+  struct Told final : EventSink {
+    void on_step(const StepReport& report) override { steps.push_back(report); }
+    void on_epoch(const EpochReport& report) override { epochs.push_back(report); }
+    std::vector<StepReport> steps;
+    std::vector<EpochReport> epochs;
+  };
+  for (const auto way : ways)
+    for (const bool names : {true, false}) {
+      const auto run = [&](std::size_t in_flight, Told& told) {
+        TrainingOptions options;
+        options.steps_in_flight = in_flight;
+        options.clip_norm = 1;
+        Training training(way, options, &told);
+        if (!names) training.devices->device->free_memory = 0;  // so batches are copied
+        training.trainer.fit(training.data, training.data);
+        CHECK(training.trainer.strategy().keeps(training.data) == names);
+        CHECK(training.trainer.statistics().steps() == steps);
+        return training.hash();
+      };
+      Told at_once, late;
+      CHECK(run(1, at_once) == run(4, late));
+      REQUIRE(late.steps.size() == at_once.steps.size());
+      for (std::size_t i = 0; i < late.steps.size(); ++i) {
+        const StepReport &a = at_once.steps[i], &b = late.steps[i];
+        CHECK(b.step == i + 1);
+        CHECK(b.step_in_epoch == a.step_in_epoch);
+        CHECK(b.epoch == a.epoch);
+        CHECK(b.loss == a.loss);
+        CHECK(b.accuracy == a.accuracy);
+        CHECK(b.learning_rate == a.learning_rate);
+        CHECK(b.samples == a.samples);
+      }
+      REQUIRE(late.epochs.size() == at_once.epochs.size());
+      for (std::size_t i = 0; i < late.epochs.size(); ++i) {
+        CHECK(late.epochs[i].train_loss == at_once.epochs[i].train_loss);
+        CHECK(late.epochs[i].train_accuracy == at_once.epochs[i].train_accuracy);
+        CHECK(late.epochs[i].test_loss == at_once.epochs[i].test_loss);
+        CHECK(late.epochs[i].samples == at_once.epochs[i].samples);
+      }
+    }
+}
+
+TEST_CASE("a wish to end is heard when the step is looked at, and what was begun meanwhile is saved with it") {
+  for (const auto way : ways) {
+    const SharedFolder folder;
+    const auto whole = trained(way, {});
+    TrainingOptions options = saving_in(folder);
+    options.steps_in_flight = 3;
+    const bool told = world().rank() + 1 == world().size();
+    options.leave = [told, asked = 0]() mutable { return ++asked >= 5 && told; };
+    const auto ended = trained(way, options);
+    CHECK(ended->trainer.left());
+    CHECK(ended->trainer.statistics().steps() == 5 + 2);
+    options.leave = {};
+    options.resume = options.exact = true;
+    const auto rest = trained(way, options);
+    CHECK(rest->trainer.statistics().steps() == steps - 7);
+    CHECK(rest->hash() == whole->hash());
+  }
+}
+
+TEST_CASE("a hook sees each step before the next begins") {
+  Training training(AllreduceAlgorithm::staged, {});
+  std::uint64_t seen = 0;
+  training.trainer.set_hooks({.step =
+                                  [&](const StepReport& report) {
+                                    CHECK(report.step == ++seen);
+                                    CHECK(training.trainer.strategy().steps_in_flight() == 0);
+                                    CHECK(training.trainer.strategy().updates() == seen);
+                                    if (seen == 6) training.trainer.stop();
+                                  },
+                              .epoch = {},
+                              .evaluation = {}});
+  training.trainer.fit(training.data, training.data);
+  CHECK(seen == 7);
 }
 
 TEST_CASE("saving makes the host wait for a device no more often") {
