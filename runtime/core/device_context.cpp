@@ -1,4 +1,5 @@
 #include <ronda/runtime/core/device_context.hpp>
+#include <ronda/runtime/core/error.hpp>
 
 #include <unistd.h>
 
@@ -32,6 +33,10 @@ class CpuContext final : public DeviceContext {
 };
 
 }  // namespace
+
+std::unique_ptr<DeviceHash> DeviceContext::make_hash(std::span<const std::span<const std::byte>>) {
+  throw LogicError(device().text() + " does not hash its memory by itself");
+}
 
 std::unique_ptr<DeviceContext> make_cpu_context(int threads) { return std::make_unique<CpuContext>(threads); }
 

@@ -9,6 +9,7 @@
 
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/device.hpp>
+#include <ronda/runtime/core/device_hash.hpp>
 #include <ronda/runtime/core/stream.hpp>
 
 namespace ronda {
@@ -51,6 +52,9 @@ class DeviceContext {
   /// host's memory that is not staging's only until the call returns, which is when what was read may be changed and
   /// what was written is there.
   virtual void copy(const void* from, void* to, std::size_t bytes, Stream& stream) = 0;
+  /// Hashes of pieces of this device's memory, whole words of 4 bytes each, which outlive what is returned. Throws
+  /// LogicError where the device has none: the host hashes its own memory.
+  virtual std::unique_ptr<DeviceHash> make_hash(std::span<const std::span<const std::byte>> pieces);
   /// Calls `work` once, and keeps what it gives to `stream` instead of doing it. `work` waits for nothing, and all
   /// memory that it names stays where it is. Null where the device has no recordings. What `work` throws is passed on.
   virtual std::unique_ptr<Recording> record(Stream& /*stream*/, const std::function<void()>& /*work*/) {

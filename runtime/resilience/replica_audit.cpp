@@ -16,13 +16,28 @@ constexpr EnumNames<OnDivergence, 2> divergence_names{{
     {OnDivergence::rollback, "rollback"},
 }};
 
+bool is_over_there(const State& state) { return state.tensor.device().kind != DeviceKind::cpu; }
+
+/// A device's first.
 std::vector<State> replicated(std::span<const State> states) {
   std::vector<State> some;
   std::ranges::copy_if(states, std::back_inserter(some), [](const State& s) { return s.scope == Scope::replicated; });
+  std::ranges::stable_partition(some, is_over_there);
   return some;
 }
 
+std::size_t count_over_there(std::span<const State> states) {
+  return static_cast<std::size_t>(std::ranges::count_if(states, is_over_there));
+}
+
 std::span<const std::byte> bytes_of(const State& state) { return {state.tensor.data(), state.tensor.desc().bytes()}; }
+
+std::unique_ptr<DeviceHash> hash_over_there(std::span<const State> states, std::size_t count, DeviceContext& device) {
+  if (count == 0) return nullptr;
+  std::vector<std::span<const std::byte>> pieces;
+  for (const State& state : states.first(count)) pieces.push_back(bytes_of(state));
+  return device.make_hash(pieces);
+}
 
 std::span<float> numbers_of(const State& state) {
   return {state.tensor.pointer<float>(), state.tensor.desc().bytes() / sizeof(float)};
@@ -44,19 +59,23 @@ OnDivergence parse_on_divergence(std::string_view name) {
 
 std::string_view name_of(OnDivergence choice) noexcept { return find_name(divergence_names, choice); }
 
-ReplicaAudit::ReplicaAudit(Communicator communicator, std::span<const State> states)
+ReplicaAudit::ReplicaAudit(Communicator communicator, std::span<const State> states, const ComputeDevice& device)
     : communicator_(std::move(communicator)),
+      device_(device),
       states_(replicated(states)),
+      over_there_(count_over_there(states_)),
+      device_hash_(hash_over_there(states_, over_there_, *device_.context)),
       hashes_(states_.size()),
       words_(communicator_.allocate(2 * sizeof(std::int64_t), Memory::node_shared)),
       minimum_(communicator_.plan(
           AllreduceSpec{.tensors = {Tensor(std::span(reinterpret_cast<std::int64_t*>(words_.data()), 2))},
                         .op = ReduceOp::minimum,
                         .label = "the audit of the replicas"})),
-      copy_({states.begin(), states.end()}, ComputeDevice::processor()) {}
+      copy_({states.begin(), states.end()}, device_) {}
 
-void ReplicaAudit::hash_states() noexcept {
-  for (std::size_t i = 0; i < states_.size(); ++i) hashes_[i] = Hash().add(bytes_of(states_[i])).value();
+void ReplicaAudit::hash_states() {
+  if (device_hash_) device_hash_->run(std::span(hashes_).first(over_there_), *device_.stream);
+  for (std::size_t i = over_there_; i < states_.size(); ++i) hashes_[i] = Hash().add(bytes_of(states_[i])).value();
 }
 
 bool ReplicaAudit::equal() {
@@ -90,17 +109,21 @@ ReplicaAudit::Finding ReplicaAudit::majority() {
 }
 
 void ReplicaAudit::go_back() {
-  suspects_.emplace(states_, ComputeDevice::processor());
+  suspects_.emplace(states_, device_);
   suspects_->take();
   copy_.give_back();
 }
 
 ReplicaAudit::Finding ReplicaAudit::judge() {
+  StatesOnHost suspects(suspects_->copies(), device_), found(states_, device_);
+  suspects.fetch();
+  found.fetch();
+  found.wait();
   std::vector<double> farthest(1, 0);
   std::string first;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (states_[i].tensor.dtype() != DType::float32) continue;  // a counter
-    const std::span<const float> suspect = numbers_of(suspects_->copies()[i]), right = numbers_of(states_[i]);
+    const std::span<const float> suspect = numbers_of(suspects.states()[i]), right = numbers_of(found.states()[i]);
     std::vector<float> least(suspect.begin(), suspect.end()), most(least);
     communicator_.allreduce(Tensor(std::span(least)), ReduceOp::minimum);
     communicator_.allreduce(Tensor(std::span(most)), ReduceOp::maximum);

@@ -52,10 +52,7 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
 void require_for_gpus(const TrainingOptions& options) {
   const bool spoils_gradients =
       std::ranges::any_of(options.faults, [](const Fault& fault) { return fault.kind == FaultKind::flip_gradient; });
-  const char* beyond = options.accumulate > 1    ? "--accumulate"
-                       : options.audit_every > 0 ? "--audit-every"
-                       : spoils_gradients        ? "--inject flip-gradient"
-                                                 : nullptr;
+  const char* beyond = options.accumulate > 1 ? "--accumulate" : spoils_gradients ? "--inject flip-gradient" : nullptr;
   if (beyond != nullptr)
     throw InputError("--device cuda: " + std::string(beyond) + " is not for GPUs in this version; use --device cpu");
 }

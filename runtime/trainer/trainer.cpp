@@ -76,7 +76,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   if (options_.audit_every > 0) {
     StateList states;
     strategy_->visit(states);
-    audit_ = std::make_unique<ReplicaAudit>(world_.communicator(), states.states());
+    audit_ = std::make_unique<ReplicaAudit>(world_.communicator(), states.states(), platform_.device);
     report.epoch = history_.size() + 1;
     audit(loader, report);
   }

@@ -1,5 +1,7 @@
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -8,8 +10,10 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include "support/catch.hpp"
+#include "support/host_hash.hpp"
 
 using namespace ronda;
+using ronda::test::HostHash;
 
 TEST_CASE("a GPU gives zeroed memory, and copies arrive in the order of the stream") {
   const auto gpu = make_cuda_context(0);
@@ -87,4 +91,27 @@ TEST_CASE("running out of a GPU's memory is an error that says how much was aske
 TEST_CASE("a GPU that is not there is refused by its number") {
   REQUIRE_THROWS_AS(make_cuda_context(-1), InputError);
   REQUIRE_THROWS_AS(make_cuda_context(1000), InputError);
+}
+
+TEST_CASE("a GPU hashes pieces of its memory as the host does, as they are in the order of the stream") {
+  const auto gpu = make_cuda_context(0);
+  const auto stream = gpu->make_stream(StreamPriority::usual);
+  const std::size_t words = (5 << 20) + 3;
+  const Buffer there = gpu->allocate(words * sizeof(float)), here = gpu->allocate_staging(there.bytes());
+  for (std::size_t i = 0; i < words; ++i) reinterpret_cast<float*>(here.data())[i] = static_cast<float>(i % 1000) / 7;
+  const auto pieces_of = [&](const Buffer& buffer) {
+    std::vector<std::span<const std::byte>> pieces;
+    std::size_t at = 0;
+    for (const std::size_t count : {std::size_t{1}, std::size_t{0}, std::size_t{100}, words - 101}) {
+      pieces.emplace_back(buffer.data() + at * sizeof(float), count * sizeof(float));
+      at += count;
+    }
+    return pieces;
+  };
+  std::vector<std::uint64_t> expected(4), found(4);
+  HostHash(pieces_of(here)).run(expected);
+  const auto hash = gpu->make_hash(pieces_of(there));
+  gpu->copy(here.data(), there.data(), there.bytes(), *stream);
+  hash->run(found, *stream);
+  CHECK(found == expected);
 }

@@ -1,12 +1,17 @@
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include "support/catch.hpp"
+#include "support/host_hash.hpp"
 
 using namespace ronda;
 
@@ -67,4 +72,35 @@ TEST_CASE("an event that no device can wait for holds no stream; one that has ha
   REQUIRE_FALSE(event.hold(stream));
   stream.wait(event);
   REQUIRE(counter.waits == 1);
+}
+
+TEST_CASE("a device's hash tells every bit that flips, and words that change places") {
+  std::vector<float> numbers(3000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 50) / 7;
+  const auto hashes = [&] {
+    const auto bytes = std::as_bytes(std::span(numbers));
+    std::vector<std::span<const std::byte>> pieces{bytes.first(40), bytes.subspan(40, 0), bytes.subspan(40)};
+    std::vector<std::uint64_t> found(3);
+    test::HostHash(pieces).run(found);
+    return found;
+  };
+  const auto before = hashes();
+  CHECK(before[1] == 0);  // of no words
+  CHECK(hashes() == before);
+  for (const std::size_t word : {0, 9, 10, 1234, 2999})
+    for (std::uint32_t bit = 0; bit < 32; ++bit) {
+      const float number = numbers[word];
+      numbers[word] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) ^ (1U << bit));
+      const auto after = hashes();
+      CHECK((after[0] != before[0]) == (word < 10));
+      CHECK((after[2] != before[2]) == (word >= 10));
+      numbers[word] = number;
+    }
+  std::swap(numbers[20], numbers[21]);
+  CHECK(hashes()[2] != before[2]);
+  std::swap(numbers[20], numbers[21]);
+  CHECK(hashes() == before);
+  const std::vector<std::span<const std::byte>> odd{std::as_bytes(std::span(numbers)).first(6)};
+  CHECK_THROWS_AS(test::HostHash(odd), LogicError);
+  CHECK_THROWS_AS(make_cpu_context(1)->make_hash(odd), LogicError);
 }

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "support/host_hash.hpp"
+
 namespace ronda::test {
 namespace {
 
@@ -249,6 +251,21 @@ void FakeDevice::copy(const void* from, void* to, std::size_t bytes, Stream& str
   if (at_once && stream.recording()) throw LogicError("a copy of memory that is not pinned was recorded");
   fake(stream).queue([=] { std::memcpy(to, from, bytes); });
   if (at_once) stream.record().wait();
+}
+
+std::unique_ptr<DeviceHash> FakeDevice::make_hash(std::span<const std::span<const std::byte>> pieces) {
+  class QueuedHash final : public DeviceHash {
+   public:
+    explicit QueuedHash(std::span<const std::span<const std::byte>> memory) : hash_(memory) {}
+    void run(std::span<std::uint64_t> hashes, Stream& stream) override {
+      fake(stream).queue([this, hashes] { hash_.run(hashes); });
+      stream.synchronize();
+    }
+
+   private:
+    HostHash hash_;
+  };
+  return std::make_unique<QueuedHash>(pieces);
 }
 
 std::unique_ptr<Recording> FakeDevice::record(Stream& stream, const std::function<void()>& work) {

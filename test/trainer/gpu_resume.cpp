@@ -98,3 +98,16 @@ TEST_CASE("what is not finite on a GPU is skipped or rolled back on all") {
     CHECK_FALSE(training->hash().empty());  // throws where replicas differ
   }
 }
+
+TEST_CASE("a bit that flips on a GPU is found, and going back leaves the bits") {
+  if (world().size() == 1) return;  // replicas that differ take two
+  const SharedFolder folder;
+  TrainingOptions options = on(DeviceChoice::cuda, {});
+  options.plan = folder.path / "plan.json";
+  options.audit_every = 3;
+  const auto whole = trained(options);
+  options.faults = {parse_fault("flip@6:1")};
+  CHECK_THROWS_AS(trained(options), Error);
+  options.on_divergence = OnDivergence::rollback;
+  CHECK(trained(options)->hash() == whole->hash());
+}

@@ -1,4 +1,5 @@
 // Whole trainings on devices that are threads: saved, ended and gone on with, by the loop that applications use.
+#include "core/message.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
 #include "support/fake_training.hpp"
@@ -233,11 +234,32 @@ TEST_CASE("what is not finite on a device is skipped or rolled back on all, as o
     }
 }
 
-TEST_CASE("a bit that flips on a device makes the replicas differ") {
-  if (world().size() == 1) return;
-  TrainingOptions options;
-  options.faults = {parse_fault("flip@5:1")};
-  CHECK_THROWS_AS(trained(AllreduceAlgorithm::staged, options), Error);  // at its end, where hashes are compared
+TEST_CASE("a bit that flips on a device is found, the rank is named, and going back leaves the bits") {
+  if (world().size() == 1) return;  // replicas that differ take two
+  for (const auto way : ways) {
+    const auto whole = trained(way, {});
+    TrainingOptions options;
+    options.faults = {parse_fault("flip@6:1")};
+    CHECK_THROWS_AS(trained(way, options), Error);  // at its end, where hashes are compared
+    options.audit_every = 3;
+    const std::string found = message_of<Error>([&] { trained(way, options); });
+    require_mentions(found, {"after step 6 (audited after step 3)", "rank 1 on", "erred, first in "});
+    options.on_divergence = OnDivergence::rollback;
+    const auto repaired = trained(way, options);
+    CHECK(repaired->hash() == whole->hash());
+    CHECK(repaired->trainer.strategy().updates() == steps);
+  }
+}
+
+TEST_CASE("audits of devices that agree change nothing, and what is saved says that it was audited") {
+  for (const auto way : ways) {
+    const SharedFolder folder;
+    const auto whole = trained(way, {});
+    TrainingOptions options = saving_in(folder, 5);
+    options.audit_every = 2;
+    CHECK(trained(way, options)->hash() == whole->hash());
+    for (const auto& place : list_checkpoints(folder.path)) CHECK(read_manifest(manifest_of(place.path)).audited);
+  }
 }
 
 TEST_CASE("what devices do not do yet is refused") {
@@ -245,9 +267,6 @@ TEST_CASE("what devices do not do yet is refused") {
     CHECK_THROWS_AS(trained(AllreduceAlgorithm::staged, options), InputError);
   };
   TrainingOptions options;
-  options.audit_every = 1;
-  refuses(options);
-  options = {};
   options.accumulate = 2;
   refuses(options);
   options = {};

@@ -1,4 +1,5 @@
 #include <ronda/runtime/core/cuda/check.hpp>
+#include <ronda/runtime/core/cuda/hash.hpp>
 #include <ronda/runtime/core/cuda/stream.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -153,6 +154,11 @@ class GpuContext final : public DeviceContext {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
     if (reads_any_memory_ && (is_plain(from) || is_plain(to)))
       stream.synchronize();  // it need not have gone by staging
+  }
+
+  std::unique_ptr<DeviceHash> make_hash(std::span<const std::span<const std::byte>> pieces) override {
+    enter();
+    return cuda::make_hash(*this, pieces);
   }
 
   std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& work) override {
