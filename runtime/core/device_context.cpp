@@ -34,6 +34,10 @@ class CpuContext final : public DeviceContext {
 
 }  // namespace
 
+void DeviceContext::add(const float*, float*, std::size_t, Stream&) {
+  throw LogicError(device().text() + " does not add by itself");
+}
+
 std::unique_ptr<DeviceHash> DeviceContext::make_hash(std::span<const std::span<const std::byte>>) {
   throw LogicError(device().text() + " does not hash its memory by itself");
 }

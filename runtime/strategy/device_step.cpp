@@ -13,13 +13,14 @@ constexpr std::size_t most_places = 2;  // one is copied to while the other is c
 }  // namespace
 
 DeviceStep::DeviceStep(ComputeDevice device, Communicator communicator, std::span<const Field> fields,
-                       std::size_t batch_capacity, std::size_t most_in_flight)
+                       std::size_t batch_capacity, std::size_t most_in_flight, std::size_t micro_batches)
     : device_(std::move(device)),
       communicator_(std::move(communicator)),
       fields_(fields.begin(), fields.end()),
       copies_(device_.context->make_stream(StreamPriority::usual)),
-      slots_(most_in_flight) {
-  for (std::size_t i = 0; i < std::min(most_in_flight, most_places); ++i)
+      slots_(most_in_flight * micro_batches),
+      micro_batches_(micro_batches) {
+  for (std::size_t i = 0; i < std::min(slots_.size(), most_places); ++i)
     places_.push_back({Batch(fields, batch_capacity, *device_.context), Event()});
   for (Slot& slot : slots_) {
     slot.exchange = device_.context->allocate_staging(sizeof(Exchange));
@@ -27,15 +28,18 @@ DeviceStep::DeviceStep(ComputeDevice device, Communicator communicator, std::spa
   }
 }
 
-std::size_t DeviceStep::bytes_of_batches(std::span<const Field> fields, std::size_t batch_capacity,
-                                         std::size_t most_in_flight) {
-  return std::min(most_in_flight, most_places) * Batch::bytes_of(fields, batch_capacity);
+std::size_t DeviceStep::bytes_of_batches(std::span<const Field> fields, std::size_t batch_capacity, std::size_t slots) {
+  return std::min(slots, most_places) * Batch::bytes_of(fields, batch_capacity);
 }
 
 void DeviceStep::drain() noexcept {
-  while (in_flight_ > 0) try {
+  while (in_flight() > 0) try {
       static_cast<void>(finish());
     } catch (...) {  // then it is over too
+    }
+  while (used_ > 0) try {  // micro-batches without a last
+      slots_[(oldest_ + --used_) % slots_.size()].done.wait();
+    } catch (...) {
     }
 }
 
@@ -55,9 +59,26 @@ const DeviceDataset* DeviceStep::find(const Dataset* data) const noexcept {
 
 void DeviceStep::begin(const Batch& batch, ControlBlock& control, const StepFlags& flags,
                        const std::function<void()>& passes) {
-  if (in_flight_ == slots_.size())
-    throw LogicError("a step was begun with " + std::to_string(in_flight_) + " in flight; finish one before");
-  const std::size_t number = (oldest_ + in_flight_) % slots_.size();
+  if (used_ % micro_batches_ + 1 != micro_batches_)
+    throw LogicError("a step of " + std::to_string(micro_batches_) + " micro-batches was begun with " +
+                     std::to_string(used_ % micro_batches_) + " before the last");
+  give(batch, control, flags, passes, true);
+  ++steps_;
+}
+
+void DeviceStep::accumulate(const Batch& batch, ControlBlock& control, const StepFlags& flags,
+                            const std::function<void()>& passes) {
+  if (used_ % micro_batches_ + 1 == micro_batches_)
+    throw LogicError("a step has " + std::to_string(micro_batches_) + " micro-batches, and the last one ends it");
+  give(batch, control, flags, passes, false);
+}
+
+void DeviceStep::give(const Batch& batch, ControlBlock& control, const StepFlags& flags,
+                      const std::function<void()>& passes, bool last) {
+  if (used_ == slots_.size())
+    throw LogicError("a step was begun with " + std::to_string(in_flight()) + " in flight; finish one before");
+  const bool first = used_ % micro_batches_ == 0;
+  const std::size_t number = (oldest_ + used_) % slots_.size();
   Slot& slot = slots_[number];
   Place& place = places_[number % places_.size()];
   placed_ = &place.batch;
@@ -70,12 +91,13 @@ void DeviceStep::begin(const Batch& batch, ControlBlock& control, const StepFlag
   slot.pinned().prepared = StepControl{.flags = flags};
   const auto step = [&] {
     if (data != nullptr) gather(*data, slot.request.data(), place.batch);
-    device_.context->copy(&slot.pinned().prepared, control.there(), sizeof(StepControl), stream);
+    if (first) device_.context->copy(&slot.pinned().prepared, control.there(), sizeof(StepControl), stream);
     passes();
-    give_update(control, slot);
+    if (last) give_update(control, slot);
   };
   if (record_ && steps_ > 0 && !slot.recording) {
-    slot.recording = communicator_.watched(device_.context->record(stream, step), "the recorded step");
+    slot.recording = device_.context->record(stream, step);
+    if (last) slot.recording = communicator_.watched(std::move(slot.recording), "the recorded step");
     slot.recorded = batch.source();
   }
   if (slot.recording && slot.recorded == batch.source())
@@ -83,8 +105,7 @@ void DeviceStep::begin(const Batch& batch, ControlBlock& control, const StepFlag
   else
     step();
   slot.done = place.free = stream.record();
-  ++steps_;
-  ++in_flight_;
+  ++used_;
 }
 
 /// By the stream for copies, as soon as the step that had the place before is over.
@@ -115,10 +136,10 @@ void DeviceStep::give_update(ControlBlock& control, const Slot& slot) {
 }
 
 const DeviceStep::Result& DeviceStep::finish() {
-  if (in_flight_ == 0) throw LogicError("a step was finished and none is in flight");
-  const Slot& slot = slots_[oldest_];
-  --in_flight_;
-  oldest_ = in_flight_ == 0 ? 0 : (oldest_ + 1) % slots_.size();
+  if (in_flight() == 0) throw LogicError("a step was finished and none is in flight");
+  const Slot& slot = slots_[oldest_ + micro_batches_ - 1];
+  used_ -= micro_batches_;
+  oldest_ = used_ == 0 ? 0 : (oldest_ + micro_batches_) % slots_.size();
   slot.done.wait();
   communicator_.require_devices();
   return slot.pinned().result;
@@ -138,9 +159,10 @@ const Batch& DeviceStep::place(const Batch& batch) {
 }
 
 const DeviceStep::Result& DeviceStep::update(ControlBlock& control) {
-  if (in_flight_ > 0) throw LogicError("an update by hand with steps in flight");
+  if (in_flight() > 0) throw LogicError("an update by hand with steps in flight");
   give_update(control, slots_.front());
   device_.stream->synchronize();
+  used_ = 0;  // its micro-batches are over
   communicator_.require_devices();
   return slots_.front().pinned().result;
 }

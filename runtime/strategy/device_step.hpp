@@ -27,16 +27,18 @@ namespace ronda {
 /// device can and nothing in the step needs the host, and from then on a step is one replay: nothing in it depends on
 /// what the host knows, neither the learning rate nor the number of updates. Whoever finishes every step before the
 /// next uses one slot. The watchdog sees a replay with collectives inside as one collective, `the recorded step`.
+/// A step of several micro-batches has a slot, and a recording, for each of them; the last one's ends the step.
 ///
 /// A batch of values goes to one of two places on the device by a stream of its own, while the step before computes.
 /// A batch that names samples is made within the step.
 class DeviceStep {
  public:
+  /// @param micro_batches  of a step
   DeviceStep(ComputeDevice device, Communicator communicator, std::span<const Field> fields, std::size_t batch_capacity,
-             std::size_t most_in_flight);
-  /// Of the device's memory that batches take then.
+             std::size_t most_in_flight, std::size_t micro_batches);
+  /// Of the device's memory that batches take where there are so many slots.
   [[nodiscard]] static std::size_t bytes_of_batches(std::span<const Field> fields, std::size_t batch_capacity,
-                                                    std::size_t most_in_flight);
+                                                    std::size_t slots);
   DeviceStep(const DeviceStep&) = delete;  // streams know its memory
   ~DeviceStep() { drain(); }
 
@@ -56,18 +58,23 @@ class DeviceStep {
   /// Begins a whole step on a batch of the host; one in pinned memory (Batch::staging) stays as it is until the step is
   /// finished. `passes` gives the device forward, loss and backward of `placed()` and the reduction; where steps are
   /// recorded it is called for the first step and for each recording alone, and then waits for nothing.
+  /// Where a step has several micro-batches, `accumulate` comes before, for each but the last; `passes` reduces in the
+  /// last alone. The flags are those of the first.
   void begin(const Batch& batch, ControlBlock& control, const StepFlags& flags, const std::function<void()>& passes);
+  void accumulate(const Batch& batch, ControlBlock& control, const StepFlags& flags,
+                  const std::function<void()>& passes);
   /// Waits for the oldest step that was begun and not finished; valid until the next `begin`. Throws CommunicationError
   /// where the ranks' connection ended.
   const Result& finish();
   /// Waits for the steps in flight, whose results nobody will see.
   void drain() noexcept;
-  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
-  [[nodiscard]] std::size_t most_in_flight() const noexcept { return slots_.size(); }
+  /// Steps whose last micro-batch was begun.
+  [[nodiscard]] std::size_t in_flight() const noexcept { return used_ / micro_batches_; }
+  [[nodiscard]] std::size_t most_in_flight() const noexcept { return slots_.size() / micro_batches_; }
   /// The batch over there, of the step that is being begun.
   [[nodiscard]] const Batch& placed() const noexcept { return *placed_; }
 
-  // The same by hand, call by call, with nothing in flight.
+  // The same by hand, call by call, with no step in flight; micro-batches before the last may be.
 
   /// The same batch on the device; valid until the next call.
   const Batch& place(const Batch& batch);
@@ -99,6 +106,8 @@ class DeviceStep {
   };
 
   [[nodiscard]] const DeviceDataset* find(const Dataset* data) const noexcept;
+  void give(const Batch& batch, ControlBlock& control, const StepFlags& flags, const std::function<void()>& passes,
+            bool last);
   void send(const Batch& batch, Slot& slot, Place& place);
   void gather(const DeviceDataset& data, const void* request, const Batch& batch);
   void give_update(ControlBlock& control, const Slot& slot);
@@ -112,7 +121,8 @@ class DeviceStep {
   std::vector<Place> places_;
   const Batch* placed_ = nullptr;
   std::vector<Slot> slots_;
-  std::size_t oldest_ = 0, in_flight_ = 0;  ///< slots
+  std::size_t micro_batches_;
+  std::size_t oldest_ = 0, used_ = 0;  ///< slots
   std::unique_ptr<DeviceUpdate> update_;
   bool record_ = true;
   bool by_hand_ = false;  ///< the first place was filled by `place` since the last step

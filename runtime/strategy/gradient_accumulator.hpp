@@ -1,8 +1,11 @@
 #pragma once
+#include <cstddef>
+#include <memory>
 #include <span>
 
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/parameter.hpp>
 #include <ronda/runtime/core/stream.hpp>
 
@@ -10,11 +13,13 @@ namespace ronda {
 
 /// Sums the gradients of several micro-batches before they are reduced once. Layers write their gradients as always and
 /// know nothing of it: when one is ready, it is added to a copy kept here; in the last micro-batch the copy is added to
-/// it and the fusion buffer hears that it is ready.
+/// it and the fusion buffer hears that it is ready. On a GPU that is work of the stream, and can be recorded with it.
 class GradientAccumulator {
  public:
   /// @param parameters  with gradients in the arena of `arena_bytes` that starts at `arena`; both outlive this object
-  GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena, std::size_t arena_bytes);
+  /// @param context     of the device that holds them; its streams do the adding
+  GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena, std::size_t arena_bytes,
+                      std::shared_ptr<DeviceContext> context);
 
   /// The next micro-batch is the first or not, the last or not.
   void begin(bool first, FusionBuffer* last) noexcept {
@@ -24,6 +29,10 @@ class GradientAccumulator {
   void mark_ready(ParameterId id, Stream& stream);
 
  private:
+  void sum_here(float* fresh, float* sum, std::size_t count, int threads) const;
+  void sum_over_there(float* fresh, float* sum, std::size_t count, Stream& stream) const;
+
+  std::shared_ptr<DeviceContext> context_;
   std::span<const Parameter> parameters_;
   const std::byte* arena_;
   Buffer sums_;

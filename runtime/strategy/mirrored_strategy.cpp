@@ -71,6 +71,7 @@ StepResult MirroredStrategy::finish_step() {
 }
 
 void MirroredStrategy::accumulate(const Batch& batch) {
+  if (device_) return accumulate_on_device(batch);
   const Pass pass = begin_pass(batch);
   const Tensor& outputs = forward(batch.input(), pass);
   backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
@@ -95,9 +96,9 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   if (micro_batch_ == 0) {
     times_ = {};
     communicator_.set_step(updates_ + 1);
-    gradients_->begin();
     control_->clear(raised_);
   }
+  if (is_last_micro_batch()) gradients_->begin();
   return pass_on(batch);
 }
 
@@ -126,8 +127,7 @@ void MirroredStrategy::backward(const Tensor& output_gradient, const Pass& pass)
 
 Pass MirroredStrategy::reporting(const Pass& pass) {
   if (!accumulator_) return pass.reporting(*gradients_);
-  const bool last = micro_batch_ + 1 == options_.micro_batches;
-  accumulator_->begin(micro_batch_ == 0, last ? gradients_.get() : nullptr);
+  accumulator_->begin(micro_batch_ == 0, is_last_micro_batch() ? gradients_.get() : nullptr);
   return pass.reporting(*accumulator_);
 }
 
@@ -200,16 +200,24 @@ void MirroredStrategy::begin_on_device(const Batch& batch) {
   if (steps_in_flight() == 0) last_lap_ = steady_seconds();
   communicator_.set_step(updates_ + steps_in_flight() + 1);
   device_->begin(batch, *control_, raised_, [this] { pass_on_device(); });
+  micro_batch_ = 0;
 }
 
-/// What a step gives the device between its batch and the update.
+void MirroredStrategy::accumulate_on_device(const Batch& batch) {
+  check(batch);
+  if (micro_batch_ == 0) last_lap_ = steady_seconds();
+  device_->accumulate(batch, *control_, raised_, [this] { pass_on_device(); });
+  ++micro_batch_;
+}
+
+/// What a step gives the device between its batch and the update; or a micro-batch before the last.
 void MirroredStrategy::pass_on_device() {
   const Batch& batch = device_->placed();
-  gradients_->begin();
+  if (is_last_micro_batch()) gradients_->begin();
   const Pass pass = pass_on(batch);
   const Tensor& outputs = model_.forward(batch.input(), pass);
   model_.backward(loss_.forward_backward(outputs, batch.target(), pass), reporting(pass));
-  gradients_->wait(pass.stream);
+  if (is_last_micro_batch()) gradients_->wait(pass.stream);
 }
 
 /// What `update` finds, as the device found it.
@@ -218,7 +226,6 @@ StepResult MirroredStrategy::result_on_device(const DeviceStep::Result& found) {
   result.nonfinite = found.outcome.finite == 0;
   result.gradient_norm = found.outcome.gradient_norm;
   updates_ = found.outcome.updates;
-  micro_batch_ = 0;
   lap(&StepTimes::optimizer);
   result.times = times_;
   return result;
@@ -330,8 +337,6 @@ void MirroredStrategy::plan() {
     if (!options_.primitives) throw LogicError("a strategy on a GPU needs the GPU's primitives");
     if (!model_.runs_on_any_device() || !loss_.runs_on_any_device())
       throw InputError("a layer or the loss of this model computes on the processor alone; use --device cpu");
-    if (options_.micro_batches > 1)
-      throw InputError("--accumulate is not for GPUs in this version; use a larger batch, or --device cpu");
   }
   const auto field = std::ranges::find(options_.fields, "input", &Field::name);
   if (field == options_.fields.end()) throw InputError("the data has no field 'input'");
@@ -351,8 +356,8 @@ void MirroredStrategy::plan() {
              .activations = buffers_.pass_bytes + buffers_.gradient_bytes,
              .workspace = buffers_.scratch_bytes};
   if (compute_.context->device().kind != DeviceKind::cpu)
-    memory_.activations +=
-        DeviceStep::bytes_of_batches(options_.fields, options_.batch_capacity, options_.steps_in_flight);
+    memory_.activations += DeviceStep::bytes_of_batches(options_.fields, options_.batch_capacity,
+                                                        options_.steps_in_flight * options_.micro_batches);
 }
 
 /// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states lie
@@ -379,7 +384,7 @@ void MirroredStrategy::take_memory() {
   evaluation_ = std::make_unique<ControlBlock>(compute_);
   if (compute_.context->device().kind == DeviceKind::cpu) return;
   device_ = std::make_unique<DeviceStep>(compute_, communicator_, options_.fields, options_.batch_capacity,
-                                         options_.steps_in_flight);
+                                         options_.steps_in_flight, options_.micro_batches);
   values_ = compute_.context->allocate(arena_bytes_);
 }
 
@@ -479,7 +484,8 @@ void MirroredStrategy::bind() {
   model_.bind(memory);
   loss_.bind(memory);
   if (options_.micro_batches > 1)
-    accumulator_ = std::make_unique<GradientAccumulator>(parameters_, gradient_arena_.data(), arena_bytes_);
+    accumulator_ =
+        std::make_unique<GradientAccumulator>(parameters_, gradient_arena_.data(), arena_bytes_, compute_.context);
 }
 
 /// Drawn by the host, and where they lie elsewhere brought there in one go.

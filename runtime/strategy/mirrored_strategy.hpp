@@ -90,10 +90,10 @@ struct Evaluation {
 ///     strategy.backward(gradient, pass);
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
 ///
-/// Where the model computes on a GPU, a rank a GPU, a step is one micro-batch; batches are the host's, and a loop of
-/// one's own begins with `const Batch& here = strategy.place(batch)` and goes on with `here`. The gradients are reduced
-/// there as Communicator::use_device has it: by NCCL, and then the third and later calls of train_step are one replay
-/// of what the second recorded, or through the host.
+/// Where the model computes on a GPU, a rank a GPU, batches are the host's, and a loop of one's own begins with `const
+/// Batch& here = strategy.place(batch)` and goes on with `here`. The gradients are reduced there as
+/// Communicator::use_device has it: by NCCL, and then the third and later calls of train_step are one replay of what
+/// the second recorded, or through the host.
 class MirroredStrategy {
  public:
   /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere. On a GPU a
@@ -208,7 +208,9 @@ class MirroredStrategy {
   StepResult reduce_and_apply(const Pass& pass);
   StepResult update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients);
   void begin_on_device(const Batch& batch);
+  void accumulate_on_device(const Batch& batch);
   void pass_on_device();
+  [[nodiscard]] bool is_last_micro_batch() const noexcept { return micro_batch_ + 1 == options_.micro_batches; }
   StepResult result_on_device(const DeviceStep::Result& found);
   [[nodiscard]] StepResult result_of(const StepControl& total) const;
   [[nodiscard]] Tensor shown(const Tensor& tensor) const { return device_ ? device_->on_host(tensor) : tensor; }

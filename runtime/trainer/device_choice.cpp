@@ -52,9 +52,8 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
 void require_for_gpus(const TrainingOptions& options) {
   const bool spoils_gradients =
       std::ranges::any_of(options.faults, [](const Fault& fault) { return fault.kind == FaultKind::flip_gradient; });
-  const char* beyond = options.accumulate > 1 ? "--accumulate" : spoils_gradients ? "--inject flip-gradient" : nullptr;
-  if (beyond != nullptr)
-    throw InputError("--device cuda: " + std::string(beyond) + " is not for GPUs in this version; use --device cpu");
+  if (spoils_gradients)
+    throw InputError("--device cuda: --inject flip-gradient is not for GPUs in this version; use --device cpu");
 }
 
 std::string refusal_of_gpus(std::span<const std::string> reasons, std::span<const std::string> hosts) {

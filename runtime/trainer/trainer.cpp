@@ -262,8 +262,7 @@ std::string Trainer::first_line(const Dataset& train) const {
 void Trainer::train_epoch(BatchLoader& loader, EpochReport& report) {
   loader.seek(report.epoch, static_cast<std::size_t>(step_in_epoch_));
   // What reacts to a step before the next one begins lets none be ahead.
-  const bool reacts = hooks_.step || options_.on_nonfinite == OnNonfinite::rollback || !options_.faults.empty() ||
-                      loader.plan().micro_batches() > 1;
+  const bool reacts = hooks_.step || options_.on_nonfinite == OnNonfinite::rollback || !options_.faults.empty();
   most_in_flight_ = reacts ? 1 : strategy_->most_in_flight();
   for (;;) {
     if (may_begin(loader.plan()))

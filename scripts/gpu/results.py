@@ -30,7 +30,7 @@ CLAIMS = [
     ("Data that the GPU keeps, batches copied ahead and steps begun ahead train to the bits of steps one by one, and no step has the host wait", ("tests", "gpu_data")),
     ("NCCL connects two ranks, reduces, copies, and its memory is registered", ("tests", "gpu_nccl.2_ranks")),
     ("Two and four ranks on one GPU train as one does, by NCCL in the recorded step and through the host", ("tests", "gpu_ranks")),
-    ("A training on a GPU that was ended and saved goes on to the same bits; checkpoints go from CPU to GPU and back; audits find a flipped bit", ("tests", "gpu_resume")),
+    ("A training on a GPU that was ended and saved goes on to the same bits; checkpoints go from CPU to GPU and back; audits find a flipped bit; micro-batches follow whole ones", ("tests", "gpu_resume")),
     ("All GPU tests", ("tests", "")),
     ("Goal, MLP, batch 64: 10 times PyTorch's best", ("ratio", "mlp", 64, 10)),
     ("Goal, CNN, batch 64: 5 times PyTorch's best", ("ratio", "cnn", 64, 5)),

@@ -21,6 +21,7 @@ struct DeviceSet {
   std::size_t memory_limit = 0;
   std::size_t in_flight = 1;
   bool ahead = false;  ///< batches are put together beforehand, by another thread, in pinned memory
+  std::size_t micro_batches = 1;
 };
 
 /// A strategy by plain loops, on the ranks' devices or, without any, on their processors.
@@ -28,11 +29,11 @@ struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
             const DeviceSet& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard_of(communicator), 1),
+        plan(data.size(), set.global_batch, shard_of(communicator), set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan,
                {.prefetch = set.ahead,
                 .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
-                .kept = set.in_flight,
+                .kept = set.in_flight * set.micro_batches,
                 .staging = set.ahead ? devices->device.get() : nullptr}),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 100}), options(data, devices, set)) {
@@ -57,7 +58,12 @@ struct DeviceRun {
     o.memory_limit = set.memory_limit;
     return o;
   }
-  StepResult step() { return strategy.train_step(loader.next()); }
+  /// The micro-batches of a step before the last, which is what is returned.
+  const Batch& last_batch() {
+    for (std::size_t micro = 1; micro < plan.micro_batches(); ++micro) strategy.accumulate(loader.next());
+    return loader.next();
+  }
+  StepResult step() { return strategy.train_step(last_batch()); }
   void steps(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) step();
   }
@@ -66,7 +72,7 @@ struct DeviceRun {
     std::vector<StepResult> results;
     for (std::size_t begun = 0; results.size() < count;)
       if (begun < count && strategy.steps_in_flight() < strategy.most_in_flight()) {
-        strategy.begin_step(loader.next());
+        strategy.begin_step(last_batch());
         ++begun;
       } else {
         results.push_back(strategy.finish_step());

@@ -253,6 +253,11 @@ void FakeDevice::copy(const void* from, void* to, std::size_t bytes, Stream& str
   if (at_once) stream.record().wait();
 }
 
+void FakeDevice::add(const float* from, float* to, std::size_t count, Stream& stream) {
+  const InsideFake inside;
+  fake(stream).queue([=] { std::transform(from, from + count, to, to, std::plus()); });
+}
+
 std::unique_ptr<DeviceHash> FakeDevice::make_hash(std::span<const std::span<const std::byte>> pieces) {
   class QueuedHash final : public DeviceHash {
    public:

@@ -71,6 +71,20 @@ TEST_CASE("a training on GPUs that was ended and saved goes on to the bits of on
     }
 }
 
+TEST_CASE("a training on GPUs by micro-batches goes on to the same bits, and follows that by whole batches") {
+  const SharedFolder folder;
+  TrainingOptions options = on(DeviceChoice::cuda, saving_in(folder));
+  options.accumulate = 3;
+  options.plan = folder.path / "plan.json";
+  TrainingOptions unsaved = options;
+  unsaved.checkpoint_dir.clear();
+  const auto whole = trained(unsaved), by_batches = trained(on(DeviceChoice::cuda, {}));
+  CHECK(relative_distance(whole->parameters(), by_batches->parameters()) < 5e-3);  // a ReLU or a tie may fall otherwise
+  run_until(5, options, trained);
+  options.resume = options.exact = true;
+  CHECK(trained(options)->hash() == whole->hash());
+}
+
 TEST_CASE("a checkpoint of processors goes on on GPUs, and the other way round") {
   for (const auto& [first, second] :
        {std::pair(DeviceChoice::cpu, DeviceChoice::cuda), std::pair(DeviceChoice::cuda, DeviceChoice::cpu)}) {

@@ -89,6 +89,25 @@ TEST_CASE("a training on devices that was ended and saved goes on to the bits of
     }
 }
 
+TEST_CASE("a training on devices by micro-batches goes on to the same bits, saved or repaired") {
+  for (const auto way : ways) {
+    const SharedFolder folder;
+    TrainingOptions options;
+    options.accumulate = 3;
+    const auto whole = trained(way, options);
+    TrainingOptions saved = saving_in(folder);
+    saved.accumulate = 3;
+    run_until(5, saved, training_on(way));
+    saved.resume = saved.exact = true;
+    CHECK(trained(way, saved)->hash() == whole->hash());
+    if (world().size() == 1) continue;
+    options.audit_every = 3;
+    options.on_divergence = OnDivergence::rollback;
+    options.faults = {parse_fault("flip@6:1")};
+    CHECK(trained(way, options)->hash() == whole->hash());
+  }
+}
+
 TEST_CASE("a checkpoint that devices wrote while they went on is of the step that it names") {
   for (const auto way : ways) {
     const SharedFolder folder;
@@ -267,9 +286,6 @@ TEST_CASE("what devices do not do yet is refused") {
     CHECK_THROWS_AS(trained(AllreduceAlgorithm::staged, options), InputError);
   };
   TrainingOptions options;
-  options.accumulate = 2;
-  refuses(options);
-  options = {};
   options.faults = {parse_fault("flip-gradient@1")};
   refuses(options);
 }

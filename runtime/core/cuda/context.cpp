@@ -1,3 +1,4 @@
+#include <ronda/runtime/core/cuda/add.hpp>
 #include <ronda/runtime/core/cuda/check.hpp>
 #include <ronda/runtime/core/cuda/hash.hpp>
 #include <ronda/runtime/core/cuda/stream.hpp>
@@ -154,6 +155,11 @@ class GpuContext final : public DeviceContext {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_of(stream)), "cudaMemcpyAsync");
     if (reads_any_memory_ && (is_plain(from) || is_plain(to)))
       stream.synchronize();  // it need not have gone by staging
+  }
+
+  void add(const float* from, float* to, std::size_t count, Stream& stream) override {
+    enter();
+    cuda::add(from, to, count, stream);
   }
 
   std::unique_ptr<DeviceHash> make_hash(std::span<const std::span<const std::byte>> pieces) override {
