@@ -87,7 +87,9 @@ void CommandLine::add_learning() {
   in(app_.add_option("--clip-norm", training.clip_norm, "Clip the mean gradient to this 2-norm; 0: not"));
   in(app_.add_option("--label-smoothing", label_smoothing, "Share of the target that is spread over all classes"));
   in(app_.add_option("--initializer", initializer_, "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros"));
-  in(app_.add_option("--dtype", dtype_, "float32; on a GPU also tf32, whose products are less exact"));
+  in(app_.add_option(
+      "--dtype", dtype_,
+      "float32; with --device cuda also tf32, whose products are less exact, mixed_bfloat16, mixed_float16"));
 }
 
 void CommandLine::add_placement() {
@@ -208,10 +210,7 @@ void CommandLine::apply_names() {
   training.compression = parse_compression(compression_);
   world.progress = parse_progress(progress_);
   training.device = parse_device(device_);
-  if (dtype_ == "tf32" && training.device == DeviceChoice::cuda)
-    training.precision = Precision::tf32;
-  else if (dtype_ != "float32")
-    throw InputError("--dtype is float32, or with --device cuda tf32, in this version, not '" + dtype_ + "'");
+  training.precision = parse_precision(dtype_);
   if (data.empty()) throw InputError("the MNIST files are not beside this program; give their folder by --data DIR");
   std::ostringstream smoothing;
   smoothing << "label smoothing " << label_smoothing;

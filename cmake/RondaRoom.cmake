@@ -37,7 +37,7 @@ function(ronda_compile_options target)
               -ffp-contract=off)
   list(JOIN options "," host_options)
   target_compile_options(${target} PRIVATE "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${options};-Wpedantic;-fno-math-errno>"
-                                           "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_options};--fmad=false>")
+                                           "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_options};--fmad=false;--expt-relaxed-constexpr>")
   if(RONDA_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${RONDA_SANITIZE} -fno-omit-frame-pointer)
     target_compile_definitions(${target} PRIVATE XXH_NO_INLINE_HINTS=1)  # xxHash insists on more than -Og does

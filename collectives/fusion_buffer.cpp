@@ -15,9 +15,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t no_slot = std::numeric_limits<std::size_t>::max();
 
-Tensor slice(const Buffer& arena, const FusionBuffer::Bucket& bucket) {
-  const auto count = static_cast<std::int64_t>(bucket.bytes / sizeof(float));
-  return {{Shape{count}, DType::float32, {}}, arena.data() + bucket.offset, arena.device()};
+Tensor slice(const Buffer& arena, const FusionBuffer::Bucket& bucket, DType dtype) {
+  const auto count = static_cast<std::int64_t>(bucket.bytes / size_of(dtype));
+  return {{Shape{count}, dtype, {}}, arena.data() + bucket.offset, arena.device()};
 }
 
 Tensor numbers_of(const Buffer& control) {
@@ -45,14 +45,14 @@ std::vector<FusionBuffer::Bucket> fill_buckets(const std::vector<GradientSlot>& 
   return buckets;
 }
 
-std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots) {
+std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots, DType dtype) {
   std::vector<std::size_t> by_id;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::size_t id = index_of(slots[i].id);
     if (id >= by_id.size()) by_id.resize(id + 1, no_slot);
     if (by_id[id] != no_slot)
       throw LogicError("parameter " + slots[i].name + " has two gradients in the fusion buffer");
-    if (slots[i].offset % Buffer::alignment != 0 || slots[i].bytes % sizeof(float) != 0 ||
+    if (slots[i].offset % Buffer::alignment != 0 || slots[i].bytes % size_of(dtype) != 0 ||
         (i > 0 && slots[i].offset < slots[i - 1].offset + slots[i - 1].bytes))
       throw LogicError("the gradient of " + slots[i].name + " is not aligned, or overlaps the one before");
     by_id[id] = i;
@@ -101,7 +101,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
     : communicator(std::move(group)),
       compression(options.compression),
       slots(std::move(gradient_slots)),
-      slot_of_id(slots_by_id(slots)),
+      slot_of_id(slots_by_id(slots, options.dtype)),
       bucket_of_slot(slots.size()),
       buckets(fill_buckets(slots, options)),
       control_memory(memory_for_control(communicator, arena.device())),
@@ -112,7 +112,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     Bucket& bucket = buckets[i];
     for (std::size_t slot = bucket.first_slot; slot < bucket.end_slot; ++slot) bucket_of_slot[slot] = i;
-    AllreduceSpec spec{.tensors = {slice(arena, bucket)},
+    AllreduceSpec spec{.tensors = {slice(arena, bucket, options.dtype)},
                        .algorithm = options.algorithm,
                        .label = "bucket " + std::to_string(i),
                        .compression = options.compression,

@@ -28,6 +28,7 @@ struct FusionOptions {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of the gradients; the control block is never compressed
   std::uint64_t seed = 1;                       ///< of int8's stochastic rounding
+  DType dtype = DType::float32;                 ///< of the gradients, and so of their sums
   bool late = false;  ///< buckets start in `wait`: for those who may sum the gradients themselves
 };
 
@@ -41,7 +42,7 @@ struct FusionOptions {
 /// Used in every step as begin, mark_ready for each slot (any order), wait. Allocates nothing after construction.
 class FusionBuffer {
  public:
-  /// Collective. `slots` in ascending offset, back to back. `arena` is float32 memory from `communicator.allocate`, at
+  /// Collective. `slots` in ascending offset, back to back. `arena` is memory from `communicator.allocate`, at
   /// least as long as the last slot's end, and outlives this object. Where it is a device's, so is the control block.
   FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena, FusionOptions options);
   ~FusionBuffer();

@@ -64,8 +64,8 @@ class Loss {
   virtual void bind(const Bindings& bindings) = 0;
 
   /// Adds the weighted sums of losses, weights and correct answers to `pass.control`, and returns the gradient of
-  /// (loss sum × pass.loss_scale) with respect to `outputs`, in the layout of `outputs`. Sums, not means: the mean is
-  /// taken once, over all ranks, by the optimizer.
+  /// (loss sum × pass.loss_scale × *pass.more_scale) with respect to `outputs`, in the layout of `outputs`. Sums, not
+  /// means: the mean is taken once, over all ranks, by the optimizer.
   virtual const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) = 0;
 
   /// Only the sums.

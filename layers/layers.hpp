@@ -1,5 +1,6 @@
 #pragma once
 /// Every layer and loss there is.
+#include <ronda/layers/cast.hpp>
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/flatten.hpp>

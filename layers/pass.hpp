@@ -34,9 +34,10 @@ struct Pass {
   std::uint64_t step = 0;           ///< from 1; the same on all ranks
   RngKey key{0, Purpose::layer};    ///< for layers that draw random numbers
   const Tensor* weights = nullptr;  ///< float32 (N): 1 a sample, 0 a padding row, or what the user weighs samples with
-  float loss_scale = 1;             ///< a power of two that the loss gradient is multiplied with
-  StepControl* control = nullptr;   ///< where the loss adds its sums; in the memory of the stream's device
-  OnReady on_ready;                 ///< called by a layer for each parameter whose gradient is complete
+  float loss_scale = 1;             ///< a power of two that the loss gradient is multiplied with …
+  const float* more_scale = nullptr;  ///< … and another, in the memory of the stream's device; null: 1
+  StepControl* control = nullptr;     ///< where the loss adds its sums; in the memory of the stream's device
+  OnReady on_ready;                   ///< called by a layer for each parameter whose gradient is complete
 
   /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.
   template <class Sink>

@@ -10,6 +10,7 @@
 
 #include <ronda/layers/pass.hpp>
 #include <ronda/layers/picker.hpp>
+#include <ronda/layers/precision.hpp>
 #include <ronda/runtime/core/parameter.hpp>
 
 namespace ronda {
@@ -93,12 +94,6 @@ class LossOperation {
                    const Pass& pass) = 0;
 };
 
-/// How exact the products of float32 numbers are.
-enum class Precision : std::uint8_t {
-  float32,
-  tf32,  ///< factors rounded to 11 bits, sums float32: what tensor cores of NVIDIA's GPUs do from Ampere on
-};
-
 /// Makes the operations of one device. Backends: `reference/` (plain loops), `onednn/`, `cudnn/`.
 /// Every make throws InputError where the shapes do not fit.
 class Primitives {
@@ -106,13 +101,17 @@ class Primitives {
   virtual ~Primitives() = default;
   /// Library and version, threads: part of the plan.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// Of activations, parameters and their gradients; what else a model is given has to be cast.
+  [[nodiscard]] virtual DType dtype() const noexcept { return DType::float32; }
   virtual std::unique_ptr<Operation> dense(const DenseSpec&, const OperationContext&) = 0;
   virtual std::unique_ptr<Operation> convolution(const ConvolutionSpec&, const OperationContext&) = 0;
   virtual std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec&, const OperationContext&) = 0;
   virtual std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) = 0;
-  /// Copies between layouts (backward: the other way), where a neighbour cannot read what there is.
+  /// Copies between layouts (backward: the other way), where a neighbour cannot read what there is. Where `dtype` is a
+  /// half type also between that and float32.
   virtual std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) = 0;
-  /// Of plain outputs (N, classes); the smoothing is in [0, 1). Plain loops where a device has nothing of its own.
+  /// Of plain outputs (N, classes) in `dtype`; the smoothing is in [0, 1). Plain loops where a device has nothing of
+  /// its own.
   virtual std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
 };
 

@@ -10,8 +10,10 @@ SoftmaxCrossEntropy::SoftmaxCrossEntropy(double label_smoothing) : smoothing_(st
 }
 
 void SoftmaxCrossEntropy::plan(const TensorDesc& outputs, Planner& planner) {
-  if (outputs.shape.rank() != 2 || !same_bytes(outputs, {outputs.shape, DType::float32, {}}))
-    throw InputError("softmax cross entropy takes plain float32 (N, classes), not " + outputs.text());
+  const DType dtype = planner.primitives().dtype();
+  if (outputs.shape.rank() != 2 || !same_bytes(outputs, {outputs.shape, dtype, {}}))
+    throw InputError("softmax cross entropy takes plain " + std::string(name_of(dtype)) + " (N, classes), not " +
+                     outputs.text());
   outputs_ = outputs;
   operation_ = planner.primitives().softmax_cross_entropy(outputs, smoothing_);
   gradient_id_ = planner.buffer("loss gradient", outputs.bytes(), Lifetime::gradient);

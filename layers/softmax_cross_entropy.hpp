@@ -7,9 +7,9 @@
 
 namespace ronda {
 
-/// −log softmax(x)[label], with labels int32 (N) and outputs float32 (N, classes). With label smoothing ε the target is
-/// (1−ε) on the label and ε/classes everywhere (Szegedy et al., CVPR 2016), as in PyTorch. The exponentials are taken
-/// of x − max(x), so no finite input overflows; sums over samples are float64.
+/// −log softmax(x)[label], with labels int32 (N) and outputs (N, classes), computed in float32. With label smoothing ε
+/// the target is (1−ε) on the label and ε/classes everywhere (Szegedy et al., CVPR 2016), as in PyTorch. The
+/// exponentials are taken of x − max(x), so no finite input overflows; sums over samples are float64.
 class SoftmaxCrossEntropy final : public Loss {
  public:
   /// Throws InputError where `label_smoothing` is not in [0, 1).

@@ -5,11 +5,12 @@
 #include <ronda/optim/device_update.hpp>
 #include <ronda/optim/rules.hpp>
 #include <ronda/runtime/core/host_device.hpp>
+#include <ronda/runtime/core/number.hpp>
 
 /// What the kernels of an update compute, a call for one element each; the host runs the same code in tests.
 namespace ronda::device_update {
 
-constexpr std::int64_t line = 16;               ///< elements that belong to one parameter: 64 bytes
+constexpr std::int64_t line = 16;               ///< elements that belong to one parameter: 64 bytes of float32
 constexpr std::uint16_t nobody = 0xffff;        ///< the group of what is frozen, or lies between parameters
 constexpr std::int64_t partial_sums = 1 << 15;  ///< of squares, each of elements far apart: neighbours read neighbours
 constexpr std::int64_t sums_of_partials = 1 << 8;
@@ -19,15 +20,17 @@ struct Group {
 };
 
 /// A call for one partial sum of squares, over every `partial_sums`-th element.
+template <Number T>
 struct SumSquares {
-  const float* gradients;
+  const T* gradients;
   const std::uint16_t* group_of_line;
   std::int64_t count;
   double* sums;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     double sum = 0;
     for (std::int64_t at = i; at < count; at += partial_sums)
-      if (group_of_line[at / line] != nobody) sum += static_cast<double>(gradients[at]) * gradients[at];
+      if (group_of_line[at / line] != nobody)
+        sum += static_cast<double>(as_float(gradients[at])) * as_float(gradients[at]);
     sums[i] = sum;
   }
 };
@@ -44,6 +47,14 @@ struct SumPartials {
   }
 };
 
+/// What becomes of a loss scale after a step whose loss was finite.
+[[nodiscard]] RONDA_HOST_DEVICE inline LossScale next(LossScale scale, bool overflowed) {
+  if (overflowed) return {scale.scale / 2, 0};
+  if (scale.good_steps + 1 < LossScale::interval) return {scale.scale, scale.good_steps + 1};
+  const float doubled = scale.scale * 2;
+  return {std::isfinite(doubled) ? doubled : scale.scale, 0};
+}
+
 /// One call decides about the step, and works out what each group's elements need.
 struct Decide {
   rules::Hyperparameters hyperparameters;
@@ -54,6 +65,7 @@ struct Decide {
   double loss_scale, clip_norm;
   const double* squared_norm;  ///< null where neither of these asks for it
   bool check_gradients;
+  LossScale* more_scale;  ///< null: 1; otherwise the gradients are checked
   const StepControl* total;
   DeviceOutcome* outcome;
   rules::Scalars* scalars;  ///< by group
@@ -62,13 +74,21 @@ struct Decide {
     const std::uint64_t update = outcome->updates;
     const auto last = static_cast<std::uint64_t>(rate_count - 1);
     outcome->learning_rate = rates[update < last ? update : last];
+    const float more = more_scale != nullptr ? more_scale->scale : 1.0F;
     // A square of a float cannot overflow a double: the sum tells of every element.
-    const bool finite = std::isfinite(total->loss) && (!check_gradients || std::isfinite(*squared_norm));
+    const bool loss_finite = std::isfinite(total->loss);
+    const bool gradients_finite = !check_gradients || std::isfinite(*squared_norm);
+    const bool overflowed = more_scale != nullptr && loss_finite && !gradients_finite && more > LossScale::smallest;
+    const bool finite = loss_finite && (gradients_finite || overflowed);
     outcome->gradient_norm = 0;
     outcome->finite = finite ? 1 : 0;
-    outcome->applied = finite && total->weight > 0 ? 1 : 0;
+    outcome->overflowed = overflowed ? 1 : 0;
+    outcome->applied = finite && !overflowed && total->weight > 0 ? 1 : 0;
+    const bool counts = overflowed || outcome->applied != 0;
+    if (more_scale != nullptr && counts) *more_scale = next(*more_scale, overflowed);
+    outcome->loss_scale = more_scale != nullptr ? more_scale->scale : 1.0F;
     if (outcome->applied == 0) return;
-    double factor = 1 / (total->weight * loss_scale);
+    double factor = 1 / (total->weight * loss_scale * more);
     if (clip_norm > 0) {
       outcome->gradient_norm = std::sqrt(*squared_norm) * factor;
       factor *= rules::clip(outcome->gradient_norm, clip_norm);
@@ -81,25 +101,36 @@ struct Decide {
 };
 
 /// A call for one element.
+template <Number T>
 struct Update {
   rules::Kind kind;
   const DeviceOutcome* outcome;
   const rules::Scalars* scalars;
   const std::uint16_t* group_of_line;
   float* values;
-  const float* gradients;
+  const T* gradients;
   float* first_state;
   float* second_state;
+  T* rounded;  ///< the values as layers read them; null where they read `values`
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::uint16_t group = group_of_line[i / line];
     if (outcome->applied == 0 || group == nobody) return;
+    const float gradient = as_float(gradients[i]);
     switch (kind) {
-      case rules::Kind::sgd: return rules::sgd(scalars[group], values[i], gradients[i]);
-      case rules::Kind::momentum: return rules::momentum(scalars[group], values[i], gradients[i], first_state[i]);
-      case rules::Kind::adam:
-        return rules::adam(scalars[group], values[i], gradients[i], first_state[i], second_state[i]);
+      case rules::Kind::sgd: rules::sgd(scalars[group], values[i], gradient); break;
+      case rules::Kind::momentum: rules::momentum(scalars[group], values[i], gradient, first_state[i]); break;
+      case rules::Kind::adam: rules::adam(scalars[group], values[i], gradient, first_state[i], second_state[i]); break;
     }
+    if (rounded != nullptr) rounded[i] = as_number<T>(values[i]);
   }
+};
+
+/// A call for one element: what layers read.
+template <Number T>
+struct Round {
+  const float* values;
+  T* rounded;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { rounded[i] = as_number<T>(values[i]); }
 };
 
 }  // namespace ronda::device_update

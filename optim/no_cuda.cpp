@@ -4,8 +4,8 @@
 
 namespace ronda {
 
-std::unique_ptr<DeviceUpdate> make_cuda_update(DeviceContext&, const Optimizer&, const OptimizerBindings&, const float*,
-                                               std::size_t, const DeviceUpdateOptions&, Stream&) {
+std::unique_ptr<DeviceUpdate> make_cuda_update(DeviceContext&, const Optimizer&, const OptimizerBindings&,
+                                               const LayerArenas&, std::size_t, const DeviceUpdateOptions&, Stream&) {
   throw InputError("no GPU to use: " + find_gpus().reason);
 }
 

@@ -175,7 +175,7 @@ fi
 stage doctor 90 "$build/apps/ronda_doctor" --json "$out/doctor.json"
 ctest --test-dir "$build" -N -L gpu 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p' >"$out/gpu-tests.txt"
 # What proves most and takes least comes first; ranks that wait for one another, last.
-first='^gpu_(device|update|training|graph|data)$' layers='^gpu_(engines|layers)$'
+first='^gpu_(device|update|training|graph|data|mixed)$' layers='^gpu_(engines|layers)$'
 stage gpu-step 60 bash -c "$(as_function tests gpu-step 50 -R "$first")"
 stage gpu-layers 60 bash -c "$(as_function tests gpu-layers 50 -R "$layers")"
 stage gpu-ranks 90 bash -c "$(as_function tests gpu-ranks 80 -L gpu -E "$first|$layers")"

@@ -3,36 +3,49 @@
 #include <cstdint>
 
 #include <ronda/runtime/core/host_device.hpp>
+#include <ronda/runtime/core/number.hpp>
 #include <ronda/runtime/core/step_control.hpp>
 
 /// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
-/// of calls does not matter and every run has the same bits. The host runs the same code in tests.
+/// of calls does not matter and every run has the same bits. The host runs the same code in tests. Numbers of type T
+/// are stored; all is computed in float32, and rounded when it is written.
 namespace ronda::cudnn {
 
+/// The same numbers in another type.
+template <Number From, Number To>
+struct Convert {
+  const From* from;
+  To* to;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = as_number<To>(as_float(from[i])); }
+};
+
 /// y = y + bias, then max(y, 0), in place; y (rows, channels).
+template <Number T>
 struct AddBias {
-  float* y;
-  const float* bias;  ///< null: none
+  T* y;
+  const T* bias;  ///< null: none
   std::int64_t channels;
   bool relu;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float value = bias != nullptr ? y[i] + bias[i % channels] : y[i];
-    y[i] = relu && !(value > 0) ? 0.0F : value;
+    const float value = bias != nullptr ? as_float(y[i]) + as_float(bias[i % channels]) : as_float(y[i]);
+    y[i] = as_number<T>(relu && !(value > 0) ? 0.0F : value);
   }
 };
 
+template <Number T>
 struct Relu {
-  const float* x;
-  float* y;
-  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = x[i] > 0 ? x[i] : 0.0F; }
+  const T* x;
+  T* y;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = as_float(x[i]) > 0 ? x[i] : T{}; }
 };
 
 /// dz = dy where the ReLU let something through.
+template <Number T>
 struct ReluGradient {
-  const float* y;
-  const float* dy;
-  float* dz;
-  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { dz[i] = y[i] > 0 ? dy[i] : 0.0F; }
+  const T* y;
+  const T* dy;
+  T* dz;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { dz[i] = as_float(y[i]) > 0 ? dy[i] : T{}; }
 };
 
 /// Pooling of (N, height, width, channels) to (N, rows, columns, channels), square windows.
@@ -53,23 +66,25 @@ struct PoolGeometry {
     return ((n * height + h) * width + w) * channels + c;
   }
   /// The place of the first of the largest elements, as PyTorch.
-  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t winner(const float* x, const Window& window, std::int64_t n,
+  template <Number T>
+  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t winner(const T* x, const Window& window, std::int64_t n,
                                                       std::int64_t c) const {
     std::int64_t best = place(n, window.top, window.left, c);
     for (std::int64_t h = window.top; h < window.bottom; ++h)
       for (std::int64_t w = window.left; w < window.right; ++w) {
         const std::int64_t here = place(n, h, w, c);
-        if (x[here] > x[best]) best = here;
+        if (as_float(x[here]) > as_float(x[best])) best = here;
       }
     return best;
   }
 };
 
 /// A call for one element of the output.
+template <Number T>
 struct Pool {
   PoolGeometry geometry;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PoolGeometry& g = geometry;
     const std::int64_t c = i % g.channels, column = i / g.channels % g.columns;
@@ -81,18 +96,19 @@ struct Pool {
     }
     float sum = 0;
     for (std::int64_t h = window.top; h < window.bottom; ++h)
-      for (std::int64_t w = window.left; w < window.right; ++w) sum += x[g.place(n, h, w, c)];
-    y[i] = sum / static_cast<float>((window.bottom - window.top) * (window.right - window.left));
+      for (std::int64_t w = window.left; w < window.right; ++w) sum += as_float(x[g.place(n, h, w, c)]);
+    y[i] = as_number<T>(sum / static_cast<float>((window.bottom - window.top) * (window.right - window.left)));
   }
 };
 
 /// A call for one element of the input, which asks every window that it lies in: nobody adds to another's element.
 /// With `relu` the gradient of what lies before a ReLU, of which x is the output.
+template <Number T>
 struct PoolGradient {
   PoolGeometry geometry;
-  const float* x;
-  const float* dy;
-  float* dx;
+  const T* x;
+  const T* dy;
+  T* dx;
   bool relu;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PoolGeometry& g = geometry;
@@ -103,18 +119,19 @@ struct PoolGradient {
       return behind < 0 ? 0 : behind / g.stride + 1;
     };
     float sum = 0;
-    if (!relu || x[i] > 0)
+    if (!relu || as_float(x[i]) > 0)
       for (std::int64_t row = first(h); row < g.rows && row * g.stride - g.padding <= h; ++row)
         for (std::int64_t column = first(w); column < g.columns && column * g.stride - g.padding <= w; ++column)
           sum += part(row, column, n, c, i);
-    dx[i] = sum;
+    dx[i] = as_number<T>(sum);
   }
 
  private:
   [[nodiscard]] RONDA_HOST_DEVICE float part(std::int64_t row, std::int64_t column, std::int64_t n, std::int64_t c,
                                              std::int64_t i) const {
     const auto window = geometry.window(row, column);
-    const float gradient = dy[((n * geometry.rows + row) * geometry.columns + column) * geometry.channels + c];
+    const float gradient =
+        as_float(dy[((n * geometry.rows + row) * geometry.columns + column) * geometry.channels + c]);
     if (geometry.maximum) return geometry.winner(x, window, n, c) == i ? gradient : 0.0F;
     return gradient / static_cast<float>((window.bottom - window.top) * (window.right - window.left));
   }
@@ -122,16 +139,17 @@ struct PoolGradient {
 
 /// Sums of columns, of (rows, columns), in two goes: first of `chunks` parts of the rows, then of these. A call for one
 /// (chunk, column).
+template <Number From, Number To>
 struct SumRows {
-  const float* x;
-  float* sums;  ///< (chunks, columns)
+  const From* x;
+  To* sums;  ///< (chunks, columns)
   std::int64_t rows, columns, chunks;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t chunk = i / columns, column = i % columns, length = (rows + chunks - 1) / chunks;
     const std::int64_t begin = chunk * length, end = begin + length < rows ? begin + length : rows;
     float sum = 0;
-    for (std::int64_t row = begin; row < end; ++row) sum += x[row * columns + column];
-    sums[i] = sum;
+    for (std::int64_t row = begin; row < end; ++row) sum += as_float(x[row * columns + column]);
+    sums[i] = as_number<To>(sum);
   }
 };
 
@@ -145,26 +163,29 @@ struct SumRows {
 
 /// What SoftmaxCrossEntropy::run does for one sample, by a team of threads: of a warp on a GPU, of one on the host.
 /// A label that is none makes loss and gradient NaN, so that the step is not applied; the host's code can throw.
+template <Number T>
 struct SoftmaxRow {
-  const float* x;              ///< (rows, classes)
+  const T* x;                  ///< (rows, classes)
   const std::int32_t* labels;  ///< (rows)
   const float* weights;        ///< (rows)
-  float* gradient;             ///< (rows, classes)
+  T* gradient;                 ///< (rows, classes)
   double* losses;              ///< (rows, 2): weighted loss, weighted correctness
   std::int64_t classes;
   float smoothing, loss_scale;
+  const float* more_scale;  ///< null: 1
 
   template <class Team>
   RONDA_HOST_DEVICE void operator()(Team team, std::int64_t n) const {
-    const float* row = x + n * classes;
-    float* d = gradient + n * classes;
+    const T* row = x + n * classes;
     const Largest largest = find_largest(team, row);
     float mine = 0;
-    for (std::int64_t c = team.rank(); c < classes; c += team.size()) mine += d[c] = std::exp(row[c] - largest.value);
+    for (std::int64_t c = team.rank(); c < classes; c += team.size())
+      mine += std::exp(as_float(row[c]) - largest.value);
     const float sum = team.combine(mine, [](float a, float b) { return a + b; });
     const std::int64_t label = labels[n];
     const bool known = label >= 0 && label < classes;
-    write_gradient(team, d, known ? label : -1, 1 / sum, weights[n] * loss_scale);
+    const float scale = weights[n] * loss_scale * (more_scale != nullptr ? *more_scale : 1.0F);
+    write_gradient(team, row, gradient + n * classes, known ? label : -1, {largest.value, 1 / sum, scale});
     const double loss = known ? row_loss(team, row, label, largest.value, std::log(sum)) : not_a_number();
     if (team.rank() != 0) return;
     losses[2 * n] = weights[n] * loss;
@@ -176,36 +197,42 @@ struct SoftmaxRow {
     float value;
     std::int64_t place;  ///< of the first of the largest
   };
+  struct Factors {
+    float largest, inverse, scale;
+  };
   static RONDA_HOST_DEVICE double not_a_number() { return static_cast<double>(std::nanf("")); }
 
   template <class Team>
-  RONDA_HOST_DEVICE Largest find_largest(Team team, const float* row) const {
-    Largest mine{row[0], 0};
+  RONDA_HOST_DEVICE Largest find_largest(Team team, const T* row) const {
+    Largest mine{as_float(row[0]), 0};
     for (std::int64_t c = team.rank(); c < classes; c += team.size())
-      if (row[c] > mine.value) mine = {row[c], c};
+      if (as_float(row[c]) > mine.value) mine = {as_float(row[c]), c};
     const float value = team.combine(mine.value, [](float a, float b) { return a > b ? a : b; });
     const std::int64_t place = team.combine(mine.value == value ? mine.place : classes,
                                             [](std::int64_t a, std::int64_t b) { return a < b ? a : b; });
     return {value, place};
   }
 
+  /// The exponentials once more: to keep them in `d` would round them to T.
   template <class Team>
-  RONDA_HOST_DEVICE void write_gradient(Team team, float* d, std::int64_t label, float inverse, float scale) const {
+  RONDA_HOST_DEVICE void write_gradient(Team team, const T* row, T* d, std::int64_t label, Factors factors) const {
     const float off = smoothing / static_cast<float>(classes);
     for (std::int64_t c = team.rank(); c < classes; c += team.size()) {
-      float value = (d[c] * inverse - off) * scale;
-      if (c == label) value -= (1 - smoothing) * scale;
-      d[c] = label < 0 ? std::nanf("") : value;
+      const float probability = std::exp(as_float(row[c]) - factors.largest) * factors.inverse;
+      float value = (probability - off) * factors.scale;
+      if (c == label) value -= (1 - smoothing) * factors.scale;
+      d[c] = as_number<T>(label < 0 ? std::nanf("") : value);
     }
   }
 
   template <class Team>
-  RONDA_HOST_DEVICE double row_loss(Team team, const float* row, std::int64_t label, float max, float log_sum) const {
-    double loss = (1.0 - smoothing) * (log_sum - (row[label] - max));
+  RONDA_HOST_DEVICE double row_loss(Team team, const T* row, std::int64_t label, float max, float log_sum) const {
+    double loss = (1.0 - smoothing) * (log_sum - (as_float(row[label]) - max));
     if (!(smoothing > 0)) return loss;
     const float off = smoothing / static_cast<float>(classes);
     double mine = 0;
-    for (std::int64_t c = team.rank(); c < classes; c += team.size()) mine += off * (log_sum - (row[c] - max));
+    for (std::int64_t c = team.rank(); c < classes; c += team.size())
+      mine += off * (log_sum - (as_float(row[c]) - max));
     return loss + team.combine(mine, [](double a, double b) { return a + b; });
   }
 };

@@ -12,50 +12,50 @@ namespace {
 
 /// Convolution, bias and ReLU by one graph of cuDNN's, or the convolution by a graph and the rest by a kernel,
 /// whichever is faster; then pooling. What lies before the pooling is kept from forward to backward.
+template <Number T>
 class Convolution final : public Operation {
  public:
   Convolution(std::shared_ptr<Library> library, const ConvolutionSpec& spec, const OperationContext& context)
-      : library_(std::move(library)), spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
-    require_plain(spec.input, "a convolution");
+      : library_(std::move(library)), spec_(spec), inner_{convolution_output(spec), dtype_of<T>, {}} {
+    require_plain(spec.input, dtype_of<T>, "a convolution");
     const std::int64_t channels = spec.input.shape[3];
-    plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, DType::float32, weight_layout()}};
-    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, dtype_of<T>, weight_layout()}};
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, dtype_of<T>, {}});
     plan_.output = inner_;
     if (spec.pool) {
-      plan_.output = {pool_output(inner_.shape, *spec.pool), DType::float32, {}};
+      plan_.output = {pool_output(inner_.shape, *spec.pool), dtype_of<T>, {}};
       plan_.pass_bytes = inner_.bytes();
     }
     choose_all(context);
-    plan_.scratch_bytes = workspace_alignment + workspace_bytes_ + inner_.bytes() + sums_bytes();
+    plan_.scratch_bytes = workspace_alignment + workspace_bytes_ + aligned_bytes(inner_.bytes()) + sums_bytes();
   }
 
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
-    result_ = spec_.pool ? reinterpret_cast<float*>(memory.pass) : memory.output.pointer<float>();
+    result_ = spec_.pool ? reinterpret_cast<T*>(memory.pass) : memory.output.pointer<T>();
     workspace_ = aligned_workspace(memory.scratch);
-    inner_gradient_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_);
-    sums_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_ + inner_.bytes());
+    inner_gradient_ = reinterpret_cast<T*>(workspace_ + workspace_bytes_);
+    sums_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_ + aligned_bytes(inner_.bytes()));
   }
 
   void forward(const Tensor& input, const Pass& pass) override {
-    run_forward(forward_, pass.stream, input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(),
-                spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr, result_, workspace_);
+    run_forward(forward_, pass.stream, input.pointer<T>(), memory_.parameters[0]->value.pointer<T>(),
+                spec_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr, result_, workspace_);
     if (spec_.pool)
       launch(pass.stream, memory_.output.desc().count(),
-             Pool{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<float>()});
+             Pool<T>{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<T>()});
   }
 
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
-    const float* dz = before_activation(output_gradient.pointer<float>(), pass.stream);
-    run(weights_, pass.stream, {dz, input.pointer<float>(), memory_.parameters[0]->gradient.pointer<float>()},
-        workspace_);
+    const T* dz = before_activation(output_gradient.pointer<T>(), pass.stream);
+    run(weights_, pass.stream, {dz, input.pointer<T>(), memory_.parameters[0]->gradient.pointer<T>()}, workspace_);
     if (spec_.bias)
-      sum_columns(pass.stream, dz, rows(), spec_.outputs, sums_, memory_.parameters[1]->gradient.pointer<float>());
+      sum_columns(pass.stream, dz, rows(), spec_.outputs, sums_, memory_.parameters[1]->gradient.pointer<T>());
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
     if (!memory_.input_gradient.empty())
-      run(data_, pass.stream,
-          {dz, memory_.parameters[0]->value.pointer<float>(), memory_.input_gradient.pointer<float>()}, workspace_);
+      run(data_, pass.stream, {dz, memory_.parameters[0]->value.pointer<T>(), memory_.input_gradient.pointer<T>()},
+          workspace_);
   }
 
  private:
@@ -71,32 +71,33 @@ class Convolution final : public Operation {
     return static_cast<std::size_t>(column_chunks(rows(), spec_.outputs) * spec_.outputs) * sizeof(float);
   }
 
-  const float* before_activation(const float* dy, Stream& stream) const {
+  const T* before_activation(const T* dy, Stream& stream) const {
     const bool relu = spec_.activation == Activation::relu;
     if (spec_.pool)
       launch(stream, inner_.count(),
-             PoolGradient{geometry(inner_.shape, *spec_.pool), result_, dy, inner_gradient_, relu});
+             PoolGradient<T>{geometry(inner_.shape, *spec_.pool), result_, dy, inner_gradient_, relu});
     else if (relu)
-      launch(stream, inner_.count(), ReluGradient{result_, dy, inner_gradient_});
+      launch(stream, inner_.count(), ReluGradient<T>{result_, dy, inner_gradient_});
     else
       return dy;
     return inner_gradient_;
   }
 
-  void run(const Step& step, Stream& stream, const std::array<const float*, 3>& tensors, std::byte* workspace) const {
+  void run(const Step& step, Stream& stream, const std::array<const T*, 3>& tensors, std::byte* workspace) const {
     std::array<void*, 3> pointers{};
-    std::ranges::transform(tensors, pointers.begin(), [](const float* p) { return const_cast<float*>(p); });
+    std::ranges::transform(tensors, pointers.begin(), [](const T* p) { return const_cast<T*>(p); });
     step.graph->run(library_->cudnn(stream), pointers, workspace, step.engine);
   }
-  void run_forward(const Step& step, Stream& stream, const float* x, const float* w, const float* b, float* y,
+  void run_forward(const Step& step, Stream& stream, const T* x, const T* w, const T* b, T* y,
                    std::byte* workspace) const {
     if (step.takes_bias) {
-      std::array<void*, 4> pointers{const_cast<float*>(x), const_cast<float*>(w), const_cast<float*>(b), y};
+      std::array<void*, 4> pointers{const_cast<T*>(x), const_cast<T*>(w), const_cast<T*>(b), y};
       step.graph->run(library_->cudnn(stream), pointers, workspace, step.engine);
     } else {
       run(step, stream, {x, w, y}, workspace);
     }
-    if (step.kernel) launch(stream, inner_.count(), AddBias{y, b, spec_.outputs, spec_.activation == Activation::relu});
+    if (step.kernel)
+      launch(stream, inner_.count(), AddBias<T>{y, b, spec_.outputs, spec_.activation == Activation::relu});
   }
 
   struct Rehearsal {
@@ -107,9 +108,9 @@ class Convolution final : public Operation {
     const Rehearsal memory{library_->rehearsal_memory(spec_.input.bytes()),
                            library_->rehearsal_memory(plan_.parameters[0].bytes()),
                            library_->rehearsal_memory(inner_.bytes()),
-                           library_->rehearsal_memory(static_cast<std::size_t>(spec_.outputs) * sizeof(float)),
+                           library_->rehearsal_memory(static_cast<std::size_t>(spec_.outputs) * sizeof(T)),
                            library_->rehearsal_memory(workspace_limit)};
-    const auto at = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
+    const auto at = [](const Buffer& buffer) { return reinterpret_cast<T*>(buffer.data()); };
     std::byte* const workspace = memory.workspace.data();
     Stream& stream = library_->stream();
     forward_ = choose(
@@ -189,8 +190,7 @@ class Convolution final : public Operation {
     const auto picked = offered.choice.pick(picker, question(direction), offered.why_none, library_->precision());
     Step step = std::move(offered.ways[picked.way]);
     step.engine = picked.engine;
-    workspace_bytes_ = std::max(workspace_bytes_, step.graph->engines()[picked.engine].workspace_bytes);
-    workspace_bytes_ = (workspace_bytes_ + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+    workspace_bytes_ = aligned_bytes(std::max(workspace_bytes_, step.graph->engines()[picked.engine].workspace_bytes));
     plan_.picks += (plan_.picks.empty() ? "" : ", ") + picked.name;
     return step;
   }
@@ -202,14 +202,17 @@ class Convolution final : public Operation {
   std::size_t workspace_bytes_ = 0;
   OperationMemory memory_;
   std::byte* workspace_ = nullptr;
-  float *result_ = nullptr, *inner_gradient_ = nullptr, *sums_ = nullptr;
+  T *result_ = nullptr, *inner_gradient_ = nullptr;
+  float* sums_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library> library, const ConvolutionSpec& spec,
                                             const OperationContext& context) {
-  return std::make_unique<Convolution>(std::move(library), spec, context);
+  return with_number(library->dtype(), [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Convolution<T>>(std::move(library), spec, context);
+  });
 }
 
 }  // namespace ronda::cudnn

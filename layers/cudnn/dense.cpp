@@ -12,6 +12,7 @@ namespace {
 
 /// x (N, inputs), W (outputs, inputs): y = x · Wᵀ, dW = dzᵀ · x, dx = dz · W. Bias, ReLU and the bias gradient are
 /// epilogues of the products where cuBLASLt has them for the shape and they are faster, and kernels otherwise.
+template <Number T>
 class Dense final : public Operation {
  public:
   Dense(std::shared_ptr<Library> library, const DenseSpec& spec, const OperationContext& context)
@@ -19,13 +20,13 @@ class Dense final : public Operation {
     const Shape& in = spec.input.shape;
     if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
     if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
-    if (spec.input.dtype != DType::float32 || spec.input.padded_count() != spec.input.count())
+    if (spec.input.dtype != dtype_of<T> || spec.input.padded_count() != spec.input.count())
       throw LogicError("a dense layer on a GPU cannot read " + spec.input.text());
     batch_ = in[0];
     inputs_ = batch_ > 0 ? in.count() / batch_ : 0;
-    plan_.output = {Shape{batch_, spec.outputs}, DType::float32, {}};
-    plan_.parameters = {{Shape{spec.outputs, inputs_}, DType::float32, {}}};
-    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    plan_.output = {Shape{batch_, spec.outputs}, dtype_of<T>, {}};
+    plan_.parameters = {{Shape{spec.outputs, inputs_}, dtype_of<T>, {}}};
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, dtype_of<T>, {}});
     choose_all(context);
     plan_.scratch_bytes = workspace_alignment + workspace_bytes_ + masked_bytes() + sums_bytes();
   }
@@ -33,27 +34,27 @@ class Dense final : public Operation {
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
     workspace_ = aligned_workspace(memory.scratch);
-    masked_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_);
+    masked_ = reinterpret_cast<T*>(workspace_ + workspace_bytes_);
     sums_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_ + masked_bytes());
   }
 
   void forward(const Tensor& input, const Pass& pass) override {
-    run_forward(forward_, pass.stream, input.pointer<float>(), value(0), bias_value(), memory_.output.pointer<float>(),
+    run_forward(forward_, pass.stream, input.pointer<T>(), value(0), bias_value(), memory_.output.pointer<T>(),
                 workspace_);
   }
 
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
-    const float* dz = output_gradient.pointer<float>();
+    const T* dz = output_gradient.pointer<T>();
     if (spec_.activation == Activation::relu) {
-      launch(pass.stream, batch_ * spec_.outputs, ReluGradient{memory_.output.pointer<float>(), dz, masked_});
+      launch(pass.stream, batch_ * spec_.outputs, ReluGradient<T>{memory_.output.pointer<T>(), dz, masked_});
       dz = masked_;
     }
-    run_weights(weights_, pass.stream, input.pointer<float>(), dz, gradient(0), spec_.bias ? gradient(1) : nullptr,
+    run_weights(weights_, pass.stream, input.pointer<T>(), dz, gradient(0), spec_.bias ? gradient(1) : nullptr,
                 workspace_, sums_);
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
     if (!memory_.input_gradient.empty())
-      product(data_, pass.stream, {dz, value(0), memory_.input_gradient.pointer<float>(), nullptr}, workspace_);
+      product(data_, pass.stream, {dz, value(0), memory_.input_gradient.pointer<T>(), nullptr}, workspace_);
   }
 
  private:
@@ -65,29 +66,26 @@ class Dense final : public Operation {
   };
 
   [[nodiscard]] std::size_t masked_bytes() const {
-    return spec_.activation == Activation::relu ? plan_.output.bytes() : 0;
+    return spec_.activation == Activation::relu ? aligned_bytes(plan_.output.bytes()) : 0;
   }
   [[nodiscard]] std::size_t sums_bytes() const {
     return static_cast<std::size_t>(column_chunks(batch_, spec_.outputs) * spec_.outputs) * sizeof(float);
   }
-  [[nodiscard]] const float* value(std::size_t i) const { return memory_.parameters[i]->value.pointer<float>(); }
-  [[nodiscard]] float* gradient(std::size_t i) const { return memory_.parameters[i]->gradient.pointer<float>(); }
-  [[nodiscard]] float* bias_value() const {
-    return spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr;
-  }
+  [[nodiscard]] const T* value(std::size_t i) const { return memory_.parameters[i]->value.pointer<T>(); }
+  [[nodiscard]] T* gradient(std::size_t i) const { return memory_.parameters[i]->gradient.pointer<T>(); }
+  [[nodiscard]] T* bias_value() const { return spec_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr; }
 
   void product(const Step& step, Stream& stream, const Matmul::Operands& operands, std::byte* workspace) const {
     step.matmul->run(library_->cublas(), cuda::handle_of(stream), operands, workspace, step.algorithm);
   }
-  void run_forward(const Step& step, Stream& stream, const float* x, const float* w, float* b, float* y,
-                   std::byte* workspace) const {
+  void run_forward(const Step& step, Stream& stream, const T* x, const T* w, T* b, T* y, std::byte* workspace) const {
     product(step, stream, {x, w, y, step.fused ? b : nullptr}, workspace);
     const bool relu = spec_.activation == Activation::relu;
     if (!step.fused && (b != nullptr || relu))
-      launch(stream, batch_ * spec_.outputs, AddBias{y, b, spec_.outputs, relu});
+      launch(stream, batch_ * spec_.outputs, AddBias<T>{y, b, spec_.outputs, relu});
   }
-  void run_weights(const Step& step, Stream& stream, const float* x, const float* dz, float* dw, float* db,
-                   std::byte* workspace, float* sums) const {
+  void run_weights(const Step& step, Stream& stream, const T* x, const T* dz, T* dw, T* db, std::byte* workspace,
+                   float* sums) const {
     product(step, stream, {dz, x, dw, step.fused ? db : nullptr}, workspace);
     if (!step.fused && db != nullptr) sum_columns(stream, dz, batch_, spec_.outputs, sums, db);
   }
@@ -99,15 +97,15 @@ class Dense final : public Operation {
 
   void choose_all(const OperationContext& context) {
     const Matrix x{batch_, inputs_}, w{spec_.outputs, inputs_}, y{batch_, spec_.outputs};
-    const auto bytes = [](const Matrix& m) { return static_cast<std::size_t>(m.rows * m.columns) * sizeof(float); };
+    const auto bytes = [](const Matrix& m) { return static_cast<std::size_t>(m.rows * m.columns) * sizeof(T); };
     const Rehearsal memory{library_->rehearsal_memory(bytes(x)),
                            library_->rehearsal_memory(bytes(w)),
                            library_->rehearsal_memory(bytes(y)),
-                           library_->rehearsal_memory(static_cast<std::size_t>(spec_.outputs) * sizeof(float)),
+                           library_->rehearsal_memory(static_cast<std::size_t>(spec_.outputs) * sizeof(T)),
                            library_->rehearsal_memory(sums_bytes()),
                            library_->rehearsal_memory(workspace_limit)};
-    const auto at = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
-    float* const b = spec_.bias ? at(memory.b) : nullptr;
+    const auto at = [](const Buffer& buffer) { return reinterpret_cast<T*>(buffer.data()); };
+    T* const b = spec_.bias ? at(memory.b) : nullptr;
     const bool relu = spec_.activation == Activation::relu;
     const std::string shape = std::to_string(batch_) + "x" + std::to_string(inputs_) + "x" +
                               std::to_string(spec_.outputs) + (relu ? " relu" : "") + (spec_.bias ? "" : " no bias");
@@ -121,7 +119,7 @@ class Dense final : public Operation {
     weights_ = choose(context.picker, "dense weight gradient " + shape, {y, true}, {x, false},
                       spec_.bias ? Epilogue::bias_gradient : Epilogue::none, [&](const Step& step) {
                         run_weights(step, library_->stream(), at(memory.x), at(memory.y), at(memory.w), b,
-                                    memory.workspace.data(), at(memory.sums));
+                                    memory.workspace.data(), reinterpret_cast<float*>(memory.sums.data()));
                       });
     if (!context.input_gradient) return;
     data_ = choose(context.picker, "dense data gradient " + shape, {y, false}, {w, false}, Epilogue::none,
@@ -151,8 +149,7 @@ class Dense final : public Operation {
     const auto picked = choice.pick(picker, question, "cuBLASLt suggests none that runs", library_->precision());
     Step step = std::move(ways[picked.way]);
     step.algorithm = picked.engine;
-    workspace_bytes_ = std::max(workspace_bytes_, step.matmul->workspace_bytes(picked.engine));
-    workspace_bytes_ = (workspace_bytes_ + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+    workspace_bytes_ = aligned_bytes(std::max(workspace_bytes_, step.matmul->workspace_bytes(picked.engine)));
     plan_.picks += (plan_.picks.empty() ? "" : ", ") + picked.name;
     return step;
   }
@@ -164,14 +161,17 @@ class Dense final : public Operation {
   std::size_t workspace_bytes_ = 0;
   OperationMemory memory_;
   std::byte* workspace_ = nullptr;
-  float *masked_ = nullptr, *sums_ = nullptr;
+  T* masked_ = nullptr;
+  float* sums_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<Operation> make_dense(std::shared_ptr<Library> library, const DenseSpec& spec,
                                       const OperationContext& context) {
-  return std::make_unique<Dense>(std::move(library), spec, context);
+  return with_number(library->dtype(), [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Dense<T>>(std::move(library), spec, context);
+  });
 }
 
 }  // namespace ronda::cudnn

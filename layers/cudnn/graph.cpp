@@ -25,6 +25,14 @@ Dims channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t 
 }
 Dims image(const Shape& s) { return channels_last(s[0], s[3], s[1], s[2]); }
 
+fe::DataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float16: return fe::DataType_t::HALF;
+    case DType::bfloat16: return fe::DataType_t::BFLOAT16;
+    default: return fe::DataType_t::FLOAT;
+  }
+}
+
 void check(fe::error_t status, const char* call) {
   if (status.is_bad()) throw DeviceError(std::string("cuDNN: ") + call + " failed: " + status.get_message());
 }
@@ -33,7 +41,7 @@ class FrontendGraph final : public Graph {
  public:
   FrontendGraph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision)
       : precision_(precision), window_{{spec.padding, spec.padding}, {spec.stride, spec.stride}} {
-    graph_.set_io_data_type(fe::DataType_t::FLOAT)
+    graph_.set_io_data_type(type_of(dtype_of_layers(precision)))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     const Dims x = image(spec.input.shape), y = image(convolution_output(spec));
@@ -110,10 +118,11 @@ class FrontendGraph final : public Graph {
     std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::NONDETERMINISTIC,
                                            fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
                                            fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
-    if (precision_ == Precision::float32)
-      for (const auto note : {fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::FFT, fe::NumericalNote_t::WINOGRAD,
-                              fe::NumericalNote_t::WINOGRAD_TILE_4x4, fe::NumericalNote_t::WINOGRAD_TILE_6x6,
-                              fe::NumericalNote_t::WINOGRAD_TILE_13x13})
+    if (precision_ == Precision::float32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+    if (precision_ != Precision::tf32)
+      for (const auto note :
+           {fe::NumericalNote_t::FFT, fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::WINOGRAD_TILE_4x4,
+            fe::NumericalNote_t::WINOGRAD_TILE_6x6, fe::NumericalNote_t::WINOGRAD_TILE_13x13})
         notes.push_back(note);
     return notes;
   }

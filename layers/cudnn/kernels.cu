@@ -6,24 +6,41 @@ namespace ronda::cudnn {
 
 using cuda::handle_of;
 
-void launch(Stream& stream, std::int64_t count, const AddBias& body) { cuda::for_each(handle_of(stream), count, body); }
-void launch(Stream& stream, std::int64_t count, const Relu& body) { cuda::for_each(handle_of(stream), count, body); }
-void launch(Stream& stream, std::int64_t count, const ReluGradient& body) {
+template <class Body>
+void launch(Stream& stream, std::int64_t count, const Body& body) {
   cuda::for_each(handle_of(stream), count, body);
 }
-void launch(Stream& stream, std::int64_t count, const Pool& body) { cuda::for_each(handle_of(stream), count, body); }
-void launch(Stream& stream, std::int64_t count, const PoolGradient& body) {
-  cuda::for_each(handle_of(stream), count, body);
-}
-void launch(Stream& stream, std::int64_t rows, const SoftmaxRow& body) {
-  cuda::for_each_by_warp(handle_of(stream), rows, body);
-}
-void launch(Stream& stream, const SumLosses& body) { cuda::for_each_by_warp(handle_of(stream), 1, body); }
 
-void sum_columns(Stream& stream, const float* x, std::int64_t rows, std::int64_t columns, float* scratch, float* sums) {
-  const std::int64_t chunks = column_chunks(rows, columns);
-  cuda::for_each(handle_of(stream), chunks * columns, SumRows{x, scratch, rows, columns, chunks});
-  cuda::for_each(handle_of(stream), columns, SumRows{scratch, sums, chunks, columns, 1});
+template <class Body>
+void launch_teams(Stream& stream, std::int64_t count, const Body& body) {
+  cuda::for_each_by_warp(handle_of(stream), count, body);
 }
+
+template <Number T>
+void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t columns, float* scratch, T* sums) {
+  const std::int64_t chunks = column_chunks(rows, columns);
+  launch(stream, chunks * columns, SumRows<T, float>{x, scratch, rows, columns, chunks});
+  launch(stream, columns, SumRows<float, T>{scratch, sums, chunks, columns, 1});
+}
+
+// What the files that are not compiled by nvcc call.
+#define RONDA_KERNELS(T)                                                   \
+  template void launch(Stream&, std::int64_t, const AddBias<T>&);          \
+  template void launch(Stream&, std::int64_t, const Relu<T>&);             \
+  template void launch(Stream&, std::int64_t, const ReluGradient<T>&);     \
+  template void launch(Stream&, std::int64_t, const Pool<T>&);             \
+  template void launch(Stream&, std::int64_t, const PoolGradient<T>&);     \
+  template void launch_teams(Stream&, std::int64_t, const SoftmaxRow<T>&); \
+  template void sum_columns(Stream&, const T*, std::int64_t, std::int64_t, float*, T*);
+RONDA_KERNELS(float)
+RONDA_KERNELS(Float16)
+RONDA_KERNELS(BFloat16)
+#undef RONDA_KERNELS
+
+template void launch_teams(Stream&, std::int64_t, const SumLosses&);
+template void launch(Stream&, std::int64_t, const Convert<float, Float16>&);
+template void launch(Stream&, std::int64_t, const Convert<float, BFloat16>&);
+template void launch(Stream&, std::int64_t, const Convert<Float16, float>&);
+template void launch(Stream&, std::int64_t, const Convert<BFloat16, float>&);
 
 }  // namespace ronda::cudnn

@@ -4,18 +4,18 @@
 #include <ronda/layers/cudnn/arithmetic.hpp>
 #include <ronda/runtime/core/stream.hpp>
 
-/// What arithmetic.hpp says, as kernels on a GPU's stream. Nothing waits.
+/// What arithmetic.hpp says, as kernels on a GPU's stream, for every type of number. Nothing waits.
 namespace ronda::cudnn {
 
-void launch(Stream& stream, std::int64_t count, const AddBias& body);
-void launch(Stream& stream, std::int64_t count, const Relu& body);
-void launch(Stream& stream, std::int64_t count, const ReluGradient& body);
-void launch(Stream& stream, std::int64_t count, const Pool& body);
-void launch(Stream& stream, std::int64_t count, const PoolGradient& body);
-void launch(Stream& stream, std::int64_t rows, const SoftmaxRow& body);
-void launch(Stream& stream, const SumLosses& body);
+/// body(i) for every i in [0, count).
+template <class Body>
+void launch(Stream& stream, std::int64_t count, const Body& body);
+/// body(team, i) for every i in [0, count).
+template <class Body>
+void launch_teams(Stream& stream, std::int64_t count, const Body& body);
 
 /// Sums of the columns of x (rows, columns). `scratch` holds column_chunks × columns numbers.
-void sum_columns(Stream& stream, const float* x, std::int64_t rows, std::int64_t columns, float* scratch, float* sums);
+template <Number T>
+void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t columns, float* scratch, T* sums);
 
 }  // namespace ronda::cudnn

@@ -33,7 +33,7 @@ std::string Library::name() const {
   const std::size_t version = cudnnGetVersion();
   return "cuDNN " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100) + ", cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " +
-         (precision_ == Precision::tf32 ? "tf32" : "float32") + " on " + context_.name();
+         std::string(name_of(precision_)) + " on " + context_.name();
 }
 
 cudnnHandle_t Library::cudnn(Stream& stream) const {
@@ -46,9 +46,10 @@ std::byte* aligned_workspace(std::byte* scratch) noexcept {
   return scratch + (workspace_alignment - address % workspace_alignment) % workspace_alignment;
 }
 
-void require_plain(const TensorDesc& desc, const char* who) {
-  if (desc.dtype != DType::float32 || !same_bytes(desc, {desc.shape, DType::float32, {}}))
-    throw InputError(std::string(who) + " on a GPU takes plain float32, not " + desc.text());
+void require_plain(const TensorDesc& desc, DType dtype, const char* who) {
+  if (!same_bytes(desc, {desc.shape, dtype, {}}))
+    throw InputError(std::string(who) + " on this GPU takes plain " + std::string(name_of(dtype)) + ", not " +
+                     desc.text());
 }
 
 }  // namespace ronda::cudnn

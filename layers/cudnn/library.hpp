@@ -27,6 +27,7 @@ class Library {
 
   [[nodiscard]] std::string name() const;
   [[nodiscard]] Precision precision() const noexcept { return precision_; }
+  [[nodiscard]] DType dtype() const noexcept { return dtype_of_layers(precision_); }
   /// cuDNN, which works on `stream` from now on.
   [[nodiscard]] cudnnHandle_t cudnn(Stream& stream) const;
   [[nodiscard]] cublasLtHandle_t cublas() const noexcept { return cublas_.get(); }
@@ -46,14 +47,19 @@ constexpr std::size_t engines_tried = 4;                         ///< of what th
 constexpr std::size_t workspace_limit = std::size_t{128} << 20;  ///< of one operation
 constexpr std::size_t workspace_alignment = 256;                 ///< bytes; the arenas' is less
 [[nodiscard]] std::byte* aligned_workspace(std::byte* scratch) noexcept;
+[[nodiscard]] constexpr std::size_t aligned_bytes(std::size_t bytes) noexcept {
+  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
 
-/// Throws InputError where the tensor is not plain float32, as all activations on a GPU are.
-void require_plain(const TensorDesc& desc, const char* who);
+/// Throws InputError where the tensor is not plain and in `dtype`, as all activations on a GPU are.
+void require_plain(const TensorDesc& desc, DType dtype, const char* who);
 
 std::unique_ptr<Operation> make_dense(std::shared_ptr<Library>, const DenseSpec&, const OperationContext&);
 std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library>, const ConvolutionSpec&, const OperationContext&);
-std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec);
-std::unique_ptr<Operation> make_relu(const TensorDesc& input);
-std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
+std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const PoolSpec& spec);
+std::unique_ptr<Operation> make_relu(DType dtype, const TensorDesc& input);
+/// Between float32 and `dtype`. Throws LogicError for anything else.
+std::unique_ptr<Operation> make_conversion(DType dtype, const TensorDesc& from, const TensorDesc& to);
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs, float smoothing);
 
 }  // namespace ronda::cudnn

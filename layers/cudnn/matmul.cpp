@@ -20,6 +20,14 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float16: return CUDA_R_16F;
+    case DType::bfloat16: return CUDA_R_16BF;
+    default: return CUDA_R_32F;
+  }
+}
+
 template <class Value>
 void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
   check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
@@ -33,21 +41,23 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 
 }  // namespace
 
-Matmul::Owned<cublasLtMatrixLayout_t> Matmul::layout_of(const Matrix& matrix) {
+Matmul::Owned<cublasLtMatrixLayout_t> Matmul::layout_of(const Matrix& matrix, DType dtype) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<std::uint64_t>(matrix.columns),
+  check(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(matrix.columns),
                                    static_cast<std::uint64_t>(matrix.rows), matrix.columns),
         "cublasLtMatrixLayoutCreate");
   return Owned<cublasLtMatrixLayout_t>(layout);
 }
 
 Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, Precision precision)
-    : has_bias_(epilogue != Epilogue::none), left_(layout_of(left.matrix)), right_(layout_of(right.matrix)) {
+    : has_bias_(epilogue != Epilogue::none),
+      left_(layout_of(left.matrix, dtype_of_layers(precision))),
+      right_(layout_of(right.matrix, dtype_of_layers(precision))) {
   const Matrix l = as_used(left), r = as_used(right);
   if (l.columns != r.rows) throw LogicError("the factors of a product do not fit");
   if (epilogue == Epilogue::bias_gradient && !left.transposed)
     throw LogicError("a bias gradient is that of a left factor that is transposed");
-  result_ = layout_of({l.rows, r.columns});
+  result_ = layout_of({l.rows, r.columns}, dtype_of_layers(precision));
   cublasLtMatmulDesc_t operation = nullptr;
   check(cublasLtMatmulDescCreate(
             &operation, precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -57,6 +67,7 @@ Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, Preci
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transposition(right.transposed));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transposition(left.transposed));
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(epilogue));
+  if (has_bias_) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(dtype_of_layers(precision)));
 }
 
 void Matmul::find_algorithms(cublasLtHandle_t library) {
@@ -86,7 +97,7 @@ void Matmul::find_algorithms(cublasLtHandle_t library) {
 
 void Matmul::run(cublasLtHandle_t library, cudaStream_t stream, const Operands& operands, std::byte* workspace,
                  std::size_t algorithm) {
-  if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(operands.bias));
+  if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, const_cast<const void*>(operands.bias));
   const auto& chosen = algorithms_[algorithm];
   const float one = 1, zero = 0;
   check(cublasLtMatmul(library, operation_.get(), &one, operands.right, right_.get(), operands.left, left_.get(), &zero,

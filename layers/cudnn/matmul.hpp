@@ -24,7 +24,8 @@ enum class Epilogue : std::uint8_t {
   bias_gradient,  ///< the sums of the columns of the left factor, before its transposition, are written beside it
 };
 
-/// result = left · right, either factor transposed; float32 by cuBLASLt, deterministic algorithms alone.
+/// result = left · right, either factor transposed, all of the precision's type, sums in float32; by cuBLASLt,
+/// deterministic algorithms alone.
 ///
 /// cuBLASLt thinks in columns: our matrices are its transposed ones, so it is asked for resultᵀ = rightᵀ · leftᵀ, and
 /// what is a column here is a row there.
@@ -45,10 +46,10 @@ class Matmul {
   }
 
   struct Operands {
-    const float* left;
-    const float* right;
-    float* result;
-    float* bias;  ///< read or written, as the epilogue says; null without
+    const void* left;
+    const void* right;
+    void* result;
+    void* bias;  ///< read or written, as the epilogue says; null without
   };
   void run(cublasLtHandle_t library, cudaStream_t stream, const Operands& operands, std::byte* workspace,
            std::size_t algorithm);
@@ -61,7 +62,7 @@ class Matmul {
   };
   template <class Pointer>
   using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
-  static Owned<cublasLtMatrixLayout_t> layout_of(const Matrix& matrix);
+  static Owned<cublasLtMatrixLayout_t> layout_of(const Matrix& matrix, DType dtype);
 
   bool has_bias_;
   Owned<cublasLtMatmulDesc_t> operation_;

@@ -11,6 +11,7 @@ class CudnnPrimitives final : public Primitives {
   CudnnPrimitives(DeviceContext& context, Stream& stream, Precision precision)
       : library_(std::make_shared<Library>(context, stream, precision)) {}
   [[nodiscard]] std::string name() const override { return library_->name(); }
+  [[nodiscard]] DType dtype() const noexcept override { return library_->dtype(); }
   std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
     return make_dense(library_, spec, context);
   }
@@ -18,17 +19,17 @@ class CudnnPrimitives final : public Primitives {
     return make_convolution(library_, spec, context);
   }
   std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec, const OperationContext&) override {
-    return make_pool(input, spec);
+    return make_pool(dtype(), input, spec);
   }
   std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override {
-    return make_relu(input);
+    return make_relu(dtype(), input);
   }
-  /// Everything on a GPU is plain, so nobody has reason to ask.
+  /// Everything on a GPU is plain: there are other types, no other layouts.
   std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) override {
-    throw LogicError("a GPU has no reorder from " + from.text() + " to " + to.text());
+    return make_conversion(dtype(), from, to);
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
-    return make_softmax_cross_entropy(outputs, smoothing);
+    return make_softmax_cross_entropy(dtype(), outputs, smoothing);
   }
 
  private:

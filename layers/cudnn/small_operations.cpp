@@ -6,22 +6,23 @@
 namespace ronda::cudnn {
 namespace {
 
+template <Number T>
 class Pooling final : public Operation {
  public:
   Pooling(const TensorDesc& input, const PoolSpec& spec) : input_(input), geometry_(geometry(input.shape, spec)) {
-    require_plain(input, "a pooling");
-    plan_.output = {pool_output(input.shape, spec), DType::float32, {}};
+    require_plain(input, dtype_of<T>, "a pooling");
+    plan_.output = {pool_output(input.shape, spec), dtype_of<T>, {}};
     plan_.picks = "kernel";
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(const Tensor& input, const Pass& pass) override {
-    launch(pass.stream, plan_.output.count(), Pool{geometry_, input.pointer<float>(), memory_.output.pointer<float>()});
+    launch(pass.stream, plan_.output.count(), Pool<T>{geometry_, input.pointer<T>(), memory_.output.pointer<T>()});
   }
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
     if (memory_.input_gradient.empty()) return;
     launch(pass.stream, input_.count(),
-           PoolGradient{geometry_, input.pointer<float>(), output_gradient.pointer<float>(),
-                        memory_.input_gradient.pointer<float>(), false});
+           PoolGradient<T>{geometry_, input.pointer<T>(), output_gradient.pointer<T>(),
+                           memory_.input_gradient.pointer<T>(), false});
   }
 
  private:
@@ -30,28 +31,51 @@ class Pooling final : public Operation {
   OperationMemory memory_;
 };
 
+template <Number T>
 class ReluOperation final : public Operation {
  public:
   explicit ReluOperation(const TensorDesc& input) {
-    require_plain(input, "a ReLU");
+    require_plain(input, dtype_of<T>, "a ReLU");
     plan_.output = input;
     plan_.picks = "kernel";
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(const Tensor& input, const Pass& pass) override {
-    launch(pass.stream, plan_.output.count(), Relu{input.pointer<float>(), memory_.output.pointer<float>()});
+    launch(pass.stream, plan_.output.count(), Relu<T>{input.pointer<T>(), memory_.output.pointer<T>()});
   }
   void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
     if (memory_.input_gradient.empty()) return;
     launch(pass.stream, plan_.output.count(),
-           ReluGradient{memory_.output.pointer<float>(), output_gradient.pointer<float>(),
-                        memory_.input_gradient.pointer<float>()});
+           ReluGradient<T>{memory_.output.pointer<T>(), output_gradient.pointer<T>(),
+                           memory_.input_gradient.pointer<T>()});
   }
 
  private:
   OperationMemory memory_;
 };
 
+template <Number From, Number To>
+class Conversion final : public Operation {
+ public:
+  explicit Conversion(const TensorDesc& input) {
+    plan_.output = {input.shape, dtype_of<To>, {}};
+    plan_.picks = "kernel";
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void forward(const Tensor& input, const Pass& pass) override {
+    launch(pass.stream, plan_.output.count(), Convert<From, To>{input.pointer<From>(), memory_.output.pointer<To>()});
+  }
+  void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
+    if (memory_.input_gradient.empty()) return;
+    launch(pass.stream, plan_.output.count(),
+           Convert<To, From>{output_gradient.pointer<To>(), memory_.input_gradient.pointer<From>()});
+  }
+
+ private:
+  OperationMemory memory_;
+};
+
+template <Number T>
 class SoftmaxCrossEntropyOperation final : public LossOperation {
  public:
   SoftmaxCrossEntropyOperation(const TensorDesc& outputs, float smoothing)
@@ -63,10 +87,10 @@ class SoftmaxCrossEntropyOperation final : public LossOperation {
            const Pass& pass) override {
     auto* losses = reinterpret_cast<double*>(scratch);
     const float* weights = pass.weights->pointer<float>();
-    launch(pass.stream, rows_,
-           SoftmaxRow{outputs.pointer<float>(), target.pointer<std::int32_t>(), weights, gradient.pointer<float>(),
-                      losses, classes_, smoothing_, pass.loss_scale});
-    launch(pass.stream, SumLosses{losses, weights, rows_, pass.control});
+    launch_teams(pass.stream, rows_,
+                 SoftmaxRow<T>{outputs.pointer<T>(), target.pointer<std::int32_t>(), weights, gradient.pointer<T>(),
+                               losses, classes_, smoothing_, pass.loss_scale, pass.more_scale});
+    launch_teams(pass.stream, 1, SumLosses{losses, weights, rows_, pass.control});
   }
 
  private:
@@ -76,12 +100,36 @@ class SoftmaxCrossEntropyOperation final : public LossOperation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec) {
-  return std::make_unique<Pooling>(input, spec);
+std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const PoolSpec& spec) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Pooling<T>>(input, spec);
+  });
 }
-std::unique_ptr<Operation> make_relu(const TensorDesc& input) { return std::make_unique<ReluOperation>(input); }
-std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, float smoothing) {
-  return std::make_unique<SoftmaxCrossEntropyOperation>(outputs, smoothing);
+
+std::unique_ptr<Operation> make_relu(DType dtype, const TensorDesc& input) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<ReluOperation<T>>(input);
+  });
+}
+
+std::unique_ptr<Operation> make_conversion(DType dtype, const TensorDesc& from, const TensorDesc& to) {
+  const TensorDesc single{from.shape, DType::float32, {}}, ours{from.shape, dtype, {}};
+  const bool towards = same_bytes(from, single) && to == ours, back = same_bytes(from, ours) && to == single;
+  if (dtype != DType::float32 && (towards || back))
+    return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+      if constexpr (!std::is_same_v<T, float>) {
+        if (towards) return std::make_unique<Conversion<float, T>>(from);
+        return std::make_unique<Conversion<T, float>>(from);
+      }
+      return nullptr;
+    });
+  throw LogicError("this GPU has no reorder from " + from.text() + " to " + to.text());
+}
+
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs, float smoothing) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<LossOperation> {
+    return std::make_unique<SoftmaxCrossEntropyOperation<T>>(outputs, smoothing);
+  });
 }
 
 }  // namespace ronda::cudnn

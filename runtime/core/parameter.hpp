@@ -12,7 +12,7 @@ namespace ronda {
 enum class ParameterId : std::uint32_t {};
 [[nodiscard]] constexpr std::size_t index_of(ParameterId id) noexcept { return static_cast<std::size_t>(id); }
 
-/// A trained tensor and its gradient, which have one layout. Views into arenas that the strategy owns.
+/// A trained tensor and its gradient, which have one layout and one type. Views into arenas that the strategy owns.
 struct Parameter {
   ParameterId id{};
   std::string name;  ///< as in files: `conv1.weight`
@@ -22,6 +22,9 @@ struct Parameter {
   /// A dense weight behind a flatten stores its columns in the order of that activation's bytes: the description of one
   /// sample of it, (H, W, C) with its layout. Files hold the columns in (C, H, W) order, as PyTorch's do.
   std::optional<TensorDesc> flattened;
+
+  /// What the optimizer changes, in float32: for files, hashes and initial values.
+  [[nodiscard]] const Tensor& trained() const noexcept { return master ? *master : value; }
 };
 
 /// The parameter in file layout: row-major, columns in (C, H, W) order where it was flattened.

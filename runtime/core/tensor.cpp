@@ -90,6 +90,7 @@ void reorder(const Tensor& from, const Tensor& to) {
   }
   switch (size_of(from.dtype())) {
     case 1: return Reorder<std::uint8_t>(from, to).run();
+    case 2: return Reorder<std::uint16_t>(from, to).run();
     case 4: return Reorder<std::uint32_t>(from, to).run();
     case 8: return Reorder<std::uint64_t>(from, to).run();
     default: throw LogicError("an element size without a copy");

@@ -52,6 +52,7 @@ Json to_json(const Summary& s) {
             {"divergences", s.guard.divergences},
             {"audit_seconds", s.guard.audit_seconds},
             {"nonfinite_steps", s.guard.nonfinite_steps},
+            {"overflow_steps", s.guard.overflow_steps},
             {"rollbacks", s.guard.rollbacks}}},
           {"startup_seconds", s.startup_seconds},
           {"plan_hash", s.plan_hash},

@@ -44,6 +44,7 @@ struct Summary {
     std::uint64_t audits = 0, divergences = 0;  ///< comparisons of the replicas, and those that found them different
     double audit_seconds = 0;
     std::uint64_t nonfinite_steps = 0, rollbacks = 0;
+    std::uint64_t overflow_steps = 0;  ///< not applied, since a gradient was beyond float16
   } guard;
   double startup_seconds = unknown;  ///< from the start of the process to the first step
   std::string plan_hash;

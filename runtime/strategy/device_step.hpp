@@ -80,6 +80,7 @@ class DeviceStep {
   const Batch& place(const Batch& batch);
   /// Updates the parameters by the sums in `control`, or leaves them: see DeviceUpdate. The host waits.
   const Result& update(ControlBlock& control);
+  void round_values() { update_->round_values(*device_.stream); }
   void set_updates(std::uint64_t updates) { update_->set_updates(updates, *device_.stream); }
 
   /// A copy of `tensor` on the host; valid until the next call. The host waits.

@@ -2,6 +2,7 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/finite.hpp>
 #include <ronda/runtime/core/hash.hpp>
+#include <ronda/runtime/core/number.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
@@ -15,6 +16,13 @@ namespace {
 /// An exact power of two near 1/samples: the gradient's size stays near a mean's, and no bit is lost by the scaling.
 float power_of_two_near_inverse(std::size_t samples) {
   return std::ldexp(1.0F, -std::ilogb(static_cast<double>(samples > 0 ? samples : 1)));
+}
+
+/// Outputs on the host, in float32.
+void show(const MirroredStrategy::SeeOutputs& see, const Batch& batch, const Tensor& outputs) {
+  if (outputs.dtype() == DType::float32) return see(batch, outputs);
+  std::vector<float> numbers = floats_of(outputs);
+  see(batch, Tensor({outputs.shape(), DType::float32, outputs.desc().layout}, numbers.data()));
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -110,12 +118,17 @@ Pass MirroredStrategy::pass_on(const Batch& batch) {
           .key = RngKey(options_.seed, Purpose::layer, step),
           .weights = &batch.weights(),
           .loss_scale = loss_scale_,
+          .more_scale = reinterpret_cast<const float*>(scale_.data()),
           .control = control_->there(),
           .on_ready = {}};
 }
 
+const Tensor& MirroredStrategy::outputs_of(const Tensor& input, const Pass& pass) {
+  return model_.forward(cast_ ? cast_->forward(input, pass) : input, pass);
+}
+
 const Tensor& MirroredStrategy::forward(const Tensor& input, const Pass& pass) {
-  const Tensor& outputs = model_.forward(input, pass);
+  const Tensor& outputs = outputs_of(input, pass);
   lap(&StepTimes::forward);
   return outputs;
 }
@@ -215,7 +228,7 @@ void MirroredStrategy::pass_on_device() {
   const Batch& batch = device_->placed();
   if (is_last_micro_batch()) gradients_->begin();
   const Pass pass = pass_on(batch);
-  const Tensor& outputs = model_.forward(batch.input(), pass);
+  const Tensor& outputs = outputs_of(batch.input(), pass);
   model_.backward(loss_.forward_backward(outputs, batch.target(), pass), reporting(pass));
   if (is_last_micro_batch()) gradients_->wait(pass.stream);
 }
@@ -224,6 +237,8 @@ void MirroredStrategy::pass_on_device() {
 StepResult MirroredStrategy::result_on_device(const DeviceStep::Result& found) {
   StepResult result = result_of(found.total);
   result.nonfinite = found.outcome.finite == 0;
+  result.overflow = found.outcome.overflowed != 0;
+  result.loss_scale = found.outcome.loss_scale;
   result.gradient_norm = found.outcome.gradient_norm;
   updates_ = found.outcome.updates;
   lap(&StepTimes::optimizer);
@@ -242,12 +257,12 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
   evaluation_->clear();
   Pass pass = pass_on(batch);  // nobody hears of a gradient, so nothing is sent
   pass.control = evaluation_->there();
-  const Tensor& outputs = model_.forward(batch.input(), pass);
+  const Tensor& outputs = outputs_of(batch.input(), pass);
   model_.backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
   std::string mine = std::isfinite(evaluation_->read().loss) ? "" : "the loss";
   for (const auto& slot : slots_) {  // in the order in which backward came to them
     const Tensor gradient = shown(parameters_[index_of(slot.id)].gradient);
-    if (all_finite(1, {gradient.pointer<float>(), slot.bytes / sizeof(float)})) continue;
+    if (all_finite(1, floats_of(gradient))) continue;
     mine += (mine.empty() ? "" : " and ") + std::string("the gradient of ") + slot.name;
     break;
   }
@@ -277,9 +292,9 @@ Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
                     .weights = &batch.weights(),
                     .control = evaluation_->there(),
                     .on_ready = {}};
-    const Tensor& outputs = model_.forward(batch.input(), pass);
+    const Tensor& outputs = outputs_of(batch.input(), pass);
     loss_.forward(outputs, batch.target(), pass);
-    if (see) see(given, shown(outputs));
+    if (see) show(see, given, shown(outputs));
   }
   StepControl sums = evaluation_->read();
   communicator_.allreduce(Tensor(std::span(&sums.loss, StepControl::count)));
@@ -346,13 +361,18 @@ void MirroredStrategy::plan() {
   std::vector<std::int64_t> extents{static_cast<std::int64_t>(options_.batch_capacity)};
   extents.insert(extents.end(), field->shape.begin(), field->shape.end());
   input_ = {Shape(extents), DType::float32, {}};
-  const TensorDesc outputs = model_.plan(input_, planner_);
+  dtype_ = primitives_->dtype();
+  if (mixed() && compute_.context->device().kind == DeviceKind::cpu)
+    throw InputError("half types are for GPUs in this version; use float32, or --device cuda");
+  if (mixed()) cast_.emplace(dtype_);
+  const TensorDesc outputs = model_.plan(cast_ ? cast_->plan(input_, planner_) : input_, planner_);
   loss_.plan(outputs, planner_);
   plan_arena();
   buffers_ = place_buffers(planner_.buffers());
-  memory_ = {.parameters = arena_bytes_,
+  const std::size_t exact_bytes = elements() * sizeof(float);
+  memory_ = {.parameters = arena_bytes_ + (mixed() ? exact_bytes : 0),
              .gradients = arena_bytes_ * (options_.micro_batches > 1 ? 2 : 1),
-             .optimizer = arena_bytes_ * optimizer_->states().size(),
+             .optimizer = exact_bytes * optimizer_->states().size(),
              .activations = buffers_.pass_bytes + buffers_.gradient_bytes,
              .workspace = buffers_.scratch_bytes};
   if (compute_.context->device().kind != DeviceKind::cpu)
@@ -360,13 +380,16 @@ void MirroredStrategy::plan() {
                                                         options_.steps_in_flight * options_.micro_batches);
 }
 
-/// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states lie
-/// at the same offsets of their arenas.
+/// Gradients in the order in which backward finishes them: the last layer's first. Parameters and optimizer states are
+/// the same elements of their arenas.
 void MirroredStrategy::plan_arena() {
   const auto requests = planner_.parameters();
   if (requests.empty()) throw InputError("the model has no parameters to train");
   ArenaPlan arena;
   for (std::size_t i = requests.size(); i-- > 0;) {
+    if (requests[i].desc.dtype != dtype_)
+      throw LogicError("parameter " + requests[i].name + " is " + requests[i].desc.text() + "; this model's are " +
+                       std::string(name_of(dtype_)));
     const std::size_t bytes = requests[i].desc.bytes();
     slots_.push_back({ParameterId{static_cast<std::uint32_t>(i)}, requests[i].name, arena.reserve(bytes), bytes});
   }
@@ -386,6 +409,8 @@ void MirroredStrategy::take_memory() {
   device_ = std::make_unique<DeviceStep>(compute_, communicator_, options_.fields, options_.batch_capacity,
                                          options_.steps_in_flight, options_.micro_batches);
   values_ = compute_.context->allocate(arena_bytes_);
+  if (mixed()) masters_ = compute_.context->allocate(elements() * sizeof(float));
+  if (dtype_ == DType::float16) scale_ = compute_.context->allocate(sizeof(LossScale));
 }
 
 /// Where values and gradients lie decides how they are reduced and updated. Collective.
@@ -402,7 +427,9 @@ FusionOptions MirroredStrategy::take_device_arenas() {
   agree(communicator_, [&] { require_fitting(options_.fusion.algorithm, compute_.context->device().kind); });
   if (communicator_.devices().empty()) communicator_.use_device(compute_.context, options_.fusion.algorithm);
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::on_device);
-  return options_.fusion;
+  FusionOptions fusion = options_.fusion;
+  fusion.dtype = dtype_;
+  return fusion;
 }
 
 /// Each dataset on all ranks' devices, or on none. Collective.
@@ -458,29 +485,32 @@ FusionOptions MirroredStrategy::take_host_arenas() {
 void MirroredStrategy::bind() {
   const auto requests = planner_.parameters();
   parameters_.resize(requests.size());
-  OptimizerBindings bindings{.values = reinterpret_cast<float*>(values_.data()),
+  const std::size_t count = elements();
+  OptimizerBindings bindings{.values = reinterpret_cast<float*>(trained().data()),
                              .states = {},
                              .segments = {},
                              .groups = {},
                              .device = values_.device()};
   for (std::size_t s = 0; s < optimizer_->states().size(); ++s)
-    bindings.states.push_back(reinterpret_cast<float*>(states_.data() + s * arena_bytes_));
+    bindings.states.push_back(reinterpret_cast<float*>(states_.data()) + s * count);
   for (const auto& slot : slots_) {
     const ParameterRequest& request = requests[index_of(slot.id)];
+    const std::size_t element = slot.offset / size_of(dtype_);
+    const TensorDesc exact{request.desc.shape, DType::float32, request.desc.layout};
     parameters_[index_of(slot.id)] = {
         .id = slot.id,
         .name = slot.name,
         .value = Tensor(request.desc, values_.data() + slot.offset, values_.device()),
         .gradient = Tensor(request.desc, gradient_arena_.data() + slot.offset, gradient_arena_.device()),
-        .master = std::nullopt,
+        .master = mixed() ? std::optional(Tensor(exact, bindings.values + element, masters_.device())) : std::nullopt,
         .flattened = request.flattened};
     bindings.groups.push_back(options_.group_of ? options_.group_of(slot.name) : ParameterGroup{});
-    bindings.segments.push_back(
-        {slot.name, request.desc, slot.offset / sizeof(float), bindings.groups.size() - 1, request.flattened});
+    bindings.segments.push_back({slot.name, exact, element, bindings.groups.size() - 1, request.flattened});
   }
   if (device_) prepare_device_step(bindings);
   optimizer_->bind(std::move(bindings));
   const Bindings memory(parameters_, buffers_.offsets, activations_.data(), activations_.device());
+  if (cast_) cast_->bind(memory);
   model_.bind(memory);
   loss_.bind(memory);
   if (options_.micro_batches > 1)
@@ -491,36 +521,45 @@ void MirroredStrategy::bind() {
 /// Drawn by the host, and where they lie elsewhere brought there in one go.
 void MirroredStrategy::set_initial_values() {
   const auto requests = planner_.parameters();
-  const Buffer staging = device_ ? compute_.context->allocate_staging(arena_bytes_) : Buffer();
-  std::byte* const drawn = device_ ? staging.data() : values_.data();
+  const std::size_t bytes = trained().bytes();
+  const Buffer staging = device_ ? compute_.context->allocate_staging(bytes) : Buffer();
+  auto* const drawn = reinterpret_cast<float*>(device_ ? staging.data() : values_.data());
   for (const auto& slot : slots_) {
     const ParameterRequest& request = requests[index_of(slot.id)];
     Parameter parameter = parameters_[index_of(slot.id)];
-    parameter.value = Tensor(request.desc, drawn + slot.offset);
+    parameter.value =
+        Tensor({request.desc.shape, DType::float32, request.desc.layout}, drawn + slot.offset / size_of(dtype_));
     initialize(parameter, request.initializer.value_or(options_.initializer), request.fan_in, request.fan_out,
                options_.seed);
   }
   if (!device_) return;
-  compute_.context->copy(drawn, values_.data(), arena_bytes_, *compute_.stream);
+  compute_.context->copy(drawn, trained().data(), bytes, *compute_.stream);
+  if (scale_.bytes() > 0) {
+    const LossScale first;
+    compute_.context->copy(&first, scale_.data(), sizeof first, *compute_.stream);
+  }
   compute_.stream->synchronize();
 }
 
 void MirroredStrategy::prepare_device_step(const OptimizerBindings& bindings) {
   const std::vector<double> rates = schedule_.rates();
-  device_->set_update(options_.device_update(*compute_.context, *optimizer_, bindings,
-                                             reinterpret_cast<const float*>(gradient_arena_.data()),
-                                             arena_bytes_ / sizeof(float),
-                                             {.loss_scale = loss_scale_,
-                                              .clip_norm = options_.clip_norm,
-                                              .check_gradients = options_.check_gradients,
-                                              .rates = rates},
-                                             *compute_.stream));
+  device_->set_update(options_.device_update(
+      *compute_.context, *optimizer_, bindings,
+      {.gradients = gradient_arena_.data(), .dtype = dtype_, .values = mixed() ? values_.data() : nullptr}, elements(),
+      {.loss_scale = loss_scale_,
+       .clip_norm = options_.clip_norm,
+       .check_gradients = options_.check_gradients,
+       .rates = rates,
+       .more_scale = reinterpret_cast<LossScale*>(scale_.data())},
+      *compute_.stream));
 }
 
 void MirroredStrategy::set_updates(std::uint64_t updates) {
   if (steps_in_flight() > 0) throw LogicError("set_updates with steps in flight; finish_step gives their results");
   updates_ = updates;
-  if (device_) device_->set_updates(updates);
+  if (!device_) return;
+  device_->set_updates(updates);
+  device_->round_values();
 }
 
 void MirroredStrategy::gather_state() {
@@ -532,8 +571,9 @@ void MirroredStrategy::gather_state() {
 }
 
 void MirroredStrategy::broadcast_parameters() {
-  const auto count = static_cast<std::int64_t>(arena_bytes_ / sizeof(float));
-  communicator_.broadcast(Tensor({Shape{count}, DType::float32, {}}, values_.data(), values_.device()));
+  const auto count = static_cast<std::int64_t>(elements());
+  communicator_.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained().data(), trained().device()));
+  if (device_) device_->round_values();
 }
 
 // ---- what was planned -----------------------------------------------------------------------------------------------
@@ -549,7 +589,7 @@ std::string MirroredStrategy::plan_hash() const { return Hash().add(joined(plan_
 std::string MirroredStrategy::parameter_hash() const {
   Hash hash;
   for (const auto& parameter : parameters_) {
-    const std::vector<float> values = to_file(parameter, shown(parameter.value));
+    const std::vector<float> values = to_file(parameter, shown(parameter.trained()));
     hash.add(parameter.name).add(std::as_bytes(std::span(values)));
   }
   std::string mine = hash.text();
@@ -566,8 +606,15 @@ std::string MirroredStrategy::parameter_hash() const {
 
 void MirroredStrategy::visit(StateVisitor& visitor) {
   for (const auto& parameter : parameters_)
-    visitor.visit({parameter.name, parameter.value, Scope::replicated, parameter.flattened});
+    visitor.visit({parameter.name, parameter.trained(), Scope::replicated, parameter.flattened});
   optimizer_->visit(visitor);
+  if (scale_.bytes() > 0) {
+    const auto number = [&](const char* name, std::size_t place) {
+      visitor.visit({name, {{Shape{1}, DType::float32, {}}, scale_.data() + place, scale_.device()}});
+    };
+    number("loss_scale", offsetof(LossScale, scale));
+    number("loss_scale.good_steps", offsetof(LossScale, good_steps));
+  }
   model_.visit(visitor);
   gradients_->visit(visitor);
 }

@@ -10,6 +10,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/data/loader.hpp>
+#include <ronda/layers/cast.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/planner.hpp>
 #include <ronda/layers/primitives.hpp>
@@ -43,12 +44,14 @@ struct MirroredOptions {
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeUpdate): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
-  int threads = 1;                         ///< of this rank
-  std::size_t memory_limit = 0;            ///< bytes a rank, without what others keep (checkpoints, audits); 0: none
-  std::size_t steps_in_flight = 1;         ///< on a GPU: that may be begun before the oldest of them is finished
-  bool record_steps = true;                ///< on a GPU: replay the step from the third on; the bits are the same
-  ComputeDevice device;                    ///< empty: the processor, with `threads`
-  std::shared_ptr<Primitives> primitives;  ///< of the device; null: oneDNN
+  int threads = 1;                  ///< of this rank
+  std::size_t memory_limit = 0;     ///< bytes a rank, without what others keep (checkpoints, audits); 0: none
+  std::size_t steps_in_flight = 1;  ///< on a GPU: that may be begun before the oldest of them is finished
+  bool record_steps = true;         ///< on a GPU: replay the step from the third on; the bits are the same
+  ComputeDevice device;             ///< empty: the processor, with `threads`
+  /// Of the device; null: oneDNN. Those of a half type store activations, parameters and gradients in it (on a GPU
+  /// alone); the parameters that are trained are float32.
+  std::shared_ptr<Primitives> primitives;
   MakeDeviceUpdate device_update = make_cuda_update;  ///< how a device that is not the processor updates
   /// Datasets that a device is to keep, where it has room, so that batches may name their samples alone (BatchLoader,
   /// BatchContents::samples): see MirroredStrategy::keeps. They outlive the strategy.
@@ -71,6 +74,8 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
   bool stop = false;         ///< some rank asked to stop after this step
   bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
+  bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
+  double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
   StepFlags flags = {};      ///< how many ranks raised each
   StepTimes times;           ///< without data
 };
@@ -177,13 +182,15 @@ class MirroredStrategy {
 
   /// A hash of all parameters in file layout, seen to be equal on all ranks. Collective. Throws Error where it is not.
   [[nodiscard]] std::string parameter_hash() const;
-  /// Makes the parameters rank 0's everywhere; call it after setting them. Collective.
+  /// Makes the parameters rank 0's everywhere, and what layers read of them too where that is rounded; call it after
+  /// setting them (`Parameter::master`, where there is one). Collective.
   void broadcast_parameters();
-  /// Shows all that exact continuation needs beside `updates()`: parameters, then what optimizer and model keep.
+  /// Shows all that exact continuation needs beside `updates()`: parameters (in float32), then what optimizer and model
+  /// keep, and the loss scale.
   void visit(StateVisitor& visitor);
   /// Steps that changed the parameters so far; the schedule and Adam's correction count by it. The same on all ranks.
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
-  /// For a training that goes on from a checkpoint.
+  /// For a training that goes on from a checkpoint; called after `visit` has written.
   void set_updates(std::uint64_t updates);
   /// Makes the optimizer's state whole on every rank, where each knows only its part of it (see NodeUpdate): call it on
   /// all ranks before `visit` reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
@@ -205,6 +212,7 @@ class MirroredStrategy {
   void check(const Batch& batch) const;
   [[nodiscard]] Pass pass_on(const Batch& batch);
   [[nodiscard]] Pass reporting(const Pass& pass);
+  const Tensor& outputs_of(const Tensor& input, const Pass& pass);
   StepResult reduce_and_apply(const Pass& pass);
   StepResult update(const StepControl& total, const Pass& pass, NodeUpdate::Gradients gradients);
   void begin_on_device(const Batch& batch);
@@ -214,6 +222,9 @@ class MirroredStrategy {
   StepResult result_on_device(const DeviceStep::Result& found);
   [[nodiscard]] StepResult result_of(const StepControl& total) const;
   [[nodiscard]] Tensor shown(const Tensor& tensor) const { return device_ ? device_->on_host(tensor) : tensor; }
+  [[nodiscard]] std::size_t elements() const noexcept { return arena_bytes_ / size_of(dtype_); }
+  [[nodiscard]] bool mixed() const noexcept { return dtype_ != DType::float32; }
+  [[nodiscard]] const Buffer& trained() const noexcept { return mixed() ? masters_ : values_; }
   void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;
@@ -232,11 +243,15 @@ class MirroredStrategy {
 
   TensorDesc input_;  ///< of the model
   std::vector<GradientSlot> slots_;
-  std::size_t arena_bytes_ = 0;
+  std::size_t arena_bytes_ = 0;   ///< of gradients, and of the values that layers read
+  DType dtype_ = DType::float32;  ///< of these
+  std::optional<Cast> cast_;      ///< of the input, where that is not `dtype_`
   BufferPlan buffers_;
   MemoryUse memory_;
   std::vector<std::string> plan_lines_;
   Buffer values_, gradient_arena_, states_, activations_;
+  Buffer masters_;  ///< float32, where values are of a half type; as many elements
+  Buffer scale_;    ///< a LossScale, where gradients are float16
   std::vector<Parameter> parameters_;
   std::unique_ptr<DeviceStep> device_;       ///< null: on the processor
   std::unique_ptr<NodeUpdate> node_update_;  ///< null: every rank updates everything

@@ -77,7 +77,7 @@ void Trainer::repeat_since(const Position& from, BatchLoader& loader, const Epoc
 void Trainer::spoil(const Batch& batch) {
   if (faults_.happens(FaultKind::flip, step_ + 1)) {
     const Parameter& parameter = strategy_->parameters().front();
-    StatesOnHost states(std::array{State{parameter.name, parameter.value}}, platform_.device);
+    StatesOnHost states(std::array{State{parameter.name, parameter.trained()}}, platform_.device);
     states.fetch();
     states.wait();
     const Tensor& value = states.states().front().tensor;
@@ -90,6 +90,12 @@ void Trainer::spoil(const Batch& batch) {
 
 /// After a step; it was not finite on all ranks or on none.
 void Trainer::guard(const Batch& batch) {
+  if (last_step_.overflow) {
+    ++guarded_.overflow_steps;
+    sink_.on_detail("step " + std::to_string(step_ + 1) +
+                    " is not applied: a gradient is beyond float16; the loss scale is " +
+                    std::to_string(last_step_.loss_scale) + " from here on");
+  }
   if (!last_step_.nonfinite) {
     guarded_.nonfinite_in_a_row = 0;
     return;

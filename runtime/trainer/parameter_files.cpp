@@ -27,13 +27,14 @@ void load_parameters(const std::filesystem::path& path, std::span<const Paramete
       throw InputError(path.string() + ": the model has no parameter " + tensor.name +
                        "; was it saved by another model?");
   for (const auto& parameter : parameters) find(file, path, parameter);  // nothing is set before everything fits
-  for (const auto& parameter : parameters) from_file(parameter, find(file, path, parameter).values, parameter.value);
+  for (const auto& parameter : parameters)
+    from_file(parameter, find(file, path, parameter).values, parameter.trained());
 }
 
 void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters) {
   std::vector<NamedTensor> tensors;
   for (const auto& parameter : parameters)
-    tensors.push_back({parameter.name, parameter.value.shape(), to_file(parameter, parameter.value)});
+    tensors.push_back({parameter.name, parameter.value.shape(), to_file(parameter, parameter.trained())});
   write_safetensors(path, tensors, {{"format", "pt"}});
 }
 

@@ -38,7 +38,7 @@ Summary Trainer::summary(const EpochReport& last) const {
   summary.world_size = world_.size();
   summary.hosts = world_.communicator().topology().nodes;
   summary.device = platform_.device.context->device().text();
-  summary.dtype = options_.precision == Precision::tf32 ? "tf32" : "float32";
+  summary.dtype = name_of(options_.precision);
   summary.global_batch_size = options_.global_batch_size;
   summary.epochs = history_.size();
   summary.steps = step_;
@@ -63,6 +63,7 @@ Summary Trainer::summary(const EpochReport& last) const {
   summary.guard.divergences = guarded_.divergences;
   summary.guard.audit_seconds = guarded_.audit_seconds;
   summary.guard.nonfinite_steps = guarded_.nonfinite_steps;
+  summary.guard.overflow_steps = guarded_.overflow_steps;
   summary.guard.rollbacks = guarded_.rollbacks;
   summary.startup_seconds = startup_seconds_;
   summary.plan_hash = strategy_->plan_hash();

@@ -24,9 +24,12 @@ void Trainer::resume(const Dataset& train) {
   if (!resumption_) return sink_.on_start(0);
   const CheckpointManifest& manifest = resumption_->manifest;
   agree(world_.communicator(), [&] { tell_exactness(); });
-  const bool another_optimizer = std::ranges::find(options_.allow_changes, "optimizer") != options_.allow_changes.end();
-  for (const auto& note : restore(resumption_->folder, manifest, states.states(), another_optimizer,
-                                  world_.communicator(), platform_.device))
+  const auto may_change = [&](const char* name) {
+    return std::ranges::find(options_.allow_changes, name) != options_.allow_changes.end();
+  };
+  const bool other_states = may_change("optimizer") || may_change("dtype");  // float16 alone has a loss scale
+  for (const auto& note :
+       restore(resumption_->folder, manifest, states.states(), other_states, world_.communicator(), platform_.device))
     sink_.on_note(note);
   agree(world_.communicator(), [&] { set_position(manifest, train_plan(train)); });
   sink_.on_note("going on from " + resumption_->folder.string() + ": after step " + std::to_string(step_) + " of " +

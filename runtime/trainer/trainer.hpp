@@ -146,7 +146,7 @@ class Trainer {
   std::unique_ptr<ReplicaAudit> audit_;  ///< null: replicas are compared at the end alone
   Position audited_;                     ///< of the copy that it keeps
   struct {
-    std::uint64_t audits = 0, divergences = 0, nonfinite_steps = 0, rollbacks = 0;
+    std::uint64_t audits = 0, divergences = 0, nonfinite_steps = 0, overflow_steps = 0, rollbacks = 0;
     std::uint64_t nonfinite_in_a_row = 0;
     double audit_seconds = 0;
   } guarded_;

@@ -57,7 +57,7 @@ class Words {
         .add("accumulate", text_of(o.accumulate))
         .add("device", std::string(name_of(o.device)))
         .add("steps-in-flight", text_of(std::uint64_t{o.steps_in_flight}))
-        .add("dtype", o.precision == Precision::tf32 ? "tf32" : "float32")
+        .add("dtype", std::string(name_of(o.precision)), true)
         .add("allreduce", std::string(name_of(o.allreduce)))
         .add("compression", std::string(name_of(o.compression)), true)
         .add("bucket-bytes", text_of(o.bucket_bytes))
@@ -120,6 +120,9 @@ void check_resilience(const TrainingOptions& o) {
 }  // namespace
 
 void check(const TrainingOptions& options) {
+  if (options.precision != Precision::float32 && options.device != DeviceChoice::cuda)
+    throw InputError("--dtype " + std::string(name_of(options.precision)) +
+                     " is for GPUs, with --device cuda; on the processor a training computes in float32");
   check_sizes(options);
   check_resilience(options);
 }

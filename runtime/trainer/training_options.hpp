@@ -52,7 +52,7 @@ struct TrainingOptions {
   /// On a GPU: steps that are begun before the oldest of them is looked at. A wish to end or to save is heard of so
   /// many steps less one late; the numbers of every step stay exact.
   std::size_t steps_in_flight = 4;
-  Precision precision = Precision::float32;  ///< of products on a GPU
+  Precision precision = Precision::float32;  ///< any other than float32 is for GPUs alone
 
   int threads = 0;  ///< of a rank; 0: the cores that it has
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;

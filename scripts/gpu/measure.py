@@ -15,7 +15,7 @@ APPLICATIONS = {"mlp": "mnist_mlp", "cnn": "mnist_cnn"}
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 TRAINING_SAMPLES = 60000
 TRIAL_STEPS = 200
-OURS = ["float32", "tf32"]  # other types are PyTorch's alone so far
+OURS = ["float32", "tf32", "mixed_bfloat16"]
 
 
 class OutOfTime(Exception):

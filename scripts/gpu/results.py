@@ -26,6 +26,7 @@ CLAIMS = [
     ("Every layer on the GPU gives what it gives on the CPU, within its type's tolerance", ("tests", "gpu_layers")),
     ("The optimizers on the GPU give what they give on the CPU", ("tests", "gpu_update")),
     ("One GPU follows the CPU: MLP over 100 steps, CNN over 50", ("tests", "gpu_training")),
+    ("Half types: an MLP and a CNN learn as in float32, an overflow is skipped on all ranks, a replay has the bits of steps without", ("tests", "gpu_mixed")),
     ("The step as one CUDA graph gives the bits of the steps without", ("tests", "gpu_graph")),
     ("Data that the GPU keeps, batches copied ahead and steps begun ahead train to the bits of steps one by one, and no step has the host wait", ("tests", "gpu_data")),
     ("NCCL connects two ranks, reduces, copies, and its memory is registered", ("tests", "gpu_nccl.2_ranks")),

@@ -10,6 +10,7 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/number.hpp>
 #include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
@@ -60,12 +61,12 @@ TEST_CASE("pooling on a GPU computes what the plain loops compute, to the bit") 
       const Plain expected(*operation, input, x, dy);
       auto y = nothing(out.count()), dx = nothing(input.count());
       const cudnn::PoolGeometry geometry = cudnn::geometry(input.shape, spec);
-      for_each(out.count(), cudnn::Pool{geometry, x.data(), y.data()});
-      for_each(input.count(), cudnn::PoolGradient{geometry, x.data(), dy.data(), dx.data(), false});
+      for_each(out.count(), cudnn::Pool<float>{geometry, x.data(), y.data()});
+      for_each(input.count(), cudnn::PoolGradient<float>{geometry, x.data(), dy.data(), dx.data(), false});
       INFO("kernel " << kernel << " stride " << stride << " padding " << padding);
       CHECK(y == expected.y);
       CHECK(dx == expected.dx);
-      for_each(input.count(), cudnn::PoolGradient{geometry, x.data(), dy.data(), dx.data(), true});
+      for_each(input.count(), cudnn::PoolGradient<float>{geometry, x.data(), dy.data(), dx.data(), true});
       std::vector<float> masked = expected.dx;
       for (std::size_t i = 0; i < x.size(); ++i)
         if (!(x[i] > 0)) masked[i] = 0;
@@ -82,22 +83,22 @@ TEST_CASE("ReLU and bias on a GPU compute what the plain loops compute, to the b
   x[7] = 0;
   const Plain expected(*operation, input, x, dy);
   auto y = nothing(input.count()), dx = nothing(input.count());
-  for_each(input.count(), cudnn::Relu{x.data(), y.data()});
-  for_each(input.count(), cudnn::ReluGradient{y.data(), dy.data(), dx.data()});
+  for_each(input.count(), cudnn::Relu<float>{x.data(), y.data()});
+  for_each(input.count(), cudnn::ReluGradient<float>{y.data(), dy.data(), dx.data()});
   CHECK(y == expected.y);
   CHECK(dx == expected.dx);
 
   const auto bias = numbers(6, 5);
   for (const bool relu : {false, true}) {
     y = x;
-    for_each(input.count(), cudnn::AddBias{y.data(), bias.data(), 6, relu});
+    for_each(input.count(), cudnn::AddBias<float>{y.data(), bias.data(), 6, relu});
     for (std::size_t i = 0; i < y.size(); ++i) {
       const float sum = x[i] + bias[i % 6];
       CHECK(y[i] == (relu && !(sum > 0) ? 0.0F : sum));
     }
   }
   y = x;
-  for_each(input.count(), cudnn::AddBias{y.data(), nullptr, 6, true});
+  for_each(input.count(), cudnn::AddBias<float>{y.data(), nullptr, 6, true});
   CHECK(y == expected.y);
 }
 
@@ -107,8 +108,8 @@ TEST_CASE("columns are summed in two goes, whatever their number") {
       const auto x = numbers(rows * columns, 6);
       const std::int64_t chunks = cudnn::column_chunks(rows, columns);
       auto partial = nothing(chunks * columns), sums = nothing(columns);
-      for_each(chunks * columns, cudnn::SumRows{x.data(), partial.data(), rows, columns, chunks});
-      for_each(columns, cudnn::SumRows{partial.data(), sums.data(), chunks, columns, 1});
+      for_each(chunks * columns, cudnn::SumRows<float, float>{x.data(), partial.data(), rows, columns, chunks});
+      for_each(columns, cudnn::SumRows<float, float>{partial.data(), sums.data(), chunks, columns, 1});
       for (std::int64_t c = 0; c < columns; ++c) {
         double expected = 0;
         for (std::int64_t r = 0; r < rows; ++r) expected += x[static_cast<std::size_t>(r * columns + c)];
@@ -138,8 +139,8 @@ TEST_CASE("softmax cross entropy on a GPU computes what the CPU's does") {
         Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, expected_gradient.data()), nullptr,
         {.stream = stream, .weights = &weight_tensor, .loss_scale = 0.25F, .control = &expected, .on_ready = {}});
     std::vector<double> losses(2 * rows);
-    const cudnn::SoftmaxRow row{x.data(),      labels.data(), weights.data(), gradient.data(),
-                                losses.data(), classes,       smoothing,      0.25F};
+    const cudnn::SoftmaxRow<float> row{x.data(), labels.data(), weights.data(), gradient.data(), losses.data(),
+                                       classes,  smoothing,     0.25F,          nullptr};
     for (std::int64_t n = 0; n < rows; ++n) row(cudnn::OneThread{}, n);
     cudnn::SumLosses{losses.data(), weights.data(), rows, &found}(cudnn::OneThread{}, 0);
     CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
@@ -154,9 +155,101 @@ TEST_CASE("a label that is none makes a GPU's loss and gradient NaN, so that the
   for (const std::int32_t label : {-1, 3}) {
     std::vector<float> gradient(3);
     std::vector<double> losses(2);
-    cudnn::SoftmaxRow{x.data(), &label, weights.data(), gradient.data(), losses.data(), 3, 0.0F, 1.0F}(
+    cudnn::SoftmaxRow<float>{x.data(), &label, weights.data(), gradient.data(), losses.data(), 3, 0.0F, 1.0F, nullptr}(
         cudnn::OneThread{}, 0);
     CHECK(std::isnan(losses[0]));
     for (const float value : gradient) CHECK(std::isnan(value));
   }
+}
+
+namespace {
+
+template <class T>
+std::vector<T> rounded(const std::vector<float>& values) {
+  std::vector<T> all;
+  for (const float value : values) all.push_back(as_number<T>(value));
+  return all;
+}
+template <class T>
+std::vector<float> widened(const std::vector<T>& values) {
+  std::vector<float> all;
+  for (const T value : values) all.push_back(as_float(value));
+  return all;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("in half types a GPU computes what it does in float32 of the same numbers, rounded", "", Float16,
+                   BFloat16) {
+  using T = TestType;
+  const Shape in{2, 9, 7, 3};
+  const auto count = static_cast<std::size_t>(in.count());
+  const auto x = rounded<T>(numbers(in.count(), 1));
+  const std::vector<float> wide_x = widened(x);
+  const auto size = [](const auto& all) { return static_cast<std::int64_t>(all.size()); };
+  const auto same = [](const std::vector<T>& found, const std::vector<float>& wide) {
+    CHECK(found == rounded<T>(wide));
+  };
+  for (const PoolKind kind : {PoolKind::maximum, PoolKind::average}) {
+    const cudnn::PoolGeometry geometry = cudnn::geometry(in, {kind, 3, 2, 1});
+    const Shape out = pool_output(in, {kind, 3, 2, 1});
+    const auto dy = rounded<T>(numbers(out.count(), 2));
+    const auto wide_dy = widened(dy);
+    std::vector<T> y(dy.size()), dx(count);
+    std::vector<float> wide_y(dy.size()), wide_dx(count);
+    for_each(size(y), cudnn::Pool<T>{geometry, x.data(), y.data()});
+    for_each(size(y), cudnn::Pool<float>{geometry, wide_x.data(), wide_y.data()});
+    for_each(size(x), cudnn::PoolGradient<T>{geometry, x.data(), dy.data(), dx.data(), true});
+    for_each(size(x), cudnn::PoolGradient<float>{geometry, wide_x.data(), wide_dy.data(), wide_dx.data(), true});
+    same(y, wide_y);
+    same(dx, wide_dx);
+  }
+  const auto bias = rounded<T>(numbers(3, 5));
+  const auto wide_bias = widened(bias);
+  std::vector<T> y = x, dz(count);
+  std::vector<float> wide_y = wide_x;
+  for_each(size(y), cudnn::AddBias<T>{y.data(), bias.data(), 3, true});
+  for_each(size(y), cudnn::AddBias<float>{wide_y.data(), wide_bias.data(), 3, true});
+  same(y, wide_y);
+  for_each(size(y), cudnn::ReluGradient<T>{y.data(), x.data(), dz.data()});
+  for (std::size_t i = 0; i < count; ++i) CHECK(dz[i] == (as_float(y[i]) > 0 ? x[i] : T{}));
+  for_each(size(x), cudnn::Relu<T>{x.data(), y.data()});
+  for (std::size_t i = 0; i < count; ++i) CHECK(y[i] == (wide_x[i] > 0 ? x[i] : T{}));
+  for_each(size(x), cudnn::Convert<float, T>{wide_x.data(), y.data()});
+  CHECK(y == x);
+  for_each(size(x), cudnn::Convert<T, float>{x.data(), wide_y.data()});
+  CHECK(wide_y == wide_x);
+
+  const std::int64_t rows = size(x) / 3, chunks = cudnn::column_chunks(rows, 3);
+  std::vector<float> partial(static_cast<std::size_t>(chunks * 3)), wide_sums(3);
+  std::vector<T> sums(3);
+  for_each(chunks * 3, cudnn::SumRows<T, float>{x.data(), partial.data(), rows, 3, chunks});
+  for_each(3, cudnn::SumRows<float, T>{partial.data(), sums.data(), chunks, 3, 1});
+  for_each(chunks * 3, cudnn::SumRows<float, float>{wide_x.data(), partial.data(), rows, 3, chunks});
+  for_each(3, cudnn::SumRows<float, float>{partial.data(), wide_sums.data(), chunks, 3, 1});
+  same(sums, wide_sums);
+}
+
+TEMPLATE_TEST_CASE("softmax and loss of half outputs are float32's; a second scale multiplies the gradient alone", "",
+                   Float16, BFloat16) {
+  using T = TestType;
+  constexpr std::int64_t rows = 9, classes = 13;
+  const auto x = rounded<T>(numbers(rows * classes, 7));
+  const auto wide = widened(x), weights = widened(rounded<T>(numbers(rows, 8)));
+  const std::vector<std::int32_t> labels{3, 4, 0, 12, 5, 6, 7, 8, 9};
+  const float scale = 4096;
+  std::vector<T> gradient(x.size());
+  std::vector<float> wide_gradient(x.size());
+  std::vector<double> losses(2 * rows), wide_losses(2 * rows);
+  const cudnn::SoftmaxRow<T> row{x.data(), labels.data(), weights.data(), gradient.data(), losses.data(),
+                                 classes,  0.1F,          0.25F,          &scale};
+  const cudnn::SoftmaxRow<float> wide_row{
+      wide.data(), labels.data(), weights.data(), wide_gradient.data(), wide_losses.data(), classes,
+      0.1F,        0.25F * scale, nullptr};
+  for (std::int64_t n = 0; n < rows; ++n) {
+    row(cudnn::OneThread{}, n);
+    wide_row(cudnn::OneThread{}, n);
+  }
+  CHECK(losses == wide_losses);
+  CHECK(gradient == rounded<T>(wide_gradient));
 }

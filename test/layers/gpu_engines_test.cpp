@@ -12,7 +12,8 @@ using namespace ronda::cudnn;
 TEST_CASE("every graph of a convolution has an engine here; those alone and by name") {
   const auto context = make_cuda_context(0);
   const auto stream = context->make_stream(StreamPriority::usual);
-  for (const Precision precision : {Precision::float32, Precision::tf32}) {
+  for (const Precision precision :
+       {Precision::float32, Precision::tf32, Precision::mixed_bfloat16, Precision::mixed_float16}) {
     const Library library(*context, *stream, precision);
     const cudnnHandle_t handle = library.cudnn(*stream);
     for (const auto& [size, channels, outputs] : {std::array<std::int64_t, 3>{28, 1, 32}, {13, 32, 64}, {5, 64, 64}})
@@ -20,7 +21,7 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
            {ConvolutionGraph::forward, ConvolutionGraph::forward_bias, ConvolutionGraph::forward_bias_relu,
             ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
         const ConvolutionSpec spec{
-            .input = {{64, size, size, channels}, DType::float32, {}}, .outputs = outputs, .pool = {}};
+            .input = {{64, size, size, channels}, library.dtype(), {}}, .outputs = outputs, .pool = {}};
         const auto graph = make_graph(spec, kind, precision);
         graph->find_engines(handle, {});
         std::string line = library.name() + ": " + spec.input.text() + " to " + std::to_string(outputs) + ", graph " +

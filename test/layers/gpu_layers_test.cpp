@@ -14,6 +14,7 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/number.hpp>
 #include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
@@ -34,22 +35,28 @@ class Owned {
     tensor = Tensor(desc, memory_.data(), memory_.device());
     write(std::vector<float>(static_cast<std::size_t>(desc.padded_count()), std::numeric_limits<float>::quiet_NaN()));
   }
-  /// Random numbers by logical index: the same in every layout.
-  void fill(std::uint64_t stream, float scale = 1) {
-    std::vector<float> plain = random_numbers(tensor.desc().count(), stream, scale), stored(plain.size());
-    reorder(Tensor({tensor.shape(), DType::float32, {}}, plain.data()), Tensor(tensor.desc(), stored.data()));
+  /// Numbers by logical index: the same in every layout.
+  void fill(std::vector<float> plain) {
+    std::vector<float> stored(plain.size());
+    reorder(Tensor({tensor.shape(), DType::float32, {}}, plain.data()), Tensor(wide(), stored.data()));
     write(stored);
   }
   [[nodiscard]] std::vector<float> plain() const {
-    std::vector<float> stored(static_cast<std::size_t>(tensor.desc().count())), values(stored.size());
-    move(memory_.data(), stored.data());
-    reorder(Tensor(tensor.desc(), stored.data()), Tensor({tensor.shape(), DType::float32, {}}, values.data()));
+    const Buffer here = Buffer::host(tensor.desc().bytes());
+    move(memory_.data(), here.data());
+    std::vector<float> stored = floats_of(Tensor(tensor.desc(), here.data())), values(stored.size());
+    reorder(Tensor(wide(), stored.data()), Tensor({tensor.shape(), DType::float32, {}}, values.data()));
     return values;
   }
   Tensor tensor;
 
  private:
-  void write(const std::vector<float>& stored) const { move(stored.data(), memory_.data()); }
+  [[nodiscard]] TensorDesc wide() const { return {tensor.shape(), DType::float32, tensor.desc().layout}; }
+  void write(std::vector<float> stored) const {
+    const Buffer here = Buffer::host(tensor.desc().bytes());
+    convert(Tensor(wide(), stored.data()), Tensor(tensor.desc(), here.data()));
+    move(here.data(), memory_.data());
+  }
   void move(const void* from, void* to) const {
     if (gpu_ == nullptr) {
       std::memcpy(to, from, tensor.desc().bytes());
@@ -62,6 +69,16 @@ class Owned {
   Buffer memory_;
 };
 
+/// Operands. For half types small whole numbers, and halves between them for biases: sums of these are exact in any
+/// order, so that a ReLU and the largest of a window fall the same way everywhere.
+std::vector<float> operands(const TensorDesc& desc, std::uint64_t stream, float scale, bool exact) {
+  std::vector<float> numbers = random_numbers(desc.count(), stream, scale);
+  if (!exact) return numbers;
+  const float shift = desc.shape.rank() == 1 ? 0.5F : 0.0F;
+  for (float& number : numbers) number = std::nearbyint(1.4F * number / scale) + shift;
+  return numbers;
+}
+
 struct Results {
   std::vector<float> output, input_gradient;
   std::vector<std::vector<float>> parameter_gradients;
@@ -69,19 +86,20 @@ struct Results {
 };
 
 /// Runs an operation forward and backward twice, the second time on what the first left behind.
-Results results_of(Operation& operation, const TensorDesc& input_desc, Bed* gpu) {
+/// @param exact  operands are of the kind that half types hold
+Results results_of(Operation& operation, const TensorDesc& input_desc, Bed* gpu, bool exact) {
   const OperationPlan& plan = operation.plan();
   const auto bytes = [&](std::size_t count) {
     return Owned(gpu, {Shape{static_cast<std::int64_t>(count / sizeof(float)) + 1}, DType::float32, {}});
   };
   Owned input(gpu, input_desc), output(gpu, plan.output), output_gradient(gpu, plan.output),
       input_gradient(gpu, input_desc), pass_memory = bytes(plan.pass_bytes), scratch = bytes(plan.scratch_bytes);
-  input.fill(1);
-  output_gradient.fill(2);
+  input.fill(operands(input_desc, 1, 1, exact));
+  output_gradient.fill(operands(plan.output, 2, 1, exact));
   std::vector<Owned> values, gradients;
   std::vector<Parameter> parameters;
   for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
-    values.emplace_back(gpu, plan.parameters[i]).fill(3 + i, 0.5F);
+    values.emplace_back(gpu, plan.parameters[i]).fill(operands(plan.parameters[i], 3 + i, 0.5F, exact));
     gradients.emplace_back(gpu, plan.parameters[i]);
     parameters.push_back(
         {ParameterId{static_cast<std::uint32_t>(i)}, "p", values.back().tensor, gradients.back().tensor, {}, {}});
@@ -139,25 +157,41 @@ class TurningPicker final : public Picker {
 
 enum class Try : std::uint8_t { every_candidate, first_and_last };
 
-/// float32: what the order of a sum costs. tf32: factors of 11 bits.
-float tolerance_of(Precision precision) { return precision == Precision::float32 ? 1e-5F : 5e-3F; }
+constexpr Precision precisions[] = {Precision::float32, Precision::tf32, Precision::mixed_bfloat16,
+                                    Precision::mixed_float16};
 
+/// float32: what the order of a sum costs. tf32: factors of 11 bits. Half types: results of 8 and 11 bits, a result
+/// between two operations rounded once more.
+float tolerance_of(Precision precision) {
+  switch (precision) {
+    case Precision::float32: return 1e-5F;
+    case Precision::tf32: return 5e-3F;
+    case Precision::mixed_bfloat16: return 0x1p-7F;
+    case Precision::mixed_float16: return 0x1p-10F;
+  }
+  return 0;
+}
+
+/// @param make  an operation of these primitives on this input
 template <class Make>
 void compare(const std::string& what, const TensorDesc& input, Make make, Try tried = Try::every_candidate) {
   FirstPicker first;
   const auto plain = make_reference_primitives();
-  const auto reference = make(*plain, OperationContext{first});
-  const Results expected = results_of(*reference, input, nullptr);
+  const auto reference = make(*plain, input, OperationContext{first});
   Bed gpu;
-  for (const Precision precision : {Precision::float32, Precision::tf32}) {
+  for (const Precision precision : precisions) {
+    const TensorDesc ours{input.shape, dtype_of_layers(precision), input.layout};
+    const bool exact = ours.dtype != DType::float32;
+    const Results expected = results_of(*reference, input, nullptr, exact);
     const auto library = make_cudnn_primitives(*gpu.context, *gpu.stream, precision);
     TurningPicker picker;
     for (std::size_t turn = 0; turn < picker.rounds(); ++turn) {
       if (tried == Try::first_and_last && turn == 1) turn = picker.rounds() - 1;
       picker.turn_to(turn);
-      const auto operation = make(*library, OperationContext{picker});
-      const std::string name = what + " [" + operation->plan().picks + "]";
-      const Results found = results_of(*operation, input, &gpu);
+      const auto operation = make(*library, ours, OperationContext{picker});
+      const std::string name = what + " in " + std::string(name_of(precision)) + " [" + operation->plan().picks + "]";
+      CHECK(operation->plan().output.dtype == ours.dtype);
+      const Results found = results_of(*operation, ours, &gpu, exact);
       check_close(name + " output", found.output, expected.output, tolerance_of(precision));
       check_close(name + " input gradient", found.input_gradient, expected.input_gradient, tolerance_of(precision));
       for (std::size_t i = 0; i < expected.parameter_gradients.size(); ++i)
@@ -165,6 +199,14 @@ void compare(const std::string& what, const TensorDesc& input, Make make, Try tr
                     tolerance_of(precision));
     }
   }
+}
+
+/// The same numbers, rounded to a type that layers store.
+std::vector<float> in_type(DType dtype, std::vector<float> numbers) {
+  with_number(dtype, [&]<class T>(std::type_identity<T>) {
+    for (float& number : numbers) number = as_float(as_number<T>(number));
+  });
+  return numbers;
 }
 
 TensorDesc image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
@@ -180,8 +222,8 @@ TEST_CASE("dense on a GPU equals the plain loops") {
         for (const Activation activation : {Activation::none, Activation::relu}) {
           const TensorDesc input{shape, DType::float32, {}};
           compare("dense " + shape.text() + " to " + std::to_string(outputs), input,
-                  [&](Primitives& primitives, const OperationContext& context) {
-                    return primitives.dense({input, outputs, bias, activation}, context);
+                  [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
+                    return primitives.dense({given, outputs, bias, activation}, context);
                   });
         }
 }
@@ -204,9 +246,9 @@ TEST_CASE("convolution on a GPU equals the plain loops, with and without pooling
         if (c.tried == Try::first_and_last && bias != (activation == Activation::relu)) continue;
         compare(
             "convolution " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
-            [&](Primitives& primitives, const OperationContext& context) {
-              return primitives.convolution(
-                  {c.input, c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool}, context);
+            [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
+              return primitives.convolution({given, c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool},
+                                            context);
             },
             c.tried);
       }
@@ -215,51 +257,60 @@ TEST_CASE("convolution on a GPU equals the plain loops, with and without pooling
 TEST_CASE("pooling and ReLU on a GPU equal the plain loops") {
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
     for (const PoolSpec& spec : {PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 2, 3, 0}})
-      compare("pooling", image(2, 7, 6, 17), [&](Primitives& primitives, const OperationContext& context) {
-        return primitives.pool(image(2, 7, 6, 17), spec, context);
-      });
-  compare("relu", image(3, 4, 5, 17), [&](Primitives& primitives, const OperationContext& context) {
-    return primitives.relu(image(3, 4, 5, 17), context);
-  });
+      compare("pooling", image(2, 7, 6, 17),
+              [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
+                return primitives.pool(given, spec, context);
+              });
+  compare("relu", image(3, 4, 5, 17),
+          [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
+            return primitives.relu(given, context);
+          });
 }
 
 TEST_CASE("softmax cross entropy on a GPU equals the CPU's, for few classes and for many") {
   Bed gpu;
-  for (const std::int64_t classes : {2, 10, 1000}) {
-    constexpr std::int64_t rows = 37;
-    const TensorDesc desc{{rows, classes}, DType::float32, {}};
-    const TensorDesc row_desc{{rows}, DType::float32, {}};
-    std::vector<std::int32_t> labels(rows);
-    for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<std::int32_t>(n * 7 % classes);
-    const auto run = [&](Primitives& primitives, Bed* device) {
-      const auto loss = primitives.softmax_cross_entropy(desc, 0.1F);
-      Owned outputs(device, desc), gradient(device, desc), weights(device, row_desc);
-      outputs.fill(1, 10);
-      weights.fill(2);
-      const std::size_t label_bytes = labels.size() * sizeof(std::int32_t);
-      CpuStream cpu;
-      Stream& stream = device != nullptr ? *device->stream : cpu;
-      const auto context = make_cpu_context(1);
-      DeviceContext& memory = device != nullptr ? *device->context : *context;
-      const Buffer targets = memory.allocate(label_bytes), control = memory.allocate(sizeof(StepControl)),
-                   scratch = memory.allocate(loss->scratch_bytes());
-      memory.copy(labels.data(), targets.data(), label_bytes, stream);
-      loss->run(outputs.tensor, Tensor({{rows}, DType::int32, {}}, targets.data()), gradient.tensor, scratch.data(),
-                {.stream = stream,
-                 .weights = &weights.tensor,
-                 .loss_scale = 0.5F,
-                 .control = reinterpret_cast<StepControl*>(control.data()),
-                 .on_ready = {}});
-      StepControl sums;
-      memory.copy(control.data(), &sums, sizeof sums, stream);
-      stream.synchronize();
-      return std::pair{sums, gradient.plain()};
-    };
-    const auto [expected, expected_gradient] = run(*make_reference_primitives(), nullptr);
-    const auto [found, gradient] = run(*make_cudnn_primitives(*gpu.context, *gpu.stream, Precision::float32), &gpu);
-    CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
-    CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
-    CHECK(found.loss == Approx(expected.loss).epsilon(1e-5));
-    check_close("gradient", gradient, expected_gradient, 1e-6F);
-  }
+  for (const Precision precision : precisions)
+    for (const std::int64_t classes : {2, 10, 1000}) {
+      constexpr std::int64_t rows = 37;
+      const DType dtype = dtype_of_layers(precision);
+      const TensorDesc shape{{rows, classes}, DType::float32, {}};
+      const TensorDesc row_desc{{rows}, DType::float32, {}};
+      std::vector<std::int32_t> labels(rows);
+      for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<std::int32_t>(n * 7 % classes);
+      const std::vector<float> numbers = in_type(dtype, random_numbers(rows * classes, 1, 10));
+      const auto run = [&](Primitives& primitives, Bed* device) {
+        const TensorDesc desc{shape.shape, primitives.dtype(), {}};
+        const auto loss = primitives.softmax_cross_entropy(desc, 0.1F);
+        Owned outputs(device, desc), gradient(device, desc), weights(device, row_desc),
+            scale(device, {{1}, DType::float32, {}});
+        outputs.fill(numbers);
+        weights.fill(random_numbers(rows, 2, 1));
+        scale.fill({8});
+        const std::size_t label_bytes = labels.size() * sizeof(std::int32_t);
+        CpuStream cpu;
+        Stream& stream = device != nullptr ? *device->stream : cpu;
+        const auto context = make_cpu_context(1);
+        DeviceContext& memory = device != nullptr ? *device->context : *context;
+        const Buffer targets = memory.allocate(label_bytes), control = memory.allocate(sizeof(StepControl)),
+                     scratch = memory.allocate(loss->scratch_bytes());
+        memory.copy(labels.data(), targets.data(), label_bytes, stream);
+        loss->run(outputs.tensor, Tensor({{rows}, DType::int32, {}}, targets.data()), gradient.tensor, scratch.data(),
+                  {.stream = stream,
+                   .weights = &weights.tensor,
+                   .loss_scale = device != nullptr ? 0.5F : 4.0F,
+                   .more_scale = device != nullptr ? scale.tensor.pointer<float>() : nullptr,
+                   .control = reinterpret_cast<StepControl*>(control.data()),
+                   .on_ready = {}});
+        StepControl sums;
+        memory.copy(control.data(), &sums, sizeof sums, stream);
+        stream.synchronize();
+        return std::pair{sums, gradient.plain()};
+      };
+      const auto [expected, expected_gradient] = run(*make_reference_primitives(), nullptr);
+      const auto [found, gradient] = run(*make_cudnn_primitives(*gpu.context, *gpu.stream, precision), &gpu);
+      CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
+      CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
+      CHECK(found.loss == Approx(expected.loss).epsilon(1e-5));
+      check_close("gradient", gradient, expected_gradient, dtype == DType::float32 ? 1e-5F : tolerance_of(precision));
+    }
 }

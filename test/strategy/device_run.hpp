@@ -22,6 +22,7 @@ struct DeviceSet {
   std::size_t in_flight = 1;
   bool ahead = false;  ///< batches are put together beforehand, by another thread, in pinned memory
   std::size_t micro_batches = 1;
+  DType dtype = DType::float32;  ///< of the layers
 };
 
 /// A strategy by plain loops, on the ranks' devices or, without any, on their processors.
@@ -48,7 +49,7 @@ struct DeviceRun {
     o.record_steps = set.record;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
-    o.primitives = devices == nullptr ? make_reference_primitives() : make_fake_primitives();
+    o.primitives = devices == nullptr ? make_reference_primitives() : make_fake_primitives(set.dtype);
     if (devices == nullptr) return o;
     o.device = computing = ComputeDevice::on(devices->device);
     o.device_update = make_fake_update;
@@ -84,7 +85,7 @@ struct DeviceRun {
   [[nodiscard]] std::vector<float> parameters() const {
     std::vector<float> all;
     for (const auto& p : strategy.parameters()) {
-      const auto values = to_file(p, Tensor(p.value.desc(), p.value.data()));
+      const auto values = to_file(p, Tensor(p.trained().desc(), p.trained().data()));
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;

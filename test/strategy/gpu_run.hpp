@@ -76,7 +76,7 @@ struct Run {
   [[nodiscard]] std::vector<float> parameters() const {
     std::vector<float> all;
     for (const auto& p : strategy.parameters()) {
-      const auto values = to_file(p, p.value);
+      const auto values = to_file(p, p.trained());
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;

@@ -7,6 +7,7 @@
 
 #include "support/fake_device.hpp"
 #include "support/host_update.hpp"
+#include "support/rounded_primitives.hpp"
 
 namespace ronda::test {
 namespace {
@@ -64,7 +65,9 @@ class QueuedLoss final : public LossOperation {
 
 class QueuedPrimitives final : public Primitives {
  public:
+  explicit QueuedPrimitives(std::unique_ptr<Primitives> loops) : loops_(std::move(loops)) {}
   [[nodiscard]] std::string name() const override { return loops_->name() + ", queued"; }
+  [[nodiscard]] DType dtype() const noexcept override { return loops_->dtype(); }
   std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
     return queued(loops_->dense(spec, context));
   }
@@ -90,19 +93,22 @@ class QueuedPrimitives final : public Primitives {
   static std::unique_ptr<Operation> queued(std::unique_ptr<Operation> operation) {
     return std::make_unique<QueuedOperation>(std::move(operation));
   }
-  std::unique_ptr<Primitives> loops_ = make_reference_primitives();
+  std::unique_ptr<Primitives> loops_;
 };
 
 class QueuedUpdate final : public DeviceUpdate {
  public:
   QueuedUpdate(DeviceContext& context, const Optimizer& optimizer, const OptimizerBindings& bindings,
-               const float* gradients, std::size_t count, const DeviceUpdateOptions& options)
+               const LayerArenas& layers, std::size_t count, const DeviceUpdateOptions& options)
       : context_(context),
         memory_(context.allocate(sizeof(DeviceOutcome))),
-        update_(optimizer, bindings, gradients, count, options, *reinterpret_cast<DeviceOutcome*>(memory_.data())) {}
+        update_(optimizer, bindings, layers, count, options, *reinterpret_cast<DeviceOutcome*>(memory_.data())) {}
 
   void step(const StepControl* total, Stream& stream) override {
     queue(stream, [this, total] { update_.step(*total); });
+  }
+  void round_values(Stream& stream) override {
+    queue(stream, [this] { update_.round_values(); });
   }
   [[nodiscard]] const DeviceOutcome* outcome() const noexcept override {
     return reinterpret_cast<const DeviceOutcome*>(memory_.data());
@@ -125,12 +131,15 @@ void fake_gather(const gather::Rows& rows, Stream& stream) {
   });
 }
 
-std::unique_ptr<Primitives> make_fake_primitives() { return std::make_unique<QueuedPrimitives>(); }
+std::unique_ptr<Primitives> make_fake_primitives(DType dtype) {
+  return std::make_unique<QueuedPrimitives>(dtype == DType::float32 ? make_reference_primitives()
+                                                                    : make_rounded_primitives(dtype));
+}
 
 std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
-                                               const OptimizerBindings& bindings, const float* gradients,
+                                               const OptimizerBindings& bindings, const LayerArenas& layers,
                                                std::size_t count, const DeviceUpdateOptions& options, Stream&) {
-  return std::make_unique<QueuedUpdate>(context, optimizer, bindings, gradients, count, options);
+  return std::make_unique<QueuedUpdate>(context, optimizer, bindings, layers, count, options);
 }
 
 }  // namespace ronda::test

@@ -7,12 +7,13 @@
 
 namespace ronda::test {
 
-/// The plain loops, as work of a FakeStream: done late, in its order, and recorded where that is.
-std::unique_ptr<Primitives> make_fake_primitives();
+/// The plain loops, of a half type those of make_rounded_primitives, as work of a FakeStream: done late, in its order,
+/// and recorded where that is.
+std::unique_ptr<Primitives> make_fake_primitives(DType dtype = DType::float32);
 
 /// A GPU's update, likewise; as make_cuda_update.
 std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
-                                               const OptimizerBindings& bindings, const float* gradients,
+                                               const OptimizerBindings& bindings, const LayerArenas& layers,
                                                std::size_t count, const DeviceUpdateOptions& options, Stream& stream);
 
 /// A GPU's batches of what it holds, likewise; as cuda_gather.

@@ -14,7 +14,8 @@ refused "'nccl' is for ranks on GPUs, .*--device cuda" mnist_softmax --allreduce
 refused "'staged' is for ranks on GPUs, .*--device cuda" mnist_softmax --allreduce staged --device cpu
 refused '--device cuda: .*(no CUDA|no NVIDIA driver|GPU)' mnist_softmax --device cuda
 refused '--device' mnist_softmax --device abacus
-refused '--dtype' mnist_softmax --dtype float16
+refused 'float32, tf32, mixed_bfloat16 or mixed_float16' mnist_softmax --dtype float16
+for dtype in tf32 mixed_float16; do refused "--dtype $dtype is for GPUs, with --device cuda" mnist_softmax --dtype $dtype; done
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1

@@ -28,11 +28,12 @@ constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgo
 
 /// A small training by plain loops.
 struct Training {
-  Training(const Way& way, TrainingOptions options, EventSink* sink = nullptr)
+  Training(const Way& way, TrainingOptions options, EventSink* sink = nullptr, DType dtype = DType::float32)
       : trainer(world(), model, loss, small(std::move(options)), sink) {
     if (way) devices.emplace(*way, world().communicator());
     if (way)
-      trainer.set_platform({ComputeDevice::on(devices->device), make_fake_primitives(), make_fake_update, fake_gather});
+      trainer.set_platform(
+          {ComputeDevice::on(devices->device), make_fake_primitives(dtype), make_fake_update, fake_gather});
     else
       trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
   }
@@ -42,7 +43,7 @@ struct Training {
   std::vector<float> parameters() {
     std::vector<float> all;
     for (const auto& p : trainer.strategy().parameters()) {
-      const auto values = to_file(p, Tensor(p.value.desc(), p.value.data()));
+      const auto values = to_file(p, Tensor(p.trained().desc(), p.trained().data()));
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;
@@ -56,13 +57,13 @@ struct Training {
 };
 
 /// Has trained.
-std::unique_ptr<Training> trained(const Way& way, TrainingOptions options) {
-  auto training = std::make_unique<Training>(way, std::move(options));
+std::unique_ptr<Training> trained(const Way& way, TrainingOptions options, DType dtype = DType::float32) {
+  auto training = std::make_unique<Training>(way, std::move(options), nullptr, dtype);
   training->trainer.fit(training->data, training->data);
   return training;
 }
-auto training_on(const Way& way) {
-  return [way](TrainingOptions options) { return trained(way, std::move(options)); };
+auto training_on(const Way& way, DType dtype = DType::float32) {
+  return [way, dtype](TrainingOptions options) { return trained(way, std::move(options), dtype); };
 }
 
 }  // namespace
@@ -105,6 +106,32 @@ TEST_CASE("a training on devices by micro-batches goes on to the same bits, save
     options.on_divergence = OnDivergence::rollback;
     options.faults = {parse_fault("flip@6:1")};
     CHECK(trained(way, options)->hash() == whole->hash());
+  }
+}
+
+TEST_CASE("a training in a half type goes on to the bits as well: float32 parameters, and float16's loss scale") {
+  struct States final : StateVisitor {
+    void visit(const State& state) override {
+      if (state.name.starts_with("loss_scale")) scale.push_back(*state.tensor.pointer<float>());
+    }
+    std::vector<float> scale;
+  };
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    const SharedFolder folder;
+    const auto whole = trained(AllreduceAlgorithm::nccl, {}, dtype);
+    TrainingOptions saved = saving_in(folder, 3);
+    run_until(steps_per_epoch + 1, saved, training_on(AllreduceAlgorithm::nccl, dtype));
+    saved.resume = saved.exact = true;
+    const auto rest = trained(AllreduceAlgorithm::nccl, saved, dtype);
+    CHECK(rest->trainer.statistics().steps() == steps - steps_per_epoch - 1);
+    CHECK(rest->hash() == whole->hash());
+    CHECK(rest->trainer.strategy().updates() == whole->trainer.strategy().updates());
+    States mine, theirs;
+    rest->trainer.strategy().visit(mine);
+    whole->trainer.strategy().visit(theirs);
+    CHECK(mine.scale == theirs.scale);
+    CHECK(mine.scale.size() == (dtype == DType::float16 ? 2 : 0));
+    if (dtype == DType::float16) CHECK(mine.scale[0] < 0x1p16F);  // it had to be found
   }
 }
 

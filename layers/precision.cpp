@@ -1,0 +1,17 @@
+#include <ronda/layers/precision.hpp>
+#include <ronda/runtime/core/enum_names.hpp>
+
+namespace ronda {
+namespace {
+
+constexpr EnumNames<Precision, 4> names{{{Precision::float32, "float32"},
+                                         {Precision::tf32, "tf32"},
+                                         {Precision::mixed_bfloat16, "mixed_bfloat16"},
+                                         {Precision::mixed_float16, "mixed_float16"}}};
+
+}  // namespace
+
+Precision parse_precision(std::string_view name) { return parse_name(names, name, "a type to compute in (--dtype)"); }
+std::string_view name_of(Precision precision) noexcept { return find_name(names, precision); }
+
+}  // namespace ronda

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include <ronda/runtime/core/dtype.hpp>
+
+namespace ronda {
+
+/// What layers compute with on a GPU. Sums are float32 in each.
+enum class Precision : std::uint8_t {
+  float32,
+  tf32,  ///< factors rounded to 11 bits: what tensor cores of NVIDIA's GPUs do from Ampere on
+  // Activations, parameters and gradients in the half type; softmax and loss in float32, and the optimizer keeps the
+  // parameters in float32 (Micikevicius et al., "Mixed precision training", ICLR 2018).
+  mixed_bfloat16,
+  mixed_float16,  ///< needs a loss scale: small gradients are 0 in it, large ones infinite
+};
+
+/// float32, tf32, mixed_bfloat16 or mixed_float16. Throws InputError that lists the names.
+[[nodiscard]] Precision parse_precision(std::string_view name);
+[[nodiscard]] std::string_view name_of(Precision precision) noexcept;
+
+/// In which activations, parameters and gradients are stored.
+[[nodiscard]] constexpr DType dtype_of_layers(Precision precision) noexcept {
+  switch (precision) {
+    case Precision::mixed_bfloat16: return DType::bfloat16;
+    case Precision::mixed_float16: return DType::float16;
+    default: return DType::float32;
+  }
+}
+
+}  // namespace ronda

@@ -1,0 +1,222 @@
+// Trainings in half types on devices that are threads: float32 masters, a loss scale that follows the gradients, and
+// steps that overflow.
+#include "strategy/device_run.hpp"
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+#include <map>
+
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/number.hpp>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
+constexpr DType halves[] = {DType::float16, DType::bfloat16};
+
+Sequential mlp() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
+Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(8, 3), ReLU(), Flatten(), Dense(4)); }
+
+Communicator everybody() { return world().communicator(); }
+
+/// What layers read is what the optimizer keeps, rounded.
+bool rounded(const MirroredStrategy& strategy) {
+  for (const Parameter& p : strategy.parameters()) {
+    const auto masters = floats_of(Tensor(p.master->desc(), p.master->data()));
+    const auto read = floats_of(Tensor(p.value.desc(), p.value.data()));
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      const float expected = p.value.dtype() == DType::float16 ? to_float(to_half<Float16>(masters[i]))
+                                                               : to_float(to_half<BFloat16>(masters[i]));
+      if (read[i] != expected) return false;
+    }
+  }
+  return true;
+}
+
+/// The states by name; these devices' memory can be written as well.
+struct States final : StateVisitor {
+  explicit States(MirroredStrategy& strategy) { strategy.visit(*this); }
+  void visit(const State& state) override { all.emplace(state.name, state.tensor); }
+  [[nodiscard]] float& number(const std::string& name) const { return *all.at(name).pointer<float>(); }
+  std::map<std::string, Tensor> all;
+};
+
+/// As `rounded`, of work that the device may still be at.
+bool rounded(const DeviceRun& run) {
+  run.stream().synchronize();
+  return rounded(run.strategy);
+}
+
+double mean_loss(DeviceRun& run, std::size_t steps) {
+  double sum = 0;
+  for (std::size_t k = 0; k < steps; ++k) sum += run.step().loss;
+  return sum / static_cast<double>(steps);
+}
+
+}  // namespace
+
+TEST_CASE("half types train near float32, and all replicas stay one") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    for (const char* optimizer : {"nesterov", "adamw"}) {
+      DeviceRun exact(devices, mlp(), data, {.optimizer = optimizer, .clip_norm = 1});
+      const double loss = mean_loss(exact, 12);
+      for (const DType dtype : halves) {
+        INFO(name_of(way) << ", " << optimizer << ", " << name_of(dtype));
+        DeviceRun run(devices, mlp(), data, {.optimizer = optimizer, .clip_norm = 1, .dtype = dtype});
+        CHECK(run.strategy.parameters()[0].value.dtype() == dtype);
+        CHECK(run.strategy.parameters()[0].gradient.dtype() == dtype);
+        CHECK(run.strategy.memory().gradients * 2 <= exact.strategy.memory().gradients + 1024);
+        CHECK(rounded(run));
+        if (dtype == DType::float16) States(run.strategy).number("loss_scale") = 1024;  // that these gradients bear
+        CHECK(mean_loss(run, 12) == Approx(loss).epsilon(0.05));  // factors of 8 and 11 bits, and 12 steps
+        CHECK(run.strategy.updates() == 12);
+        CHECK(rounded(run));
+        CHECK_FALSE(run.strategy.parameter_hash().empty());  // throws where replicas differ
+        const Evaluation a = exact.strategy.evaluate(exact.loader), b = run.strategy.evaluate(run.loader);
+        CHECK(b.loss == Approx(a.loss).epsilon(0.1).margin(0.02));
+        CHECK(b.accuracy == Approx(a.accuracy).margin(0.05));
+      }
+    }
+  }
+}
+
+TEST_CASE("a gradient beyond float16 on one rank: no rank applies the step, and the scale is halved on all") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const auto way : ways) {
+    const Devices devices(everybody(), way);
+    DeviceRun run(devices, mlp(), data, {.global_batch = 32, .optimizer = "adamw", .dtype = DType::float16});
+    const States states(run.strategy);
+    double scale = 0x1p16;
+    for (int k = 0; k < 4; ++k) {  // given, recorded, replayed
+      const auto before = run.parameters();
+      const Batch& batch = run.loader.next();
+      if (world().rank() + 1 == world().size()) batch.weights().pointer<float>()[0] = 1e6F;  // the loss stays finite
+      const StepResult result = run.strategy.train_step(batch);
+      scale /= 2;
+      CHECK(result.overflow);
+      CHECK_FALSE(result.nonfinite);
+      CHECK(result.loss_scale == scale);
+      CHECK(states.number("loss_scale") == scale);
+      CHECK(states.number("loss_scale.good_steps") == 0);
+      CHECK(run.parameters() == before);
+      CHECK(run.strategy.updates() == 0);
+    }
+    const StepResult result = run.step();
+    CHECK_FALSE(result.overflow);
+    CHECK(result.loss_scale == scale);
+    CHECK(states.number("loss_scale.good_steps") == 1);
+    CHECK(run.strategy.updates() == 1);
+    CHECK_FALSE(run.strategy.parameter_hash().empty());
+    DeviceRun wide(devices, mlp(), data, {.global_batch = 32, .dtype = DType::bfloat16});
+    const Batch& batch = wide.loader.next();
+    if (world().rank() + 1 == world().size()) batch.weights().pointer<float>()[0] = 1e6F;
+    CHECK_FALSE(wide.strategy.train_step(batch).overflow);  // it has float32's range
+    CHECK(wide.strategy.updates() == 1);
+  }
+}
+
+TEST_CASE("a training finds its scale, and learns from there on") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  DeviceRun run(devices, mlp(), data, {.dtype = DType::float16});
+  States(run.strategy).number("loss_scale") = 0x1p30F;
+  std::uint64_t overflows = 0;
+  double loss = 0;
+  for (std::uint64_t k = 1; k <= 40; ++k) {
+    const StepResult result = run.step();
+    overflows += result.overflow ? 1 : 0;
+    loss = result.loss;
+    CHECK(run.strategy.updates() + overflows == k);
+  }
+  CHECK(overflows > 8);
+  CHECK(overflows < 25);
+  CHECK(loss < 0.5);  // of log 4
+}
+
+TEST_CASE("a loss that is not finite is no overflow: the scale stays") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  DeviceRun run(devices, mlp(), data, {.global_batch = 32, .dtype = DType::float16});
+  const Batch& batch = run.loader.next();
+  if (world().rank() == 0) batch.target().pointer<std::int32_t>()[0] = 4;  // no such class
+  const StepResult result = run.strategy.train_step(batch);
+  CHECK(result.nonfinite);
+  CHECK_FALSE(result.overflow);
+  CHECK(result.loss_scale == 0x1p16);
+  CHECK(run.strategy.explain_nonfinite(batch).find("the loss") != std::string::npos);
+}
+
+TEST_CASE("the scale is doubled after 2000 good steps, and a state like any other") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  DeviceRun run(devices, mlp(), data, {.global_batch = 32, .dtype = DType::float16});
+  const States states(run.strategy);
+  states.number("loss_scale") = 1024;
+  states.number("loss_scale.good_steps") = 1997;
+  for (int k = 0; k < 2; ++k) CHECK(run.step().loss_scale == 1024);
+  CHECK(run.step().loss_scale == 2048);
+  CHECK(states.number("loss_scale.good_steps") == 0);
+  DeviceRun wide(devices, mlp(), data, {.global_batch = 32, .dtype = DType::bfloat16});
+  CHECK_FALSE(States(wide.strategy).all.contains("loss_scale"));
+  CHECK(wide.step().loss_scale == 1);
+}
+
+TEST_CASE("replayed steps in half types have the bits of steps given call by call, and the host waits once a step") {
+  const MemoryDataset data = toy_images(90, {12, 12, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  for (const DType dtype : halves) {
+    DeviceSet set{.global_batch = 25, .dtype = dtype};
+    DeviceRun replayed(devices, cnn(), data, set);
+    set.record = false;
+    DeviceRun given(devices, cnn(), data, set);
+    for (int k = 0; k < 6; ++k) {
+      const int waits = replayed.stream().host_waits();
+      CHECK(replayed.step().loss == given.step().loss);
+      CHECK(replayed.stream().host_waits() == waits + 1);
+    }
+    CHECK(replayed.parameters() == given.parameters());
+    CHECK(rounded(replayed));
+  }
+}
+
+TEST_CASE("what is set are the float32 parameters; layers read them rounded, and outputs are shown in float32") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::staged);
+  DeviceRun run(devices, mlp(), data, {.global_batch = 32, .dtype = DType::bfloat16});
+  const auto set = [&](float value) {
+    for (const auto& p : run.strategy.parameters())
+      std::ranges::fill(std::span(p.trained().pointer<float>(), 4), value + static_cast<float>(world().rank()));
+  };
+  set(1.0F / 3);
+  run.strategy.broadcast_parameters();
+  CHECK_FALSE(run.strategy.parameter_hash().empty());
+  CHECK(rounded(run));
+  CHECK(run.parameters()[0] == 1.0F / 3);
+  set(0.2F);
+  run.strategy.set_updates(7);  // as after a checkpoint was read
+  CHECK(rounded(run));
+  CHECK(run.strategy.updates() == 7);
+  run.strategy.evaluate(run.loader, [&](const Batch&, const Tensor& outputs) {
+    CHECK(outputs.dtype() == DType::float32);
+    CHECK(outputs.device() == Device{});
+  });
+}
+
+TEST_CASE("half types on the processor, and in micro-batches, are refused") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const Devices devices(everybody(), AllreduceAlgorithm::staged);
+  CHECK_THROWS_AS(DeviceRun(devices, mlp(), data, {.micro_batches = 2, .dtype = DType::float16}), InputError);
+  Sequential model = mlp();
+  SoftmaxCrossEntropy loss;
+  MirroredOptions options = MirroredOptions::for_data(data, BatchPlan(data.size(), 32, shard_of(everybody()), 1));
+  options.primitives = make_fake_primitives(DType::float16);
+  CHECK_THROWS_AS(
+      MirroredStrategy(everybody(), model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options),
+      InputError);
+}
