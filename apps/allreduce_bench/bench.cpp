@@ -19,13 +19,15 @@ namespace {
 
 constexpr int least_rounds = 5, most_rounds = 100;
 constexpr double enough_microseconds = 5e5;
-/// What a measurement of several calls takes: beside it, that the ranks do not leave a barrier together is little.
+/// What a measurement of several calls takes: beside it, that the ranks do not leave a barrier together is little, and
+/// so is what the one before it has left in the caches.
 constexpr double measurement_microseconds = 5e4;
+constexpr std::size_t measurement_bytes = std::size_t{160} << 20;
 
 /// @param microseconds  what one took
 int iterations(const BenchOptions& options, std::size_t bytes, double microseconds) {
   if (options.iterations > 0) return options.iterations;
-  const auto by_size = std::clamp<std::size_t>((std::size_t{8} << 20) / std::max<std::size_t>(bytes, 1), 1, 200);
+  const auto by_size = std::clamp<std::size_t>(measurement_bytes / std::max<std::size_t>(bytes, 1), 1, 200);
   const double by_time = std::clamp(measurement_microseconds / microseconds, 1.0, 1e6);
   return static_cast<int>(std::min(static_cast<double>(by_size), by_time));
 }

@@ -25,9 +25,14 @@ class TwoShot final : public Algorithm {
   Task run() override;
 
  private:
+  /// To and fro: what a cache has kept of one run is what the next begins with.
+  static constexpr std::size_t block_bytes = std::size_t{64} << 10;
+  void reduce_part();
+
   NodeCopies copies_;
   NodeBarrier barrier_;
   Reduction reduction_;
+  bool backwards_ = false;  ///< in the next run
 };
 
 }  // namespace ronda
