@@ -64,6 +64,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0 # a batch script starts as soon as it can
 END
 echo CgroupPlugin=cgroup/v1 >"$scratch/cgroup.conf" # one has to be named; nothing uses it
 for ((node = 1; node <= nodes; ++node)); do
