@@ -80,7 +80,11 @@ class DeviceStep {
   const Batch& place(const Batch& batch);
   /// Updates the parameters by the sums in `control`, or leaves them: see DeviceUpdate. The host waits.
   const Result& update(ControlBlock& control);
-  void round_values() { update_->round_values(*device_.stream); }
+  /// What layers read is what was trained, after somebody else wrote that. The host waits.
+  void round_values() {
+    update_->round_values(*device_.stream);
+    device_.stream->synchronize();
+  }
   void set_updates(std::uint64_t updates) { update_->set_updates(updates, *device_.stream); }
 
   /// A copy of `tensor` on the host; valid until the next call. The host waits.
