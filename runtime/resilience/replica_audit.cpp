@@ -22,7 +22,7 @@ bool is_over_there(const State& state) { return state.tensor.device().kind != De
 std::vector<State> replicated(std::span<const State> states) {
   std::vector<State> some;
   std::ranges::copy_if(states, std::back_inserter(some), [](const State& s) { return s.scope == Scope::replicated; });
-  std::ranges::stable_partition(some, is_over_there);
+  std::stable_partition(some.begin(), some.end(), is_over_there);
   return some;
 }
 
