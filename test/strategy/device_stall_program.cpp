@@ -21,7 +21,7 @@ int run(World& world, const std::string& how, AllreduceAlgorithm way) {
   DeviceRun training(devices, Sequential(Flatten(), Dense(33), ReLU(), Dense(4)), data, {.global_batch = 32});
   training.steps(5);
   if (world.rank() + 1 == world.size()) {
-    if (how == "hangs") training.stream().hang(true);
+    if (how == "hangs") training.stream().hang_after(2);  // the batch is there, and the step has begun
     if (how == "late") std::this_thread::sleep_for(std::chrono::minutes(1));
   }
   training.step();

@@ -32,6 +32,7 @@ FakeStream::~FakeStream() {
     const std::lock_guard door(door_);
     stopping_ = true;
     hangs_ = false;
+    last_ = std::numeric_limits<std::uint64_t>::max();
   }
   changed_.notify_all();
   thread_.join();
@@ -107,13 +108,18 @@ void FakeStream::hang(bool hangs) {
   changed_.notify_all();
 }
 
+void FakeStream::hang_after(std::uint64_t pieces) {
+  const std::lock_guard door(door_);
+  last_ = queued_ + pieces;
+}
+
 void FakeStream::run() {
   const InsideFake inside;
   for (;;) {
     std::function<void()> work;
     {
       std::unique_lock door(door_);
-      changed_.wait(door, [&] { return (stopping_ && work_.empty()) || (!work_.empty() && !hangs_); });
+      changed_.wait(door, [&] { return (stopping_ && work_.empty()) || (!work_.empty() && !hangs_ && done_ < last_); });
       if (work_.empty()) return;
       work = std::move(work_.front());
       work_.pop_front();

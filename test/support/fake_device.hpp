@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,6 +51,8 @@ class FakeStream final : public Stream, public Completion {
   void set_recording(bool recording) noexcept { recording_ = recording; }
   /// Work that is not done as long as this is not taken back.
   void hang(bool hangs);
+  /// Does so many pieces of work more, and none after.
+  void hang_after(std::uint64_t pieces);
   /// How often the host has waited for what streams were given.
   [[nodiscard]] int host_waits() const noexcept { return host_waits_; }
 
@@ -62,7 +65,7 @@ class FakeStream final : public Stream, public Completion {
   std::mutex door_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
-  std::uint64_t queued_ = 0, done_ = 0;
+  std::uint64_t queued_ = 0, done_ = 0, last_ = std::numeric_limits<std::uint64_t>::max();
   bool recording_ = false, stopping_ = false, hangs_ = false;
   FakeRecording* tape_ = nullptr;  ///< what it is given goes there
   std::atomic<int> host_waits_{0};
