@@ -65,9 +65,6 @@ class Batch {
   /// Of a batch that names samples: those of its rows, of which the first `real` are real. `rows` has capacity()
   /// places.
   void set_samples(std::span<const std::uint64_t> rows, std::size_t real);
-  [[nodiscard]] std::span<const std::uint64_t> samples() const noexcept {
-    return request().subspan(request_.empty() ? 0 : 1);
-  }
   /// What the device is told: how many rows are real, and the sample of each.
   [[nodiscard]] std::span<const std::uint64_t> request() const noexcept { return request_; }
 

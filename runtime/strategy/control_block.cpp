@@ -17,21 +17,15 @@ ControlBlock::ControlBlock(const ComputeDevice& device, StepControl& there)
   new (exchange_.data()) Exchange();
 }
 
-void ControlBlock::prepare(const StepFlags& flags) { exchange().prepared = StepControl{.flags = flags}; }
-
-void ControlBlock::send() { device_.context->copy(&exchange().prepared, there_, sizeof(StepControl), *device_.stream); }
-
-void ControlBlock::fetch() { device_.context->copy(there_, &exchange().fetched, sizeof(StepControl), *device_.stream); }
-
 void ControlBlock::clear(const StepFlags& flags) {
-  prepare(flags);
-  send();
+  exchange().prepared = StepControl{.flags = flags};
+  device_.context->copy(&exchange().prepared, there_, sizeof(StepControl), *device_.stream);
 }
 
 const StepControl& ControlBlock::read() {
-  fetch();
+  device_.context->copy(there_, &exchange().fetched, sizeof(StepControl), *device_.stream);
   device_.stream->synchronize();
-  return here();
+  return exchange().fetched;
 }
 
 }  // namespace ronda

@@ -17,17 +17,9 @@ class ControlBlock {
   /// Over there; what a loss adds to.
   [[nodiscard]] StepControl* there() const noexcept { return there_; }
 
-  /// What `send` sends: all zero but for `flags`. Not while a stream may still do so.
-  void prepare(const StepFlags& flags);
-  /// In the order of the stream: clears the block over there but for the flags prepared.
-  void send();
-  /// In the order of the stream: brings back what is over there, for `here`.
-  void fetch();
-  /// As fetched last, once the host has waited for the stream.
-  [[nodiscard]] const StepControl& here() const noexcept { return exchange().fetched; }
-
-  /// prepare and send; and fetch, wait, here.
+  /// In the order of the stream: all zero over there but for `flags`. Not while a stream may still do so.
   void clear(const StepFlags& flags = {});
+  /// What is over there. The host waits; valid until the next call.
   const StepControl& read();
 
  private:

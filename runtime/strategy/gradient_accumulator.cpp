@@ -21,9 +21,8 @@ GradientAccumulator::GradientAccumulator(std::span<const Parameter> parameters, 
     : context_(std::move(context)), parameters_(parameters), arena_(arena), sums_(context_->allocate(arena_bytes)) {
   for (const Parameter& parameter : parameters)
     if (parameter.gradient.dtype() != DType::float32)
-      throw InputError("--accumulate adds gradients of float32, not " +
-                       std::string(name_of(parameter.gradient.dtype())) +
-                       ", in this version; use --dtype float32 or tf32, or a larger batch");
+      throw InputError("micro-batches add up gradients of float32, not of " +
+                       std::string(name_of(parameter.gradient.dtype())) + ", in this version");
 }
 
 void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {

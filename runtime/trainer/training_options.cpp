@@ -123,6 +123,10 @@ void check(const TrainingOptions& options) {
   if (options.precision != Precision::float32 && options.device != DeviceChoice::cuda)
     throw InputError("--dtype " + std::string(name_of(options.precision)) +
                      " is for GPUs, with --device cuda; on the processor a training computes in float32");
+  if (options.accumulate > 1 && dtype_of_layers(options.precision) != DType::float32)
+    throw InputError("--accumulate adds up gradients of float32, not those of --dtype " +
+                     std::string(name_of(options.precision)) +
+                     ", in this version; use float32, tf32, or a larger batch");
   check_sizes(options);
   check_resilience(options);
 }

@@ -86,7 +86,7 @@ TEST_CASE("a loader that names samples names those of one that gives values, pad
       REQUIRE(found.request()[0] == expected.real());
       const auto labels = expected.target().as<std::int32_t>();  // sample i is the number i
       REQUIRE(std::vector<std::uint64_t>(labels.begin(), labels.end()) ==
-              std::vector<std::uint64_t>(found.samples().begin(), found.samples().end()));
+              std::vector<std::uint64_t>(found.request().begin() + 1, found.request().end()));
       REQUIRE(found.input().desc() == expected.input().desc());
       REQUIRE(found.input().empty());
     }

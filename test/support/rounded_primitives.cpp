@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <ronda/layers/cudnn/arithmetic.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/number.hpp>
 
@@ -87,34 +86,23 @@ class Conversion final : public Operation {
   OperationMemory memory_;
 };
 
-template <Number T>
-class KernelLoss final : public LossOperation {
+class RoundedLoss final : public LossOperation {
  public:
-  KernelLoss(const TensorDesc& outputs, float smoothing)
-      : rows_(outputs.shape[0]), classes_(outputs.shape[1]), smoothing_(smoothing) {}
-  [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return static_cast<std::size_t>(2 * rows_) * sizeof(double);
-  }
+  RoundedLoss(std::unique_ptr<LossOperation> loops, const TensorDesc& outputs)
+      : loops_(std::move(loops)), x_(outputs), dx_(outputs) {}
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return loops_->scratch_bytes(); }
   void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
            const Pass& pass) override {
-    auto* losses = reinterpret_cast<double*>(scratch);
-    const float* weights = pass.weights->pointer<float>();
-    const cudnn::SoftmaxRow<T> row{outputs.pointer<T>(),
-                                   target.pointer<std::int32_t>(),
-                                   weights,
-                                   gradient.pointer<T>(),
-                                   losses,
-                                   classes_,
-                                   smoothing_,
-                                   pass.loss_scale,
-                                   pass.more_scale};
-    for (std::int64_t n = 0; n < rows_; ++n) row(cudnn::OneThread{}, n);
-    cudnn::SumLosses{losses, weights, rows_, pass.control}(cudnn::OneThread{}, 0);
+    Pass scaled = pass;
+    if (pass.more_scale != nullptr) scaled.loss_scale *= *pass.more_scale;
+    convert(outputs, x_.tensor);
+    loops_->run(x_.tensor, target, dx_.tensor, scratch, scaled);
+    convert(dx_.tensor, gradient);
   }
 
  private:
-  std::int64_t rows_, classes_;
-  float smoothing_;
+  std::unique_ptr<LossOperation> loops_;
+  Wide x_, dx_;
 };
 
 class RoundedPrimitives final : public Primitives {
@@ -143,9 +131,8 @@ class RoundedPrimitives final : public Primitives {
     return std::make_unique<Conversion>(to);
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
-    return with_number(dtype_, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<LossOperation> {
-      return std::make_unique<KernelLoss<T>>(outputs, smoothing);
-    });
+    return std::make_unique<RoundedLoss>(loops_->softmax_cross_entropy(in(DType::float32, outputs), smoothing),
+                                         outputs);
   }
 
  private:
