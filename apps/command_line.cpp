@@ -98,6 +98,8 @@ void CommandLine::add_placement() {
     return option;
   };
   in(app_.add_option("--device", device_, "auto, cpu, cuda"));
+  in(app_.add_flag("--nondeterministic", training.nondeterministic,
+                   "With --device cuda: the fastest engines, also where equal runs then differ in their last bits"));
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
   in(app_.add_option("--allreduce", allreduce_,
                      "auto, node, ring, halving, doubling, hierarchical, mpi; on GPUs: auto, nccl, staged"));

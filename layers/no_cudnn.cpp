@@ -5,7 +5,7 @@
 
 namespace ronda {
 
-std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext&, Stream&, Precision) {
+std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext&, Stream&, const EngineRules&) {
   throw InputError("no GPU to use: " + find_gpus().reason);
 }
 

@@ -16,6 +16,12 @@ enum class Precision : std::uint8_t {
   mixed_float16,  ///< needs a loss scale: small gradients are 0 in it, large ones infinite
 };
 
+/// Which of the engines that a GPU's libraries have may compute.
+struct EngineRules {
+  Precision precision = Precision::float32;
+  bool deterministic = true;  ///< those alone that add up in the same order in every run
+};
+
 /// float32, tf32, mixed_bfloat16 or mixed_float16. Throws InputError that lists the names.
 [[nodiscard]] Precision parse_precision(std::string_view name);
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;

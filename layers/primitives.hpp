@@ -121,7 +121,7 @@ std::unique_ptr<Primitives> make_reference_primitives();
 std::unique_ptr<Primitives> make_onednn_primitives(int threads);
 /// cuDNN and cuBLASLt on a GPU, all activations plain. Candidates are timed on `stream`, of `context`; both outlive the
 /// operations. Throws InputError in a build without CUDA, DeviceError for what the libraries report.
-std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, Precision precision);
+std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, const EngineRules& rules);
 
 /// (H + 2·padding − kernel) / stride + 1. Throws InputError, naming `what`, where that is no positive size.
 std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,

@@ -30,7 +30,7 @@ class Choice {
     std::string name;
   };
   /// Throws DeviceError, with the remedy, where nothing can run: `why_none`, and how the last one failed.
-  Picked pick(Picker& picker, const std::string& question, const std::string& why_none, Precision precision) const;
+  Picked pick(Picker& picker, const std::string& question, const std::string& why_none, const EngineRules& rules) const;
 
  private:
   Stream* stream_;

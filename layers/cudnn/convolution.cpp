@@ -135,7 +135,7 @@ class Convolution final : public Operation {
 
   [[nodiscard]] std::vector<Step> one_way(ConvolutionGraph kind) const {
     std::vector<Step> ways;
-    ways.push_back({make_graph(spec_, kind, library_->precision())});
+    ways.push_back({make_graph(spec_, kind, library_->rules())});
     return ways;
   }
   [[nodiscard]] std::vector<Step> forward_ways() const {
@@ -144,7 +144,7 @@ class Convolution final : public Operation {
     ways.front().kernel = spec_.bias || relu;
     if (!spec_.bias) return ways;
     const auto fused = relu ? ConvolutionGraph::forward_bias_relu : ConvolutionGraph::forward_bias;
-    ways.push_back({make_graph(spec_, fused, library_->precision()), 0, false, true});
+    ways.push_back({make_graph(spec_, fused, library_->rules()), 0, false, true});
     return ways;
   }
 
@@ -187,7 +187,7 @@ class Convolution final : public Operation {
     const std::string known = picker.known(question(direction));
     Offer offered = offer(ways(), known, run);
     if (!known.empty() && !offered.choice.has(known)) offered = offer(ways(), {}, run);
-    const auto picked = offered.choice.pick(picker, question(direction), offered.why_none, library_->precision());
+    const auto picked = offered.choice.pick(picker, question(direction), offered.why_none, library_->rules());
     Step step = std::move(offered.ways[picked.way]);
     step.engine = picked.engine;
     workspace_bytes_ = aligned_bytes(std::max(workspace_bytes_, step.graph->engines()[picked.engine].workspace_bytes));

@@ -134,8 +134,8 @@ class Dense final : public Operation {
               Epilogue epilogue, Run run) {
     std::vector<Step> ways;
     if (epilogue != Epilogue::none)
-      ways.push_back({std::make_unique<Matmul>(left, right, epilogue, library_->precision()), 0, true});
-    ways.push_back({std::make_unique<Matmul>(left, right, Epilogue::none, library_->precision()), 0, false});
+      ways.push_back({std::make_unique<Matmul>(left, right, epilogue, library_->rules()), 0, true});
+    ways.push_back({std::make_unique<Matmul>(left, right, Epilogue::none, library_->rules()), 0, false});
     Choice choice(library_->stream());
     for (Step& way : ways) {
       way.matmul->find_algorithms(library_->cublas());
@@ -146,7 +146,7 @@ class Dense final : public Operation {
             run(way);
           });
     }
-    const auto picked = choice.pick(picker, question, "cuBLASLt suggests none that runs", library_->precision());
+    const auto picked = choice.pick(picker, question, "cuBLASLt suggests none that runs", library_->rules());
     Step step = std::move(ways[picked.way]);
     step.algorithm = picked.engine;
     workspace_bytes_ = aligned_bytes(std::max(workspace_bytes_, step.matmul->workspace_bytes(picked.engine)));

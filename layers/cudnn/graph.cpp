@@ -39,9 +39,9 @@ void check(fe::error_t status, const char* call) {
 
 class FrontendGraph final : public Graph {
  public:
-  FrontendGraph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision)
-      : precision_(precision), window_{{spec.padding, spec.padding}, {spec.stride, spec.stride}} {
-    graph_.set_io_data_type(type_of(dtype_of_layers(precision)))
+  FrontendGraph(const ConvolutionSpec& spec, ConvolutionGraph kind, const EngineRules& rules)
+      : rules_(rules), window_{{spec.padding, spec.padding}, {spec.stride, spec.stride}} {
+    graph_.set_io_data_type(type_of(dtype_of_layers(rules.precision)))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     const Dims x = image(spec.input.shape), y = image(convolution_output(spec));
@@ -115,11 +115,11 @@ class FrontendGraph final : public Graph {
   }
 
   [[nodiscard]] std::vector<fe::NumericalNote_t> unwanted() const {
-    std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::NONDETERMINISTIC,
-                                           fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
+    std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
                                            fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
-    if (precision_ == Precision::float32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
-    if (precision_ != Precision::tf32)
+    if (rules_.deterministic) notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+    if (rules_.precision == Precision::float32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+    if (rules_.precision != Precision::tf32)
       for (const auto note :
            {fe::NumericalNote_t::FFT, fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::WINOGRAD_TILE_4x4,
             fe::NumericalNote_t::WINOGRAD_TILE_6x6, fe::NumericalNote_t::WINOGRAD_TILE_13x13})
@@ -135,9 +135,10 @@ class FrontendGraph final : public Graph {
     for (std::int64_t i = 0; i < count && engines_.size() < engines_tried; ++i)
       if (fe::error_t status = build_engine(i); status.is_bad()) last = status.get_message();
     if (!engines_.empty()) return;
-    why_none_ = "of the " + std::to_string(count) + " engines that cuDNN suggests none is deterministic" +
-                (precision_ == Precision::float32 ? ", as exact as float32" : "") +
-                " and runs here (the last: " + last + ")";
+    why_none_ = "of the " + std::to_string(count) + " engines that cuDNN suggests none runs here" +
+                (rules_.deterministic ? " that is deterministic" : "") +
+                (rules_.precision == Precision::float32 ? ", none as exactly as float32" : "") + " (the last: " + last +
+                ")";
   }
   /// Fails for one that was ruled out, or is not for this device.
   fe::error_t build_engine(std::int64_t index) {
@@ -157,7 +158,7 @@ class FrontendGraph final : public Graph {
     Numbers padding, stride;
   };
 
-  Precision precision_;
+  EngineRules rules_;
   Window window_;
   fe::graph::Graph graph_;
   std::int64_t last_uid_ = 0;
@@ -170,8 +171,8 @@ class FrontendGraph final : public Graph {
 
 Layout weight_layout() { return Layout(std::array{0, 2, 3, 1}, {}); }
 
-std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision) {
-  return std::make_unique<FrontendGraph>(spec, kind, precision);
+std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, const EngineRules& rules) {
+  return std::make_unique<FrontendGraph>(spec, kind, rules);
 }
 
 }  // namespace ronda::cudnn

@@ -22,10 +22,10 @@ enum class ConvolutionGraph : std::uint8_t {
 };
 
 /// A computation described to cuDNN, first apart from any device (which says whether it makes sense), then with the
-/// engines that this device has for it. Deterministic engines alone; with Precision::float32 none on tensor cores;
-/// but with tf32 none that goes by Winograd's or Fourier's transformations, which cost digits. Tensors are of the
-/// precision's type, weight gradients too (in cuDNN 9.19 no engine was found that writes them in float32 from half
-/// types), and sums are float32.
+/// engines that this device has for it, as the rules allow: deterministic ones alone, if so; with Precision::float32
+/// none on tensor cores; but with tf32 none that goes by Winograd's or Fourier's transformations, which cost digits.
+/// Tensors are of the precision's type, weight gradients too (in cuDNN 9.19 no engine was found that writes them in
+/// float32 from half types), and sums are float32.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -46,6 +46,6 @@ class Graph {
 [[nodiscard]] Layout weight_layout();
 
 /// Describes and validates; needs no device. Throws DeviceError with cuDNN's text.
-std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, Precision precision);
+std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, const EngineRules& rules);
 
 }  // namespace ronda::cudnn

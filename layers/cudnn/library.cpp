@@ -19,8 +19,8 @@ void check(cublasStatus_t status, std::string_view call) {
   throw DeviceError("cuBLASLt: " + std::string(call) + " failed: " + cublasLtGetStatusString(status));
 }
 
-Library::Library(DeviceContext& context, Stream& stream, Precision precision)
-    : context_(context), stream_(stream), precision_(precision) {
+Library::Library(DeviceContext& context, Stream& stream, const EngineRules& rules)
+    : context_(context), stream_(stream), rules_(rules) {
   cudnnHandle_t cudnn = nullptr;
   check(cudnnCreate(&cudnn), "cudnnCreate");
   cudnn_.reset(cudnn);
@@ -33,7 +33,8 @@ std::string Library::name() const {
   const std::size_t version = cudnnGetVersion();
   return "cuDNN " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100) + ", cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " +
-         std::string(name_of(precision_)) + " on " + context_.name();
+         std::string(name_of(rules_.precision)) + (rules_.deterministic ? "" : ", not deterministic") + " on " +
+         context_.name();
 }
 
 cudnnHandle_t Library::cudnn(Stream& stream) const {

@@ -23,11 +23,11 @@ struct Destroy {
 /// The libraries as one GPU's operations share them.
 class Library {
  public:
-  Library(DeviceContext& context, Stream& stream, Precision precision);
+  Library(DeviceContext& context, Stream& stream, const EngineRules& rules);
 
   [[nodiscard]] std::string name() const;
-  [[nodiscard]] Precision precision() const noexcept { return precision_; }
-  [[nodiscard]] DType dtype() const noexcept { return dtype_of_layers(precision_); }
+  [[nodiscard]] const EngineRules& rules() const noexcept { return rules_; }
+  [[nodiscard]] DType dtype() const noexcept { return dtype_of_layers(rules_.precision); }
   /// cuDNN, which works on `stream` from now on.
   [[nodiscard]] cudnnHandle_t cudnn(Stream& stream) const;
   [[nodiscard]] cublasLtHandle_t cublas() const noexcept { return cublas_.get(); }
@@ -38,7 +38,7 @@ class Library {
  private:
   DeviceContext& context_;
   Stream& stream_;
-  Precision precision_;
+  EngineRules rules_;
   std::unique_ptr<cudnnContext, Destroy> cudnn_;
   std::unique_ptr<cublasLtContext, Destroy> cublas_;
 };

@@ -49,25 +49,27 @@ Matmul::Owned<cublasLtMatrixLayout_t> Matmul::layout_of(const Matrix& matrix, DT
   return Owned<cublasLtMatrixLayout_t>(layout);
 }
 
-Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, Precision precision)
+Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, const EngineRules& rules)
     : has_bias_(epilogue != Epilogue::none),
-      left_(layout_of(left.matrix, dtype_of_layers(precision))),
-      right_(layout_of(right.matrix, dtype_of_layers(precision))) {
+      deterministic_(rules.deterministic),
+      left_(layout_of(left.matrix, dtype_of_layers(rules.precision))),
+      right_(layout_of(right.matrix, dtype_of_layers(rules.precision))) {
   const Matrix l = as_used(left), r = as_used(right);
   if (l.columns != r.rows) throw LogicError("the factors of a product do not fit");
   if (epilogue == Epilogue::bias_gradient && !left.transposed)
     throw LogicError("a bias gradient is that of a left factor that is transposed");
-  result_ = layout_of({l.rows, r.columns}, dtype_of_layers(precision));
+  result_ = layout_of({l.rows, r.columns}, dtype_of_layers(rules.precision));
   cublasLtMatmulDesc_t operation = nullptr;
-  check(cublasLtMatmulDescCreate(
-            &operation, precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+  check(cublasLtMatmulDescCreate(&operation,
+                                 rules.precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                 CUDA_R_32F),
         "cublasLtMatmulDescCreate");
   operation_.reset(operation);
   const auto transposition = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transposition(right.transposed));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transposition(left.transposed));
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(epilogue));
-  if (has_bias_) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(dtype_of_layers(precision)));
+  if (has_bias_) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(dtype_of_layers(rules.precision)));
 }
 
 void Matmul::find_algorithms(cublasLtHandle_t library) {
@@ -75,9 +77,11 @@ void Matmul::find_algorithms(cublasLtHandle_t library) {
   check(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
   const Owned<cublasLtMatmulPreference_t> preference(created);
   set(created, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_limit);
-  const auto in_order = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
-  set(created, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order);  // partial sums apart, added in order
-  constexpr std::uint32_t alignment = 64;                              // of the arenas
+  // Partial sums apart, added in order; or wherever they come to the result.
+  const auto reductions = static_cast<std::uint32_t>(deterministic_ ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                                                    : CUBLASLT_REDUCTION_SCHEME_MASK);
+  set(created, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  constexpr std::uint32_t alignment = 64;  // of the arenas
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(created, attribute, alignment);

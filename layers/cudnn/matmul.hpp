@@ -24,8 +24,8 @@ enum class Epilogue : std::uint8_t {
   bias_gradient,  ///< the sums of the columns of the left factor, before its transposition, are written beside it
 };
 
-/// result = left · right, either factor transposed, all of the precision's type, sums in float32; by cuBLASLt,
-/// deterministic algorithms alone.
+/// result = left · right, either factor transposed, all of the precision's type, sums in float32; by cuBLASLt, and, if
+/// the rules say so, by deterministic algorithms alone.
 ///
 /// cuBLASLt thinks in columns: our matrices are its transposed ones, so it is asked for resultᵀ = rightᵀ · leftᵀ, and
 /// what is a column here is a row there.
@@ -36,7 +36,7 @@ class Matmul {
     bool transposed;
   };
   /// Needs no device. Throws LogicError where the shapes do not fit.
-  Matmul(const Factor& left, const Factor& right, Epilogue epilogue, Precision precision);
+  Matmul(const Factor& left, const Factor& right, Epilogue epilogue, const EngineRules& rules);
 
   /// The library's suggestions for this device, at most `engines_tried`, best first; none where it has none.
   void find_algorithms(cublasLtHandle_t library);
@@ -64,7 +64,7 @@ class Matmul {
   using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
   static Owned<cublasLtMatrixLayout_t> layout_of(const Matrix& matrix, DType dtype);
 
-  bool has_bias_;
+  bool has_bias_, deterministic_;
   Owned<cublasLtMatmulDesc_t> operation_;
   Owned<cublasLtMatrixLayout_t> left_, right_, result_;
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;

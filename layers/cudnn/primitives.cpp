@@ -8,8 +8,8 @@ namespace {
 
 class CudnnPrimitives final : public Primitives {
  public:
-  CudnnPrimitives(DeviceContext& context, Stream& stream, Precision precision)
-      : library_(std::make_shared<Library>(context, stream, precision)) {}
+  CudnnPrimitives(DeviceContext& context, Stream& stream, const EngineRules& rules)
+      : library_(std::make_shared<Library>(context, stream, rules)) {}
   [[nodiscard]] std::string name() const override { return library_->name(); }
   [[nodiscard]] DType dtype() const noexcept override { return library_->dtype(); }
   std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
@@ -39,8 +39,8 @@ class CudnnPrimitives final : public Primitives {
 }  // namespace
 }  // namespace cudnn
 
-std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, Precision precision) {
-  return std::make_unique<cudnn::CudnnPrimitives>(context, stream, precision);
+std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, const EngineRules& rules) {
+  return std::make_unique<cudnn::CudnnPrimitives>(context, stream, rules);
 }
 
 }  // namespace ronda

@@ -34,7 +34,7 @@ class CpuContext final : public DeviceContext {
 
 }  // namespace
 
-void DeviceContext::add(const float*, float*, std::size_t, Stream&) {
+void DeviceContext::add(const Tensor&, const float*, const Tensor&, Stream&) {
   throw LogicError(device().text() + " does not add by itself");
 }
 

@@ -1,10 +1,8 @@
-#include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 
 #include <cstring>
-#include <string>
 #include <utility>
 
 namespace ronda {
@@ -17,23 +15,20 @@ RONDA_MULTIVERSION void add(float* sum, const float* value, std::size_t count) {
 }  // namespace
 
 GradientAccumulator::GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena,
-                                         std::size_t arena_bytes, std::shared_ptr<DeviceContext> context)
-    : context_(std::move(context)), parameters_(parameters), arena_(arena), sums_(context_->allocate(arena_bytes)) {
-  for (const Parameter& parameter : parameters)
-    if (parameter.gradient.dtype() != DType::float32)
-      throw InputError("micro-batches add up gradients of float32, not of " +
-                       std::string(name_of(parameter.gradient.dtype())) + ", in this version");
-}
+                                         std::size_t elements, std::shared_ptr<DeviceContext> context)
+    : context_(std::move(context)),
+      parameters_(parameters),
+      arena_(arena),
+      sums_(context_->allocate(elements * sizeof(float))) {}
 
 void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {
-  const Tensor& gradient = parameters_[index_of(id)].gradient;
-  auto* fresh = gradient.pointer<float>();
-  auto* sum = reinterpret_cast<float*>(sums_.data() + (gradient.data() - arena_));
-  const std::size_t count = gradient.desc().bytes() / sizeof(float);
-  if (gradient.device().kind == DeviceKind::cpu)
-    sum_here(fresh, sum, count, stream.threads());
+  const Tensor& fresh = parameters_[index_of(id)].gradient;
+  const auto element = static_cast<std::size_t>(fresh.data() - arena_) / size_of(fresh.dtype());
+  float* const sum = reinterpret_cast<float*>(sums_.data()) + element;
+  if (fresh.device().kind == DeviceKind::cpu)
+    sum_here(fresh.pointer<float>(), sum, fresh.as<float>().size(), stream.threads());
   else
-    sum_over_there(fresh, sum, count, stream);
+    sum_over_there(fresh, Tensor({fresh.shape(), DType::float32, fresh.desc().layout}, sum, fresh.device()), stream);
   if (last_ != nullptr) last_->mark_ready(id, stream);
 }
 
@@ -47,11 +42,8 @@ void GradientAccumulator::sum_here(float* fresh, float* sum, std::size_t count, 
   });
 }
 
-void GradientAccumulator::sum_over_there(float* fresh, float* sum, std::size_t count, Stream& stream) const {
-  if (!first_)
-    context_->add(last_ != nullptr ? sum : fresh, last_ != nullptr ? fresh : sum, count, stream);
-  else if (last_ == nullptr)
-    context_->copy(fresh, sum, count * sizeof(float), stream);
+void GradientAccumulator::sum_over_there(const Tensor& fresh, const Tensor& sum, Stream& stream) const {
+  context_->add(fresh, first_ ? nullptr : sum.pointer<float>(), last_ != nullptr ? fresh : sum, stream);
 }
 
 }  // namespace ronda

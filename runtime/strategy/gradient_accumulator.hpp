@@ -12,13 +12,14 @@
 namespace ronda {
 
 /// Sums the gradients of several micro-batches before they are reduced once. Layers write their gradients as always and
-/// know nothing of it: when one is ready, it is added to a copy kept here; in the last micro-batch the copy is added to
+/// know nothing of it: when one is ready, it is added to a sum kept here; in the last micro-batch the sum is added to
 /// it and the fusion buffer hears that it is ready. On a GPU that is work of the stream, and can be recorded with it.
+/// Sums are float32, also of half gradients, which are rounded once, at the end.
 class GradientAccumulator {
  public:
-  /// @param parameters  with gradients in the arena of `arena_bytes` that starts at `arena`; both outlive this object
+  /// @param parameters  with gradients in the arena of `elements` that starts at `arena`; both outlive this object
   /// @param context     of the device that holds them; its streams do the adding
-  GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena, std::size_t arena_bytes,
+  GradientAccumulator(std::span<const Parameter> parameters, const std::byte* arena, std::size_t elements,
                       std::shared_ptr<DeviceContext> context);
 
   /// The next micro-batch is the first or not, the last or not.
@@ -30,7 +31,7 @@ class GradientAccumulator {
 
  private:
   void sum_here(float* fresh, float* sum, std::size_t count, int threads) const;
-  void sum_over_there(float* fresh, float* sum, std::size_t count, Stream& stream) const;
+  void sum_over_there(const Tensor& fresh, const Tensor& sum, Stream& stream) const;
 
   std::shared_ptr<DeviceContext> context_;
   std::span<const Parameter> parameters_;

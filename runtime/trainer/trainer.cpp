@@ -149,7 +149,7 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
   if (!platform_.primitives)
     platform_.primitives = device.context->device().kind == DeviceKind::cpu
                                ? make_onednn_primitives(threads_)
-                               : make_cudnn_primitives(*device.context, *device.stream, options_.precision);
+                               : make_cudnn_primitives(*device.context, *device.stream, engine_rules(options_));
   const BatchPlan plan = train_plan(train);
   environment_ = environment(*platform_.primitives);
   PlanStore store(world_, options_.plan, environment_);

@@ -58,6 +58,7 @@ class Words {
         .add("device", std::string(name_of(o.device)))
         .add("steps-in-flight", text_of(std::uint64_t{o.steps_in_flight}))
         .add("dtype", std::string(name_of(o.precision)), true)
+        .add("nondeterministic", text_of(o.nondeterministic))
         .add("allreduce", std::string(name_of(o.allreduce)))
         .add("compression", std::string(name_of(o.compression)), true)
         .add("bucket-bytes", text_of(o.bucket_bytes))
@@ -123,12 +124,16 @@ void check(const TrainingOptions& options) {
   if (options.precision != Precision::float32 && options.device != DeviceChoice::cuda)
     throw InputError("--dtype " + std::string(name_of(options.precision)) +
                      " is for GPUs, with --device cuda; on the processor a training computes in float32");
-  if (options.accumulate > 1 && dtype_of_layers(options.precision) != DType::float32)
-    throw InputError("--accumulate adds up gradients of float32, not those of --dtype " +
-                     std::string(name_of(options.precision)) +
-                     ", in this version; use float32, tf32, or a larger batch");
+  if (options.nondeterministic && options.device != DeviceChoice::cuda)
+    throw InputError("--nondeterministic is for GPUs, with --device cuda; on the processor equal runs have equal bits");
+  if (options.nondeterministic && options.exact)
+    throw InputError("--exact promises equal bits, and --nondeterministic gives them up; take one of them");
   check_sizes(options);
   check_resilience(options);
+}
+
+EngineRules engine_rules(const TrainingOptions& options) noexcept {
+  return {options.precision, !options.nondeterministic};
 }
 
 std::vector<OptionInWords> in_words(const TrainingOptions& options) {

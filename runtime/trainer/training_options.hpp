@@ -53,6 +53,9 @@ struct TrainingOptions {
   /// many steps less one late; the numbers of every step stay exact.
   std::size_t steps_in_flight = 4;
   Precision precision = Precision::float32;  ///< any other than float32 is for GPUs alone
+  /// On a GPU: take the fastest engines, also those whose sums depend on which of their threads came first. Ranks stay
+  /// equal to the bit; runs do not.
+  bool nondeterministic = false;
 
   int threads = 0;  ///< of a rank; 0: the cores that it has
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
@@ -81,6 +84,9 @@ struct TrainingOptions {
 
 /// Throws InputError for what cannot work, whatever the model, the data and the ranks.
 void check(const TrainingOptions& options);
+
+/// What the options let a GPU's libraries do.
+[[nodiscard]] EngineRules engine_rules(const TrainingOptions& options) noexcept;
 
 /// An option in words, so exact that equal words are equal values.
 struct OptionInWords {

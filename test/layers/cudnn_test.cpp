@@ -32,7 +32,7 @@ TEST_CASE("every graph of a convolution passes cuDNN's check") {
                                      .stride = stride,
                                      .padding = padding,
                                      .pool = {}};
-          const auto graph = make_graph(spec, kind, precision);
+          const auto graph = make_graph(spec, kind, {precision});
           CHECK(graph->engines().empty());  // nobody asked a device yet
         }
 }
@@ -40,7 +40,7 @@ TEST_CASE("every graph of a convolution passes cuDNN's check") {
 TEST_CASE("a graph that makes no sense does not pass") {
   ConvolutionSpec spec{.input = {{2, 8, 8, 4}, DType::float32, {}}, .outputs = 8, .pool = {}};
   spec.stride = 0;
-  CHECK_THROWS_AS(make_graph(spec, ConvolutionGraph::forward, Precision::float32), Error);
+  CHECK_THROWS_AS(make_graph(spec, ConvolutionGraph::forward, {}), Error);
 }
 
 TEST_CASE(
@@ -63,21 +63,27 @@ TEST_CASE(
   CHECK_FALSE(choice.has("product engine 0"));
   CHECK(choice.has("product engine 1"));
   CHECK_FALSE(choice.has("product engine 3"));
-  const auto picked = choice.pick(first, "a question", "", Precision::float32);
+  const auto picked = choice.pick(first, "a question", "", {Precision::float32});
   CHECK(picked.way == 1);
   CHECK(picked.engine == 1);
   CHECK(picked.name == "product engine 1");
 
   Choice none(stream);
   none.add_way("fused", 2, name, fails_before(2));
-  for (const auto& [precision, remedy] :
-       {std::pair(Precision::float32, "--dtype tf32"), {Precision::tf32, "a newer cuDNN"}})
-    CHECK_THROWS_WITH(
-        none.pick(first, "a question", "no engine", precision),
-        "NVIDIA's libraries have nothing for a question: no engine; fused engine 1: cuDNN: not supported; " +
-            std::string(remedy) +
-            (precision == Precision::float32 ? " takes engines that are less exact, and" : " may have one, and") +
-            " --device cpu takes none of them");
+  const auto refusal = [&](const EngineRules& rules) {
+    try {
+      none.pick(first, "a question", "no engine", rules);
+    } catch (const DeviceError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string found =
+      "NVIDIA's libraries have nothing for a question: no engine; fused engine 1: cuDNN: not supported; ";
+  CHECK(refusal({Precision::float32}) == found +
+                                             "--dtype tf32 takes engines that are less exact, --nondeterministic those "
+                                             "that add up in any order, and --device cpu none of them");
+  CHECK(refusal({Precision::tf32, false}) == found + "a newer cuDNN may have one, and --device cpu none of them");
 }
 
 TEST_CASE("a candidate's name tells its engine") {
@@ -98,11 +104,11 @@ TEST_CASE("every product of a dense layer is described to cuBLASLt; factors that
   const Matrix x{64, 784}, w{128, 784}, y{64, 128};
   for (const Precision precision : precisions) {
     for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias, Epilogue::bias_relu})
-      CHECK_NOTHROW(Matmul({x, false}, {w, true}, epilogue, precision));
+      CHECK_NOTHROW(Matmul({x, false}, {w, true}, epilogue, {precision}));
     for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias_gradient})
-      CHECK_NOTHROW(Matmul({y, true}, {x, false}, epilogue, precision));
-    CHECK_NOTHROW(Matmul({y, false}, {w, false}, Epilogue::none, precision));
+      CHECK_NOTHROW(Matmul({y, true}, {x, false}, epilogue, {precision}));
+    CHECK_NOTHROW(Matmul({y, false}, {w, false}, Epilogue::none, {precision}));
   }
-  CHECK_THROWS_AS(Matmul({x, false}, {w, false}, Epilogue::none, Precision::float32), LogicError);
-  CHECK_THROWS_AS(Matmul({y, false}, {w, false}, Epilogue::bias_gradient, Precision::float32), LogicError);
+  CHECK_THROWS_AS(Matmul({x, false}, {w, false}, Epilogue::none, {}), LogicError);
+  CHECK_THROWS_AS(Matmul({y, false}, {w, false}, Epilogue::bias_gradient, {}), LogicError);
 }

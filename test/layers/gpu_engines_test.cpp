@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 
 #include <string>
+#include <utility>
 
 #include <ronda/layers/cudnn/graph.hpp>
 #include <ronda/layers/cudnn/library.hpp>
@@ -12,9 +13,12 @@ using namespace ronda::cudnn;
 TEST_CASE("every graph of a convolution has an engine here; those alone and by name") {
   const auto context = make_cuda_context(0);
   const auto stream = context->make_stream(StreamPriority::usual);
-  for (const Precision precision :
-       {Precision::float32, Precision::tf32, Precision::mixed_bfloat16, Precision::mixed_float16}) {
-    const Library library(*context, *stream, precision);
+  for (const auto& [precision, deterministic] : {std::pair(Precision::float32, true),
+                                                 {Precision::float32, false},
+                                                 {Precision::tf32, true},
+                                                 {Precision::mixed_bfloat16, true},
+                                                 {Precision::mixed_float16, true}}) {
+    const Library library(*context, *stream, {precision, deterministic});
     const cudnnHandle_t handle = library.cudnn(*stream);
     for (const auto& [size, channels, outputs] : {std::array<std::int64_t, 3>{28, 1, 32}, {13, 32, 64}, {5, 64, 64}})
       for (const auto kind :
@@ -22,7 +26,7 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
             ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
         const ConvolutionSpec spec{
             .input = {{64, size, size, channels}, library.dtype(), {}}, .outputs = outputs, .pool = {}};
-        const auto graph = make_graph(spec, kind, precision);
+        const auto graph = make_graph(spec, kind, library.rules());
         graph->find_engines(handle, {});
         std::string line = library.name() + ": " + spec.input.text() + " to " + std::to_string(outputs) + ", graph " +
                            std::to_string(static_cast<int>(kind)) + ":";
@@ -33,7 +37,7 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
         if (!fused) CHECK_FALSE(graph->engines().empty());  // what a fused one lacks, a kernel does
         if (graph->engines().empty()) continue;
         const std::string last = graph->engines().back().name;
-        const auto again = make_graph(spec, kind, precision);
+        const auto again = make_graph(spec, kind, library.rules());
         again->find_engines(handle, last);
         REQUIRE(again->engines().size() == 1);
         CHECK(again->engines()[0].name == last);

@@ -183,7 +183,7 @@ void compare(const std::string& what, const TensorDesc& input, Make make, Try tr
     const TensorDesc ours{input.shape, dtype_of_layers(precision), input.layout};
     const bool exact = ours.dtype != DType::float32;
     const Results expected = results_of(*reference, input, nullptr, exact);
-    const auto library = make_cudnn_primitives(*gpu.context, *gpu.stream, precision);
+    const auto library = make_cudnn_primitives(*gpu.context, *gpu.stream, {precision});
     TurningPicker picker;
     for (std::size_t turn = 0; turn < picker.rounds(); ++turn) {
       if (tried == Try::first_and_last && turn == 1) turn = picker.rounds() - 1;
@@ -307,7 +307,7 @@ TEST_CASE("softmax cross entropy on a GPU equals the CPU's, for few classes and 
         return std::pair{sums, gradient.plain()};
       };
       const auto [expected, expected_gradient] = run(*make_reference_primitives(), nullptr);
-      const auto [found, gradient] = run(*make_cudnn_primitives(*gpu.context, *gpu.stream, precision), &gpu);
+      const auto [found, gradient] = run(*make_cudnn_primitives(*gpu.context, *gpu.stream, {precision}), &gpu);
       CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
       CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
       CHECK(found.loss == Approx(expected.loss).epsilon(1e-5));

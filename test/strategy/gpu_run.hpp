@@ -52,7 +52,7 @@ struct Run {
     if (set.keep_data) o.device_data = {&data};
     const auto gpus = static_cast<int>(find_gpus().gpus.size());
     o.device = device = ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));
-    o.primitives = make_cudnn_primitives(*device.context, *device.stream, set.precision);
+    o.primitives = make_cudnn_primitives(*device.context, *device.stream, {set.precision});
     return o;
   }
   /// The mean loss of so many steps.

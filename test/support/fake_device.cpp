@@ -1,6 +1,7 @@
 #include "support/fake_device.hpp"
 
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/number.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
 #include <algorithm>
@@ -259,9 +260,13 @@ void FakeDevice::copy(const void* from, void* to, std::size_t bytes, Stream& str
   if (at_once) stream.record().wait();
 }
 
-void FakeDevice::add(const float* from, float* to, std::size_t count, Stream& stream) {
+void FakeDevice::add(const Tensor& from, const float* more, const Tensor& to, Stream& stream) {
   const InsideFake inside;
-  fake(stream).queue([=] { std::transform(from, from + count, to, to, std::plus()); });
+  fake(stream).queue([=] {
+    std::vector<float> sums = floats_of(Tensor(from.desc(), from.data()));
+    if (more != nullptr) std::transform(sums.begin(), sums.end(), more, sums.begin(), std::plus());
+    convert(Tensor({from.shape(), DType::float32, from.desc().layout}, sums.data()), Tensor(to.desc(), to.data()));
+  });
 }
 
 std::unique_ptr<DeviceHash> FakeDevice::make_hash(std::span<const std::span<const std::byte>> pieces) {

@@ -126,7 +126,7 @@ class FakeDevice final : public DeviceContext {
   std::shared_ptr<const void> pin(std::span<std::byte> memory) override;
   void clear(void* memory, std::size_t bytes, Stream& stream) override;
   void copy(const void* from, void* to, std::size_t bytes, Stream& stream) override;
-  void add(const float* from, float* to, std::size_t count, Stream& stream) override;
+  void add(const Tensor& from, const float* more, const Tensor& to, Stream& stream) override;
   std::unique_ptr<DeviceHash> make_hash(std::span<const std::span<const std::byte>> pieces) override;
   std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& work) override;
 

@@ -15,8 +15,8 @@ refused "'staged' is for ranks on GPUs, .*--device cuda" mnist_softmax --allredu
 refused '--device cuda: .*(no CUDA|no NVIDIA driver|GPU)' mnist_softmax --device cuda
 refused '--device' mnist_softmax --device abacus
 refused 'float32, tf32, mixed_bfloat16 or mixed_float16' mnist_softmax --dtype float16
-refused "--accumulate adds up gradients of float32, not those of --dtype mixed_bfloat16" \
-  mnist_softmax --device cuda --dtype mixed_bfloat16 --accumulate 2
+refused '--nondeterministic is for GPUs' mnist_softmax --nondeterministic
+refused '--exact promises equal bits' mnist_softmax --device cuda --nondeterministic --exact
 for dtype in tf32 mixed_float16; do refused "--dtype $dtype is for GPUs, with --device cuda" mnist_softmax --dtype $dtype; done
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused '--hidden' mnist_mlp --hidden 128,0

@@ -1,11 +1,10 @@
 #pragma once
-#include <cstddef>
-
 #include <ronda/runtime/core/stream.hpp>
+#include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda::cuda {
 
 /// As DeviceContext::add.
-void add(const float* from, float* to, std::size_t count, Stream& stream);
+void add(const Tensor& from, const float* more, const Tensor& to, Stream& stream);
 
 }  // namespace ronda::cuda

@@ -157,9 +157,9 @@ class GpuContext final : public DeviceContext {
       stream.synchronize();  // it need not have gone by staging
   }
 
-  void add(const float* from, float* to, std::size_t count, Stream& stream) override {
+  void add(const Tensor& from, const float* more, const Tensor& to, Stream& stream) override {
     enter();
-    cuda::add(from, to, count, stream);
+    cuda::add(from, more, to, stream);
   }
 
   std::unique_ptr<DeviceHash> make_hash(std::span<const std::span<const std::byte>> pieces) override {
