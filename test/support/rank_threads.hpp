@@ -1,6 +1,9 @@
 #pragma once
+#include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -34,21 +37,70 @@ inline void run_to_end(Algorithm& algorithm) {
   task.result();
 }
 
+/// Threads that stay: to make them anew takes longer than most of what they are for, under ThreadSanitizer above all.
+class RankThreads {
+ public:
+  RankThreads() = default;
+  RankThreads(const RankThreads&) = delete;
+  ~RankThreads() {
+    {
+      const std::lock_guard lock(door_);
+      body_ = nullptr;
+      ++round_;
+    }
+    changed_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  /// Throws what the first rank throws that does.
+  void run(int ranks, const std::function<void(int rank)>& body) {
+    std::unique_lock lock(door_);
+    errors_.assign(static_cast<std::size_t>(ranks), nullptr);
+    body_ = &body;
+    ranks_ = working_ = ranks;
+    ++round_;
+    while (static_cast<int>(threads_.size()) < ranks)
+      threads_.emplace_back([this, rank = static_cast<int>(threads_.size()), seen = round_ - 1] { work(rank, seen); });
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return working_ == 0; });
+    for (const auto& error : errors_)
+      if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  void work(int rank, std::uint64_t seen) {
+    std::unique_lock lock(door_);
+    for (;;) {
+      changed_.wait(lock, [&] { return round_ != seen; });
+      seen = round_;
+      if (body_ == nullptr) return;
+      if (rank >= ranks_) continue;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        (*body_)(rank);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      errors_[static_cast<std::size_t>(rank)] = error;
+      if (--working_ == 0) changed_.notify_all();
+    }
+  }
+
+  std::mutex door_;
+  std::condition_variable changed_;
+  const std::function<void(int)>* body_ = nullptr;  ///< of this round; null: the last one is over
+  std::uint64_t round_ = 0;
+  int ranks_ = 0, working_ = 0;
+  std::vector<std::exception_ptr> errors_;
+  std::vector<std::thread> threads_;
+};
+
 /// Throws what the first rank throws that does. No assertions of Catch's in `body`: they are for one thread.
 inline void on_threads(int ranks, const std::function<void(int rank)>& body) {
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        body(rank);
-      } catch (...) {
-        errors[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
+  static RankThreads threads;
+  threads.run(ranks, body);
 }
 
 }  // namespace ronda::test
