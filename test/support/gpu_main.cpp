@@ -1,9 +1,7 @@
-#define CATCH_CONFIG_RUNNER
 #include <cstdio>
 
 #include <ronda/runtime/core/device_context.hpp>
 
-#include "support/catch.hpp"
 #include "support/ranks.hpp"
 
 /// Tests that need a GPU; 77, which ctest counts as skipped, where there is none.
@@ -13,5 +11,5 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", survey.reason.c_str());
     return 77;
   }
-  return ronda::test::with_world(argc, argv, [&] { return Catch::Session().run(argc, argv); });
+  return ronda::test::run_tests(argc, argv);
 }
