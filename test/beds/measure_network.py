@@ -12,7 +12,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# name: what for, hosts, ranks on each, delay, options of bench_allreduce; each takes one to three minutes
+# name: what for, hosts, ranks on each, delay, options of bench_allreduce and of mpirun; each takes one to three minutes
 PARTS = {
     "line": ("how much of the rate arrives, and what compression makes of it", 4, 1, None,
              "--algorithm ring --compression all --min-bytes 64M --max-bytes 64M --compare mpi"),
@@ -20,6 +20,8 @@ PARTS = {
              "--algorithm ring --min-bytes 256K --max-bytes 64M --compare mpi"),
     "nodes": ("ranks of a node share its cable", 2, 2, None,
               "--algorithm hierarchical --min-bytes 64K --max-bytes 64M --compare mpi"),
+    "nodes-dealt": ("the same with ranks dealt out in turns: 0 and 2 here, 1 and 3 there", 2, 2, None,
+                    "--algorithm hierarchical --min-bytes 64K --max-bytes 64M --compare mpi", "--map-by node"),
     "auto": ("what auto chooses", 4, 1, None, "--algorithm all --calibrate --min-bytes 1K --max-bytes 16M"),
     "auto-long": ("the same for the longest", 4, 1, None,
                   "--algorithm all --calibrate --min-bytes 64M --max-bytes 64M"),
@@ -54,13 +56,14 @@ def arguments():
 
 
 def measure(options, name):
-    _, hosts, ranks, delay, bench = PARTS[name]
+    _, hosts, ranks, delay, bench, *mpirun = PARTS[name]
     bed = [HERE / "netns.sh", "--rate", options.rate]
     if delay:
         bed += ["--delay", delay, "--switch", options.build / "test/beds/delayed_switch"]
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.json"
-        run = subprocess.run([*bed, str(hosts), str(ranks), "mpirun", options.build / "apps/bench_allreduce",
+        run = subprocess.run([*bed, str(hosts), str(ranks), "mpirun", *" ".join(mpirun).split(),
+                              options.build / "apps/bench_allreduce",
                               *bench.split(), "--warmup", "1", "--json", results],
                              stdout=subprocess.DEVNULL, check=False)
         if run.returncode != 0:
