@@ -135,10 +135,12 @@ class FrontendGraph final : public Graph {
     for (std::int64_t i = 0; i < count && engines_.size() < engines_tried; ++i)
       if (fe::error_t status = build_engine(i); status.is_bad()) last = status.get_message();
     if (!engines_.empty()) return;
-    why_none_ = "of the " + std::to_string(count) + " engines that cuDNN suggests none runs here" +
-                (rules_.deterministic ? " that is deterministic" : "") +
-                (rules_.precision == Precision::float32 ? ", none as exactly as float32" : "") + " (the last: " + last +
-                ")";
+    std::string without = rules_.deterministic ? "not deterministic" : "";
+    if (rules_.precision == Precision::float32)
+      without += std::string(without.empty() ? "" : " or ") + "less exact than float32";
+    why_none_ = "of the " + std::to_string(count) + " engines that cuDNN suggests" +
+                (without.empty() ? "" : ", without those that are " + without + ",") +
+                " none runs here (the last: " + last + ")";
   }
   /// Fails for one that was ruled out, or is not for this device.
   fe::error_t build_engine(std::int64_t index) {

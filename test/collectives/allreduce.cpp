@@ -3,6 +3,7 @@
 #include "support/numbers.hpp"
 #include "support/operands.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/link_costs.hpp>
@@ -24,7 +25,9 @@ constexpr AllreduceAlgorithm all_algorithms[] = {AllreduceAlgorithm::automatic, 
                                                  AllreduceAlgorithm::doubling,  AllreduceAlgorithm::hierarchical,
                                                  AllreduceAlgorithm::mpi};
 /// Those of many ranks fit into a /dev/shm of 64 MiB together.
-std::vector<std::size_t> counts(int ranks) { return {0, 1, 7, 1023, (std::size_t{1} << (ranks > 4 ? 18 : 20)) + 3}; }
+std::vector<std::size_t> counts(int ranks) {
+  return {0, 1, 7, 1023, (std::size_t{1} << (test::sanitized ? 16 : ranks > 4 ? 18 : 20)) + 3};
+}
 
 /// Those that this layout of ranks and this memory allow.
 std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communicator, bool node_shared = true) {

@@ -2,12 +2,17 @@
 
 namespace ronda::test {
 
-/// Under ThreadSanitizer, where all takes ten times as long: what matters there is who touches what and when, so
-/// numbers that came out right elsewhere need not come out again.
 #ifdef __SANITIZE_THREAD__
 constexpr bool watched_for_races = true;
 #else
 constexpr bool watched_for_races = false;
 #endif
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = watched_for_races;
+#endif
+// All takes several times as long then, ten times under ThreadSanitizer. What matters is who touches what, and when;
+// numbers that came out right elsewhere need not come out again.
 
 }  // namespace ronda::test
