@@ -16,18 +16,19 @@ namespace ronda {
 class Backoff {
  public:
   explicit Backoff(bool oversubscribed) noexcept
-      : patience_(oversubscribed ? 200 : 20000), oversubscribed_(oversubscribed) {}
+      : patience_(oversubscribed ? 10 : 20000), oversubscribed_(oversubscribed) {}
 
   void pause() noexcept {
-    if (looks_ < patience_) {
-      ++looks_;
+    if (looks_ < patience_ + short_yields) {
+      if (++looks_ > patience_) sched_yield();
       return;
     }
-    if (looks_ == patience_) {
+    const double time = steady_seconds();
+    if (looks_ == patience_ + short_yields) {
       ++looks_;
-      since_ = steady_seconds();
+      since_ = time;
     }
-    const double waited = steady_seconds() - since_;
+    const double waited = time - since_;
     if (waited < (oversubscribed_ ? 1e-3 : 5e-3))  // messages from another host may take milliseconds
       sched_yield();
     else
@@ -36,6 +37,7 @@ class Backoff {
   void reset() noexcept { looks_ = 0; }
 
  private:
+  static constexpr int short_yields = 32;  ///< without looking at the clock
   static constexpr double longest_sleep = 250e-6;
 
   int patience_;
