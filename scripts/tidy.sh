@@ -11,7 +11,7 @@ configure() { # build/tidy, which is never built
   cmake --preset "$preset" -B build/tidy "$@" >/dev/null
 }
 # The analyzer need not look at every state of each function.
-options=(--extra-arg=-Wno-error --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=max-nodes=20000)
+options=(--extra-arg=-Wno-error --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=max-nodes=8000)
 
 # together FILE: puts sources where they are included, since the analyzer looks at a file's own functions alone
 together() {
@@ -30,7 +30,7 @@ if (($#)); then
   configure -DCMAKE_UNITY_BUILD=OFF
   files=("$@")
 else
-  configure -DCMAKE_UNITY_BUILD=ON -DRONDA_BUILD_TESTS=OFF
+  configure -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DRONDA_BUILD_TESTS=OFF
   mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | sed '/\.cu$/d' | sort -u)
   for file in "${files[@]}"; do
     [[ $file != *_cxx.cxx ]] || together "$file"
