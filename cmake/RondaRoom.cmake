@@ -39,10 +39,7 @@ function(ronda_compile_options target)
   target_compile_options(${target} PRIVATE "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${options};-Wpedantic;-fno-math-errno>"
                                            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_options};--fmad=false;--expt-relaxed-constexpr>")
   if(RONDA_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${RONDA_SANITIZE} -fno-omit-frame-pointer)
-    if(RONDA_SANITIZE MATCHES undefined)  # two looks at every pointer take as long as all the rest; AddressSanitizer sees null too
-      target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment)
-    endif()
+    target_compile_options(${target} PRIVATE -fsanitize=${RONDA_SANITIZE} -fno-omit-frame-pointer ${RONDA_NOT_SANITIZED})
     target_compile_definitions(${target} PRIVATE XXH_NO_INLINE_HINTS=1)  # xxHash insists on more than -Og does
     target_link_options(${target} PUBLIC -fsanitize=${RONDA_SANITIZE})
   endif()

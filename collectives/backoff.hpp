@@ -16,7 +16,7 @@ namespace ronda {
 class Backoff {
  public:
   explicit Backoff(bool oversubscribed) noexcept
-      : patience_(oversubscribed ? 10 : 20000), oversubscribed_(oversubscribed) {}
+      : patience_(oversubscribed ? 10 : 20000), yields_for_(oversubscribed ? 1e-3 : 5e-3) {}
 
   void pause() noexcept {
     if (looks_ < patience_ + short_yields) {
@@ -29,7 +29,7 @@ class Backoff {
       since_ = time;
     }
     const double waited = time - since_;
-    if (waited < (oversubscribed_ ? 1e-3 : 5e-3))  // messages from another host may take milliseconds
+    if (waited < yields_for_)
       sched_yield();
     else
       std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited / 30, longest_sleep)));
@@ -41,7 +41,7 @@ class Backoff {
   static constexpr double longest_sleep = 250e-6;
 
   int patience_;
-  bool oversubscribed_;
+  double yields_for_;  ///< seconds; messages from another host may take milliseconds
   int looks_ = 0;
   double since_ = 0;
 };

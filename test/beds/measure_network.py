@@ -21,7 +21,7 @@ PARTS = {
     "nodes": ("ranks of a node share its cable", 2, 2, None,
               "--algorithm hierarchical --min-bytes 64K --max-bytes 64M --compare mpi"),
     "nodes-dealt": ("the same with ranks dealt out in turns: 0 and 2 here, 1 and 3 there", 2, 2, None,
-                    "--algorithm hierarchical --min-bytes 64K --max-bytes 64M --compare mpi", "--map-by node"),
+                    "--algorithm hierarchical --min-bytes 64K --max-bytes 64M --compare mpi", "--map-by", "node"),
     "auto": ("what auto chooses", 4, 1, None, "--algorithm all --calibrate --min-bytes 1K --max-bytes 16M"),
     "auto-long": ("the same for the longest", 4, 1, None,
                   "--algorithm all --calibrate --min-bytes 64M --max-bytes 64M"),
@@ -62,9 +62,8 @@ def measure(options, name):
         bed += ["--delay", delay, "--switch", options.build / "test/beds/delayed_switch"]
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.json"
-        run = subprocess.run([*bed, str(hosts), str(ranks), "mpirun", *" ".join(mpirun).split(),
-                              options.build / "apps/bench_allreduce",
-                              *bench.split(), "--warmup", "1", "--json", results],
+        run = subprocess.run([*bed, str(hosts), str(ranks), "mpirun", *mpirun,
+                              options.build / "apps/bench_allreduce", *bench.split(), "--warmup", "1", "--json", results],
                              stdout=subprocess.DEVNULL, check=False)
         if run.returncode != 0:
             sys.exit(run.returncode if run.returncode == 77 else 1)
