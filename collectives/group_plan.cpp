@@ -13,7 +13,6 @@
 #include <ronda/runtime/core/random.hpp>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <numeric>
 
@@ -22,12 +21,6 @@ namespace {
 
 /// Up to here an allreduce in a node's memory is over so soon that looking at the clock twice would show.
 constexpr std::size_t brief_bytes = std::size_t{16} << 10;
-
-/// What a tensor in shared memory needs of it beside itself, on each rank.
-struct Meeting {
-  BarrierLine line;
-  std::array<std::byte, 2 * OneShot::largest_bytes> staging;
-};
 
 /// Whether any is reduced in memory that the ranks of a node share, which takes barriers.
 bool needs_meetings(std::span<const AllreduceChoice> chosen, std::span<const Elements> tensors) {
@@ -222,9 +215,9 @@ const Communicator::Group::Allocation* Communicator::Group::allocation_of(const 
   return nullptr;
 }
 
-/// A Meeting a rank for each tensor, taken together; nothing, on all ranks, where there is no room for them.
+/// A line a rank for each tensor, taken together; nothing, on all ranks, where there is no room for them.
 std::shared_ptr<SharedMemory> Communicator::Group::meetings(std::size_t tensors, std::string& refusal) {
-  return share_memory(tensors * sizeof(Meeting), 0, refusal);
+  return share_memory(tensors * sizeof(BarrierLine), 0, refusal);
 }
 
 NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& site,
@@ -237,9 +230,7 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   copies.dtype = elements.dtype;
   for (int rank = 0; rank < topology().ranks_on_node; ++rank) {
     copies.data.push_back(site.memory->segment(rank).data() + site.offsets[static_cast<std::size_t>(rank)]);
-    Meeting& meeting = reinterpret_cast<Meeting*>(meetings->segment(rank).data())[index];
-    copies.lines.push_back(&meeting.line);
-    copies.staging.push_back(meeting.staging.data());
+    copies.lines.push_back(reinterpret_cast<BarrierLine*>(meetings->segment(rank).data()) + index);
   }
   copies.keeper = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(site.memory, meetings);
   return copies;

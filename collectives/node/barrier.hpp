@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +10,12 @@
 
 namespace ronda {
 
-/// A rank's line in memory that all ranks of a node see: how many barriers it has come to. Two cache lines apart,
+/// A rank's line in memory that all ranks of a node see: how many barriers it has come to, and room for the little that
+/// it brings along: who looks whether it has come, has that in the same cache line. Two lines apart from the next,
 /// because processors fetch lines in pairs.
 struct alignas(128) BarrierLine {
   std::uint64_t arrivals = 0;
+  std::array<std::byte, 632> room{};
 };
 
 /// Where the ranks of a node wait for one another: each writes its own line and reads the others'. What a rank wrote

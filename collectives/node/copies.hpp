@@ -19,7 +19,6 @@ struct NodeCopies {
   std::size_t count = 0;
   DType dtype = DType::float32;
   std::vector<BarrierLine*> lines;     ///< likewise
-  std::vector<std::byte*> staging;     ///< by rank: room for OneShot's copies
   std::shared_ptr<const void> keeper;  ///< keeps all of it mapped
 
   /// Part `index` of `parts`; cut at cache lines, so that no two ranks write to one.

@@ -6,9 +6,10 @@ namespace ronda {
 
 OneShot::OneShot(NodeCopies copies, const Reduction& reduction)
     : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {
-  for (std::byte* staging : copies_.staging) {
-    places_[0].push_back(staging);
-    places_[1].push_back(staging + largest_bytes);
+  const std::size_t bytes = (copies_.count * size_of(copies_.dtype) + 7) / 8 * 8;
+  for (BarrierLine* line : copies_.lines) {
+    places_[0].push_back(line->room.data());
+    places_[1].push_back(line->room.data() + bytes);
   }
 }
 

@@ -111,7 +111,7 @@ TEST_CASE("the second half of a ring gives every rank everybody's chunk") {
 class Node {
  public:
   Node(int ranks, std::size_t count)
-      : data_(static_cast<std::size_t>(ranks)), lines_(data_.size()), staging_(data_.size()) {
+      : data_(static_cast<std::size_t>(ranks)), lines_(data_.size()) {
     for (auto& copy : data_) copy.resize(count);
   }
   [[nodiscard]] std::vector<float>& copy(int rank) { return data_[static_cast<std::size_t>(rank)]; }
@@ -122,7 +122,6 @@ class Node {
     for (std::size_t i = 0; i < data_.size(); ++i) {
       copies.data.push_back(reinterpret_cast<std::byte*>(data_[i].data()));
       copies.lines.push_back(&lines_[i]);
-      copies.staging.push_back(staging_[i].data());
     }
     return copies;
   }
@@ -130,7 +129,6 @@ class Node {
  private:
   std::vector<std::vector<float>> data_;
   std::vector<BarrierLine> lines_;
-  std::vector<std::array<std::byte, 2 * OneShot::largest_bytes>> staging_;
 };
 
 template <class NodeAlgorithm>
