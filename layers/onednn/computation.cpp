@@ -33,6 +33,10 @@ Kernel make_reorder(const Runtime& runtime, const dnnl::memory::desc& from, cons
           std::array{Kernel::Argument{DNNL_ARG_FROM, from}, Kernel::Argument{DNNL_ARG_TO, to}}};
 }
 
+Kernel make_weight_reorder(const Runtime& runtime, const TensorDesc& from, const TensorDesc& to) {
+  return make_reorder(runtime, to_memory_desc(from, Axes::weight), to_memory_desc(to, Axes::weight));
+}
+
 dnnl::primitive_attr Computation::attributes(bool relu) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -101,7 +105,7 @@ bool is_fallback(const std::string& implementation) {
 }
 
 Option pick(Picker& picker, const std::string& question, std::vector<Option> options,
-            const std::optional<Candidate>& ours) {
+            const std::optional<Candidate>& ours, const std::function<void()>& before) {
   std::size_t bytes = 0;
   for (const Option& option : options)
     if (option.computation) bytes = std::max(bytes, option.computation->rehearsal_bytes());
@@ -110,8 +114,9 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
   for (const Option& option : options) {
     Candidate candidate{option.name, nullptr};
     if (Computation* computation = option.computation.get())
-      candidate.run = [computation, bytes, &memory] {
+      candidate.run = [computation, bytes, &memory, &before] {
         if (memory.bytes() == 0) memory = Buffer::host(bytes);
+        if (before) before();
         computation->rehearse(memory.data());
       };
     candidates.push_back(std::move(candidate));

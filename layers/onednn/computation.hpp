@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include <ronda/layers/onednn/adapter.hpp>
 #include <ronda/layers/picker.hpp>
+#include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda::onednn {
 
@@ -41,6 +43,8 @@ class Kernel {
 
 /// A copy from one layout to another.
 Kernel make_reorder(const Runtime& runtime, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+/// The same for a convolution's weight.
+Kernel make_weight_reorder(const Runtime& runtime, const TensorDesc& from, const TensorDesc& to);
 
 /// One direction of an operation: a primitive, and the reorders that lie between the layouts it wants and those that
 /// its caller has. For the caller it is a function from tensors to a tensor.
@@ -110,7 +114,8 @@ std::unique_ptr<Computation> if_possible(Make&& make) {
 
 /// The picker's choice, each option timed on memory of its own; `ours` is one more that is no primitive, and the answer
 /// then has no computation. Throws Error where there is nothing to choose.
+/// @param before  what the options need done first, on memory of its own, and `ours` does not; timed with them
 Option pick(Picker& picker, const std::string& question, std::vector<Option> options,
-            const std::optional<Candidate>& ours = std::nullopt);
+            const std::optional<Candidate>& ours = std::nullopt, const std::function<void()>& before = nullptr);
 
 }  // namespace ronda::onednn

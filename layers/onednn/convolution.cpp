@@ -2,6 +2,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/thin_convolution.hpp>
 #include <ronda/layers/onednn/winners.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -42,23 +43,31 @@ class Directions {
         choose(context.picker, "forward", spec.input.layout.tag(), [&](const Way& way) { return make_forward(way); });
     output = to_tensor_desc(forward->output(), Axes::image).value();
     weight = to_tensor_desc(forward->input(1), Axes::weight).value();
+    thin = ThinConvolution::make(runtime, spec, output, weight);
+    in_one_pass = choose_one_pass(context.picker);
     if (context.mode == Mode::evaluation) return;
     hint_ = describe_forward(last_resort);
     const std::string layouts = spec.input.layout.tag() + " " + output.layout.tag() + " " + weight.layout.tag();
     winners = WinnerGradients::make(runtime, spec, output, weight);
     backward_weights = choose(
         context.picker, "backward weights", layouts, [&](const Way& way) { return make_backward_weights(way); },
-        from_winners(&WinnerGradients::weights_rehearsal));
+        from_winners(thin      ? thin->weights_rehearsal()
+                     : winners ? winners->weights_rehearsal()
+                               : nullptr),
+        spreading_rehearsal());
     if (!context.input_gradient) return;
     backward_data = choose(
         context.picker, "backward data", layouts, [&](const Way& way) { return make_backward_data(way); },
-        from_winners(&WinnerGradients::data_rehearsal));
+        from_winners(winners ? winners->data_rehearsal() : nullptr),
+        backward_weights ? nullptr : spreading_rehearsal());
   }
 
   std::unique_ptr<Computation> forward;
   std::unique_ptr<Computation> backward_weights,
-      backward_data;  ///< empty where nobody needs them, or `winners` does it
+      backward_data;  ///< empty where nobody needs them, or `winners` or `thin` does it
   std::unique_ptr<WinnerGradients> winners;
+  std::unique_ptr<ThinConvolution> thin;
+  bool in_one_pass = false;  ///< `thin` does what `forward` and the pooling would
   TensorDesc output, weight;
   std::string picks;
 
@@ -66,7 +75,8 @@ class Directions {
     std::size_t bytes = 0;
     for (const auto* direction : {&forward, &backward_weights, &backward_data})
       if (*direction) bytes = std::max(bytes, (*direction)->scratch_bytes());
-    return winners ? std::max(bytes, winners->scratch_bytes()) : bytes;
+    if (winners) bytes = std::max(bytes, winners->scratch_bytes());
+    return thin ? std::max(bytes, thin->scratch_bytes()) : bytes;
   }
 
  private:
@@ -132,15 +142,65 @@ class Directions {
   }
 
   /// Behind a max-pool our own loops are a candidate too, on every rank, whether they can run here or not.
-  [[nodiscard]] std::optional<Candidate> from_winners(std::function<void()> (WinnerGradients::*rehearsal)()) const {
-    if (!spec_.pool || spec_.pool->kind != PoolKind::maximum) return std::nullopt;
-    return Candidate{"winners", winners ? (winners.get()->*rehearsal)() : nullptr};
+  [[nodiscard]] std::optional<Candidate> from_winners(std::function<void()> rehearsal) const {
+    if (!behind_maximum()) return std::nullopt;
+    return Candidate{"winners", std::move(rehearsal)};
+  }
+  [[nodiscard]] bool behind_maximum() const { return spec_.pool && spec_.pool->kind == PoolKind::maximum; }
+
+  /// Of few input channels: whether convolution and pooling are one.
+  bool choose_one_pass(Picker& picker) {
+    if (!behind_maximum() || spec_.input.shape[3] > ThinConvolution::most_channels) return false;
+    const std::string question =
+        "convolution and pooling " + text() + " " + output.layout.tag() + " " + weight.layout.tag();
+    const std::array candidates{Candidate{"apart", apart_rehearsal()},
+                                Candidate{"in one pass", thin ? thin->forward_rehearsal() : nullptr}};
+    const bool one_pass = picker.pick(question, candidates) == 1;
+    if (one_pass) picks = "forward in one pass";
+    return one_pass;
+  }
+
+  /// A pooling on memory of its own.
+  struct PoolingRehearsal {
+    PoolingRehearsal(const PoolSpec& spec, const TensorDesc& convolved)
+        : pooling(spec, images_of(convolved).value(), pool_output(convolved.shape, spec)),
+          input(Buffer::host(convolved.bytes())),
+          output(Buffer::host(convolved.bytes())),
+          winners(Buffer::host(pooling.winner_bytes())) {}
+    void forward(int threads) const { pooling.forward(floats(input), floats(output), winners.data(), threads); }
+    void backward(int threads) const { pooling.backward(floats(output), winners.data(), floats(input), threads); }
+    static float* floats(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+
+    Pooling pooling;
+    Buffer input, output, winners;
+  };
+
+  [[nodiscard]] std::function<void()> apart_rehearsal() const {
+    return [this, pooling = std::shared_ptr<PoolingRehearsal>(), memory = std::make_shared<Buffer>()]() mutable {
+      if (!pooling) {
+        pooling = std::make_shared<PoolingRehearsal>(*spec_.pool, output);
+        *memory = Buffer::host(forward->rehearsal_bytes());
+      }
+      forward->rehearse(memory->data());
+      pooling->forward(runtime_.threads);
+    };
+  }
+
+  /// Of gradients over the windows that they belong to, which the library's ways need done.
+  [[nodiscard]] std::function<void()> spreading_rehearsal() const {
+    if (!behind_maximum()) return nullptr;
+    return [this, pooling = std::shared_ptr<PoolingRehearsal>()]() mutable {
+      if (!pooling) pooling = std::make_shared<PoolingRehearsal>(*spec_.pool, output);
+      pooling->backward(runtime_.threads);
+    };
   }
 
   /// The picker's choice among the ways; the last resort only counts where there is no other.
+  /// @param before  as `pick` has it
   template <class Make>
   std::unique_ptr<Computation> choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make,
-                                      const std::optional<Candidate>& ours = std::nullopt) {
+                                      const std::optional<Candidate>& ours = std::nullopt,
+                                      const std::function<void()>& before = nullptr) {
     std::vector<Option> options;
     bool any = false;
     for (const Way& way : ways) {
@@ -148,8 +208,9 @@ class Directions {
       any = any || options.back().computation;
     }
     options.push_back({last_resort.name, any ? nullptr : make(last_resort)});
-    const std::string question = std::string("convolution ") + direction + " " + text() + " " + layouts;
-    Option chosen = pick(picker, question, std::move(options), ours);
+    const std::string question =
+        std::string("convolution ") + direction + " " + text() + " " + layouts + (before ? " with spreading" : "");
+    Option chosen = pick(picker, question, std::move(options), ours, before);
     picks += (picks.empty() ? "" : ", ") + std::string(direction) + " " + chosen.name;
     return std::move(chosen.computation);
   }
@@ -177,9 +238,9 @@ class Directions {
   dnnl::convolution_forward::primitive_desc hint_;
 };
 
-/// Convolution and ReLU by the library, pooling by our loops. What lies between convolution and pooling is large and
-/// not kept: behind a maximum, ReLU's backward needs only the pooled output, since where that is positive, the winner
-/// was.
+/// Convolution and ReLU by the library, pooling by our loops; or all in one pass of our own. What lies between
+/// convolution and pooling is large and not kept: behind a maximum, ReLU's backward needs only the pooled output, since
+/// where that is positive, the winner was.
 class Convolution final : public Operation {
  public:
   Convolution(const Runtime& runtime, const ConvolutionSpec& spec, const OperationContext& context)
@@ -212,6 +273,12 @@ class Convolution final : public Operation {
   void forward(const Tensor& input, const Pass&) override {
     const std::byte* weight = memory_.parameters[0]->value.data();
     std::byte* scratch = memory_.scratch + computation_offset_;
+    if (directions_.in_one_pass) {
+      directions_.thin->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(),
+                                spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr,
+                                memory_.output.pointer<float>(), places_of_winners(), scratch);
+      return;
+    }
     if (spec_.bias)
       directions_.forward->run({input.data(), weight, memory_.parameters[1]->value.data()}, convolved_, scratch);
     else
@@ -226,6 +293,9 @@ class Convolution final : public Operation {
     if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
     if (directions_.backward_weights)
       directions_.backward_weights->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
+    else if (directions_.thin)
+      directions_.thin->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
+                                         weight.gradient.pointer<float>(), scratch);
     else
       directions_.winners->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
                                             weight.gradient.pointer<float>(), scratch);
@@ -249,7 +319,9 @@ class Convolution final : public Operation {
       plan_.pass_bytes = kept.bytes();
     else
       kept_offset_ = scratch.reserve(kept.bytes());
-    between_offset_ = scratch.reserve(pooling_ ? convolved_bytes : 0);  // forward: the output, backward: its gradient
+    const bool between = !directions_.in_one_pass || directions_.backward_weights || directions_.backward_data;
+    between_offset_ =
+        scratch.reserve(pooling_ && between ? convolved_bytes : 0);  // forward: the output, backward: its gradient
     masked_offset_ = scratch.reserve(training_ && spec_.activation == Activation::relu ? activated_bytes : 0);
     sums_offset_ = scratch.reserve(training_ ? activation_->scratch_bytes() : 0);
     computation_offset_ = scratch.bytes();
@@ -284,7 +356,7 @@ class Convolution final : public Operation {
     return relu ? dz : dy;
   }
 
-  const std::uint8_t* places_of_winners() const { return reinterpret_cast<const std::uint8_t*>(winners_); }
+  std::uint8_t* places_of_winners() const { return reinterpret_cast<std::uint8_t*>(winners_); }
 
   int threads_;
   ConvolutionSpec spec_;

@@ -8,6 +8,9 @@
 
 namespace ronda::onednn {
 
+/// Channels that our own loops take at once: a vector of the widest processors, two of the others'.
+inline constexpr std::int64_t vector = 16;
+
 /// How our own loops see an activation: `count` images of `positions` (height × width), each position a vector of
 /// `lanes` channels that lie together. A sample is `groups` images: 1 in NHWC (lanes = C), C/16 in blocks of 16, C in
 /// NCHW (one lane). Padding of the last block counts as channels: it is zero and stays zero.

@@ -10,7 +10,6 @@ namespace ronda::onednn {
 namespace {
 
 using Winner = WinnerGradients::Winner;
-constexpr std::int64_t vector = 16;
 
 /// A kernel × kernel grid of vectors in memory: strides in elements.
 struct Grid {
@@ -48,11 +47,9 @@ RONDA_MULTIVERSION void accumulate_5(const Winner* list, std::size_t count, cons
 }
 auto accumulate_of(std::int64_t kernel) { return kernel == 3 ? accumulate_3 : accumulate_5; }
 
-Kernel copy(const Runtime& runtime, const TensorDesc& from, const TensorDesc& to) {
-  return make_reorder(runtime, to_memory_desc(from, Axes::weight), to_memory_desc(to, Axes::weight));
+TensorDesc inputs_by_sixteens(const TensorDesc& weight) {
+  return {weight.shape, DType::float32, Layout::parse("abcd16b")};
 }
-
-TensorDesc by_sixteens(const TensorDesc& weight) { return {weight.shape, DType::float32, Layout::parse("abcd16b")}; }
 
 }  // namespace
 
@@ -75,10 +72,10 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionSpec& 
       blocks_(input.groups * input.lanes / vector),
       taps_(spec.kernel * spec.kernel),
       places_(spec.pool->kernel * spec.pool->kernel),
-      to_parameter_(copy(runtime, by_sixteens(weight), weight)),
-      from_parameter_(copy(runtime, weight, by_sixteens(weight))),
+      to_parameter_(make_weight_reorder(runtime, inputs_by_sixteens(weight), weight)),
+      from_parameter_(make_weight_reorder(runtime, weight, inputs_by_sixteens(weight))),
       parameter_bytes_(weight.bytes()),
-      weight_bytes_(by_sixteens(weight).bytes()) {
+      weight_bytes_(inputs_by_sixteens(weight).bytes()) {
   const Shape pooled = pool_output({convolved.samples, convolved.height, convolved.width, spec.outputs}, *spec.pool);
   pooled_.height = pooled[1];
   pooled_.width = pooled[2];
@@ -142,16 +139,19 @@ void WinnerGradients::add_channels(Range channels, const float* x, const float* 
 std::size_t WinnerGradients::list_channel(Range samples, std::int64_t channel, const float* dy,
                                           const std::uint8_t* winners, Winner* list) const {
   const std::int64_t lanes = pooled_.lanes, sample_size = input_.groups * input_.image_size();
+  const auto right = static_cast<std::int32_t>(window_at(0, 1) - window_at(0, 0));
   std::size_t count = 0;
   for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
     const std::int64_t image = static_cast<std::int64_t>(sample) * pooled_.groups + channel / lanes;
     std::int64_t at = image * pooled_.image_size() + channel % lanes;
     const std::int64_t start = static_cast<std::int64_t>(sample - samples.begin) * sample_size;
-    for (std::int64_t i = 0; i < pooled_.height; ++i)
-      for (std::int64_t j = 0; j < pooled_.width; ++j, at += lanes) {
-        list[count] = {dy[at], static_cast<std::int32_t>(start + window_at(i, j)) + place_at_[winners[at]]};
+    for (std::int64_t i = 0; i < pooled_.height; ++i) {
+      auto window = static_cast<std::int32_t>(start + window_at(i, 0));
+      for (std::int64_t j = 0; j < pooled_.width; ++j, at += lanes, window += right) {
+        list[count] = {dy[at], window + place_at_[winners[at]]};
         count += dy[at] != 0;
       }
+    }
   }
   return count;
 }

@@ -34,10 +34,11 @@ class ForcingPicker final : public Picker {
   std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
     most_ = std::max(most_, candidates.size());
     std::optional<std::size_t> chosen;
+    const std::size_t wanted = std::min(wanted_, candidates.size() - 1);
     for (std::size_t i = candidates.size(); i-- > 0;) {
       if (!candidates[i].run) continue;
       candidates[i].run();
-      if (chosen != wanted_) chosen = i;
+      if (chosen != wanted) chosen = i;
     }
     if (!chosen) FAIL("nothing can run: " << question);
     return *chosen;

@@ -208,6 +208,7 @@ TEST_CASE("convolution with pooling equals the plain loops") {
     TensorDesc input;
     std::int64_t outputs, kernel;
     PoolSpec pool;
+    std::int64_t stride = 1, padding = 0;
   };
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
     for (const Case& c :
@@ -216,14 +217,16 @@ TEST_CASE("convolution with pooling equals the plain loops") {
           Case{image(2, 20, 20, 2), 4, 3, {kind, 18, 1, 0}}, Case{image(2, 9, 9, 8, "adbc8d"), 8, 3, {kind, 2, 3, 0}},
           Case{image(9, 9, 8, 32), 20, 3, {kind, 2, 2, 0}}, Case{image(3, 9, 8, 17, "adbc16d"), 16, 3, {kind, 3, 2, 1}},
           Case{image(2, 12, 10, 16), 24, 5, {kind, 2, 2, 0}}, Case{image(2, 10, 9, 3), 40, 5, {kind, 3, 2, 0}},
-          Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}}})
+          Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}}, Case{image(3, 11, 10, 2), 20, 3, {kind, 2, 2, 0}, 2, 1},
+          Case{image(2, 9, 8, 1), 16, 5, {kind, 3, 1, 0}, 1, 2}, Case{image(2, 8, 7, 8), 32, 3, {kind, 2, 2, 0}, 1, 1},
+          Case{image(1, 3, 3, 1), 16, 3, {kind, 1, 1, 0}}})
       for (const bool bias : {true, false}) {  // a layer without has no ReLU here: all four would take long
         const Activation activation = bias ? Activation::relu : Activation::none;
-        compare(
-            "convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
-            [&](Primitives& primitives, const OperationContext& context) {
-              return primitives.convolution({c.input, c.outputs, c.kernel, 1, 0, bias, activation, c.pool}, context);
-            });
+        compare("convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
+                [&](Primitives& primitives, const OperationContext& context) {
+                  return primitives.convolution(
+                      {c.input, c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool}, context);
+                });
       }
 }
 
@@ -290,18 +293,20 @@ TEST_CASE("two threads give equal bits from run to run") {
   use_threads(2);
   const auto library = make_onednn_primitives(2);
   const auto plain = make_reference_primitives();
-  FirstPicker picker;
   const TensorDesc pixels = image(5, 12, 12, 8);
-  const ConvolutionSpec spec{pixels, 32, 3, 1, 0, true, Activation::relu, PoolSpec{}};
-  const auto reference = plain->convolution(spec, {picker}), operation = library->convolution(spec, {picker}),
-             again = library->convolution(spec, {picker});
-  Bench expected(*reference, pixels), found(*operation, pixels), second(*again, pixels);
-  check_close("output", found.forward(2), expected.forward(), 1e-5F);
-  const auto gradients = found.backward(2), plain_gradients = expected.backward();
-  for (std::size_t i = 0; i < gradients.size(); ++i) check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
-  for (int round = 0; round < 3; ++round) {
-    CHECK(second.forward(2) == found.forward(2));
-    CHECK(second.backward(2) == gradients);
+  const ConvolutionSpec spec{pixels, 32, 3, 1, 1, true, Activation::relu, PoolSpec{}};
+  for (const std::size_t wanted : {0, 4}) {  // the library's way and ours
+    ForcingPicker picker(wanted);
+    const auto reference = plain->convolution(spec, {picker}), operation = library->convolution(spec, {picker}),
+               again = library->convolution(spec, {picker});
+    Bench expected(*reference, pixels), found(*operation, pixels), second(*again, pixels);
+    check_close("output", found.forward(2), expected.forward(), 1e-5F);
+    const auto gradients = found.backward(2), plain_gradients = expected.backward();
+    for (std::size_t i = 0; i < gradients.size(); ++i) check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+    for (int round = 0; round < 3; ++round) {
+      CHECK(second.forward(2) == found.forward(2));
+      CHECK(second.backward(2) == gradients);
+    }
   }
   use_threads(1);
 }

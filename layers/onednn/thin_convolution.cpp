@@ -1,0 +1,325 @@
+#include <ronda/layers/onednn/memory_desc.hpp>
+#include <ronda/layers/onednn/thin_convolution.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/multiversion.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace ronda::onednn {
+namespace {
+
+using Windows = ThinConvolution::Windows;
+
+/// Eight output channels: sums in a register that stay there from window to window, which loops over arrays do not.
+using Eight = float __attribute__((vector_size(32)));
+using Places = std::int32_t __attribute__((vector_size(32)));
+constexpr std::int64_t eight = 8;
+
+[[gnu::always_inline]] inline void load(const float* from, Eight& into) { std::memcpy(&into, from, sizeof(into)); }
+[[gnu::always_inline]] inline void store(const Eight& from, float* into) { std::memcpy(into, &from, sizeof(from)); }
+
+/// The kernel's weights for eight channels, in registers where its size is known here.
+template <int rows, int row>
+struct Weights {
+  Eight taps[rows][row];
+  Eight bias;
+
+  [[gnu::always_inline]] Weights(const float* w, const float* b) {
+    load(b, bias);
+#pragma GCC unroll 9
+    for (int kh = 0; kh < rows; ++kh)
+#pragma GCC unroll 9
+      for (int k = 0; k < row; ++k) load(w + (kh * row + k) * vector, taps[kh][k]);
+  }
+  [[gnu::always_inline]] void sum_at(const Windows& p, const float* x, Eight& sum) const {
+    sum = bias;
+#pragma GCC unroll 9
+    for (int kh = 0; kh < rows; ++kh)
+#pragma GCC unroll 9
+      for (int k = 0; k < row; ++k) sum += taps[kh][k] * x[kh * p.below + k];
+  }
+};
+
+/// Of any size: from the cache.
+template <>
+struct Weights<0, 0> {
+  const float* taps;
+  Eight bias;
+
+  [[gnu::always_inline]] Weights(const float* w, const float* b) : taps(w) { load(b, bias); }
+  [[gnu::always_inline]] void sum_at(const Windows& p, const float* x, Eight& sum) const {
+    sum = bias;
+    const float* next = taps;
+    for (std::int64_t kh = 0; kh < p.rows; ++kh)
+      for (std::int64_t k = 0; k < p.row; ++k, next += vector) {
+        Eight tap;
+        load(next, tap);
+        sum += tap * x[kh * p.below + k];
+      }
+  }
+};
+
+template <class Weights>
+[[gnu::always_inline]] inline void convolve_eight(const Windows& p, const float* x, const float* w, const float* bias,
+                                                  float* y, std::uint8_t* winners) {
+  const Weights weights(w, bias);
+  for (std::int64_t i = 0; i < p.height; ++i)
+    for (std::int64_t j = 0; j < p.width; ++j, y += p.lanes, winners += p.lanes) {
+      const float* window = x + i * p.window_down + j * p.window_right;
+      Eight best, sum;
+      Places where{};
+      weights.sum_at(p, window, best);
+      for (std::int64_t place = 1; place < p.places; ++place) {
+        weights.sum_at(p, window + p.place_at[static_cast<std::size_t>(place)], sum);
+        const Places greater = best < sum;  // of equals the first stays
+        best = greater ? sum : best;
+        where = greater ? static_cast<std::int32_t>(place) - Places{} : where;
+      }
+      if (p.relu) best = best < Eight{} ? Eight{} : best;
+      store(best, y);
+      std::array<std::int32_t, eight> whole;
+      std::memcpy(whole.data(), &where, sizeof(where));
+      for (std::size_t l = 0; l < whole.size(); ++l) winners[l] = static_cast<std::uint8_t>(whole[l]);
+    }
+}
+
+/// Sixteen output channels of one sample.
+RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias, float* y,
+                                          std::uint8_t* winners) {
+  for (std::int64_t lane = 0; lane < vector; lane += eight) {
+    if (p.rows == 3 && p.row == 3)
+      convolve_eight<Weights<3, 3>>(p, x, w + lane, bias + lane, y + lane, winners + lane);
+    else
+      convolve_eight<Weights<0, 0>>(p, x, w + lane, bias + lane, y + lane, winners + lane);
+  }
+}
+
+/// Adds what rows × columns elements of the kernel get from one sample, for eight output channels.
+/// @param x, sums  from the first of the elements on
+template <int rows, int columns>
+[[gnu::always_inline]] inline void add_elements(const Windows& p, const float* __restrict x, const float* __restrict dy,
+                                                const std::uint8_t* __restrict winners, float* __restrict sums) {
+  Eight sum[rows][columns], gradient;
+#pragma GCC unroll 9
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 9
+    for (int c = 0; c < columns; ++c) load(sums + (r * p.row + c) * vector, sum[r][c]);
+  for (std::int64_t i = 0; i < p.height; ++i)
+    for (std::int64_t j = 0; j < p.width; ++j, dy += p.lanes, winners += p.lanes) {
+      const float* window = x + i * p.window_down + j * p.window_right;
+      std::array<std::int32_t, eight> whole;
+      for (std::size_t l = 0; l < whole.size(); ++l) whole[l] = winners[l];
+      Places where;
+      std::memcpy(&where, whole.data(), sizeof(where));
+      load(dy, gradient);
+      for (std::int64_t place = 0; place < p.places; ++place) {
+        const float* corner = window + p.place_at[static_cast<std::size_t>(place)];
+        const Eight here = where == static_cast<std::int32_t>(place) - Places{} ? gradient : Eight{};
+#pragma GCC unroll 9
+        for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 9
+          for (int c = 0; c < columns; ++c) sum[r][c] += here * corner[r * p.below + c];
+      }
+    }
+#pragma GCC unroll 9
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 9
+    for (int c = 0; c < columns; ++c) store(sum[r][c], sums + (r * p.row + c) * vector);
+}
+
+/// Elements of one row of the kernel, as many at a time as there are registers for.
+template <int columns>
+[[gnu::always_inline]] inline void add_row(const Windows& p, const float* x, const float* dy,
+                                           const std::uint8_t* winners, float* sums, std::int64_t& done) {
+  for (; done + columns <= p.row; done += columns)
+    add_elements<1, columns>(p, x + done, dy, winners, sums + done * vector);
+}
+
+/// Sixteen output channels of one sample.
+RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const float* dy, const std::uint8_t* winners,
+                                      float* sums) {
+  for (std::int64_t lane = 0; lane < vector; lane += eight, dy += eight, winners += eight, sums += eight) {
+    if (p.rows == 3 && p.row == 3) {
+      add_elements<3, 3>(p, x, dy, winners, sums);
+      continue;
+    }
+    for (std::int64_t kh = 0; kh < p.rows; ++kh) {
+      std::int64_t done = 0;
+      add_row<9>(p, x + kh * p.below, dy, winners, sums + kh * p.row * vector, done);
+      add_row<5>(p, x + kh * p.below, dy, winners, sums + kh * p.row * vector, done);
+      add_row<1>(p, x + kh * p.below, dy, winners, sums + kh * p.row * vector, done);
+    }
+  }
+}
+
+TensorDesc outputs_by_sixteens(const TensorDesc& weight) {
+  return {weight.shape, DType::float32, Layout::parse("acdb16a")};
+}
+
+Windows windows_of(const ConvolutionSpec& spec, const Images& input, const Images& pooled) {
+  const PoolSpec& pool = *spec.pool;
+  const std::int64_t channels = input.lanes, below = (input.width + 2 * spec.padding) * channels;
+  Windows windows{spec.kernel,
+                  spec.kernel * channels,
+                  below,
+                  pooled.height,
+                  pooled.width,
+                  pooled.lanes,
+                  pool.stride * spec.stride * below,
+                  pool.stride * spec.stride * channels,
+                  pool.kernel * pool.kernel,
+                  {},
+                  spec.activation == Activation::relu};
+  for (std::int64_t place = 0; place < windows.places; ++place)
+    windows.place_at[static_cast<std::size_t>(place)] =
+        (place / pool.kernel * below + place % pool.kernel * channels) * spec.stride;
+  return windows;
+}
+
+}  // namespace
+
+std::unique_ptr<ThinConvolution> ThinConvolution::make(const Runtime& runtime, const ConvolutionSpec& spec,
+                                                       const TensorDesc& convolved, const TensorDesc& weight) {
+  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16 || spec.pool->padding != 0)
+    return nullptr;
+  const auto input = images_of(spec.input), output = images_of(convolved);
+  if (!input || !output || output->lanes % vector != 0) return nullptr;
+  if (input->groups != 1 || input->lanes != spec.input.shape[3] || input->lanes > most_channels) return nullptr;
+  return std::unique_ptr<ThinConvolution>(new ThinConvolution(runtime, spec, *input, *output, weight));
+}
+
+ThinConvolution::ThinConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input,
+                                 const Images& convolved, const TensorDesc& weight)
+    : threads_(runtime.threads),
+      spec_(spec),
+      input_(input),
+      pooled_(convolved),
+      sixteens_(convolved.groups * convolved.lanes / vector),
+      weights_of_sixteen_(spec.kernel * spec.kernel * input.lanes * vector),
+      to_parameter_(make_weight_reorder(runtime, outputs_by_sixteens(weight), weight)),
+      from_parameter_(make_weight_reorder(runtime, weight, outputs_by_sixteens(weight))),
+      parameter_bytes_(weight.bytes()) {
+  const Shape pooled = pool_output({convolved.samples, convolved.height, convolved.width, spec.outputs}, *spec.pool);
+  pooled_.height = pooled[1];
+  pooled_.width = pooled[2];
+  windows_ = windows_of(spec, input, pooled_);
+  const auto bytes = [](std::int64_t floats) {
+    return (static_cast<std::size_t>(floats) * sizeof(float) + Buffer::alignment - 1) / Buffer::alignment *
+           Buffer::alignment;
+  };
+  ArenaPlan scratch;
+  const auto workers = static_cast<std::size_t>(threads_);
+  sums_bytes_ = bytes(sixteens_ * weights_of_sixteen_);
+  padded_bytes_ = spec.padding > 0 ? bytes((input.height + 2 * spec.padding) * windows_.below) : 0;
+  sums_offset_ = scratch.reserve(workers * sums_bytes_);  // the first worker's; forward: the weights
+  bias_offset_ = scratch.reserve(bytes(sixteens_ * vector));
+  padded_offset_ = scratch.reserve(workers * padded_bytes_);
+  scratch_bytes_ = scratch.bytes();
+}
+
+template <class Body>
+void ThinConvolution::each_sample(const float* x, std::byte* scratch, Body&& body) const {
+  const auto workers = static_cast<std::size_t>(threads_);
+  parallel_for(threads_, workers, [&](Range range) {
+    for (std::size_t worker = range.begin; worker < range.end; ++worker) {
+      const Range samples = part_of(static_cast<std::size_t>(input_.samples), worker, workers);
+      float* room = floats(scratch, padded_offset_ + worker * padded_bytes_);
+      for (auto sample = static_cast<std::int64_t>(samples.begin); sample < static_cast<std::int64_t>(samples.end);
+           ++sample)
+        body(sample, padded(x + sample * input_.image_size(), room), worker);
+    }
+  });
+}
+
+/// The sample itself where nothing is to be added around it.
+const float* ThinConvolution::padded(const float* sample, float* into) const {
+  if (spec_.padding == 0) return sample;
+  const std::int64_t row = input_.width * input_.lanes;
+  std::fill_n(into, (input_.height + 2 * spec_.padding) * windows_.below, 0.0F);
+  for (std::int64_t h = 0; h < input_.height; ++h)
+    std::copy_n(sample + h * row, row, into + (h + spec_.padding) * windows_.below + spec_.padding * input_.lanes);
+  return into;
+}
+
+void ThinConvolution::forward(const float* x, const float* w, const float* bias, float* y, std::uint8_t* winners,
+                              std::byte* scratch) {
+  float* weights = floats(scratch, sums_offset_);
+  float* biases = floats(scratch, bias_offset_);
+  from_parameter_.run(std::array<void*, 2>{const_cast<float*>(w), weights});
+  std::fill_n(biases, sixteens_ * vector, 0.0F);
+  if (bias != nullptr) std::copy_n(bias, spec_.outputs, biases);
+  each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t) {
+    for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
+      const std::int64_t at = output_at(sample, sixteen);
+      convolve_and_pool(windows_, image, weights + sixteen * weights_of_sixteen_, biases + sixteen * vector, y + at,
+                        winners + at);
+    }
+  });
+}
+
+void ThinConvolution::backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw,
+                                       std::byte* scratch) {
+  const auto workers = static_cast<std::size_t>(threads_);
+  std::fill_n(scratch + sums_offset_, workers * sums_bytes_, std::byte{0});
+  each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t worker) {
+    float* sums = floats(scratch, sums_offset_ + worker * sums_bytes_);
+    for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
+      const std::int64_t at = output_at(sample, sixteen);
+      add_gradients(windows_, image, dy + at, winners + at, sums + sixteen * weights_of_sixteen_);
+    }
+  });
+  float* sums = floats(scratch, sums_offset_);
+  for (std::size_t worker = 1; worker < workers; ++worker) {
+    const float* more = floats(scratch, sums_offset_ + worker * sums_bytes_);
+    for (std::int64_t i = 0; i < sixteens_ * weights_of_sixteen_; ++i) sums[i] += more[i];
+  }
+  to_parameter_.run(std::array<void*, 2>{sums, dw});
+}
+
+/// Where sixteen output channels of a sample start.
+std::int64_t ThinConvolution::output_at(std::int64_t sample, std::int64_t sixteen) const {
+  const std::int64_t channel = sixteen * vector;
+  return (sample * pooled_.groups + channel / pooled_.lanes) * pooled_.image_size() + channel % pooled_.lanes;
+}
+
+/// Tensors of the sizes of a step, and winners at all places.
+struct ThinConvolution::Rehearsal {
+  Buffer x, w, y, winners, scratch;
+  static Buffer floats(const Images& images) {
+    return Buffer::host(images.count() * static_cast<std::size_t>(images.image_size()) * sizeof(float));
+  }
+  static float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+  [[nodiscard]] std::uint8_t* places() const { return reinterpret_cast<std::uint8_t*>(winners.data()); }
+};
+
+std::shared_ptr<ThinConvolution::Rehearsal> ThinConvolution::make_rehearsal() const {
+  using R = Rehearsal;
+  auto r = std::make_shared<R>(R{R::floats(input_), Buffer::host(parameter_bytes_), R::floats(pooled_),
+                                 R::floats(pooled_), Buffer::host(scratch_bytes_)});
+  for (std::size_t i = 0; i < r->y.bytes() / sizeof(float); ++i) {
+    R::data(r->y)[i] = static_cast<float>(i * 2654435761U >> 15 & 1);
+    r->places()[i] = static_cast<std::uint8_t>((i * 2654435761U >> 20) % static_cast<std::size_t>(windows_.places));
+  }
+  return r;
+}
+
+std::function<void()> ThinConvolution::forward_rehearsal() {
+  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
+    if (!r) r = make_rehearsal();
+    forward(Rehearsal::data(r->x), Rehearsal::data(r->w), nullptr, Rehearsal::data(r->y), r->places(),
+            r->scratch.data());
+  };
+}
+
+std::function<void()> ThinConvolution::weights_rehearsal() {
+  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
+    if (!r) r = make_rehearsal();
+    backward_weights(Rehearsal::data(r->x), Rehearsal::data(r->y), r->places(), Rehearsal::data(r->w),
+                     r->scratch.data());
+  };
+}
+
+}  // namespace ronda::onednn
