@@ -215,9 +215,9 @@ const Communicator::Group::Allocation* Communicator::Group::allocation_of(const 
   return nullptr;
 }
 
-/// A line a rank for each tensor, taken together; nothing, on all ranks, where there is no room for them.
+/// Each rank's lines for each tensor, taken together; nothing, on all ranks, where there is no room for them.
 std::shared_ptr<SharedMemory> Communicator::Group::meetings(std::size_t tensors, std::string& refusal) {
-  return share_memory(tensors * sizeof(BarrierLine), 0, refusal);
+  return share_memory(tensors * NodeCopies::lines_a_rank * sizeof(BarrierLine), 0, refusal);
 }
 
 NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& site,
@@ -230,7 +230,8 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   copies.dtype = elements.dtype;
   for (int rank = 0; rank < topology().ranks_on_node; ++rank) {
     copies.data.push_back(site.memory->segment(rank).data() + site.offsets[static_cast<std::size_t>(rank)]);
-    copies.lines.push_back(reinterpret_cast<BarrierLine*>(meetings->segment(rank).data()) + index);
+    copies.lines.push_back(reinterpret_cast<BarrierLine*>(meetings->segment(rank).data()) +
+                           index * NodeCopies::lines_a_rank);
   }
   copies.keeper = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(site.memory, meetings);
   return copies;

@@ -107,6 +107,13 @@ template <ReduceOp op, class T>
   }
 }
 
+template <ReduceOp op, class T>
+[[gnu::always_inline]] inline void join_loop(const Stored<T>* a, const Stored<T>* b, Stored<T>* into, std::size_t count,
+                                             Divisor<Wide<T>> ranks) {
+  for (std::size_t i = 0; i < count; ++i)
+    into[i] = store<T>(finished<op>(apply<op>(load<T>(a[i]), load<T>(b[i])), ranks));
+}
+
 /// In blocks that stay in the first-level cache from the first copy to the last target.
 template <ReduceOp op, class T>
 [[gnu::always_inline]] inline void copies_loop(std::span<std::byte* const> copies, Range range,
@@ -149,6 +156,10 @@ template <class T>
     if (pair)
       pair_loop<op, T>(reinterpret_cast<Stored<T>*>(copies[0]) + range.begin,
                        reinterpret_cast<Stored<T>*>(copies[1]) + range.begin, range.size(), ranks);
+    else if (copies.size() == 2 && targets.size() == 1)
+      join_loop<op, T>(reinterpret_cast<const Stored<T>*>(copies[0]) + range.begin,
+                       reinterpret_cast<const Stored<T>*>(copies[1]) + range.begin,
+                       reinterpret_cast<Stored<T>*>(targets[0]) + range.begin, range.size(), ranks);
     else
       copies_loop<op, T>(copies, range, targets, ranks);
   });

@@ -15,7 +15,7 @@ namespace ronda {
 /// because processors fetch lines in pairs.
 struct alignas(128) BarrierLine {
   std::uint64_t arrivals = 0;
-  std::array<std::byte, 632> room{};
+  std::array<std::byte, 376> room{};
 };
 
 /// Where the ranks of a node wait for one another: each writes its own line and reads the others'. What a rank wrote

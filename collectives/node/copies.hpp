@@ -13,12 +13,14 @@ namespace ronda {
 
 /// The same tensor of each rank of a node, all in reach of all, and what the ranks need to work on them together.
 struct NodeCopies {
+  static constexpr std::size_t lines_a_rank = 2;
+
   std::vector<std::byte*> data;  ///< by rank on the node
   int rank = 0;                  ///< this rank's place among them
   std::vector<int> ranks;        ///< what they are called in the group
   std::size_t count = 0;
   DType dtype = DType::float32;
-  std::vector<BarrierLine*> lines;     ///< likewise
+  std::vector<BarrierLine*> lines;     ///< likewise: the first of `lines_a_rank`
   std::shared_ptr<const void> keeper;  ///< keeps all of it mapped
 
   /// Part `index` of `parts`; cut at cache lines, so that no two ranks write to one.

@@ -1,27 +1,38 @@
 #include <ronda/collectives/node/one_shot.hpp>
 
-#include <cstring>
+#include <algorithm>
 
 namespace ronda {
+namespace {
 
-OneShot::OneShot(NodeCopies copies, const Reduction& reduction)
-    : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {
-  const std::size_t bytes = (copies_.count * size_of(copies_.dtype) + 7) / 8 * 8;
-  for (BarrierLine* line : copies_.lines) {
-    places_[0].push_back(line->room.data());
-    places_[1].push_back(line->room.data() + bytes);
-  }
+std::vector<BarrierLine*> lines_of(const NodeCopies& copies, std::size_t turn) {
+  std::vector<BarrierLine*> lines = copies.lines;
+  for (BarrierLine*& line : lines) line += turn;
+  return lines;
 }
 
+}  // namespace
+
+OneShot::Turn::Turn(const NodeCopies& copies, std::size_t turn)
+    : lines(lines_of(copies, turn)), barrier(lines, copies.rank, copies.ranks) {
+  for (BarrierLine* line : lines) places.push_back(line->room.data());
+}
+
+OneShot::OneShot(NodeCopies copies, const Reduction& reduction)
+    : copies_(std::move(copies)),
+      reduction_(reduction),
+      rank_(static_cast<std::size_t>(copies_.rank)),
+      bytes_(copies_.count * size_of(copies_.dtype)),
+      turns_{Turn(copies_, 0), Turn(copies_, 1)} {}
+
 Task OneShot::run() {
-  std::byte* const own = copies_.data[static_cast<std::size_t>(copies_.rank)];
-  const auto& places = places_[turn_];
+  std::byte* const own = copies_.data[rank_];
+  Turn& turn = turns_[turn_];
   turn_ = 1 - turn_;
-  const std::size_t bytes = copies_.count * size_of(copies_.dtype);
-  if (bytes > 0) std::memcpy(places[static_cast<std::size_t>(copies_.rank)], own, bytes);
-  barrier_.arrive();
-  co_await barrier_;
-  reduce_copies(reduction_, places, copies_.dtype, {0, copies_.count}, {&own, 1});
+  std::copy_n(own, bytes_, turn.places[rank_]);
+  turn.barrier.arrive();
+  co_await turn.barrier;
+  reduce_copies(reduction_, turn.places, copies_.dtype, {0, copies_.count}, {&own, 1});
 }
 
 }  // namespace ronda

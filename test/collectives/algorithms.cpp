@@ -111,7 +111,7 @@ TEST_CASE("the second half of a ring gives every rank everybody's chunk") {
 class Node {
  public:
   Node(int ranks, std::size_t count)
-      : data_(static_cast<std::size_t>(ranks)), lines_(data_.size()) {
+      : data_(static_cast<std::size_t>(ranks)), lines_(data_.size() * NodeCopies::lines_a_rank) {
     for (auto& copy : data_) copy.resize(count);
   }
   [[nodiscard]] std::vector<float>& copy(int rank) { return data_[static_cast<std::size_t>(rank)]; }
@@ -121,7 +121,7 @@ class Node {
     copies.count = data_[0].size();
     for (std::size_t i = 0; i < data_.size(); ++i) {
       copies.data.push_back(reinterpret_cast<std::byte*>(data_[i].data()));
-      copies.lines.push_back(&lines_[i]);
+      copies.lines.push_back(&lines_[i * NodeCopies::lines_a_rank]);
     }
     return copies;
   }
