@@ -83,7 +83,7 @@ END
 
 # Links carry their rate and take their latency; the simulator's own factors were fitted to TCP on Gigabit Ethernet. Computing
 # takes no time. Messages are never copied on the way, whatever their length: copies cost the simulator ten times the rest.
-plain=(--cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 --cfg=network/crosstraffic:0 --cfg=network/TCP-gamma:1e15
+plain=(--cfg=smpi/coll-selector:ompi --cfg=smpi/bw-factor:0:1 --cfg=smpi/lat-factor:0:1 --cfg=network/crosstraffic:0 --cfg=network/TCP-gamma:1e15
        --cfg=smpi/send-is-detached-thresh:0 --cfg=smpi/simulate-computation:no --cfg=smpi/host-speed:10Gf --cfg=smpi/shared-malloc-blocksize:33554432)
 echo '| hosts | bytes | algorithm | time | times the least | times the best |'
 echo '|---|---|---|---|---|---|'
