@@ -12,7 +12,7 @@ Builds the collectives for SimGrid's MPI and runs allreduces on simulated hosts,
 with 16 hosts to one of the lower and as many links up from it. Prints simulated times, how many times 2(n−1)/n · bytes / rate
 that is, and how many times the best of the lines of this size so far: what auto chooses comes last.
 
-  --hosts NUMBERS        of hosts; 128 take seconds, 512 many minutes ($hosts)
+  --hosts NUMBERS        of hosts; 128 take seconds, 512 minutes ($hosts)
   --bytes NUMBERS        to sum up ($bytes)
   --rate RATE            of each link ($rate)
   --latency TIME         of each link; messages pass two or four ($latency)
