@@ -2,7 +2,7 @@
 # runtime is the shared one, and libcuda, which the driver brings, is never linked.
 set(RONDA_CUDA_ARCHITECTURES "75-real;80-real;86-real;89-real;90-real;100-real;120" CACHE STRING
     "GPU generations to compile for, unless CMAKE_CUDA_ARCHITECTURES says; one of them builds in a fraction of the time")
-if(NOT CMAKE_CUDA_ARCHITECTURES)
+if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES ${RONDA_CUDA_ARCHITECTURES})
 endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
