@@ -107,6 +107,7 @@ template <ReduceOp op, class T>
   }
 }
 
+/// Two copies and one target, which may be one of them: what two ranks do with a few numbers.
 template <ReduceOp op, class T>
 [[gnu::always_inline]] inline void join_loop(const Stored<T>* a, const Stored<T>* b, Stored<T>* into, std::size_t count,
                                              Divisor<Wide<T>> ranks) {

@@ -14,6 +14,16 @@ struct Candidate {
   std::function<void()> run;
 };
 
+/// A candidate's `run`: `run(*memory)` on what `make` returns a pointer to, which is called at the first run alone:
+/// most days the answer is known.
+template <class Make, class Run>
+std::function<void()> rehearsal(Make make, Run run) {
+  return [make, run, memory = decltype(make())()]() mutable {
+    if (!memory) memory = make();
+    run(*memory);
+  };
+}
+
 /// Decides between candidates. The strategy's asks the plan or the cache first, and otherwise times them on all ranks
 /// at once and takes rank 0's winner everywhere.
 class Picker {

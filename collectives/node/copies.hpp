@@ -13,7 +13,7 @@ namespace ronda {
 
 /// The same tensor of each rank of a node, all in reach of all, and what the ranks need to work on them together.
 struct NodeCopies {
-  static constexpr std::size_t lines_a_rank = 2;
+  static constexpr std::size_t lines_a_rank = 2;  ///< OneShot takes them in turn, the others the first
 
   std::vector<std::byte*> data;  ///< by rank on the node
   int rank = 0;                  ///< this rank's place among them

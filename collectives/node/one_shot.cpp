@@ -19,17 +19,14 @@ OneShot::Turn::Turn(const NodeCopies& copies, std::size_t turn)
 }
 
 OneShot::OneShot(NodeCopies copies, const Reduction& reduction)
-    : copies_(std::move(copies)),
-      reduction_(reduction),
-      rank_(static_cast<std::size_t>(copies_.rank)),
-      bytes_(copies_.count * size_of(copies_.dtype)),
-      turns_{Turn(copies_, 0), Turn(copies_, 1)} {}
+    : copies_(std::move(copies)), reduction_(reduction), turns_{Turn(copies_, 0), Turn(copies_, 1)} {}
 
 Task OneShot::run() {
-  std::byte* const own = copies_.data[rank_];
+  const auto rank = static_cast<std::size_t>(copies_.rank);
+  std::byte* const own = copies_.data[rank];
   Turn& turn = turns_[turn_];
   turn_ = 1 - turn_;
-  std::copy_n(own, bytes_, turn.places[rank_]);
+  std::copy_n(own, copies_.count * size_of(copies_.dtype), turn.places[rank]);
   turn.barrier.arrive();
   co_await turn.barrier;
   reduce_copies(reduction_, turn.places, copies_.dtype, {0, copies_.count}, {&own, 1});

@@ -35,7 +35,6 @@ class OneShot final : public Algorithm {
 
   NodeCopies copies_;
   Reduction reduction_;
-  std::size_t rank_, bytes_;
   std::array<Turn, NodeCopies::lines_a_rank> turns_;
   std::size_t turn_ = 0;
 };

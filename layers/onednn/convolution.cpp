@@ -2,7 +2,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
-#include <ronda/layers/onednn/thin_convolution.hpp>
+#include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/layers/onednn/winners.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -43,15 +43,15 @@ class Directions {
         choose(context.picker, "forward", spec.input.layout.tag(), [&](const Way& way) { return make_forward(way); });
     output = to_tensor_desc(forward->output(), Axes::image).value();
     weight = to_tensor_desc(forward->input(1), Axes::weight).value();
-    thin = ThinConvolution::make(runtime, spec, output, weight);
-    in_one_pass = choose_one_pass(context.picker);
+    fused = FusedConvolution::make(runtime, spec, output, weight);
+    forward_is_fused = choose_fused(context.picker);
     if (context.mode == Mode::evaluation) return;
     hint_ = describe_forward(last_resort);
     const std::string layouts = spec.input.layout.tag() + " " + output.layout.tag() + " " + weight.layout.tag();
     winners = WinnerGradients::make(runtime, spec, output, weight);
     backward_weights = choose(
         context.picker, "backward weights", layouts, [&](const Way& way) { return make_backward_weights(way); },
-        from_winners(thin      ? thin->weights_rehearsal()
+        from_winners(fused     ? fused->weights_rehearsal()
                      : winners ? winners->weights_rehearsal()
                                : nullptr),
         spreading_rehearsal());
@@ -64,10 +64,10 @@ class Directions {
 
   std::unique_ptr<Computation> forward;
   std::unique_ptr<Computation> backward_weights,
-      backward_data;  ///< empty where nobody needs them, or `winners` or `thin` does it
+      backward_data;  ///< empty where nobody needs them, or `winners` or `fused` does it
   std::unique_ptr<WinnerGradients> winners;
-  std::unique_ptr<ThinConvolution> thin;
-  bool in_one_pass = false;  ///< `thin` does what `forward` and the pooling would
+  std::unique_ptr<FusedConvolution> fused;
+  bool forward_is_fused = false;  ///< `fused` does what `forward` and the pooling would
   TensorDesc output, weight;
   std::string picks;
 
@@ -76,7 +76,7 @@ class Directions {
     for (const auto* direction : {&forward, &backward_weights, &backward_data})
       if (*direction) bytes = std::max(bytes, (*direction)->scratch_bytes());
     if (winners) bytes = std::max(bytes, winners->scratch_bytes());
-    return thin ? std::max(bytes, thin->scratch_bytes()) : bytes;
+    return fused ? std::max(bytes, fused->scratch_bytes()) : bytes;
   }
 
  private:
@@ -149,15 +149,15 @@ class Directions {
   [[nodiscard]] bool behind_maximum() const { return spec_.pool && spec_.pool->kind == PoolKind::maximum; }
 
   /// Of few input channels: whether convolution and pooling are one.
-  bool choose_one_pass(Picker& picker) {
-    if (!behind_maximum() || spec_.input.shape[3] > ThinConvolution::most_channels) return false;
+  bool choose_fused(Picker& picker) {
+    if (!behind_maximum() || spec_.input.shape[3] > FusedConvolution::most_channels) return false;
     const std::string question =
         "convolution and pooling " + text() + " " + output.layout.tag() + " " + weight.layout.tag();
     const std::array candidates{Candidate{"apart", apart_rehearsal()},
-                                Candidate{"in one pass", thin ? thin->forward_rehearsal() : nullptr}};
-    const bool one_pass = picker.pick(question, candidates) == 1;
-    if (one_pass) picks = "forward in one pass";
-    return one_pass;
+                                Candidate{"fused", fused ? fused->forward_rehearsal() : nullptr}};
+    const bool chosen = picker.pick(question, candidates) == 1;
+    if (chosen) picks = "forward fused";
+    return chosen;
   }
 
   /// A pooling on memory of its own.
@@ -167,32 +167,34 @@ class Directions {
           input(Buffer::host(convolved.bytes())),
           output(Buffer::host(convolved.bytes())),
           winners(Buffer::host(pooling.winner_bytes())) {}
-    void forward(int threads) const { pooling.forward(floats(input), floats(output), winners.data(), threads); }
-    void backward(int threads) const { pooling.backward(floats(output), winners.data(), floats(input), threads); }
-    static float* floats(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+    void forward(int threads) const { pooling.forward(data(input), data(output), winners.data(), threads); }
+    void backward(int threads) const { pooling.backward(data(output), winners.data(), data(input), threads); }
 
     Pooling pooling;
     Buffer input, output, winners;
   };
 
   [[nodiscard]] std::function<void()> apart_rehearsal() const {
-    return [this, pooling = std::shared_ptr<PoolingRehearsal>(), memory = std::make_shared<Buffer>()]() mutable {
-      if (!pooling) {
-        pooling = std::make_shared<PoolingRehearsal>(*spec_.pool, output);
-        *memory = Buffer::host(forward->rehearsal_bytes());
-      }
-      forward->rehearse(memory->data());
-      pooling->forward(runtime_.threads);
+    struct Apart {
+      PoolingRehearsal pooling;
+      Buffer computation;
     };
+    return rehearsal(
+        [this] {
+          return std::make_shared<Apart>(
+              Apart{PoolingRehearsal(*spec_.pool, output), Buffer::host(forward->rehearsal_bytes())});
+        },
+        [this](const Apart& apart) {
+          forward->rehearse(apart.computation.data());
+          apart.pooling.forward(runtime_.threads);
+        });
   }
 
   /// Of gradients over the windows that they belong to, which the library's ways need done.
   [[nodiscard]] std::function<void()> spreading_rehearsal() const {
     if (!behind_maximum()) return nullptr;
-    return [this, pooling = std::shared_ptr<PoolingRehearsal>()]() mutable {
-      if (!pooling) pooling = std::make_shared<PoolingRehearsal>(*spec_.pool, output);
-      pooling->backward(runtime_.threads);
-    };
+    return rehearsal([this] { return std::make_shared<PoolingRehearsal>(*spec_.pool, output); },
+                     [this](const PoolingRehearsal& pooling) { pooling.backward(runtime_.threads); });
   }
 
   /// The picker's choice among the ways; the last resort only counts where there is no other.
@@ -273,10 +275,10 @@ class Convolution final : public Operation {
   void forward(const Tensor& input, const Pass&) override {
     const std::byte* weight = memory_.parameters[0]->value.data();
     std::byte* scratch = memory_.scratch + computation_offset_;
-    if (directions_.in_one_pass) {
-      directions_.thin->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(),
-                                spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr,
-                                memory_.output.pointer<float>(), places_of_winners(), scratch);
+    if (directions_.forward_is_fused) {
+      directions_.fused->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(),
+                                 spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr,
+                                 memory_.output.pointer<float>(), places_of_winners(), scratch);
       return;
     }
     if (spec_.bias)
@@ -293,9 +295,9 @@ class Convolution final : public Operation {
     if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
     if (directions_.backward_weights)
       directions_.backward_weights->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
-    else if (directions_.thin)
-      directions_.thin->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
-                                         weight.gradient.pointer<float>(), scratch);
+    else if (directions_.fused)
+      directions_.fused->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
+                                          weight.gradient.pointer<float>(), scratch);
     else
       directions_.winners->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
                                             weight.gradient.pointer<float>(), scratch);
@@ -319,7 +321,7 @@ class Convolution final : public Operation {
       plan_.pass_bytes = kept.bytes();
     else
       kept_offset_ = scratch.reserve(kept.bytes());
-    const bool between = !directions_.in_one_pass || directions_.backward_weights || directions_.backward_data;
+    const bool between = !directions_.forward_is_fused || directions_.backward_weights || directions_.backward_data;
     between_offset_ =
         scratch.reserve(pooling_ && between ? convolved_bytes : 0);  // forward: the output, backward: its gradient
     masked_offset_ = scratch.reserve(training_ && spec_.activation == Activation::relu ? activated_bytes : 0);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
@@ -20,6 +21,12 @@ struct Images {
   [[nodiscard]] std::int64_t positions() const noexcept { return height * width; }
   [[nodiscard]] std::int64_t image_size() const noexcept { return positions() * lanes; }
 };
+
+/// Zeros, for tensors of such images that are timed.
+inline Buffer zeros(const Images& images) {
+  return Buffer::host(images.count() * static_cast<std::size_t>(images.image_size()) * sizeof(float));
+}
+inline float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
 
 /// Of (N, C) or (N, H, W, C). Nothing for layouts that lie in another way, which no primitive here prefers.
 std::optional<Images> images_of(const TensorDesc& tensor);

@@ -210,40 +210,32 @@ void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std
 /// Tensors of the sizes of a step.
 struct WinnerGradients::Rehearsal {
   Buffer x, dx, w, dy, winners, scratch;
-  static Buffer floats(const Images& images) {
-    return Buffer::host(images.count() * static_cast<std::size_t>(images.image_size()) * sizeof(float));
-  }
-  static float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
   [[nodiscard]] std::uint8_t* places() const { return reinterpret_cast<std::uint8_t*>(winners.data()); }
 };
 
 std::shared_ptr<WinnerGradients::Rehearsal> WinnerGradients::make_rehearsal() const {
   using R = Rehearsal;
-  auto r = std::make_shared<R>(R{R::floats(input_), R::floats(input_), Buffer::host(parameter_bytes_),
-                                 R::floats(pooled_), R::floats(pooled_), Buffer::host(scratch_bytes_)});
+  auto r = std::make_shared<R>(R{zeros(input_), zeros(input_), Buffer::host(parameter_bytes_), zeros(pooled_),
+                                 zeros(pooled_), Buffer::host(scratch_bytes_)});
   const auto bit = [](std::size_t i) { return static_cast<float>(i * 2654435761U >> 15 & 1); };
-  const Buffer convolved = R::floats(convolved_);
-  for (std::size_t i = 0; i < convolved.bytes() / sizeof(float); ++i) R::data(convolved)[i] = bit(i) + bit(i + 7) / 2;
+  const Buffer convolved = zeros(convolved_);
+  for (std::size_t i = 0; i < convolved.bytes() / sizeof(float); ++i) data(convolved)[i] = bit(i) + bit(i + 7) / 2;
   const Pooling pooling(*spec_.pool, convolved_, {pooled_.samples, pooled_.height, pooled_.width, spec_.outputs});
-  pooling.forward(R::data(convolved), R::data(r->dy), r->winners.data(), threads_);
-  for (std::size_t i = 0; i < r->dy.bytes() / sizeof(float); ++i) R::data(r->dy)[i] = bit(i);
+  pooling.forward(data(convolved), data(r->dy), r->winners.data(), threads_);
+  for (std::size_t i = 0; i < r->dy.bytes() / sizeof(float); ++i) data(r->dy)[i] = bit(i);
   return r;
 }
 
 std::function<void()> WinnerGradients::weights_rehearsal() {
-  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
-    if (!r) r = make_rehearsal();
-    backward_weights(Rehearsal::data(r->x), Rehearsal::data(r->dy), r->places(), Rehearsal::data(r->w),
-                     r->scratch.data());
-  };
+  return rehearsal(
+      [this] { return make_rehearsal(); },
+      [this](const Rehearsal& r) { backward_weights(data(r.x), data(r.dy), r.places(), data(r.w), r.scratch.data()); });
 }
 
 std::function<void()> WinnerGradients::data_rehearsal() {
-  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
-    if (!r) r = make_rehearsal();
-    backward_data(Rehearsal::data(r->dy), r->places(), Rehearsal::data(r->w), Rehearsal::data(r->dx),
-                  r->scratch.data());
-  };
+  return rehearsal(
+      [this] { return make_rehearsal(); },
+      [this](const Rehearsal& r) { backward_data(data(r.dy), r.places(), data(r.w), data(r.dx), r.scratch.data()); });
 }
 
 }  // namespace ronda::onednn

@@ -2,7 +2,7 @@
 
 /// Marks a function whose loops are compiled for several instruction sets; the loader picks one for the processor at
 /// hand. This is the one place of dispatch for our own loops. All versions round alike: contraction is off and fused
-/// multiply-adds are written out, so the bits do not depend on the processor. (But for thin_convolution.cpp, whose
+/// multiply-adds are written out, so the bits do not depend on the processor. (But for fused_convolution.cpp, whose
 /// vectors are multiplied and added in one where the processor can.) Sanitizers cannot run the loader's resolvers, and
 /// get the baseline alone.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)

@@ -64,14 +64,14 @@ std::string thrown_by(const std::function<void()>& work) {
 
 /// A rank: its library, its device, and what connects it.
 struct Rank {
-  std::shared_ptr<FakeNccl> library;
+  std::shared_ptr<FakeNccl> nccl;
   std::shared_ptr<DeviceLanes> lanes;
   Clique::Place place;
   std::shared_ptr<Clique> clique;
   std::string error;
 
   void connect() {
-    error = thrown_by<CommunicationError>([this] { clique = std::make_shared<Clique>(library, lanes, place); });
+    error = thrown_by<CommunicationError>([this] { clique = std::make_shared<Clique>(nccl, lanes, place); });
   }
   FakeStream& stream() { return dynamic_cast<FakeStream&>(*lanes->collectives); }
 };
@@ -109,7 +109,7 @@ class Ranks {
       CHECK(rank.clique == nullptr);
       CHECK(rank.error.starts_with(beginning));
       CHECK(rank.error == ranks_[0].error);
-      CHECK(rank.library->count("abort") == rank.library->count("init"));
+      CHECK(rank.nccl->count("abort") == rank.nccl->count("init"));
     }
   }
 
@@ -124,59 +124,59 @@ TEST_CASE("ranks connect, however long it takes, and part without a word to each
   for (const int looks : {0, 1, 30}) {
     Ranks ranks(3);
     for (int rank = 0; rank < 3; ++rank) {
-      ranks[rank].library->start.status = looks == 0 ? Status::success : Status::in_progress;
-      ranks[rank].library->looks_until_over = looks * rank;
+      ranks[rank].nccl->start.status = looks == 0 ? Status::success : Status::in_progress;
+      ranks[rank].nccl->looks_until_over = looks * rank;
     }
     ranks.connect();
-    CHECK(ranks[0].library->calls() == std::vector<std::string>{"unique id", "init 0 of 3"});
-    CHECK(ranks[2].library->calls() == std::vector<std::string>{"init 2 of 3"});
+    CHECK(ranks[0].nccl->calls() == std::vector<std::string>{"unique id", "init 0 of 3"});
+    CHECK(ranks[2].nccl->calls() == std::vector<std::string>{"init 2 of 3"});
     for (int rank = 0; rank < 3; ++rank) {
       CHECK(ranks[rank].error.empty());
       ranks[rank].clique.reset();  // one after the other: none waits
-      CHECK(ranks[rank].library->calls().back() == "abort");
-      CHECK(ranks[rank].library->count("abort") == 1);
+      CHECK(ranks[rank].nccl->calls().back() == "abort");
+      CHECK(ranks[rank].nccl->count("abort") == 1);
     }
   }
 }
 
 TEST_CASE("where one rank cannot start, all stop and name it") {
   Ranks ranks(3);
-  ranks[0].library->start.status = Status::in_progress;
-  ranks[0].library->looks_until_over = -1;  // it waits for the one that never comes
-  ranks[2].library->start = {Status::failed, "unhandled system error"};
+  ranks[0].nccl->start.status = Status::in_progress;
+  ranks[0].nccl->looks_until_over = -1;  // it waits for the one that never comes
+  ranks[2].nccl->start = {Status::failed, "unhandled system error"};
   ranks.connect();
   ranks.expect_refused("rank 2 on host2: NCCL's start failed: unhandled system error");
 }
 
 TEST_CASE("whose own failure it is is blamed, not who heard of it") {
   Ranks ranks(3);
-  ranks[0].library->start = {Status::remote_error, "remote process exited"};
-  ranks[1].library->start = {Status::failed, "no network"};
+  ranks[0].nccl->start = {Status::remote_error, "remote process exited"};
+  ranks[1].nccl->start = {Status::failed, "no network"};
   ranks.connect();
   ranks.expect_refused("rank 1 on host1: NCCL's start failed: no network");
 }
 
 TEST_CASE("a start that fails after it was begun is noticed") {
   Ranks ranks(2);
-  for (int rank = 0; rank < 2; ++rank) ranks[rank].library->start.status = Status::in_progress;
-  ranks[0].library->looks_until_over = -1;
-  ranks[1].library->trouble = Status::failed;
+  for (int rank = 0; rank < 2; ++rank) ranks[rank].nccl->start.status = Status::in_progress;
+  ranks[0].nccl->looks_until_over = -1;
+  ranks[1].nccl->trouble = Status::failed;
   ranks.connect();
   ranks.expect_refused("rank 1 on host1: NCCL's start failed: trouble");
 }
 
 TEST_CASE("without an identifier nobody begins") {
   Ranks ranks(2);
-  ranks[0].library->identifier = {Status::failed, "no interface"};
+  ranks[0].nccl->identifier = {Status::failed, "no interface"};
   ranks.connect();
   ranks.expect_refused("rank 0 on host0: NCCL gives no identifier: no interface");
-  CHECK(ranks[1].library->calls().empty());
+  CHECK(ranks[1].nccl->calls().empty());
 }
 
 TEST_CASE("a rank that is not ready by the deadline ends it for all, by name") {
   Ranks ranks(3, 0.05);
-  ranks[1].library->start.status = Status::in_progress;
-  ranks[1].library->looks_until_over = -1;
+  ranks[1].nccl->start.status = Status::in_progress;
+  ranks[1].nccl->looks_until_over = -1;
   ranks.connect();
   ranks.expect_refused("NCCL's start is not over after 0 s on rank 1 on host1");
 }
@@ -197,13 +197,13 @@ TEST_CASE("memory is zeroed, known to NCCL, and there as long as either side nee
       CHECK(note.empty());
       CHECK(buffer.device() == Device{DeviceKind::cuda, 0});
       CHECK(std::ranges::all_of(std::span(buffer.data(), 4096), [](std::byte byte) { return byte == std::byte{0}; }));
-      CHECK(ranks[rank].library->count("open window of 4096") == 1);
+      CHECK(ranks[rank].nccl->count("open window of 4096") == 1);
       if (buffer_first) buffer = {};
-      CHECK(ranks[rank].library->memory_in_use() == 1);
+      CHECK(ranks[rank].nccl->memory_in_use() == 1);
       ranks[rank].clique.reset();
-      CHECK(ranks[rank].library->memory_in_use() == (buffer_first ? 0 : 1));
+      CHECK(ranks[rank].nccl->memory_in_use() == (buffer_first ? 0 : 1));
       buffer = {};
-      CHECK(ranks[rank].library->memory_in_use() == 0);
+      CHECK(ranks[rank].nccl->memory_in_use() == 0);
     }
   }
 }
@@ -211,21 +211,21 @@ TEST_CASE("memory is zeroed, known to NCCL, and there as long as either side nee
 TEST_CASE("memory that one rank cannot have is refused on all") {
   Ranks ranks(2);
   ranks.connect();
-  ranks[1].library->memory = {Status::failed, "out of memory"};
+  ranks[1].nccl->memory = {Status::failed, "out of memory"};
   const auto errors = ranks.on_all([](Rank& rank) {
     std::string note;
     return thrown_by<ResourceError>([&] { rank.clique->allocate(4096, note); });
   });
   for (int rank = 0; rank < 2; ++rank) {
     CHECK(errors[static_cast<std::size_t>(rank)].starts_with("rank 1 on host1: "));
-    CHECK(ranks[rank].library->memory_in_use() == 0);
+    CHECK(ranks[rank].nccl->memory_in_use() == 0);
   }
 }
 
 TEST_CASE("memory that NCCL does not want to know beforehand is used all the same, by all alike") {
   Ranks ranks(2);
   ranks.connect();
-  ranks[1].library->window = {Status::failed, "invalid usage"};
+  ranks[1].nccl->window = {Status::failed, "invalid usage"};
   const auto allocated = ranks.on_all([](Rank& rank) {
     std::string note;
     const std::size_t bytes = rank.clique->allocate(4096, note).bytes();
@@ -235,23 +235,23 @@ TEST_CASE("memory that NCCL does not want to know beforehand is used all the sam
     CHECK(bytes == 4096);
     CHECK(note.find("rank 1 on host1: making memory known to NCCL failed: invalid usage") != std::string::npos);
   }
-  CHECK(ranks[0].library->count("close window") == 1);
-  CHECK(ranks[1].library->count("close window") == 0);
-  CHECK(ranks[0].library->count("abort") == 0);
+  CHECK(ranks[0].nccl->count("close window") == 1);
+  CHECK(ranks[1].nccl->count("close window") == 0);
+  CHECK(ranks[0].nccl->count("abort") == 0);
 }
 
 TEST_CASE("a window that never opens ends it for all") {
   Ranks ranks(2, 0.05);
   ranks.connect();
-  ranks[0].library->window.status = Status::in_progress;
-  ranks[0].library->looks_until_over = -1;
+  ranks[0].nccl->window.status = Status::in_progress;
+  ranks[0].nccl->looks_until_over = -1;
   const auto errors = ranks.on_all([](Rank& rank) {
     std::string note;
     return thrown_by<CommunicationError>([&] { rank.clique->allocate(4096, note); });
   });
   for (int rank = 0; rank < 2; ++rank) {
     CHECK(errors[static_cast<std::size_t>(rank)].find("on rank 0 on host0") != std::string::npos);
-    CHECK(ranks[rank].library->count("abort") == 1);
+    CHECK(ranks[rank].nccl->count("abort") == 1);
   }
 }
 
@@ -362,7 +362,7 @@ TEST_CASE("several tensors are queued as one") {
   });
   CHECK(sums == std::vector<double>{3, 3});
   for (int rank = 0; rank < 2; ++rank) {
-    const auto calls = ranks[rank].library->calls();
+    const auto calls = ranks[rank].nccl->calls();
     REQUIRE(calls.size() >= 4);
     const std::vector<std::string> last(calls.end() - 4, calls.end());
     CHECK(last == std::vector<std::string>{"group start", "all reduce 100", "all reduce 1", "group end"});
@@ -377,7 +377,7 @@ TEST_CASE("memory that NCCL opened no window for without an error is noted on al
     }
   };
   Ranks ranks(2);
-  ranks[1].library = std::make_shared<OpensNone>();
+  ranks[1].nccl = std::make_shared<OpensNone>();
   ranks.connect();
   const auto notes = ranks.on_all([](Rank& rank) {
     std::string note;
@@ -396,13 +396,13 @@ TEST_CASE("a group with a call that fails is ended before the communicator is") 
     }
   };
   Ranks ranks(1);
-  ranks[0].library = std::make_shared<FailsInGroups>();
+  ranks[0].nccl = std::make_shared<FailsInGroups>();
   ranks.connect();
   const Buffer memory = ranks[0].lanes->context->allocate(4096);
   const auto collective =
       nccl::plan(ranks[0].clique, AllreduceSpec{.tensors = {floats_in(memory, 100), floats_in(memory, 10)}}, nullptr);
   CHECK_THROWS_AS(collective->start(), CommunicationError);
-  const auto calls = ranks[0].library->calls();
+  const auto calls = ranks[0].nccl->calls();
   const std::vector<std::string> last(calls.end() - 4, calls.end());
   CHECK(last == std::vector<std::string>{"group start", "all reduce 100", "group end", "abort"});
 }
@@ -411,7 +411,7 @@ TEST_CASE("a group with a call that fails is ended before the communicator is") 
 struct Alone {
   explicit Alone(double deadline = 60, std::shared_ptr<Watchdog> watchdog = nullptr, Ledger* ledger = nullptr)
       : ranks(1, deadline) {
-    rank().library = std::make_shared<FakeNccl>();
+    rank().nccl = std::make_shared<FakeNccl>();
     rank().place.watchdog = std::move(watchdog);
     rank().place.ledger = ledger;
     rank().connect();
@@ -432,7 +432,7 @@ TEST_CASE("the stream waits for the gradients, not the host") {
   computing.hang(true);
   computing.queue([] {});
   const Event reduced = alone.collective->start(computing.record());
-  CHECK(alone.rank().library->count("all reduce 1000") == 1);  // queued
+  CHECK(alone.rank().nccl->count("all reduce 1000") == 1);  // queued
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK_FALSE(reduced.ready());
   FakeStream other({DeviceKind::cuda, 0});
@@ -447,13 +447,13 @@ TEST_CASE("the stream waits for the gradients, not the host") {
 TEST_CASE("what a call answers later is waited for, up to the deadline") {
   for (const bool ends : {true, false}) {
     Alone alone(ends ? 60 : 0.05);
-    alone.rank().library->queueing.status = Status::in_progress;
-    alone.rank().library->looks_until_over = ends ? 10 : -1;
+    alone.rank().nccl->queueing.status = Status::in_progress;
+    alone.rank().nccl->looks_until_over = ends ? 10 : -1;
     if (ends)
       alone.collective->start().wait();
     else
       CHECK_THROWS_AS(alone.collective->start(), CommunicationError);
-    CHECK(alone.rank().library->count("abort") == (ends ? 0 : 1));
+    CHECK(alone.rank().nccl->count("abort") == (ends ? 0 : 1));
   }
 }
 
@@ -462,9 +462,9 @@ TEST_CASE("a call that fails ends it, and so does what has come up since the las
     Alone alone;
     alone.collective->start().wait();
     if (beside)
-      alone.rank().library->trouble = Status::failed;
+      alone.rank().nccl->trouble = Status::failed;
     else
-      alone.rank().library->queueing = {Status::failed, "trouble"};
+      alone.rank().nccl->queueing = {Status::failed, "trouble"};
     for (int again = 0; again < 2; ++again) {
       std::string error;
       try {
@@ -474,7 +474,7 @@ TEST_CASE("a call that fails ends it, and so does what has come up since the las
       }
       CHECK(error.starts_with("rank 0 on host0: NCCL 2.28.9 reports trouble; NCCL_DEBUG=INFO"));
     }
-    CHECK(alone.rank().library->count("abort") == 1);
+    CHECK(alone.rank().nccl->count("abort") == 1);
   }
 }
 
@@ -508,7 +508,7 @@ class Watched {
     fs::remove_all(folder_);
   }
   Alone& operator[](int rank) { return *cliques_[static_cast<std::size_t>(rank)]; }
-  FakeNccl& library(int rank) { return *(*this)[rank].rank().library; }
+  FakeNccl& library(int rank) { return *(*this)[rank].rank().nccl; }
   Ledger& ledger(int rank) { return ledgers_[static_cast<std::size_t>(rank)]; }
   Stall stall(int rank) { return stalls_[static_cast<std::size_t>(rank)].get_future().get(); }
 
@@ -642,7 +642,7 @@ TEST_CASE("a replay counts as one collective, and one that stands still is a sta
   INFO(stall.message);
   CHECK(stall.message.starts_with(
       "the recorded step by nccl of step 17 has stood still for 0.2 s, waiting for rank 1: "));
-  while (rank.library->count("abort") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (rank.nccl->count("abort") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   others_came = true;  // as an abort does
   others_came.notify_all();
   computing.synchronize();

@@ -22,14 +22,14 @@ namespace ronda::onednn {
 ///
 /// is summed up in registers too, sixteen output channels at once: each place of a window takes the gradients of those
 /// that it is the winner of, and zeros for the others.
-class ThinConvolution {
+class FusedConvolution {
  public:
   static constexpr std::int64_t most_channels = 8;  ///< of the input; above, a vector of them is better
 
   /// Empty where it cannot be done: it takes images whose channels lie together, output channels that lie together in
   /// sixteens, and maxima over windows without padding, with places in a byte.
-  static std::unique_ptr<ThinConvolution> make(const Runtime& runtime, const ConvolutionSpec& spec,
-                                               const TensorDesc& convolved, const TensorDesc& weight);
+  static std::unique_ptr<FusedConvolution> make(const Runtime& runtime, const ConvolutionSpec& spec,
+                                                const TensorDesc& convolved, const TensorDesc& weight);
 
   /// @param bias     null without
   /// @param winners  place of each maximum in its window, as Pooling has them
@@ -55,8 +55,8 @@ class ThinConvolution {
   };
 
  private:
-  ThinConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input, const Images& convolved,
-                  const TensorDesc& weight);
+  FusedConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input, const Images& convolved,
+                   const TensorDesc& weight);
 
   struct Rehearsal;
   [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;

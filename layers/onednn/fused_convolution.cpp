@@ -1,5 +1,5 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
-#include <ronda/layers/onednn/thin_convolution.hpp>
+#include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>
@@ -11,7 +11,7 @@
 namespace ronda::onednn {
 namespace {
 
-using Windows = ThinConvolution::Windows;
+using Windows = FusedConvolution::Windows;
 
 /// Eight output channels: sums in a register that stay there from window to window, which loops over arrays do not.
 using Eight = float __attribute__((vector_size(32)));
@@ -181,18 +181,18 @@ Windows windows_of(const ConvolutionSpec& spec, const Images& input, const Image
 
 }  // namespace
 
-std::unique_ptr<ThinConvolution> ThinConvolution::make(const Runtime& runtime, const ConvolutionSpec& spec,
-                                                       const TensorDesc& convolved, const TensorDesc& weight) {
+std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime, const ConvolutionSpec& spec,
+                                                         const TensorDesc& convolved, const TensorDesc& weight) {
   if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16 || spec.pool->padding != 0)
     return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
   if (!input || !output || output->lanes % vector != 0) return nullptr;
   if (input->groups != 1 || input->lanes != spec.input.shape[3] || input->lanes > most_channels) return nullptr;
-  return std::unique_ptr<ThinConvolution>(new ThinConvolution(runtime, spec, *input, *output, weight));
+  return std::unique_ptr<FusedConvolution>(new FusedConvolution(runtime, spec, *input, *output, weight));
 }
 
-ThinConvolution::ThinConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input,
-                                 const Images& convolved, const TensorDesc& weight)
+FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input,
+                                   const Images& convolved, const TensorDesc& weight)
     : threads_(runtime.threads),
       spec_(spec),
       input_(input),
@@ -221,7 +221,7 @@ ThinConvolution::ThinConvolution(const Runtime& runtime, const ConvolutionSpec& 
 }
 
 template <class Body>
-void ThinConvolution::each_sample(const float* x, std::byte* scratch, Body&& body) const {
+void FusedConvolution::each_sample(const float* x, std::byte* scratch, Body&& body) const {
   const auto workers = static_cast<std::size_t>(threads_);
   parallel_for(threads_, workers, [&](Range range) {
     for (std::size_t worker = range.begin; worker < range.end; ++worker) {
@@ -235,7 +235,7 @@ void ThinConvolution::each_sample(const float* x, std::byte* scratch, Body&& bod
 }
 
 /// The sample itself where nothing is to be added around it.
-const float* ThinConvolution::padded(const float* sample, float* into) const {
+const float* FusedConvolution::padded(const float* sample, float* into) const {
   if (spec_.padding == 0) return sample;
   const std::int64_t row = input_.width * input_.lanes;
   std::fill_n(into, (input_.height + 2 * spec_.padding) * windows_.below, 0.0F);
@@ -244,8 +244,8 @@ const float* ThinConvolution::padded(const float* sample, float* into) const {
   return into;
 }
 
-void ThinConvolution::forward(const float* x, const float* w, const float* bias, float* y, std::uint8_t* winners,
-                              std::byte* scratch) {
+void FusedConvolution::forward(const float* x, const float* w, const float* bias, float* y, std::uint8_t* winners,
+                               std::byte* scratch) {
   float* weights = floats(scratch, sums_offset_);
   float* biases = floats(scratch, bias_offset_);
   from_parameter_.run(std::array<void*, 2>{const_cast<float*>(w), weights});
@@ -260,8 +260,8 @@ void ThinConvolution::forward(const float* x, const float* w, const float* bias,
   });
 }
 
-void ThinConvolution::backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw,
-                                       std::byte* scratch) {
+void FusedConvolution::backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw,
+                                        std::byte* scratch) {
   const auto workers = static_cast<std::size_t>(threads_);
   std::fill_n(scratch + sums_offset_, workers * sums_bytes_, std::byte{0});
   each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t worker) {
@@ -280,46 +280,38 @@ void ThinConvolution::backward_weights(const float* x, const float* dy, const st
 }
 
 /// Where sixteen output channels of a sample start.
-std::int64_t ThinConvolution::output_at(std::int64_t sample, std::int64_t sixteen) const {
+std::int64_t FusedConvolution::output_at(std::int64_t sample, std::int64_t sixteen) const {
   const std::int64_t channel = sixteen * vector;
   return (sample * pooled_.groups + channel / pooled_.lanes) * pooled_.image_size() + channel % pooled_.lanes;
 }
 
 /// Tensors of the sizes of a step, and winners at all places.
-struct ThinConvolution::Rehearsal {
+struct FusedConvolution::Rehearsal {
   Buffer x, w, y, winners, scratch;
-  static Buffer floats(const Images& images) {
-    return Buffer::host(images.count() * static_cast<std::size_t>(images.image_size()) * sizeof(float));
-  }
-  static float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
   [[nodiscard]] std::uint8_t* places() const { return reinterpret_cast<std::uint8_t*>(winners.data()); }
 };
 
-std::shared_ptr<ThinConvolution::Rehearsal> ThinConvolution::make_rehearsal() const {
+std::shared_ptr<FusedConvolution::Rehearsal> FusedConvolution::make_rehearsal() const {
   using R = Rehearsal;
-  auto r = std::make_shared<R>(R{R::floats(input_), Buffer::host(parameter_bytes_), R::floats(pooled_),
-                                 R::floats(pooled_), Buffer::host(scratch_bytes_)});
+  auto r = std::make_shared<R>(
+      R{zeros(input_), Buffer::host(parameter_bytes_), zeros(pooled_), zeros(pooled_), Buffer::host(scratch_bytes_)});
   for (std::size_t i = 0; i < r->y.bytes() / sizeof(float); ++i) {
-    R::data(r->y)[i] = static_cast<float>(i * 2654435761U >> 15 & 1);
+    data(r->y)[i] = static_cast<float>(i * 2654435761U >> 15 & 1);
     r->places()[i] = static_cast<std::uint8_t>((i * 2654435761U >> 20) % static_cast<std::size_t>(windows_.places));
   }
   return r;
 }
 
-std::function<void()> ThinConvolution::forward_rehearsal() {
-  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
-    if (!r) r = make_rehearsal();
-    forward(Rehearsal::data(r->x), Rehearsal::data(r->w), nullptr, Rehearsal::data(r->y), r->places(),
-            r->scratch.data());
-  };
+std::function<void()> FusedConvolution::forward_rehearsal() {
+  return rehearsal(
+      [this] { return make_rehearsal(); },
+      [this](const Rehearsal& r) { forward(data(r.x), data(r.w), nullptr, data(r.y), r.places(), r.scratch.data()); });
 }
 
-std::function<void()> ThinConvolution::weights_rehearsal() {
-  return [this, r = std::shared_ptr<Rehearsal>()]() mutable {
-    if (!r) r = make_rehearsal();
-    backward_weights(Rehearsal::data(r->x), Rehearsal::data(r->y), r->places(), Rehearsal::data(r->w),
-                     r->scratch.data());
-  };
+std::function<void()> FusedConvolution::weights_rehearsal() {
+  return rehearsal(
+      [this] { return make_rehearsal(); },
+      [this](const Rehearsal& r) { backward_weights(data(r.x), data(r.y), r.places(), data(r.w), r.scratch.data()); });
 }
 
 }  // namespace ronda::onednn
