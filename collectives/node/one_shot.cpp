@@ -1,6 +1,7 @@
 #include <ronda/collectives/node/one_shot.hpp>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace ronda {
 namespace {
@@ -11,11 +12,18 @@ std::vector<BarrierLine*> lines_of(const NodeCopies& copies, std::size_t turn) {
   return lines;
 }
 
+/// Where a rank's data lies in its line: with the count if both fit one cache line, else from the next one on, so that
+/// no vector of it lies in two, and its line with the count is written once only.
+std::size_t offset_in_room(const NodeCopies& copies) {
+  constexpr std::size_t rest_of_line = 64 - offsetof(BarrierLine, room);
+  return copies.count * size_of(copies.dtype) <= rest_of_line ? 0 : rest_of_line;
+}
+
 }  // namespace
 
 OneShot::Turn::Turn(const NodeCopies& copies, std::size_t turn)
     : lines(lines_of(copies, turn)), barrier(lines, copies.rank, copies.ranks) {
-  for (BarrierLine* line : lines) places.push_back(line->room.data());
+  for (BarrierLine* line : lines) places.push_back(line->room.data() + offset_in_room(copies));
 }
 
 OneShot::OneShot(NodeCopies copies, const Reduction& reduction)

@@ -18,7 +18,7 @@ class OneShot final : public Algorithm {
  public:
   /// Above, fetching all of the others' copies takes longer than a second barrier.
   static constexpr std::size_t largest_bytes = 256;
-  static_assert(largest_bytes <= sizeof(BarrierLine::room));
+  static_assert(64 + largest_bytes <= sizeof(BarrierLine));
 
   OneShot(NodeCopies copies, const Reduction& reduction);
 

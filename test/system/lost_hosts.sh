@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # In the midst of training over the network a cable is cut or a host freezes: no rank is left after the timeout and 10 s, and a message
-# names who is missing. The job is over then too, where mpirun still reaches the hosts.
+# names who is missing. The job is over then too, where mpirun still reaches the hosts or ronda_run started it.
 source "$(dirname "$0")/lib.sh"
 limit=60
 timeout=3
 unset OMPI_MCA_btl # over the network
 
 # What happens on the head of the bed: train, wait for the first steps, do it, and see how long ranks and mpirun last.
-# on_head FAULT FOLDER COMMAND…: leaves FOLDER/ranks and FOLDER/mpirun, in milliseconds from the fault.
+# on_head FAULT FOLDER LAUNCHER COMMAND…: leaves FOLDER/ranks and FOLDER/mpirun, in milliseconds from the fault.
 cat >"$work/on_head" <<'END'
 fault=$1 folder=$2
 shift 2
-mpirun "$@" &
+"$@" &
 job=$!
 for ((i = 0; i < 300; ++i)); do
   [[ ! -s $folder/metrics ]] || break
@@ -39,6 +39,7 @@ wait $job
 END
 
 # lost HOSTS RANKS FAULT REGEX OPTION…
+launcher=(mpirun)
 mpirun_ends=yes
 lost() {
   local hosts=$1 ranks=$2 fault=$3 regex=$4 took
@@ -46,7 +47,7 @@ lost() {
   what="$fault, $hosts hosts of $ranks: $*"
   rm -f "$work/metrics" "$work/ranks" "$work/mpirun"
   run "$beds/netns.sh" "$hosts" "$ranks" bash "$work/on_head" "$fault" "$work" \
-    "$apps/mnist_mlp" --quiet --epochs 100000 --metrics "$work/metrics" --communication-timeout $timeout "$@"
+    "${launcher[@]}" "$apps/mnist_mlp" --quiet --epochs 100000 --metrics "$work/metrics" --communication-timeout $timeout "$@"
   ((status != 77)) || skip "$(tail -1 "$work/err")"
   ((status != 0)) || fail 'exit status 0'
   expect_message "$regex"
@@ -69,3 +70,10 @@ mpirun_ends=no
 lost 2 1 'bed cut ronda2 all' "${waits}waiting for rank 1 on ronda2: nothing is heard" --progress inline
 lost 2 1 'bed freeze ronda2' "${waits}waiting for rank 1 on ronda2: nothing is heard" --allreduce mpi
 lost 3 1 'bed cut ronda1 all' "${waits}waiting for rank 0 on ronda1: nothing is heard" --progress thread
+# Unless ronda_run started it, which ends it: it has heard that the job has failed.
+mpirun_ends=yes
+launcher=("$apps/ronda_run" --hosts ronda1,ronda2 --agent 'bed on' --grace 1 --max-failures 0
+  --launcher "$(command -v mpirun) --bind-to none --oversubscribe")
+for fault in 'bed freeze ronda2' 'bed cut ronda2 all'; do
+  lost 2 1 "$fault" "${waits}waiting for rank 1 on ronda2: nothing is heard" --checkpoint-dir "$work/checkpoints"
+done

@@ -2,9 +2,10 @@
 //
 //   simulated_allreduce check|time BITS_PER_SECOND COSTS MESSAGE_BYTES BYTES,… ALGORITHM…
 //
-// `check` looks at all results. `time` gives all ranks the same small block of memory again and again, so that hundreds
-// of them fit into one machine: their times are right, their results are not. What messages cost is read from the file
-// COSTS, or measured and written there. The ring's messages are as long as it likes, or of MESSAGE_BYTES.
+// `check` looks at all results. `time` gives all ranks the same block of memory again and again, for their data and for
+// what the algorithms need, so that hundreds of them fit into one machine: their times are right, their results are
+// not. What messages cost is read from the file COSTS, or measured and written there. The ring's messages are as long
+// as it likes, or of MESSAGE_BYTES.
 #include "support/operands.hpp"
 
 #include <ronda/collectives/algorithms/ring.hpp>
@@ -12,11 +13,14 @@
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/collectives/mpi_world.hpp>
 #include <ronda/collectives/transport/mpi_transport.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/runtime/core/error.hpp>
 
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -38,18 +42,29 @@ int ronda_simulated_test(MPI_Request* request, int* done, MPI_Status* status) {
 
 namespace {
 
+/// Whether long buffers are all the same memory. Global because Buffer::host has no other way to know; the simulator
+/// gives each rank its own globals.
+bool all_in_one_block = false;
+
+}  // namespace
+
+/// Stands for the runtime's own in the whole program.
+ronda::Buffer ronda::Buffer::host(std::size_t bytes) {
+  if (bytes == 0) return {};
+  const bool shared = all_in_one_block && bytes >= (std::size_t{1} << 20);
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = shared ? SMPI_SHARED_MALLOC(rounded) : std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) throw ResourceError("cannot allocate " + std::to_string(bytes) + " bytes of memory");
+  if (!shared) std::memset(memory, 0, rounded);
+  return {static_cast<std::byte*>(memory), bytes, Device{},
+          std::shared_ptr<const void>(memory, [shared](const void* p) {
+            shared ? SMPI_SHARED_FREE(const_cast<void*>(p)) : std::free(const_cast<void*>(p));
+          })};
+}
+
+namespace {
+
 using namespace ronda;
-
-class SharedBlock {
- public:
-  explicit SharedBlock(std::size_t bytes) : memory_(SMPI_SHARED_MALLOC(bytes)) {}
-  SharedBlock(const SharedBlock&) = delete;
-  ~SharedBlock() { SMPI_SHARED_FREE(memory_); }
-  [[nodiscard]] float* data() const { return static_cast<float*>(memory_); }
-
- private:
-  void* memory_;
-};
 
 /// The slowest rank's seconds for `work`.
 template <class Work>
@@ -119,9 +134,8 @@ struct Plan {
 std::size_t simulate(Communicator all, std::size_t bytes, const Plan& plan) {
   const std::size_t count = bytes / sizeof(float);
   const int ranks = all.size();
-  std::vector<float> own(plan.checks ? count : 0);
-  const SharedBlock shared(plan.checks ? sizeof(float) : count * sizeof(float));
-  const std::span<float> data = plan.checks ? std::span(own) : std::span(shared.data(), count);
+  const Buffer memory = Buffer::host(count * sizeof(float));
+  const std::span<float> data(reinterpret_cast<float*>(memory.data()), count);
   const double least = static_cast<double>(bytes) * 8 * 2 * (ranks - 1) / ranks / plan.bits_per_second;
   double best = std::numeric_limits<double>::infinity();
   std::size_t wrong = 0;
@@ -154,6 +168,7 @@ int run(int& argc, char**& argv) {
         "usage: simulated_allreduce check|time BITS_PER_SECOND COSTS MESSAGE_BYTES BYTES,… ALGORITHM…");
   const Plan plan{
       std::strcmp(argv[1], "check") == 0, std::stod(argv[2]), std::stoull(argv[4]), {argv + 6, argv + argc}};
+  all_in_one_block = !plan.checks;
   Communicator all = world.communicator();
   take_costs(all, argv[3]);
   std::size_t wrong = 0;
