@@ -97,6 +97,19 @@ prepare_data() { # prepare_data HOST
       ip route change "$1.0/24" dev data0 proto kernel scope link src "$3" congctl cubic' - "$data" "$rate" "$data.$(($1 + 1))"
 }
 
+# Hosts share no cores, where this machine has one for each: ranks know only of sharing within their own.
+deal_cores() {
+  local range core cores=() host from
+  for range in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do
+    for ((core = ${range%-*}; core <= ${range#*-}; ++core)); do cores+=("$core"); done
+  done
+  ((${#cores[@]} >= hosts)) || return 0
+  for ((host = 1; host <= hosts; ++host)); do
+    from=$(((host - 1) * ${#cores[@]} / hosts))
+    printf '%s\n' "${cores[@]:from:host * ${#cores[@]} / hosts - from}" | paste -sd, >"$scratch/ronda$host.cores"
+  done
+}
+
 connect() {
   local host pids=() i
   ip link add management type bridge
@@ -160,6 +173,7 @@ inside() { # inside SCRATCH RATE DELAY SWITCH HOSTS RANKS COMMAND…
     start_host ronda$host
     list+=${list:+,}ronda$host:$ranks
   done
+  deal_cores
   connect
 
   mkdir "$scratch/bin"

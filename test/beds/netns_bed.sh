@@ -21,8 +21,9 @@ fail() {
   exit 2
 }
 
+cores=() # that are this host's
 in_net() { nsenter --target "$first" --net -- "$@"; }
-in_host() { nsenter --target "$first" --net --uts --mount --ipc --pid --wd="$PWD" -- "$@"; }
+in_host() { "${cores[@]}" nsenter --target "$first" --net --uts --mount --ipc --pid --wd="$PWD" -- "$@"; }
 
 each_device() { # each_device NETWORK: its devices
   case $1 in
@@ -77,6 +78,7 @@ word=$1 host=$2
 shift 2
 [[ -n ${RONDA_BED:-} && -s $RONDA_BED/$host ]] || fail "no host '$host' here"
 first=$(cat "$RONDA_BED/$host")
+[[ ! -s $RONDA_BED/$host.cores ]] || cores=(taskset -c "$(cat "$RONDA_BED/$host.cores")")
 case $word in
   on) in_host "$@" ;;
   cut) cut "${1:-data}" ;;
