@@ -70,9 +70,14 @@ install() { # install NAME: into an environment of its own; the file `ready` mar
   rm -rf "${venv:?}/$name"
   python3 -m venv "$venv/$name" &&
     "$venv/$name/bin/pip" install "${wanted[@]}" &&
-    cc -O2 -o "$venv/$name/allreduce" "$here/mpis/allreduce.c" -I"$venv/$name/include" -L"$venv/$name/lib" \
-      -Wl,-rpath,"$venv/$name/lib" -Wl,--disable-new-dtags -Wl,--allow-shlib-undefined -lmpi &&
-    touch "$venv/$name/ready"
+    compile "$name" && touch "$venv/$name/ready"
+}
+
+compile() { # compile NAME: what is measured, if that has changed
+  local name=$1
+  [[ $here/mpis/allreduce.c -nt $venv/$name/allreduce ]] || return 0
+  cc -O2 -o "$venv/$name/allreduce" "$here/mpis/allreduce.c" -I"$venv/$name/include" -L"$venv/$name/lib" \
+    -Wl,-rpath,"$venv/$name/lib" -Wl,--disable-new-dtags -Wl,--allow-shlib-undefined -lmpi
 }
 
 mkdir -p "$venv"
@@ -80,14 +85,13 @@ venv=$(cd "$venv" && pwd)
 present=()
 for mpi in ${mpis//,/ }; do
   what=$(packages "$mpi")
-  if [[ ! -e $venv/$mpi/ready || $here/mpis/allreduce.c -nt $venv/$mpi/ready ]]; then
-    echo "Installing into $venv/$mpi with pip: $what"
-    if ! install "$mpi" >"$venv/install_$mpi.log" 2>&1; then
-      echo "$mpi cannot be installed here and is left out (see $venv/install_$mpi.log)"
-      continue
-    fi
+  step=compile
+  [[ -e $venv/$mpi/ready ]] || { echo "Installing into $venv/$mpi with pip: $what"; step=install; }
+  if $step "$mpi" >"$venv/install_$mpi.log" 2>&1; then
+    present+=("$mpi")
+  else
+    echo "$mpi cannot be installed here and is left out (see $venv/install_$mpi.log)"
   fi
-  present+=("$mpi")
 done
 ((${#present[@]} > 0)) || fail "there is no other MPI to run"
 chosen=$(IFS=,; echo "${present[*]}")

@@ -11,6 +11,13 @@
 enum { large_page = 1 << 21, least_rounds = 5, most_rounds = 100, warm_up = 5 };
 static const double enough_seconds = 0.5;
 
+/* How many calls a measurement has, of which one takes so long: by bench_allreduce's rule. */
+static int calls(size_t bytes, double seconds) {
+  const double by_size = (double)((size_t)160 << 20) / (double)bytes, by_time = 0.05 / seconds;
+  const double fitting = by_size < by_time ? by_size : by_time;
+  return fitting < 1 ? 1 : fitting > 200 ? 200 : (int)fitting;
+}
+
 static float* allocate(size_t bytes) {
   void* memory = NULL;
   const size_t rounded = (bytes + large_page - 1) / large_page * large_page;
@@ -46,9 +53,8 @@ int main(int argc, char** argv) {
       if (data[at] != (float)(ranks * (ranks - 1) / 2)) MPI_Abort(MPI_COMM_WORLD, 1);
     memset(data, 0, bytes); /* which no number of sums makes infinite */
 
-    const size_t fitting = (8u << 20) / bytes;
-    const int count = fitting < 1 ? 1 : fitting > 200 ? 200 : (int)fitting;
     for (int at = 0; at < warm_up; ++at) measure(data, elements, 1);
+    const int count = calls(bytes, measure(data, elements, 1));
     double best = 1e9, spent = 0;
     for (int round = 0; round < least_rounds || (round < most_rounds && spent < enough_seconds); ++round) {
       const double now = measure(data, elements, count);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace ronda {
@@ -77,8 +78,7 @@ TEST_CASE("the ranks of a node see one another's copies of what they allocate") 
   CHECK(communicator.copies_on_node(Tensor(std::span(own))).empty());
 }
 
-TEMPLATE_TEST_CASE("every algorithm does every operation on every type", "", float, double, Float16, BFloat16,
-                   std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("every algorithm does every operation on every type", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{(1 << 16) + 1}}) {
     const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
@@ -91,6 +91,28 @@ TEMPLATE_TEST_CASE("every algorithm does every operation on every type", "", flo
         CHECK(test::count_wrong<TestType>(op, data, communicator.size()) == 0);
       }
   }
+}
+
+TEMPLATE_TEST_CASE("every algorithm keeps NaN in minimum and maximum, and tells zeros apart", "", float, double,
+                   Float16, BFloat16) {
+  Communicator communicator = test::world().communicator();
+  const int rank = communicator.rank(), last = communicator.size() - 1;
+  const Buffer memory = communicator.allocate(3 * sizeof(TestType), Memory::node_shared);
+  const auto data = elements_in<TestType>(memory, 3);
+  for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator))
+    for (const ReduceOp op : {ReduceOp::minimum, ReduceOp::maximum}) {
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      const float zero = op == ReduceOp::minimum ? 0.0F : -0.0F;  // all but the last rank's, which is the result
+      data[0] = test::from_float<TestType>(rank == 0 ? nan : 1.0F);
+      data[1] = test::from_float<TestType>(rank == last ? nan : 1.0F);
+      data[2] = test::from_float<TestType>(rank == last ? -zero : zero);
+      communicator.plan(AllreduceSpec{{Tensor(data)}, op, algorithm, "test"})->start().wait();
+      INFO(name_of(op) << " by " << name_of(algorithm));
+      CHECK(std::isnan(test::as_double(data[0])));
+      CHECK(std::isnan(test::as_double(data[1])));
+      CHECK(test::as_double(data[2]) == 0);
+      CHECK(std::signbit(test::as_double(data[2])) == (op == ReduceOp::minimum));
+    }
 }
 
 TEST_CASE("compressed by any algorithm, all ranks get the same bits, and what is exact stays so") {

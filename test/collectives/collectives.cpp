@@ -46,8 +46,7 @@ std::size_t begin_of(const std::vector<std::size_t>& counts, int rank) {
 
 std::size_t total(const std::vector<std::size_t>& counts) { return begin_of(counts, static_cast<int>(counts.size())); }
 
-TEMPLATE_TEST_CASE("broadcast and reduce, from and to every rank", "", float, double, Float16, BFloat16, std::int8_t,
-                   std::uint8_t, std::int32_t, std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("broadcast and reduce, from and to every rank", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();
   for (const std::size_t count : sizes)
@@ -64,8 +63,7 @@ TEMPLATE_TEST_CASE("broadcast and reduce, from and to every rank", "", float, do
     }
 }
 
-TEMPLATE_TEST_CASE("reduce_scatter and allgather, even and uneven", "", float, double, Float16, BFloat16, std::int8_t,
-                   std::uint8_t, std::int32_t, std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("reduce_scatter and allgather, even and uneven", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   std::vector<std::vector<std::size_t>> layouts{uneven_counts(ranks)};
@@ -88,8 +86,7 @@ TEMPLATE_TEST_CASE("reduce_scatter and allgather, even and uneven", "", float, d
   }
 }
 
-TEMPLATE_TEST_CASE("gather and scatter, even and uneven, to and from every rank", "", float, Float16, std::int8_t,
-                   std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("gather and scatter, even and uneven, to and from every rank", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   std::vector<std::vector<std::size_t>> layouts{uneven_counts(ranks)};
@@ -111,11 +108,12 @@ TEMPLATE_TEST_CASE("gather and scatter, even and uneven, to and from every rank"
     }
 }
 
-TEMPLATE_TEST_CASE("alltoall, even and uneven", "", float, BFloat16, std::uint8_t, std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("alltoall, even and uneven", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();
   const auto uneven = [](int from, int to) { return static_cast<std::size_t>((from * 31 + to * 17) % 5 * 1001); };
-  for (const std::size_t even : {std::size_t{0}, std::size_t{1}, std::size_t{5003}, SIZE_MAX}) {
+  for (const std::size_t even :
+       {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{(1 << 16) + 1}, SIZE_MAX}) {
     const auto length = [&](int from, int to) { return even == SIZE_MAX ? uneven(from, to) : even; };
     std::vector<std::size_t> sent, received;
     std::vector<TestType> outgoing, expected;

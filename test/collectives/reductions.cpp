@@ -31,8 +31,7 @@ std::vector<T> operands(ReduceOp op, std::size_t count, int rank) {
   return values;
 }
 
-TEMPLATE_TEST_CASE("ranks combined one after the other, then finished", "", float, double, Float16, BFloat16,
-                   std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("ranks combined one after the other, then finished", "", test::AllTypes) {
   std::vector<ReduceOp> operations(std::begin(all_operations), std::end(all_operations));
   if (std::is_integral_v<TestType>) operations.push_back(ReduceOp::bitwise_and);
   for (const ReduceOp op : operations)
@@ -49,8 +48,7 @@ TEMPLATE_TEST_CASE("ranks combined one after the other, then finished", "", floa
       }
 }
 
-TEMPLATE_TEST_CASE("copies reduced in a range, into themselves or elsewhere", "", float, double, Float16, BFloat16,
-                   std::int8_t, std::uint8_t, std::int32_t, std::int64_t) {
+TEMPLATE_LIST_TEST_CASE("copies reduced in a range, into themselves or elsewhere", "", test::AllTypes) {
   constexpr std::size_t count = 5003;
   const Range range{17, 4998};
   for (const ReduceOp op : all_operations)
@@ -79,19 +77,37 @@ TEMPLATE_TEST_CASE("copies reduced in a range, into themselves or elsewhere", ""
     }
 }
 
-TEMPLATE_TEST_CASE("minimum and maximum keep NaN, and tell zeros apart", "", float, double) {
-  const TestType nan = std::numeric_limits<TestType>::quiet_NaN();
-  const std::vector<TestType> a{nan, 1, TestType{0}, -TestType{0}, nan, -1};
-  const std::vector<TestType> b{1, nan, -TestType{0}, TestType{0}, nan, 2};
+TEMPLATE_TEST_CASE("minimum and maximum keep NaN, and tell zeros apart", "", float, double, Float16, BFloat16) {
+  const auto numbers = [](std::initializer_list<float> values) {
+    std::vector<TestType> result;
+    for (const float value : values) result.push_back(test::from_float<TestType>(value));
+    return result;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto a = numbers({nan, 1, 0.0F, -0.0F, nan, -1}), b = numbers({1, nan, -0.0F, 0.0F, nan, 2});
+  const auto check = [](ReduceOp op, const std::vector<TestType>& result) {
+    for (const std::size_t i : {0, 1, 4}) CHECK(std::isnan(test::as_double(result[i])));
+    for (const std::size_t i : {2, 3}) {
+      CHECK(test::as_double(result[i]) == 0);
+      CHECK(std::signbit(test::as_double(result[i])) == (op == ReduceOp::minimum));
+    }
+    CHECK(test::as_double(result[5]) == (op == ReduceOp::minimum ? -1 : 2));
+  };
   for (const ReduceOp op : {ReduceOp::minimum, ReduceOp::maximum}) {
     auto result = a, other = b;
     combine(op, elements(result), bytes(other));
-    for (const std::size_t i : {0, 1, 4}) CHECK(std::isnan(result[i]));
-    for (const std::size_t i : {2, 3}) {
-      CHECK(result[i] == 0);
-      CHECK(std::signbit(result[i]) == (op == ReduceOp::minimum));
+    check(op, result);
+    for (const int ranks : {2, 3}) {  // each number of copies has a loop of its own
+      std::vector<std::vector<TestType>> data{a, b, b};
+      std::vector<std::byte*> copies;
+      for (int rank = 0; rank < ranks; ++rank) copies.push_back(bytes(data[static_cast<std::size_t>(rank)]));
+      std::vector<TestType> elsewhere(a.size());
+      std::byte* const target = bytes(elsewhere);
+      reduce_copies({op, ranks}, copies, dtype_of<TestType>, {0, a.size()}, {&target, 1});
+      check(op, elsewhere);
+      reduce_copies({op, ranks}, copies, dtype_of<TestType>, {0, a.size()}, copies);
+      for (int rank = 0; rank < ranks; ++rank) check(op, data[static_cast<std::size_t>(rank)]);
     }
-    CHECK(result[5] == (op == ReduceOp::minimum ? -1 : 2));
   }
 }
 

@@ -2,12 +2,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <type_traits>
 
 #include <ronda/collectives/reduce_op.hpp>
 #include <ronda/runtime/core/half.hpp>
 
 namespace ronda::test {
+
+/// Of which elements can be, for TEMPLATE_LIST_TEST_CASE.
+using AllTypes = std::tuple<float, double, Float16, BFloat16, std::int8_t, std::uint8_t, std::int32_t, std::int64_t>;
 
 /// Those for numbers of every type.
 constexpr ReduceOp all_operations[] = {ReduceOp::sum, ReduceOp::mean, ReduceOp::minimum, ReduceOp::maximum,
@@ -16,10 +20,26 @@ constexpr ReduceOp all_operations[] = {ReduceOp::sum, ReduceOp::mean, ReduceOp::
 /// A small number as a T.
 template <class T>
 T small(int number) {
-  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+  if constexpr (std::is_class_v<T>)
     return to_half<T>(static_cast<float>(number));
   else
     return static_cast<T>(number);
+}
+
+/// Between any type of floating numbers and those that tests compute with.
+template <class T>
+T from_float(float number) {
+  if constexpr (std::is_class_v<T>)
+    return to_half<T>(number);
+  else
+    return static_cast<T>(number);
+}
+template <class T>
+double as_double(T number) {
+  if constexpr (std::is_class_v<T>)
+    return to_float(number);
+  else
+    return static_cast<double>(number);
 }
 
 /// What rank `rank` gives at place i: numbers so small that every type holds their sums and products (of 8 ranks)
