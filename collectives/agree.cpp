@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 
 namespace ronda {
 namespace {
@@ -31,6 +32,8 @@ std::string outcome_of(const std::function<void()>& work) {
     return {};
   } catch (const Error& error) {
     return say(error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return say(ExitStatus::failed, "out of memory");
   } catch (const std::exception& error) {
     return say(ExitStatus::failed, error.what());
   } catch (...) {

@@ -36,7 +36,7 @@ struct AllreduceSpec {
   std::vector<Tensor> tensors;
   ReduceOp op = ReduceOp::sum;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
-  std::string label = {};  ///< for messages: `bucket 3`
+  std::string label = "an allreduce";  ///< for messages: `bucket 3`
   /// Of what is sent of `tensors`, which are float32 then; a sum or a mean. What stays in a node's memory is never
   /// compressed. All ranks get the same bits all the same.
   Compression compression = Compression::none;

@@ -60,7 +60,6 @@ std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {
 
 void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
   const Elements elements = elements_of(tensor);
-  if (size() == 1) return;
   if (tensor.device() == Device{} && algorithm == AllreduceAlgorithm::automatic &&
       elements.bytes().size() <= not_worth_a_plan)
     return group_->allreduce_now(elements, op);

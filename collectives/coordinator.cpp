@@ -107,6 +107,15 @@ int Coordinator::size() const noexcept { return impl_->loop->size(); }
 
 namespace {
 
+void require_usable(const Tensor& tensor, std::string_view name) {
+  const std::string quoted = "'" + std::string(name) + "'";
+  if (tensor.device() != Device{})
+    throw InputError(quoted + " is on " + tensor.device().text() +
+                     "; the coordinator takes tensors in the host's memory");
+  if (!tensor.desc().layout.is_plain()) throw InputError(quoted + " has a layout; the coordinator takes plain tensors");
+  if (tensor.data() == nullptr && tensor.desc().count() > 0) throw InputError(quoted + " has no memory");
+}
+
 Ticket submit(CoordinatorLoop& loop, std::string_view name, const SubmissionDesk::Wish& wish,
               std::span<const Tensor> tensors, const std::function<void()>& fill = {}) {
   const std::string quoted = "'" + std::string(name) + "'";
@@ -116,9 +125,7 @@ Ticket submit(CoordinatorLoop& loop, std::string_view name, const SubmissionDesk
     throw InputError(quoted + " is too long for a name: at most " + std::to_string(longest_name) + " characters");
   for (const Tensor& tensor : tensors) {
     require_sense(wish.op, tensor.dtype());
-    if (!tensor.desc().layout.is_plain())
-      throw InputError(quoted + " has a layout; the coordinator takes plain tensors");
-    if (tensor.empty() && tensor.desc().count() > 0) throw InputError(quoted + " has no memory");
+    require_usable(tensor, name);
   }
   auto receipt = loop.desk().submit(name, wish, tensors, fill);
   return {std::move(receipt.submission), receipt.number};
@@ -150,8 +157,8 @@ Ticket Coordinator::allgather(std::string_view name, const Tensor& mine, const T
   if (part.dtype != whole.dtype || part.count * static_cast<std::size_t>(size()) != whole.count)
     throw LogicError("'" + std::string(name) + "': " + std::to_string(size()) + " ranks' " + mine.desc().text() +
                      " do not fit into " + all.desc().text());
-  if (whole.count > 0 && (part.data == nullptr || whole.data == nullptr))
-    throw InputError("'" + std::string(name) + "' has no memory");
+  require_usable(mine, name);
+  require_usable(all, name);  // before it is filled
   const std::size_t begin = part.count * static_cast<std::size_t>(rank());
   const auto fill = [&] {
     const auto place = whole.part({begin, begin + part.count}).bytes();

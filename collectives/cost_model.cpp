@@ -44,8 +44,7 @@ std::size_t CostModel::trial_bytes(std::size_t bytes) const {
   return size;
 }
 
-// The formulas
-// ---------------------------------------------------------------------------------------------------------
+// ---- the formulas ---------------------------------------------------------------------------------------------------
 
 CostModel::Packed CostModel::packed(Compression compression) const {
   constexpr std::size_t many = 1 << 20;
@@ -137,8 +136,7 @@ std::optional<double> CostModel::hierarchical(double bytes, const Packed& packed
   return costs_.window(bytes) + *across;
 }
 
-// What a step's messages cost
-// ------------------------------------------------------------------------------------------
+// ---- what a step's messages cost ------------------------------------------------------------------------------------
 
 template <class PartnerOf>
 CostModel::Way CostModel::way(PartnerOf partner_of) const {

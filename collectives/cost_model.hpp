@@ -20,15 +20,14 @@ namespace ronda {
 ///
 ///     doubling      sum over k < log2(n) of  x(B) + g B
 ///     halving       sum over k = 1 … log2(n) of  2 x(B/2^k) + g B/2^k
-///     ring          2(n-1) max(s f(c), s/L x(c)) + (n-1) g B/n     s segments of c = B/(n s) bytes in a chunk, of
-///     which
-///                                                                 L are under way: the link is full, or the way long
+///     ring          2(n-1) max(s f(c), s/L x(c)) + (n-1) g B/n
 ///     node          w(B)
 ///     hierarchical  w(B) + a ring's over m nodes, of B/slices, from all slices at once
 ///
-/// Where what is sent is compressed, messages have the wire's bytes, and each costs its packing and unpacking as well:
-/// p seconds for a byte as it was. int8's ring is a direct exchange: of a chunk's s messages to each of n-1 others, 4
-/// are on their way to their owner at a time, and 4 on their way back:
+/// In the ring a chunk has s segments of c = B/(n s) bytes, of which L are under way: either the link is full, or the
+/// way is long. Where what is sent is compressed, messages have the wire's bytes, and each costs its packing and
+/// unpacking as well: p seconds for a byte as it was. int8's ring is a direct exchange: of a chunk's s messages to each
+/// of n-1 others, 4 are on their way to their owner at a time, and 4 on their way back:
 ///
 ///     direct        max(2(n-1) s f(c), (2 + (s-1)/4) x(c)) + (n-1) (g + 2p) B/n
 ///

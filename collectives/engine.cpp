@@ -73,7 +73,7 @@ bool Engine::withdraw(PlannedCollective& operation) noexcept {
     if (removed && threaded_) in_flight_.fetch_sub(1);
   }
   in_flight_.notify_all();
-  operation.free_messages();
+  operation.give_back(withdrawn_);
   return true;
 }
 

@@ -3,9 +3,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/collectives/world.hpp>
 
@@ -46,8 +49,10 @@ class Engine {
   /// Starts to move `operation`, which stays where it is until it is done or withdrawn. Submitted by one
   /// thread at a time.
   void submit(PlannedCollective& operation);
-  /// Takes `operation` out, whether it is done or not, and frees what it has of MPI. False where the engine's thread
-  /// stands still in a call and may be using it: then it must stay where it is for good.
+  /// Takes `operation` out, whether it is done or not, and takes its messages back. What its algorithms have stays with
+  /// the engine until that ends: MPI may still write a message that had begun to come, and one that comes later must
+  /// find nobody under its tag. False where the engine's thread stands still in a call and may be using it: then it
+  /// must stay where it is for good.
   [[nodiscard]] bool withdraw(PlannedCollective& operation) noexcept;
   /// Runs `work`, which may free what is MPI's, while the engine's thread makes no call; false where that stands still
   /// in one.
@@ -100,9 +105,10 @@ class Engine {
   unsigned looks_ = 0;    ///< in vain, since something moved
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
 
-  std::timed_mutex turn_;           ///< guards MPI and `running_`
+  std::timed_mutex turn_;           ///< guards MPI, `running_` and `withdrawn_`
   std::atomic<int> wants_turn_{0};  ///< somebody does: the thread, which takes it again and again, lets it go first
   Queue running_;
+  std::vector<std::unique_ptr<Algorithm>> withdrawn_;
 
   std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
   std::condition_variable wake_;

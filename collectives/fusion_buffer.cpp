@@ -45,7 +45,7 @@ std::vector<FusionBuffer::Bucket> fill_buckets(const std::vector<GradientSlot>& 
   return buckets;
 }
 
-std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots, DType dtype) {
+std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots, DType dtype, std::size_t arena_bytes) {
   std::vector<std::size_t> by_id;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::size_t id = index_of(slots[i].id);
@@ -55,6 +55,9 @@ std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots, DTy
     if (slots[i].offset % Buffer::alignment != 0 || slots[i].bytes % size_of(dtype) != 0 ||
         (i > 0 && slots[i].offset < slots[i - 1].offset + slots[i - 1].bytes))
       throw LogicError("the gradient of " + slots[i].name + " is not aligned, or overlaps the one before");
+    if (slots[i].offset + slots[i].bytes > arena_bytes)
+      throw LogicError("the gradient of " + slots[i].name + " ends beyond the " + std::to_string(arena_bytes) +
+                       " bytes of the arena");
     by_id[id] = i;
   }
   return by_id;
@@ -101,7 +104,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
     : communicator(std::move(group)),
       compression(options.compression),
       slots(std::move(gradient_slots)),
-      slot_of_id(slots_by_id(slots, options.dtype)),
+      slot_of_id(slots_by_id(slots, options.dtype, arena.bytes())),
       bucket_of_slot(slots.size()),
       buckets(fill_buckets(slots, options)),
       control_memory(memory_for_control(communicator, arena.device())),

@@ -44,6 +44,7 @@ class FusionBuffer {
  public:
   /// Collective. `slots` in ascending offset, back to back. `arena` is memory from `communicator.allocate`, at
   /// least as long as the last slot's end, and outlives this object. Where it is a device's, so is the control block.
+  /// Throws LogicError where a parameter has two slots, or slots are not aligned, overlap, or end beyond the arena.
   FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena, FusionOptions options);
   ~FusionBuffer();
   FusionBuffer(const FusionBuffer&) = delete;

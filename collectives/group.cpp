@@ -79,8 +79,7 @@ Communicator::Group::~Group() {
   new std::shared_ptr(limits_.mpi_operations);
 }
 
-// Memory
-// ---------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
   const bool on_a_device = memory == Memory::on_device;
@@ -121,8 +120,7 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
   });
 }
 
-// Collectives that are done when they return
-// ---------------------------------------------------------------------------
+// ---- collectives that are done when they return ---------------------------------------------------------------------
 
 void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
   require_sense(op, data.dtype);
@@ -154,8 +152,7 @@ std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int k
   return part;
 }
 
-// Texts
-// ----------------------------------------------------------------------------------------------------------------
+// ---- texts ----------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> Communicator::Group::gather_texts(std::string_view text) {
   return together("gathering texts", [&] { return communicator_.allgather_texts(text); });

@@ -128,17 +128,19 @@ void Communicator::Group::require_on_host(const Tensor& tensor, const std::strin
 
 std::unique_ptr<Collective> Communicator::Group::plan_on_device(const AllreduceSpec& spec, bool often) {
   require_fitting(spec.algorithm, DeviceKind::cuda);
-  const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
-  const bool by_nccl = size_ > 1 && device_->clique != nullptr && spec.algorithm != AllreduceAlgorithm::staged;
+  const bool loses_nan =
+      std::ranges::any_of(spec.tensors, [&](const Tensor& tensor) { return nccl::loses_nan(spec.op, tensor.dtype()); });
+  const bool by_nccl = size_ > 1 && device_->clique != nullptr && spec.algorithm != AllreduceAlgorithm::staged &&
+                       !(spec.algorithm == AllreduceAlgorithm::automatic && loses_nan);
   if (spec.algorithm == AllreduceAlgorithm::nccl && size_ > 1 && !by_nccl)
-    throw InputError(label + " cannot be done by nccl: " + device_->refusal);
+    throw InputError(spec.label + " cannot be done by nccl: " + device_->refusal);
   if (by_nccl) {
     if (spec.compression != Compression::none && spec.compression != Compression::automatic)
       agreed_on_all([&] {
         throw InputError("--compression " + std::string(name_of(spec.compression)) +
                          ": NCCL sends gradients as they are; take --compression none or auto, or --allreduce staged");
       });
-    require_same("planning " + label, words_of(spec));
+    require_same("planning " + spec.label, words_of(spec));
     return nccl::plan(device_->clique, spec, shared_from_this());
   }
 
@@ -178,8 +180,7 @@ std::unique_ptr<Collective> Communicator::Group::plan_staged(const AllreduceSpec
   }
   MadeAllreduce made = make_allreduce(on_host, often);
   for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].algorithm = std::move(made.algorithms[i]);
-  const Description description{
-      Kind::allreduce, spec.label.empty() ? "an allreduce" : spec.label, "staged", made.count, made.dtype, spec.op};
+  const Description description{Kind::allreduce, spec.label, "staged", made.count, made.dtype, spec.op};
   return run_staged(std::move(staging), std::move(pieces), description, made.compression);
 }
 
@@ -206,7 +207,8 @@ std::unique_ptr<Collective> Communicator::Group::plan_on_device(const AllgatherS
 std::unique_ptr<Collective> Communicator::Group::plan_on_device(const ReduceScatterSpec& spec,
                                                                 const std::vector<Range>& parts,
                                                                 const Description& description) {
-  if (device_->clique != nullptr) return nccl::plan(device_->clique, spec, parts, shared_from_this());
+  if (device_->clique != nullptr && !nccl::loses_nan(spec.op, spec.all.dtype()))
+    return nccl::plan(device_->clique, spec, parts, shared_from_this());
   const Range all{0, parts.back().end}, mine = parts[static_cast<std::size_t>(rank_)];
   return plan_staged(spec.all, all, mine, description, [&](const Elements& host) {
     return std::make_unique<Ring>(across_all(), host, Reduction{spec.op, size_}, RingPart::reduce_scatter, parts);

@@ -52,12 +52,11 @@ std::string Communicator::Group::words_of(const AllreduceSpec& spec) {
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec, bool often) {
-  const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
   std::vector<Tensor> tensors = spec.tensors;
   tensors.insert(tensors.end(), spec.exact.begin(), spec.exact.end());
   bool is_on_device = false;
-  require_same("planning " + label, [&] {
-    is_on_device = on_device(tensors, label);
+  require_same("planning " + spec.label, [&] {
+    is_on_device = on_device(tensors, spec.label);
     for (const Tensor& tensor : tensors) require_sense(spec.op, tensor.dtype());
     return words_of(spec) + place_of(is_on_device) + (costs_ ? ", link costs " + costs_->text() : "");
   });
@@ -68,7 +67,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   std::erase(made.algorithms, nullptr);
   const bool brief = made.mostly == AllreduceAlgorithm::node && made.bytes <= brief_bytes;
   const std::string_view name = name_of(made.mostly);
-  Description description{Kind::allreduce, label, name, made.count, made.dtype, spec.op, -1, brief};
+  Description description{Kind::allreduce, spec.label, name, made.count, made.dtype, spec.op, -1, brief};
   description.idles = spec.idles;
   auto planned = std::make_unique<PlannedCollective>(engine_, std::move(made.algorithms), name, description, ledger_,
                                                      shared_from_this(), made.compression);
@@ -81,7 +80,6 @@ Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const All
   std::vector<Elements> tensors;
   for (const Tensor& tensor : spec.tensors) tensors.push_back(elements_of(tensor));
   for (const Tensor& tensor : spec.exact) tensors.push_back(elements_of(tensor));
-  const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
 
   std::vector<Site> sites = locate(tensors);
   std::vector<AllreduceChoice> chosen = choose(spec, tensors, sites, often);
@@ -92,7 +90,8 @@ Communicator::Group::MadeAllreduce Communicator::Group::make_allreduce(const All
     if (shared_meetings == nullptr && spec.algorithm != AllreduceAlgorithm::automatic)
       agreed_on_all([&] { throw ResourceError("no shared memory for the node's barriers: " + refusal); });
     if (shared_meetings == nullptr) {
-      notes_.push_back("no shared memory for the node's barriers: " + refusal + "; " + label + " goes by messages");
+      notes_.push_back("no shared memory for the node's barriers: " + refusal + "; " + spec.label +
+                       " goes by messages");
       sites.assign(tensors.size(), Site());
       chosen = choose(spec, tensors, sites, often);
     }

@@ -1,6 +1,5 @@
 #include <ronda/collectives/placement.hpp>
-
-#include <sched.h>
+#include <ronda/runtime/core/core_mask.hpp>
 
 #include <algorithm>
 #include <array>
@@ -26,10 +25,7 @@ mpi::Communicator node_of(const mpi::Communicator& communicator, int ranks_per_n
 }
 
 /// Nothing has bound the first process of a machine or container to less than all of it.
-int cores_of_machine() {
-  cpu_set_t all;
-  return sched_getaffinity(1, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 0;
-}
+std::size_t cores_of_machine() { return CoreMask::of(1).count(); }
 
 }  // namespace
 
@@ -59,23 +55,19 @@ Placement Placement::of(const mpi::Communicator& communicator, int ranks_per_nod
 }
 
 CoreShare share_cores(const mpi::Communicator& communicator) {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  const CoreMask mine = CoreMask::of(0);
   const auto masks = communicator.split_by_node().allgather(mine);
 
   CoreShare share{0, 0};
-  cpu_set_t used;
-  CPU_ZERO(&used);
-  for (const cpu_set_t& mask : masks) CPU_OR(&used, &used, &mask);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &mine)) continue;
-    const auto users =
-        std::count_if(masks.begin(), masks.end(), [&](const cpu_set_t& mask) { return CPU_ISSET(core, &mask); });
+  CoreMask used;
+  for (const CoreMask& mask : masks) used |= mask;
+  for (std::size_t core = 0; core < CoreMask::most; ++core) {
+    if (!mine.has(core)) continue;
+    const auto users = std::ranges::count_if(masks, [&](const CoreMask& mask) { return mask.has(core); });
     share.mine += 1.0 / static_cast<double>(users);
   }
   share.mine = std::round(share.mine * 1e6) / 1e6;  // six sixths are one core
-  share.crowded = share.mine < 1 && CPU_COUNT(&used) < cores_of_machine();
+  share.crowded = share.mine < 1 && used.count() < cores_of_machine();
   const auto shares = communicator.allgather(share.mine);
   share.least = *std::min_element(shares.begin(), shares.end());
   return share;

@@ -3,6 +3,7 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -122,8 +123,9 @@ void PlannedCollective::announce() noexcept {
   finished_.store(started_, std::memory_order_release);  // nothing of it is touched any more
 }
 
-void PlannedCollective::free_messages() noexcept {
+void PlannedCollective::give_back(std::vector<std::unique_ptr<Algorithm>>& algorithms) noexcept {
   tasks_.clear();
+  std::move(algorithms_.begin(), algorithms_.end(), std::back_inserter(algorithms));
   algorithms_.clear();
 }
 

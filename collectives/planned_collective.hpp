@@ -62,8 +62,8 @@ class PlannedCollective final : public Collective {
   void announce() noexcept;
   /// Looking at the clock takes as long as a brief one's messages: that is done now and then.
   [[nodiscard]] bool timed() const noexcept { return !description_.brief || started_ % 16 == 1; }
-  /// Gives up what is under way. No run can follow.
-  void free_messages() noexcept;
+  /// Takes back the messages under way, and gives away what they were for. No run can follow.
+  void give_back(std::vector<std::unique_ptr<Algorithm>>& algorithms) noexcept;
 
   std::shared_ptr<const void> keeper_;
   std::shared_ptr<Engine> engine_;

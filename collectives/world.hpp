@@ -39,7 +39,7 @@ struct WorldOptions {
   /// to a folder in /dev/shm, and are kept only where it ends badly.
   std::filesystem::path trace = {};
   /// Called on the watchdog's thread when the job stands still for longer than the timeout. Must not call MPI, which
-  /// may be waiting in another thread; `launch` gives one that prints and ends the process.
+  /// may be waiting in another thread, and must not throw; `launch` gives one that prints and ends the process.
   std::function<void(const Stall&)> on_stall = {};
 };
 

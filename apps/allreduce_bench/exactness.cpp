@@ -47,7 +47,17 @@ struct Question {
   [[nodiscard]] double part(std::size_t i, int rank) const {
     const std::size_t mixed = i + static_cast<std::size_t>(rank);
     if (op == ReduceOp::product) return rank < 6 && mixed % 2 == 1 ? 2 : 1;
-    return ranks <= 7 ? static_cast<double>(mixed % 17) : static_cast<double>(mixed % 2);
+    return static_cast<double>(mixed % (static_cast<std::size_t>(largest()) + 1));
+  }
+
+  [[nodiscard]] double largest() const { return ranks <= 7 ? 16 : 1; }
+
+  /// What rounding a number as it is kept or sent may change of it at most, as a part of it.
+  template <class T>
+  [[nodiscard]] double rounding() const {
+    const bool bf16 = std::is_same_v<T, BFloat16> || compression == Compression::bf16;
+    const bool fp16 = std::is_same_v<T, Float16> || compression == Compression::fp16;
+    return bf16 ? 0x1p-8 : fp16 ? 0x1p-11 : std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
   }
 
   /// What it is to be.
@@ -59,12 +69,12 @@ struct Question {
 
   template <class T>
   [[nodiscard]] bool accepts(T answer, double result) const {
-    // int8 may be off by a step for each rank's part, of numbers up to 16, and by one of the sum's.
-    const double steps = 2 * ranks * 16.0 / 126;
+    // int8 may be off by a step for each rank's part, and by one of the sum's.
+    const double steps = 2 * (op == ReduceOp::mean ? 1 : ranks) * largest() / 126;
     if (compression == Compression::int8 && std::abs(value_of(answer) - result) <= steps) return true;
-    // A mean is no whole number: off by the rounding of the type at most.
+    // A mean is no whole number: it is rounded once by its type, and once by what is sent.
     if (op == ReduceOp::mean && !std::is_integral_v<T>)
-      return std::abs(value_of(answer) - value_of(number<T>(result))) <= 0.01 * std::abs(result);
+      return std::abs(value_of(answer) - result) <= 2 * rounding<T>() * std::abs(result);
     return answer == number<T>(result);
   }
 };

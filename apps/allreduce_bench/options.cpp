@@ -71,6 +71,12 @@ void add_kinds(CLI::App& app, BenchOptions& options) {
 /// What each option for itself cannot say.
 void require_sense(const BenchOptions& options) {
   if (options.min_bytes > options.max_bytes) throw InputError("--min-bytes is larger than --max-bytes");
+  if (const std::size_t least = size_of(element_type(options)); options.max_bytes < least)
+    throw InputError("--max-bytes " + std::to_string(options.max_bytes) + " is less than one " + options.dtype +
+                     " has: " + std::to_string(least));
+  if (options.calibrate && !models(options))
+    throw InputError(
+        "--calibrate is for what chooses by it: --algorithm auto or all, or --compression auto or all, on CPUs");
   const DeviceKind device = on_gpu(options) ? DeviceKind::cuda : DeviceKind::cpu;
   if (options.algorithm != "all") require_fitting(parse_allreduce(options.algorithm), device);
   if (on_gpu(options) && compares_with_mpi(options))
@@ -97,7 +103,10 @@ std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const To
 }  // namespace
 
 bool parse(int argc, char** argv, BenchOptions& options, WorldOptions& world) {
-  CLI::App app("Measures allreduce over the ranks that mpirun starts, for a range of sizes.", "bench_allreduce");
+  CLI::App app(
+      "Measures allreduce over the ranks that mpirun starts, for a range of sizes. Times are the best of many short "
+      "measurements, each of the slowest rank; --json has the medians, too.",
+      "bench_allreduce");
   add_amounts(app, options);
   add_kinds(app, options);
   add_world_options(app, world, options.progress);

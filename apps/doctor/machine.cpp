@@ -1,4 +1,3 @@
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
@@ -31,11 +31,7 @@ std::optional<std::size_t> number(const std::string& text) {
   return good ? std::optional(value) : std::nullopt;
 }
 
-int allowed_cores() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-}
+int allowed_cores() { return std::max(static_cast<int>(CoreMask::of(0).count()), 1); }
 
 int numa_nodes() {
   int nodes = 0;

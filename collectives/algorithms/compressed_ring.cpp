@@ -24,7 +24,7 @@ CompressedRing::CompressedRing(std::unique_ptr<Transport> transport, Elements da
   summing_end_ = ranks * segments_;
   end_item_ = (2 * ranks - 1) * segments_;
   const std::size_t largest = wire_bytes(compression_, (longest + segments_ - 1) / segments_);
-  slot_bytes_ = (largest + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
+  slot_bytes_ = Buffer::aligned(largest);
   if (ranks > 1) slots_ = Buffer::host((segments_ + lanes) * slot_bytes_);
 }
 

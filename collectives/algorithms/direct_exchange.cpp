@@ -17,8 +17,7 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
   if (segment_ == 0) return;  // no data
   segments_ = (longest + segment_ - 1) / segment_;
 
-  const std::size_t slot_bytes =
-      (wire_bytes(wire_.compression, segment_) + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
+  const std::size_t slot_bytes = Buffer::aligned(wire_bytes(wire_.compression, segment_));
   rounds_.resize(std::min(2 * depth + 1, segments_));
   slots_ = Buffer::host(rounds_.size() * (3 * others + 1) * slot_bytes);
   std::byte* next = slots_.data();

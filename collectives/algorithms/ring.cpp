@@ -22,7 +22,7 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction&
 
   if (part == RingPart::allgather) return;
   const std::size_t largest = (longest + segments_ - 1) / segments_ * size_of(data_.dtype);
-  scratch_bytes_ = (largest + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
+  scratch_bytes_ = Buffer::aligned(largest);
   scratch_ = Buffer::host(lanes * scratch_bytes_);
 }
 

@@ -11,7 +11,7 @@
 
 namespace ronda {
 
-/// How much of the ring's way is gone.
+/// Which of its halves a ring goes through.
 enum class RingPart : std::uint8_t { allreduce, reduce_scatter, allgather };
 
 /// Reduces data over all ranks, in place, by passing pieces around a ring.

@@ -117,9 +117,13 @@ bool CoordinatorLoop::cycle() {
                                                                      : Progress::none;
   if ((agreed_flags_ & something_to_announce) != 0 && !exchange_announcements((agreed_flags_ & much_to_announce) != 0))
     return false;
-  if ((agreed_flags_ & something_overdue) != 0) report_missing(steady_seconds());
+  if ((agreed_flags_ & something_overdue) != 0 && !report_missing(steady_seconds())) return false;
   tune(worked);
-  std::erase_if(groups_, [](const auto& group) { return !group->cycle(); });
+  std::erase_if(groups_, [](const auto& group) {
+    if (group->cycle()) return false;
+    group->link_.reset();  // here, because whoever holds the group's coordinator may drop it on any thread
+    return true;
+  });
   counters_.cycles.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -209,6 +213,7 @@ void CoordinatorLoop::reduce_ready() {
   const std::span<const std::uint64_t> ready(words_.begin() + first_bits, words_.end());
   if (std::all_of(ready.begin(), ready.end(), [](std::uint64_t word) { return word == 0; })) return;
   const double start = steady_seconds();
+  word_since_ = start;
   std::uint64_t ended = 0;
   for_each_bit(ready, [&](std::uint32_t id) {
     const NameTable::Name& name = table_[id];
@@ -267,7 +272,11 @@ void CoordinatorLoop::tune(bool worked) {
 /// False where this was the last cycle.
 bool CoordinatorLoop::exchange_announcements(bool large) {
   AnnouncementWriter writer(large ? CoordinatorLink::large_block : CoordinatorLink::small_block);
-  if (const auto word = desk_.word(in_flight_ == 0)) writer.add(word->what, word->name, word->descriptor);
+  if (const auto word = desk_.word(in_flight_ == 0)) {
+    writer.add(word->what, word->name, word->descriptor);
+    word_since_ = steady_seconds();
+    word_warned_ = false;
+  }
   for (const Submission* submission : unannounced_)  // those that do not fit come in the next cycle
     if (!writer.add(Announcement::What::tensors, submission->name(), submission->descriptor())) break;
   const auto block = writer.block();
@@ -326,11 +335,15 @@ void CoordinatorLoop::fail_all_in_flight(const std::string& text) {
 
 namespace {
 
+/// How late a rank's word is, as ranks tell one another.
+constexpr std::uint64_t in_time = 0, worth_a_warning = 1, over_the_limit = 2;
+
 bool is_late(const Submission& submission, double now, double limit) {
   return limit > 0 && now - submission.since > limit;
 }
 
-/// What each rank has in flight, and what of it is late: three vectors of bits by id, of every rank.
+/// What each rank has in flight, and what of it is late: three vectors of bits by id, of every rank, and whether its
+/// word that it joins or closes is.
 class InFlightReport {
  public:
   enum Vector : std::size_t { in_flight, worth_a_warning, over_the_limit };
@@ -339,16 +352,22 @@ class InFlightReport {
       : words_(words_for(names)), mine_(CoordinatorLink::large_block / sizeof(std::uint64_t)) {}
 
   void set(Vector vector, std::uint32_t id) { mine_[vector * words_ + id / bits_a_word] |= bit_of(id); }
+  void set_word(std::uint64_t lateness) { mine_[vectors * words_] = lateness; }
   /// Collective; then all ranks know all, until the link's next call.
   void exchange(CoordinatorLink& link) { all_ = link.gather(std::as_bytes(std::span(mine_))); }
   [[nodiscard]] bool has(std::size_t rank, Vector vector, std::uint32_t id) const {
-    std::uint64_t word = 0;
-    const std::size_t place = (vector * words_ + id / bits_a_word) * sizeof(word);
-    std::memcpy(&word, all_.data() + rank * CoordinatorLink::large_block + place, sizeof(word));
-    return (word & bit_of(id)) != 0;
+    return (at(rank, vector * words_ + id / bits_a_word) & bit_of(id)) != 0;
   }
+  [[nodiscard]] std::uint64_t word(std::size_t rank) const { return at(rank, vectors * words_); }
 
  private:
+  static constexpr std::size_t vectors = 3;
+  [[nodiscard]] std::uint64_t at(std::size_t rank, std::size_t place) const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, all_.data() + rank * CoordinatorLink::large_block + place * sizeof word, sizeof word);
+    return word;
+  }
+
   std::size_t words_;
   std::vector<std::uint64_t> mine_;
   std::span<const std::byte> all_;
@@ -357,13 +376,22 @@ class InFlightReport {
 }  // namespace
 
 bool CoordinatorLoop::overdue(double now) {
-  if (in_flight_ == 0 || now - checked_overdue_ < between_looks_for_overdue) return false;
+  if (now - checked_overdue_ < between_looks_for_overdue) return false;
   checked_overdue_ = now;
+  if (lateness_of_word(now) != in_time) return true;
   const auto late = [&](const Submission* submission) {
     return submission != nullptr && (is_late(*submission, now, options_.missing_limit) ||
                                      (!submission->warned && is_late(*submission, now, options_.missing_warning)));
   };
   return std::any_of(waiting_.begin(), waiting_.end(), late) || std::any_of(by_id_.begin(), by_id_.end(), late);
+}
+
+/// Of this rank's word that it joins or closes, for which it waits for the others'.
+std::uint64_t CoordinatorLoop::lateness_of_word(double now) const {
+  if (!table_.has_joined(rank_) && !table_.has_closed(rank_)) return in_time;
+  const auto over = [&](double limit) { return limit > 0 && now - word_since_ > limit; };
+  if (over(options_.missing_limit)) return over_the_limit;
+  return !word_warned_ && over(options_.missing_warning) ? worth_a_warning : in_time;
 }
 
 /// What this rank has in flight, by id; null where it has nothing of that name.
@@ -378,8 +406,9 @@ std::vector<Submission*> CoordinatorLoop::submissions_by_id() {
   return all;
 }
 
-/// Every rank tells what it has in flight, and what of it is late; so all know who misses what.
-void CoordinatorLoop::report_missing(double now) {
+/// Every rank tells what it has in flight, and what of it is late; so all know who misses what. False where all of it
+/// has to end, on all ranks.
+bool CoordinatorLoop::report_missing(double now) {
   const std::vector<Submission*> of_id = submissions_by_id();
   InFlightReport report(of_id.size());
   for (std::uint32_t id = 0; id < of_id.size(); ++id) {
@@ -390,8 +419,12 @@ void CoordinatorLoop::report_missing(double now) {
     else if (!of_id[id]->warned && is_late(*of_id[id], now, options_.missing_warning))
       report.set(InFlightReport::worth_a_warning, id);
   }
+  report.set_word(lateness_of_word(now));
   report.exchange(*link_);
 
+  std::uint64_t latest_word = in_time;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank)
+    latest_word = std::max(latest_word, report.word(rank));
   for (std::uint32_t id = 0; id < of_id.size(); ++id) {
     bool warn = false, give_up = false;
     std::string have, have_not;
@@ -404,6 +437,28 @@ void CoordinatorLoop::report_missing(double now) {
     }
     if ((warn || give_up) && !have_not.empty()) tell_missing(id, of_id[id], have, have_not, give_up);
   }
+  return latest_word == in_time || tell_word_missing(latest_word == over_the_limit);
+}
+
+/// Warns that ranks which have joined or closed wait for others, or gives all up: then false.
+bool CoordinatorLoop::tell_word_missing(bool give_up) {
+  const bool closes = table_.first_closed().has_value();
+  std::string said, not_said;
+  for (int rank = 0; rank < size_; ++rank) {
+    std::string& list = table_.has_closed(rank) || (!closes && table_.has_joined(rank)) ? said : not_said;
+    list += (list.empty() ? "" : ", ") + table_.rank_text(static_cast<std::size_t>(rank));
+  }
+  std::ostringstream text;
+  text << said << (closes ? " closed the coordinator" : " joined") << ", and for "
+       << (give_up ? options_.missing_limit : options_.missing_warning) << " s not " << not_said
+       << ", and nothing was reduced";
+  if (give_up) {
+    fail(communication_error(text.str()));
+    return false;
+  }
+  word_warned_ = true;
+  if (options_.on_warning) options_.on_warning(text.str());
+  return true;
 }
 
 /// Warns that some ranks miss what others have submitted, or gives it up.
@@ -418,6 +473,7 @@ void CoordinatorLoop::tell_missing(std::uint32_t id, Submission* submission, con
     if (options_.on_warning) options_.on_warning(text.str());
     return;
   }
+  table_.forget_contest(id);
   if (submission == nullptr) return;
   std::erase(waiting_, submission);
   if (by_id_[id] == submission) {

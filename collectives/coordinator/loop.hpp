@@ -63,15 +63,16 @@ class CoordinatorLoop {
   [[nodiscard]] std::uint64_t flags();
   void agree(std::uint64_t flags);
   void reduce_ready();
-  void end(std::uint32_t id, Submission& submission, const Descriptor& descriptor);
   void make_group(Submission& submission);
   bool exchange_announcements(bool large);
   bool apply(const NameTable::Changes& changes);
   void fail_waiting(std::string_view name, const std::string& text);
   void fail_all_in_flight(const std::string& text);
   [[nodiscard]] bool overdue(double now);
+  [[nodiscard]] std::uint64_t lateness_of_word(double now) const;
   [[nodiscard]] std::vector<Submission*> submissions_by_id();
-  void report_missing(double now);
+  bool report_missing(double now);
+  bool tell_word_missing(bool give_up);
   void tell_missing(std::uint32_t id, Submission* submission, const std::string& have, const std::string& have_not,
                     bool give_up);
   void tune(bool worked);
@@ -98,6 +99,8 @@ class CoordinatorLoop {
   std::uint64_t agreed_flags_ = 0;
   Progress progress_ = Progress::some;
   double backoff_ = 0, checked_overdue_ = 0, busy_since_ = 0;
+  double word_since_ = 0;  ///< when this rank said that it joins or closes, or anything was reduced after that
+  bool word_warned_ = false;
   double work_ = 0;  ///< of this cycle
   std::vector<std::shared_ptr<CoordinatorLoop>> groups_;
 };

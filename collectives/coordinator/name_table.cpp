@@ -99,6 +99,12 @@ void NameTable::settle(Changes& changes) {
   });
 }
 
+void NameTable::forget_contest(std::uint32_t id) {
+  names_[id].contested = false;
+  names_[id].announced.clear();
+  std::erase(contested_, id);
+}
+
 /// `rank 0 on a: sum of float32 (3), ranks 1, 2: sum of float32 (4)`.
 std::string NameTable::disagreement(const Name& name) const {
   std::string text = "the ranks submit '" + name.text + "' differently";

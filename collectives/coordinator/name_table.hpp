@@ -45,8 +45,7 @@ class NameTable {
   struct Changes {
     std::vector<std::uint32_t> contested;  ///< that were not before
     std::vector<Failure> failures;
-    bool all_joined =
-        false;  ///< that have not closed, and now nobody is any more; `last_to_join` says who was the last
+    bool all_joined = false;  ///< that have not closed; now nobody is any more. `last_to_join` says who was the last
     bool all_closed = false;
     std::optional<std::string> left;  ///< a rank has gone: nothing more can be done; why
   };
@@ -55,6 +54,9 @@ class NameTable {
 
   [[nodiscard]] bool has_joined(int rank) const noexcept { return joined_[static_cast<std::size_t>(rank)] != 0; }
   [[nodiscard]] bool anybody_joined() const noexcept;
+  [[nodiscard]] bool has_closed(int rank) const noexcept { return closed_[static_cast<std::size_t>(rank)] != 0; }
+  /// A contested name is given up, on all ranks: it has the descriptor that it had before.
+  void forget_contest(std::uint32_t id);
   /// The lowest rank that has closed; nothing where none has.
   [[nodiscard]] std::optional<int> first_closed() const noexcept;
   [[nodiscard]] int last_to_join() const noexcept { return last_to_join_; }

@@ -200,7 +200,7 @@ void Clique::watch_run(std::uint64_t record, const Event& began, const Event& en
   if (place_.ledger == nullptr || place_.ledger->recorder == nullptr) return;
   const std::lock_guard door(runs_door_);
   if (run_count_ == runs_.size()) retire_runs();
-  if (run_count_ == runs_.size()) return;
+  if (run_count_ == runs_.size()) return place_.ledger->end(record, ronda::Outcome::done);  // not looked at
   runs_[(first_run_ + run_count_) % runs_.size()] = {record, began, ended};
   ++run_count_;
 }

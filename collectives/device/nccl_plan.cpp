@@ -105,6 +105,8 @@ class WatchedRecording final : public Recording {
 void require_possible(ReduceOp op, DType dtype, const std::string& label) {
   require_sense(op, dtype);
   if (op == ReduceOp::bitwise_and) throw LogicError(label + ": NCCL knows no bitwise and");
+  if (loses_nan(op, dtype))
+    throw LogicError(label + ": NCCL's minimum and maximum pass over NaN; take auto or staged instead of nccl");
 }
 
 /// A call for each rank's part, where they are not all as long.
@@ -121,6 +123,12 @@ bool equal(std::span<const Range> parts) {
 
 }  // namespace
 
+bool loses_nan(ReduceOp op, DType dtype) noexcept {
+  const bool floating =
+      dtype == DType::float32 || dtype == DType::float64 || dtype == DType::float16 || dtype == DType::bfloat16;
+  return floating && (op == ReduceOp::minimum || op == ReduceOp::maximum);
+}
+
 std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const AllreduceSpec& spec,
                                  std::shared_ptr<const void> keeper) {
   std::vector<Call> calls;
@@ -132,9 +140,8 @@ std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const Allreduce
       count += calls.back().data.count;
     }
   const DType dtype = calls.empty() ? DType::float32 : calls[0].data.dtype;
-  const std::string label = spec.label.empty() ? "an allreduce" : spec.label;
   return std::make_unique<OnDevice>(std::move(clique), std::move(calls),
-                                    Description{Kind::allreduce, label, "nccl", count, dtype, spec.op},
+                                    Description{Kind::allreduce, spec.label, "nccl", count, dtype, spec.op},
                                     std::move(keeper));
 }
 

@@ -19,6 +19,10 @@ namespace ronda::nccl {
 // The specs are as for the host's memory, looked through and found to be the same on all ranks. `keeper` lives as long
 // as the collective. Throw LogicError for what NCCL cannot reduce.
 
+/// Whether NCCL's `op` gives something else than ours where a rank has NaN: its minimum and maximum of floating point
+/// are C's fmin and fmax, which pass over it (NCCL, src/device/reduce_kernel.h).
+[[nodiscard]] bool loses_nan(ReduceOp op, DType dtype) noexcept;
+
 [[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const AllreduceSpec& spec,
                                                std::shared_ptr<const void> keeper);
 [[nodiscard]] std::unique_ptr<Collective> plan(std::shared_ptr<Clique> clique, const BroadcastSpec& spec,

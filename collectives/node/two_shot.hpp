@@ -25,7 +25,8 @@ class TwoShot final : public Algorithm {
   Task run() override;
 
  private:
-  /// To and fro: what a cache has kept of one run is what the next begins with; blocks that the first-level cache holds.
+  /// To and fro: what a cache has kept of one run is what the next begins with; blocks that the first-level cache
+  /// holds.
   static constexpr std::size_t block_bytes = 8 << 10;
   void reduce_part();
 

@@ -11,6 +11,10 @@ namespace ronda {
 class Buffer {
  public:
   static constexpr std::size_t alignment = 64;
+  /// The least multiple of it that holds `bytes`.
+  [[nodiscard]] static constexpr std::size_t aligned(std::size_t bytes) noexcept {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
 
   Buffer() = default;
   /// @param keeper  whatever must live as long as the memory; its destructor gives the memory back
@@ -50,7 +54,7 @@ class ArenaPlan {
   /// The offset of the next `bytes`, aligned to Buffer::alignment.
   std::size_t reserve(std::size_t bytes) noexcept {
     const std::size_t offset = bytes_;
-    bytes_ += (bytes + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
+    bytes_ += Buffer::aligned(bytes);
     return offset;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

@@ -1,7 +1,7 @@
+#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
 #include <omp.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -22,20 +22,6 @@ void detail::parallel_ranges(int threads, std::size_t count, RangeFunction funct
 
 void use_threads(int threads) { omp_set_num_threads(std::max(threads, 1)); }
 
-std::string list_of_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::string list;
-  for (int first = 0; first < CPU_SETSIZE; ++first) {
-    if (!CPU_ISSET(first, &set)) continue;
-    int last = first;
-    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-    list += (list.empty() ? "" : ",") + std::to_string(first);
-    if (last > first) list += "-" + std::to_string(last);
-    first = last;
-  }
-  return list;
-}
+std::string list_of_cores() { return CoreMask::of(0).text(); }
 
 }  // namespace ronda

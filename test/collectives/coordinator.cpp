@@ -246,6 +246,51 @@ TEST_CASE("what some ranks do not submit is told, then fails, with its name and 
   coordinator.close();
 }
 
+TEST_CASE("a shape that only some ranks submit leaves the old one in force once it has been given up") {
+  if (ranks() == 1) return;
+  Coordinator coordinator = open({.missing_limit = 1});
+  std::vector<float> usual(3, 1.0F), longer(5);
+  coordinator.allreduce("x", tensor_of(usual)).wait();
+  if (rank() == 0)
+    CHECK_THAT(thrown_by([&] { coordinator.allreduce("x", tensor_of(longer)).wait(); }), Contains("not by rank 1"));
+  else
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  coordinator.barrier("afterwards").wait();
+  std::ranges::fill(usual, 1.0F);
+  coordinator.allreduce("x", tensor_of(usual)).wait();
+  CHECK(usual == std::vector<float>(3, static_cast<float>(ranks())));
+  longer.assign(5, 1.0F);
+  coordinator.allreduce("x", tensor_of(longer)).wait();
+  CHECK(longer == std::vector<float>(5, static_cast<float>(ranks())));
+  coordinator.close();
+}
+
+TEST_CASE("ranks that join or close wait for the others no longer than for a tensor") {
+  if (ranks() == 1) return;
+  const std::function<void(Coordinator&)> words[] = {[](Coordinator& one) { one.join(); },
+                                                     [](Coordinator& one) { one.close(); }};
+  const std::string said[] = {" joined, and for 1 s not rank 1 on ",
+                              " closed the coordinator, and for 1 s not rank 1 on "};
+  for (std::size_t i = 0; i < std::size(words); ++i) {
+    std::atomic<int> warnings = 0;
+    CoordinatorOptions options{.missing_warning = 0.2, .missing_limit = 1};
+    options.on_warning = [&](const std::string&) { ++warnings; };
+    Coordinator coordinator = open(options);
+    std::vector<float> values(3);
+    std::string error;
+    for (int step = 0; step < 3; ++step) coordinator.allreduce("x", tensor_of(values)).wait();
+    if (rank() != 1)
+      error = thrown_by([&] { words[i](coordinator); });
+    else
+      error = thrown_by([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1700));
+        coordinator.barrier("late").wait();
+      });
+    CHECK_THAT(error, Contains("rank 0 on ") && Contains(said[i]));
+    CHECK(warnings > 0);
+  }
+}
+
 TEST_CASE("ranks that have joined count as zeros until all have") {
   Coordinator coordinator = open();
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -305,6 +350,21 @@ TEST_CASE("groups of ranks have coordinators of their own, beside the whole one"
   all.close();
 }
 
+TEST_CASE("a group's coordinator may be closed and dropped while the whole one goes on") {
+  Coordinator all = open();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<float> values(1000, 1.0F), part(10, 1.0F);
+    std::optional<Coordinator> half(all.split("halves", rank() % 2, rank()));
+    const Ticket ticket = all.allreduce("x", tensor_of(values));
+    half->allreduce("x", tensor_of(part)).wait();
+    half->close();
+    half.reset();
+    ticket.wait();
+    CHECK(values == std::vector<float>(values.size(), static_cast<float>(ranks())));
+  }
+  all.close();
+}
+
 TEST_CASE("wrong use is told at once") {
   Coordinator coordinator = open();
   std::vector<float> values(3);
@@ -313,6 +373,10 @@ TEST_CASE("wrong use is told at once") {
   CHECK_THAT(thrown_by([&] { coordinator.broadcast("a", tensor_of(values), ranks()); }), Contains("names rank"));
   CHECK_THAT(thrown_by([&] { coordinator.allreduce("a", tensor_of(values), ReduceOp::bitwise_and); }),
              Contains("integers"));
+  const Tensor far(TensorDesc{Shape{3}, DType::float32, {}}, reinterpret_cast<std::byte*>(values.data()),
+                   Device{DeviceKind::cuda, 0});
+  CHECK_THAT(thrown_by([&] { coordinator.allreduce("far", far); }), Contains("host's memory"));
+  CHECK_THAT(thrown_by([&] { coordinator.allgather("far", far, far); }), Contains("'far'"));
   CHECK_THAT(thrown_by([&] {
                coordinator.allreduce("a", Tensor({Shape{3}, DType::float32, {}}, nullptr));
              }),

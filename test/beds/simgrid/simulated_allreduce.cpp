@@ -52,7 +52,7 @@ bool all_in_one_block = false;
 ronda::Buffer ronda::Buffer::host(std::size_t bytes) {
   if (bytes == 0) return {};
   const bool shared = all_in_one_block && bytes >= (std::size_t{1} << 20);
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  const std::size_t rounded = aligned(bytes);
   void* memory = shared ? SMPI_SHARED_MALLOC(rounded) : std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) throw ResourceError("cannot allocate " + std::to_string(bytes) + " bytes of memory");
   if (!shared) std::memset(memory, 0, rounded);
