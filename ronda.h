@@ -11,7 +11,8 @@
  * Rules. Every function that returns a ronda_status returns RONDA_OK or says with ronda_last_error what went wrong;
  * none ends the process or prints. Unless it says otherwise a function may be called by any thread at any time. A
  * pointer that may not be NULL and is one gives RONDA_ERROR_INPUT. Data belongs to the caller, who leaves it alone and
- * in place until the call, or the wait for it, has returned.
+ * in place until the call, or the wait for it, has returned. A handle is gone once it was waited for, closed or
+ * finalized, and what is done with it then is undefined; so is what a forked child does with any of them.
  *
  * Names. A name stands for the same on all ranks (what is done, count, type, operation) and is for use again and again;
  * it may be in flight once at a time on a rank. NULL makes one of what is done, count, type and operation.
@@ -30,7 +31,8 @@ extern "C" {
 typedef enum ronda_status {
   RONDA_OK = 0,
   RONDA_ERROR_INPUT = 1,         /* an argument that cannot work, or an environment that cannot */
-  RONDA_ERROR_LOGIC = 2,         /* a use that this file forbids, or ranks that submit different things */
+  RONDA_ERROR_LOGIC = 2,         /* a use that this file forbids (a root or colour that cannot be, a name in flight
+                                    twice), or ranks that submit different things */
   RONDA_ERROR_COMMUNICATION = 3, /* other ranks did not come, or went away; MPI failed */
   RONDA_ERROR_RESOURCE = 4,      /* memory ran out */
   RONDA_ERROR_OTHER = 5
@@ -90,7 +92,7 @@ size_t ronda_last_error(char* text, size_t size);
 ronda_status ronda_default_options(ronda_options* options, size_t size);
 
 /* Starts MPI and makes the group of all ranks; `options` may be NULL. To be called once, by one thread, on all ranks.
- */
+ * `*world` is written where it returns RONDA_OK. */
 ronda_status ronda_init(const ronda_options* options, ronda_group** world);
 /* The same in a program that has MPI: over the communicator with this Fortran handle (MPI_Comm_c2f; comm.py2f() in
  * mpi4py). MPI must have been initialised with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE; from this call to

@@ -104,6 +104,8 @@ ReduceOp to_op(ronda_op op) {
 
 Tensor to_tensor(void* data, std::size_t count, ronda_dtype dtype) {
   if (count > 0) static_cast<void>(given(static_cast<char*>(data), "data"));
+  if (count > static_cast<std::size_t>(ronda::Shape::most_elements))
+    throw InputError(std::to_string(count) + " elements are more than memory can have");
   return {{ronda::Shape{static_cast<std::int64_t>(count)}, to_dtype(dtype), {}}, data};
 }
 
@@ -153,15 +155,6 @@ void require_known_size(std::size_t size) {
                      ": give ronda_default_options their sizeof first, and the library this header's version");
 }
 
-/// The caller's options, of which an older program may have fewer.
-ronda_options complete(const ronda_options* given_options) {
-  ronda_options options = default_options();
-  if (given_options == nullptr) return options;
-  require_known_size(given_options->size);
-  std::memcpy(&options, given_options, given_options->size);
-  return options;
-}
-
 ronda::WorldOptions world_options(const ronda_options& options) {
   ronda::WorldOptions result;
   result.any_thread = true;
@@ -180,6 +173,25 @@ ronda::CoordinatorOptions coordinator_options(const ronda_options& options) {
       call(text.c_str(), context);
     };
   return result;
+}
+
+/// The caller's options, of which an older program may have fewer.
+ronda_options complete(const ronda_options* given_options) {
+  ronda_options options = default_options();
+  if (given_options == nullptr) return options;
+  require_known_size(given_options->size);
+  std::memcpy(&options, given_options, given_options->size);
+  require_sense(coordinator_options(options));  // before MPI starts, which cannot start again
+  return options;
+}
+
+void require_mpi() {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized == 0 || finalized != 0)
+    throw ronda::LogicError(finalized != 0 ? "MPI is finalized already"
+                                           : "MPI is not initialised; ronda_init does that");
 }
 
 ronda_group* open(ronda::World world, const ronda_options& options) {
@@ -219,7 +231,7 @@ ronda_status ronda_default_options(ronda_options* options, size_t size) {
 
 ronda_status ronda_init(const ronda_options* options, ronda_group** world) {
   return guarded([&] {
-    given(world, "world") = nullptr;
+    static_cast<void>(given(world, "world"));
     const ronda_options complete_options = complete(options);
     int argc = 0;
     char** argv = nullptr;
@@ -229,8 +241,9 @@ ronda_status ronda_init(const ronda_options* options, ronda_group** world) {
 
 ronda_status ronda_init_comm(int communicator, const ronda_options* options, ronda_group** world) {
   return guarded([&] {
-    given(world, "world") = nullptr;
+    static_cast<void>(given(world, "world"));
     const ronda_options complete_options = complete(options);
+    require_mpi();  // or the handle's conversion ends the process
     *world = open(ronda::World::adopt(MPI_Comm_f2c(communicator), world_options(complete_options)), complete_options);
   });
 }
@@ -265,7 +278,7 @@ ronda_status ronda_allgather(ronda_group* group, const char* name, const void* m
                              ronda_dtype dtype) {
   return guarded([&] {
     Coordinator& coordinator = given(group, "the group").coordinator;
-    const Tensor part = to_tensor(const_cast<void*>(mine), count, dtype);
+    const Tensor part = to_tensor(const_cast<void*>(mine), count, dtype);  // a count whose product is one, too
     const Tensor whole = to_tensor(all, count * static_cast<std::size_t>(coordinator.size()), dtype);
     coordinator.allgather(name_or(name, "allgather", part), part, whole).wait();
   });

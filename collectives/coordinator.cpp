@@ -31,11 +31,16 @@ CoordinatorLoop::Options loop_options(const Communicator& communicator, const Co
   return inner;
 }
 
-void check(const Communicator& communicator, const CoordinatorOptions& options) {
+void require_any_thread(const Communicator& communicator) {
   if (!communicator.group().any_thread())
     throw InputError(
         "a coordinator communicates by a thread of its own, and MPI was not initialised for that; give the World the "
         "option any_thread (MPI_THREAD_SERIALIZED where MPI is yours)");
+}
+
+}  // namespace
+
+void require_sense(const CoordinatorOptions& options) {
   constexpr std::size_t least = 4096, most = std::size_t{1} << 30;
   if (const auto bytes = options.batch_bytes;
       bytes && (!std::has_single_bit(*bytes) || *bytes < least || *bytes > most))
@@ -43,9 +48,11 @@ void check(const Communicator& communicator, const CoordinatorOptions& options) 
                      std::to_string(*bytes));
   if (const auto seconds = options.gather_seconds; seconds && !(*seconds >= 0 && *seconds <= 1))
     throw InputError("a coordinator's gather_seconds is between 0 and 1, not " + std::to_string(*seconds));
+  for (const double seconds : {options.missing_warning, options.missing_limit})
+    if (!(seconds >= 0))
+      throw InputError("a coordinator's missing_warning and missing_limit are 0 or more seconds, not " +
+                       std::to_string(seconds));
 }
-
-}  // namespace
 
 Ticket::Ticket(std::shared_ptr<Submission> submission, std::uint64_t number)
     : submission_(std::move(submission)), number_(number) {}
@@ -88,7 +95,8 @@ Coordinator::Impl::~Impl() {
 }
 
 Coordinator::Coordinator(Communicator communicator, const CoordinatorOptions& options) {
-  check(communicator, options);
+  require_any_thread(communicator);
+  require_sense(options);
   auto inner = loop_options(communicator, options);
   const std::size_t stage_bytes = options.batch_bytes.value_or(inner.tuning.most_batch);
   auto link = std::make_unique<CommunicatorLink>(std::move(communicator), stage_bytes);

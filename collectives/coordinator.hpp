@@ -30,6 +30,9 @@ struct CoordinatorOptions {
   std::function<void(const std::string&)> on_warning = {};
 };
 
+/// Throws InputError where an option cannot be; so does a Coordinator.
+void require_sense(const CoordinatorOptions& options);
+
 /// A tensor under way. A small value; copies refer to the same.
 class Ticket {
  public:
@@ -55,7 +58,8 @@ class Ticket {
 ///
 /// A name stands for the same thing on all ranks (kind, operation, shapes, types) and is for use again and again; the
 /// first time costs an exchange, later ones a bit. The same name may not be in flight twice on a rank. Tensors belong
-/// to the coordinator until their ticket is done; they may lie anywhere, and are copied into the batch and out of it.
+/// to the coordinator until their ticket is done; they may lie anywhere in the host's memory, and are copied into the
+/// batch and out of it.
 ///
 /// While it is open, the communicator's whole world is its own: nobody else may call anything of a communicator of the
 /// same World that communicates. The World must have been made with WorldOptions::any_thread (or with progress by a

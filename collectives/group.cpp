@@ -124,6 +124,7 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
 
 void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
   require_sense(op, data.dtype);
+  if (data.data == nullptr && data.count > 0) throw InputError("an allreduce: a tensor has no memory");
   planned(std::make_unique<RecursiveDoubling>(across_all(), data, Reduction{op, size_}), "doubling",
           {Kind::allreduce, "an allreduce", {}, data.count, data.dtype, op})
       ->start()

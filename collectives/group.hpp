@@ -160,6 +160,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   /// For what ranks compare.
   [[nodiscard]] static std::string place_of(bool is_on_device) { return is_on_device ? ", on a device" : ""; }
   void require_on_host(const Tensor& tensor, const std::string& label) const;
+  static void require_apart(std::vector<Tensor> tensors, const std::string& label);
   /// `mine`, if it is given, can be copied by the processor to this rank's part of `all`, or from it.
   void require_part(const Tensor* mine, const Tensor& all, const std::vector<std::size_t>& counts,
                     const std::string& label) const;

@@ -276,6 +276,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) 
   require_same("planning " + spec.label, [&] {
     require_on_host(spec.outgoing, spec.label);
     require_on_host(spec.incoming, spec.label);
+    require_apart({{spec.outgoing, spec.incoming}}, spec.label);
     sent = shares(spec.outgoing_counts, outgoing, size_, spec.label);
     received = shares(spec.incoming_counts, incoming, size_, spec.label);
     require_type(outgoing, incoming, spec.label);

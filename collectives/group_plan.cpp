@@ -58,6 +58,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   require_same("planning " + spec.label, [&] {
     is_on_device = on_device(tensors, spec.label);
     for (const Tensor& tensor : tensors) require_sense(spec.op, tensor.dtype());
+    require_apart(tensors, spec.label);
     return words_of(spec) + place_of(is_on_device) + (costs_ ? ", link costs " + costs_->text() : "");
   });
   if (is_on_device) return plan_on_device(spec, often);
@@ -128,8 +129,8 @@ std::vector<AllreduceChoice> Communicator::Group::choose(const AllreduceSpec& sp
   std::vector<AllreduceChoice> chosen(tensors.size(), {spec.algorithm});
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Compression wanted = i < spec.tensors.size() ? spec.compression : Compression::none;
-    const AllreduceTask task{spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr,
-                             possible_compression(wanted, spec.algorithm, tensors[i], spec.op)};
+    AllreduceTask task{spec.algorithm, tensors[i].bytes().size(), sites[i].memory != nullptr};
+    agreed_on_all([&] { task.compression = possible_compression(wanted, spec.algorithm, tensors[i], spec.op); });
     if (size_ == 1 || tensors[i].count == 0) continue;
     if (depends_on_costs(task, topology())) {
       link_costs();
@@ -137,7 +138,7 @@ std::vector<AllreduceChoice> Communicator::Group::choose(const AllreduceSpec& sp
     }
     std::optional<CostModel> model;
     if (costs_) model.emplace(*costs_, placement_.ranks_of_node, often);
-    chosen[i] = choose_allreduce(task, topology(), model ? &*model : nullptr);
+    agreed_on_all([&] { chosen[i] = choose_allreduce(task, topology(), model ? &*model : nullptr); });
   }
   return chosen;
 }

@@ -38,11 +38,30 @@ Launcher ranks_of(MPI_Comm communicator) {
 /// A program may hand over several communicators, whose ranks have the same numbers.
 std::string name_of_adopted() { return std::to_string(::getpid()) + "-" + std::to_string(std::random_device()()); }
 
+/// Asked in a way that does not end the process.
+bool is_communicator(MPI_Comm communicator) {
+  if (communicator == MPI_COMM_NULL) return false;
+  MPI_Errhandler usual = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &usual);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // of handles that MPI does not know
+  int ranks = 0;
+  const bool known = MPI_Comm_size(communicator, &ranks) == MPI_SUCCESS;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, usual);
+  MPI_Errhandler_free(&usual);
+  return known;
+}
+
 /// Before MPI is there to tell how many hosts there are: the level that the choice to come may need.
 int level_to_ask_for(const WorldOptions& options) {
   const bool thread = options.any_thread || options.progress == Progress::thread ||
                       (options.progress == Progress::automatic && Launcher::from_environment().several_hosts);
   return thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;  // the watchdog's thread is there, and calls no MPI
+}
+
+void require_sense(const WorldOptions& options) {
+  if (!(options.communication_timeout >= 0))
+    throw InputError("a communication_timeout is 0 or more seconds, not " +
+                     std::to_string(options.communication_timeout));
 }
 
 /// Where a variable makes no sense on any rank, all throw.
@@ -144,6 +163,7 @@ World::Impl::~Impl() {
 }
 
 World::World(int& argc, char**& argv, const WorldOptions& options) {
+  require_sense(options);
   const Launcher launcher = Launcher::from_environment();
   Watched watched;
   if (launcher.known) watched = Watched::begin(launcher, options);
@@ -157,10 +177,14 @@ World::World(int& argc, char**& argv, const WorldOptions& options) {
 
 template <>
 World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options) {
-  int initialized = 0;
+  require_sense(options);
+  int initialized = 0, finalized = 0;
   MPI_Initialized(&initialized);
-  if (initialized == 0) throw LogicError("World::adopt is for programs that have initialised MPI");
-  if (communicator == MPI_COMM_NULL) throw InputError("MPI_COMM_NULL has no ranks to adopt; give a communicator");
+  MPI_Finalized(&finalized);
+  if (initialized == 0 || finalized != 0)
+    throw LogicError("World::adopt is for programs that have initialised MPI, and not yet finalized it");
+  if (!is_communicator(communicator))
+    throw InputError("this is no communicator that MPI knows, so it cannot be adopted");
   return World(std::make_unique<Impl>(Watched::begin(ranks_of(communicator), options, name_of_adopted()), nullptr,
                                       communicator, options));
 }

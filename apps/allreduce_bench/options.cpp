@@ -74,6 +74,10 @@ void require_sense(const BenchOptions& options) {
   if (const std::size_t least = size_of(element_type(options)); options.max_bytes < least)
     throw InputError("--max-bytes " + std::to_string(options.max_bytes) + " is less than one " + options.dtype +
                      " has: " + std::to_string(least));
+  const bool may_compress = options.dtype == "float32" && (options.op == "sum" || options.op == "mean");
+  if (options.compression != "none" && options.compression != "auto" && !may_compress)
+    throw InputError("--compression " + options.compression + " is for sums and means of float32, not for " +
+                     options.op + " of " + options.dtype);
   if (options.calibrate && !models(options))
     throw InputError(
         "--calibrate is for what chooses by it: --algorithm auto or all, or --compression auto or all, on CPUs");

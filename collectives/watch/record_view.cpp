@@ -68,8 +68,8 @@ RankState state_of(const RecordFile& file, std::size_t most) {
 
   const std::uint64_t last = Recorder::get(head.recorded);
   const std::uint64_t count = std::min<std::uint64_t>({last, most, record_ring});
-  for (std::uint64_t index = last - count + 1; index <= last; ++index)
-    if (const auto record = read(file, index)) state.trail.push_back(*record);
+  for (std::uint64_t i = 0; i < count; ++i)  // a damaged `last` may be the greatest number there is
+    if (const auto record = read(file, last - count + 1 + i)) state.trail.push_back(*record);
   return state;
 }
 

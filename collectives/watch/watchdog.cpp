@@ -282,9 +282,11 @@ void Watchdog::decide(double now, Door& door) {
   const bool late = now - alarmed_at_ > patience + grace;
   if (!late && (speaker != rank_ || !larger)) return;
   std::ostringstream message;
-  message << diagnosis.collective << " has stood still for " << options_.timeout << " s, " << diagnosis.text
-          << ". Where a rank is only slow, --communication-timeout gives it longer; what each did last tells: "
-          << "ronda_trace " << recorder_->folder().string();
+  message
+      << diagnosis.collective << " has stood still for " << options_.timeout << " s, " << diagnosis.text
+      << ". Where a rank is only slow, --communication-timeout (in a program: communication_timeout) gives it longer; "
+         "what each did last tells: "
+      << "ronda_trace " << recorder_->folder().string();
   finish(message.str(), speaker == rank_, door);
 }
 

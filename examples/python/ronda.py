@@ -14,7 +14,8 @@ import numpy
 
 ABI_VERSION = 1
 OPERATIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3, "prod": 4, "and": 5}
-TYPES = {"float32": 0, "float64": 1, "int32": 2, "uint8": 3, "float16": 4, "bfloat16": 5, "int8": 6, "int64": 7}
+TYPES = {"float32": (0, 4), "float64": (1, 8), "int32": (2, 4), "uint8": (3, 1),  # their numbers and bytes
+         "float16": (4, 2), "bfloat16": (5, 2), "int8": (6, 1), "int64": (7, 8)}
 
 
 class RondaError(RuntimeError):
@@ -38,7 +39,10 @@ def candidates():
 def load():
     """libronda.so, and what its functions return."""
     # MPI loads its own parts when it starts, and looks for its symbols among the global ones.
-    library = ctypes.CDLL(str(next(filter(None, candidates()))), mode=ctypes.RTLD_GLOBAL)
+    try:
+        library = ctypes.CDLL(str(next(filter(None, candidates()))), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise ImportError(f"{error}; set RONDA_LIBRARY to libronda.so") from None
     if library.ronda_abi_version() != ABI_VERSION:
         raise ImportError(f"libronda has ABI {library.ronda_abi_version()}, this file is for {ABI_VERSION}")
     library.ronda_last_error.restype = ctypes.c_size_t
@@ -47,6 +51,8 @@ def load():
 
 
 LIBRARY = load()
+OPEN = set()  # the groups, with what they have in flight
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(OPEN))  # for good: Ronda's thread may outlive Python's memory
 
 
 def call(function, *arguments):
@@ -58,24 +64,36 @@ def call(function, *arguments):
 
 
 def encode(name):
-    return None if name is None else name.encode()
+    if name is None:
+        return None
+    if "\0" in name:  # where C would cut it
+        raise ValueError(f"a name has no zero in it: {name!r}")
+    return name.encode()
+
+
+def known(table, what, key):
+    if key not in table:
+        raise ValueError(f"no {what} of Ronda's: {key!r}; there are {', '.join(table)}")
+    return table[key]
 
 
 def view(array, dtype=None):
     """Pointer, count and type of an array that the library may write to. bfloat16 is uint16 with dtype="bfloat16"."""
-    if not isinstance(array, numpy.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
-        raise TypeError("takes a contiguous, writeable numpy.ndarray")
-    name = dtype or array.dtype.name
-    if name not in TYPES or (name == "bfloat16" and array.dtype != numpy.uint16):
-        raise TypeError(f"no type of Ronda's: {name}")
-    return array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.size), TYPES[name]
+    if not isinstance(array, numpy.ndarray) or not array.flags.carray:
+        raise TypeError("takes a contiguous, aligned, writeable numpy.ndarray")
+    name = array.dtype.name if dtype is None else dtype
+    number, size = known(TYPES, "type", name)
+    if size != array.itemsize or array.dtype.hasobject or not array.dtype.isnative:
+        raise ValueError(f"{name} takes {size} bytes in native order; the array has {array.itemsize}, as {array.dtype!r}")
+    return array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.size), number
 
 
 class Request:
-    """A reduction under way. Wait for each once; until then its array is the library's."""
+    """A reduction under way. Wait for each once; until then its array is the library's, and lives: of one that is
+    dropped, until its group is closed."""
 
-    def __init__(self, array):
-        self.array = array  # so that it lives as long as this
+    def __init__(self, group, array):
+        self.group, self.array = group, array
         self.handle = ctypes.c_void_p()
 
     def done(self):
@@ -88,25 +106,31 @@ class Request:
     def wait(self):
         handle, self.handle = self.handle, ctypes.c_void_p()
         if handle:
-            call("ronda_wait", handle)
+            try:
+                call("ronda_wait", handle)
+            finally:
+                self.group.in_flight.discard(self)
         return self.array
 
 
 class Group:
     """Ranks that reduce together. All its functions may be called by any thread."""
+    end = "ronda_close"
 
     def __init__(self, handle):
-        self.handle = handle
+        self.handle, self.in_flight = handle, set()
         rank, size = ctypes.c_int(), ctypes.c_int()
         call("ronda_rank", handle, ctypes.byref(rank))
         call("ronda_size", handle, ctypes.byref(size))
         self.rank, self.size = rank.value, size.value
+        OPEN.add(self)
 
     def allreduce_async(self, array, name=None, op="sum", dtype=None):
         data, count, kind = view(array, dtype)
-        request = Request(array)
-        call("ronda_allreduce_async", self.handle, encode(name), data, count, kind, OPERATIONS[op],
+        request = Request(self, array)
+        call("ronda_allreduce_async", self.handle, encode(name), data, count, kind, known(OPERATIONS, "operation", op),
              ctypes.byref(request.handle))
+        self.in_flight.add(request)
         return request
 
     def allreduce(self, array, name=None, op="sum", dtype=None):
@@ -141,7 +165,9 @@ class Group:
     def close(self):
         handle, self.handle = self.handle, None
         if handle:
-            call("ronda_close", handle)
+            call(self.end, handle)
+            OPEN.discard(self)  # not where that fails: its arrays may still be written to
+            self.in_flight.clear()
 
     def __enter__(self):
         return self
@@ -153,6 +179,7 @@ class Group:
 
 class World(Group):
     """All ranks. `communicator`: of mpi4py, where it has started MPI; otherwise the library does."""
+    end = "ronda_finalize"
 
     def __init__(self, communicator=None):
         handle = ctypes.c_void_p()
@@ -161,8 +188,3 @@ class World(Group):
         else:
             call("ronda_init_comm", communicator.py2f(), None, ctypes.byref(handle))
         super().__init__(handle)
-
-    def close(self):
-        handle, self.handle = self.handle, None
-        if handle:
-            call("ronda_finalize", handle)

@@ -12,10 +12,11 @@ namespace ronda {
 class Shape {
  public:
   static constexpr int capacity = 6;
+  static constexpr std::int64_t most_elements = std::int64_t{1} << 59;  ///< whose bytes, of any type, can be counted
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  /// Throws LogicError for more than `capacity` axes or a negative extent.
+  /// Throws LogicError for more than `capacity` axes, a negative extent, or more than `most_elements`.
   explicit Shape(std::span<const std::int64_t> extents);
 
   [[nodiscard]] int rank() const noexcept { return rank_; }

@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   expect(ronda_init_comm(MPI_Comm_c2f(MPI_COMM_WORLD), NULL, NULL) == RONDA_ERROR_INPUT, "no place for the group");
   expect(ronda_init_comm(MPI_Comm_c2f(MPI_COMM_NULL), NULL, &nothing) == RONDA_ERROR_INPUT && nothing == NULL,
          "no communicator");
+  expect(ronda_init_comm(12345, NULL, &nothing) == RONDA_ERROR_INPUT && nothing == NULL, "a handle of nothing");
   sum_over(MPI_COMM_WORLD);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &part); /* in reversed order */
   sum_over(part);

@@ -2,8 +2,10 @@
 #include <ronda/ronda.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <string>
 
 namespace {
@@ -54,6 +56,9 @@ void nothing_takes_null(ronda_group* group) {
                 "request is NULL"));
   REQUIRE(fails(ronda_broadcast(group, "a", &data, 1, RONDA_FLOAT32, -1), RONDA_ERROR_LOGIC, "rank -1"));
   REQUIRE(fails(ronda_allgather(group, "a", nullptr, &data, 1, RONDA_FLOAT32), RONDA_ERROR_INPUT, "NULL"));
+  for (const std::size_t many : {std::size_t{1} << 62, (std::size_t{1} << 62) + 2, SIZE_MAX})
+    REQUIRE(fails(ronda_allreduce(group, "a", &data, many, RONDA_FLOAT32, RONDA_SUM), RONDA_ERROR_INPUT,
+                  std::to_string(many).c_str()));
   REQUIRE(ronda_allreduce_together(group, nullptr, nullptr, 1, RONDA_SUM, &request) == RONDA_ERROR_INPUT);
   REQUIRE(request == nullptr);
   REQUIRE(fails(ronda_wait(nullptr), RONDA_ERROR_INPUT, "NULL"));
@@ -75,7 +80,20 @@ int main() {
   REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "size of 3"));  // and MPI is not begun
   REQUIRE(world == nullptr);
   options.size = sizeof options;
+  options.batch_bytes = 3;
+  REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "power of two"));
+  options.batch_bytes = 0;
+  options.missing_limit = -1;
+  REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "missing_limit"));
+  options.missing_limit = 60;
+  options.communication_timeout = std::numeric_limits<double>::quiet_NaN();
+  REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "communication_timeout"));
+  options.communication_timeout = 60;
+  REQUIRE(fails(ronda_init_comm(0, &options, &world), RONDA_ERROR_LOGIC, "not initialised"));
   REQUIRE(ronda_init(&options, &world) == RONDA_OK);
+  ronda_group* const first = world;
+  REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_LOGIC, "ronda_init_comm"));
+  REQUIRE(world == first);  // which would be lost
   nothing_takes_null(world);
 
   int rank = -1, size = 0;
@@ -86,5 +104,6 @@ int main() {
   if (size > 1 && rank == 0)  // the others close instead
     REQUIRE(ronda_allreduce(world, "alone", &data, 1, RONDA_FLOAT32, RONDA_SUM) != RONDA_OK);
   REQUIRE(ronda_finalize(world) == RONDA_OK);
+  REQUIRE(fails(ronda_init_comm(0, &options, &world), RONDA_ERROR_LOGIC, "finalized"));
   return mistakes == 0 ? 0 : 1;
 }

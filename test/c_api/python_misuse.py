@@ -1,0 +1,82 @@
+"""examples/python/ronda.py as a program uses it wrongly: every mistake is an exception that says so, and the next call works."""
+import sys
+import weakref
+
+try:
+    import numpy
+except ImportError:
+    sys.exit(77)  # skipped
+
+import ronda
+
+
+def fails(kind, part, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except kind as error:
+        assert part in str(error), error
+    else:
+        raise AssertionError(f"nobody said: {part}")
+
+
+def arrays_are_what_they_are_called(world):
+    floats = numpy.ones(4, numpy.float32)
+    fails(ValueError, "float64 takes 8 bytes in native order; the array has 4, as dtype('float32')", world.allreduce, floats,
+          dtype="float64")
+    fails(ValueError, "bfloat16 takes 2 bytes", world.broadcast, floats, dtype="bfloat16")
+    fails(ValueError, "dtype('>f4')", world.allreduce, floats.astype(">f4"))
+    fails(ValueError, "dtype('>u2')", world.allgather, numpy.ones(4, ">u2"), dtype="bfloat16")
+    fails(ValueError, "dtype('O')", world.allreduce, numpy.array([world]), dtype="int64")
+    fails(ValueError, "'complex64'; there are float32, float64", world.allreduce, floats.astype(numpy.complex64))
+    fails(ValueError, "'float'; there are float32", world.allreduce, floats, dtype="float")
+    fixed = floats.copy()
+    fixed.flags.writeable = False
+    shifted = numpy.frombuffer(bytearray(9), numpy.float32, 2, offset=1)
+    for array in fixed, shifted, floats[::2], [1.0]:
+        fails(TypeError, "contiguous, aligned, writeable", world.allreduce, array)
+    assert (floats == 1).all()
+
+
+def words_are_known(world):
+    one = numpy.ones(1)
+    fails(ValueError, "'avg'; there are sum, mean, min, max, prod, and", world.allreduce, one, op="avg")
+    fails(ValueError, r"'a\x00b'", world.allreduce, one, "a\0b")
+    fails(ValueError, r"'a\x00b'", world.barrier, "a\0b")
+
+
+def what_is_in_flight_lives(world):
+    """Rank 0 drops a large array, which has pages of its own, before anybody else has one to reduce with it."""
+    part = world.split(0)
+
+    def submit(name):
+        array = numpy.full(1 << 22, 1, numpy.float32)
+        return weakref.ref(array), part.allreduce_async(array, name)
+
+    if world.rank == 0:
+        dropped = submit("dropped")[0]
+    world.barrier()
+    if world.rank != 0:
+        dropped = submit("dropped")[0]
+    waited, request = submit("waited")
+    assert (request.wait() == world.size).all()
+    del request
+    assert waited() is None, "kept for nothing"
+    array = dropped()
+    assert array is not None, "freed in flight"
+    part.close()
+    assert (array == world.size).all()
+    del array
+    assert dropped() is None, "kept for nothing"
+
+
+def the_library_is_missed():
+    ronda.candidates = lambda: [None, "libronda-that-is-nowhere.so"]
+    fails(ImportError, "set RONDA_LIBRARY to libronda.so", ronda.load)
+
+
+with ronda.World() as world:
+    arrays_are_what_they_are_called(world)
+    words_are_known(world)
+    what_is_in_flight_lives(world)
+    the_library_is_missed()
+    assert world.allreduce(numpy.ones(1))[0] == world.size
