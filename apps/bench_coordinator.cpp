@@ -64,7 +64,7 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
       ->transform(size)
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "a measurement; 0: by size")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "that hand in tensors, on each rank")
       ->check(CLI::Range(1, 64))

@@ -11,4 +11,8 @@ preset=${RONDA_PRESET:-release}
 build "$preset"
 selection=()
 (($#)) && selection=(-R "$(IFS='|'; echo "$*")")
-exec ctest --preset "$preset" "${selection[@]}"
+status=0
+ctest --preset "$preset" "${selection[@]}" || status=$?
+why=$(grep -h 'skipped: ' "build/$preset/Testing/Temporary/LastTest.log" | sort | uniq -c) || exit $status
+printf 'What was skipped, how often, and why:\n%s\n' "$why"
+exit $status

@@ -34,13 +34,13 @@ void add_amounts(CLI::App& app, BenchOptions& options) {
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", options.iterations, "allreduces a measurement; 0: by size and time")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "measurements of each; 0: by time")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   app.add_option("--warmup", options.warmup, "allreduces before it")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
 }
 

@@ -9,9 +9,10 @@ run "$beds/netns.sh" 2 1 true
 ((status != 77)) || skip "$(tail -1 "$work/err")"
 
 options=() # of the bed
+before=true # what happens on the head first
 on_hosts() { # on_hosts HOSTS RANKS COMMAND…: by mpirun; succeeds
   what="$1 hosts${options[*]:+ ${options[*]}} of $2 ranks: ${*:3}"
-  run "$beds/netns.sh" "${options[@]}" "$1" "$2" mpirun "${@:3}"
+  run "$beds/netns.sh" "${options[@]}" "$1" "$2" bash -c "$before"' && exec mpirun "$@"' - "${@:3}"
   expect_status 0
 }
 
@@ -35,6 +36,9 @@ for algorithm in auto ring hierarchical; do
 done
 train 2 2 --progress inline
 train 2 2 --progress thread
+before='bed lose ronda1 2 && bed lose ronda2 2' # of a hundred packets
+train 2 1
+before=true
 
 # The same where the network is as slow as networks are, or slower.
 bench() { # bench HOSTS RANKS OPTION…: 64 KiB and 1 MiB come out right
@@ -61,3 +65,14 @@ what='a bad option on two hosts'
 run "$beds/netns.sh" 2 1 mpirun "$apps/mnist_mlp" --optimizer adamant
 expect_status 2
 expect_message 'adamant'
+
+# Ranks that go apart are found by what they tell one another across the network.
+apart() { # apart HOW REGEX
+  what="3 hosts, of which one goes apart: $1"
+  run "$beds/netns.sh" 3 1 mpirun "$collectives/stall_program" "$1"
+  ((status != 0)) || fail 'exit status 0'
+  expect_message "$2"
+}
+apart skip:ring 'is bucket 1 by ring of step 2 \(.*\) on ranks 0 and 1, and bucket 2 by ring of step 2 \(.*\) on rank 2'
+apart shape '\(allreduce of 4 float32, sum\) on ranks 0 and 1, .* \(allreduce of 5 float32, sum\) on rank 2'
+apart planned-shape 'rank 0 on .* is at planning bucket 5 \(sum by auto, 4 float32\), rank 2 on .* \(sum by auto, 5 float32\)|rank 0 is at planning bucket 5'
