@@ -69,7 +69,8 @@ bool parse(int argc, char** argv, Options& options, WorldOptions& world) {
   app.add_option("--threads", options.threads, "that hand in tensors, on each rank")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--warmup-seconds", options.warmup_seconds, "a row, in which the coordinator tunes itself")
+  app.add_option("--warmup-seconds", options.warmup_seconds,
+                 "a row at least; up to ten times as long, until the coordinator has tuned itself")
       ->check(CLI::Range(0.0, 1e4))
       ->capture_default_str();
   apps::add_world_options(app, world, options.progress);
@@ -169,15 +170,42 @@ double cycle_microseconds(const Communicator& communicator) {
   return apps::median(times) * 1e6;
 }
 
+/// Until the coordinator has stood by its settings for longer than a trial of others takes, but no longer than ten
+/// times what was asked for.
+class WarmUp {
+ public:
+  explicit WarmUp(double seconds) : seconds_(seconds) {}
+
+  bool over(const Coordinator::Statistics& now) {
+    const double time = steady_seconds();
+    if (now.batch_bytes != batch_bytes_ || now.gather_seconds != gather_seconds_) {
+      batch_bytes_ = now.batch_bytes;
+      gather_seconds_ = now.gather_seconds;
+      changed_ = time;
+      cycles_ = now.busy_cycles;
+    }
+    constexpr double longer_than_a_trial = 0.35;
+    constexpr std::uint64_t more_cycles_than_one = 60;
+    const bool settled = time - changed_ > longer_than_a_trial && now.busy_cycles - cycles_ > more_cycles_than_one;
+    return time - start_ > seconds_ && (settled || time - start_ > 10 * seconds_);
+  }
+
+ private:
+  double seconds_, start_ = steady_seconds(), changed_ = start_;
+  std::size_t batch_bytes_ = 0;
+  double gather_seconds_ = 0;
+  std::uint64_t cycles_ = 0;
+};
+
 void measure_coordinator(const Communicator& communicator, const Options& options, Result& result) {
   Coordinator coordinator(communicator);
   Rounds rounds_of(coordinator, result.tensors, result.bytes, options.threads);
   result.wrong = rounds_of.check();
   const int count = rounds(options, result.tensors * result.bytes);
   std::int32_t warm = 0;  // rank 0 says when all are
-  for (const double start = steady_seconds(); warm == 0;) {
+  for (WarmUp warm_up(options.warmup_seconds); warm == 0;) {
     rounds_of.run();
-    warm = steady_seconds() - start > options.warmup_seconds ? 1 : 0;
+    warm = warm_up.over(coordinator.statistics()) ? 1 : 0;
     coordinator.broadcast("warm", Tensor(std::span(&warm, 1))).wait();
   }
   std::vector<double> times;

@@ -9,7 +9,8 @@ constexpr std::array<double, 6> gather_choices{0, 50e-6, 100e-6, 200e-6, 500e-6,
 constexpr double window_seconds = 0.1;  ///< long enough for the noise of a busy machine to even out somewhat
 constexpr int window_cycles = 20;
 constexpr double clearly_better = 1.05;
-constexpr double other_work = 2;  ///< so many times more or less in a cycle: it looks again
+constexpr double clearly_worse = 2;  ///< so that nobody is kept waiting for long by a trial
+constexpr double other_work = 2;     ///< so many times more or less in a cycle: it looks again
 
 constexpr int directions = 4;  // a larger batch, a smaller one, a longer wait, a shorter one
 
@@ -50,7 +51,10 @@ bool CycleTuner::observe(double seconds, double work) {
   if (limits_.fixed_batch && limits_.fixed_gather) return false;
   seconds_ += seconds;
   work_ += work;
-  if (++cycles_ < window_cycles || seconds_ < window_seconds) return false;
+  ++cycles_;
+  const bool tries = !(measured_ == here_);
+  const bool clear = tries && work_ / seconds_ * clearly_worse < rate_here_;
+  if (cycles_ < window_cycles || (seconds_ < window_seconds && !clear)) return false;
   const CycleSettings before = settings();
   end_of_window();
   seconds_ = work_ = 0;
