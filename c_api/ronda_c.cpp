@@ -102,11 +102,13 @@ ReduceOp to_op(ronda_op op) {
   throw InputError(std::to_string(static_cast<int>(op)) + " is no ronda_op");
 }
 
-Tensor to_tensor(void* data, std::size_t count, ronda_dtype dtype) {
+/// @param times  so many `count` elements
+Tensor to_tensor(void* data, std::size_t count, ronda_dtype dtype, int times = 1) {
   if (count > 0) static_cast<void>(given(static_cast<char*>(data), "data"));
-  if (count > static_cast<std::size_t>(ronda::Shape::most_elements))
-    throw InputError(std::to_string(count) + " elements are more than memory can have");
-  return {{ronda::Shape{static_cast<std::int64_t>(count)}, to_dtype(dtype), {}}, data};
+  if (count > static_cast<std::size_t>(ronda::Shape::most_elements / times))
+    throw InputError(std::to_string(count) + " elements" + (times > 1 ? " of each rank" : "") +
+                     " are more than memory can have");
+  return {{ronda::Shape{static_cast<std::int64_t>(count) * times}, to_dtype(dtype), {}}, data};
 }
 
 /// What it is called, or else what it is: `sum of float32 (3)`.
@@ -278,8 +280,8 @@ ronda_status ronda_allgather(ronda_group* group, const char* name, const void* m
                              ronda_dtype dtype) {
   return guarded([&] {
     Coordinator& coordinator = given(group, "the group").coordinator;
-    const Tensor part = to_tensor(const_cast<void*>(mine), count, dtype);  // a count whose product is one, too
-    const Tensor whole = to_tensor(all, count * static_cast<std::size_t>(coordinator.size()), dtype);
+    const Tensor part = to_tensor(const_cast<void*>(mine), count, dtype);
+    const Tensor whole = to_tensor(all, count, dtype, coordinator.size());
     coordinator.allgather(name_or(name, "allgather", part), part, whole).wait();
   });
 }

@@ -59,6 +59,7 @@ void nothing_takes_null(ronda_group* group) {
   for (const std::size_t many : {std::size_t{1} << 62, (std::size_t{1} << 62) + 2, SIZE_MAX})
     REQUIRE(fails(ronda_allreduce(group, "a", &data, many, RONDA_FLOAT32, RONDA_SUM), RONDA_ERROR_INPUT,
                   std::to_string(many).c_str()));
+  REQUIRE(fails(ronda_allgather(group, "a", &data, &data, SIZE_MAX / 4, RONDA_FLOAT32), RONDA_ERROR_INPUT, "memory"));
   REQUIRE(ronda_allreduce_together(group, nullptr, nullptr, 1, RONDA_SUM, &request) == RONDA_ERROR_INPUT);
   REQUIRE(request == nullptr);
   REQUIRE(fails(ronda_wait(nullptr), RONDA_ERROR_INPUT, "NULL"));

@@ -295,15 +295,20 @@ std::size_t count_not_from(int owner, std::span<const float> values, Range range
 TEMPLATE_TEST_CASE("an allreduce gives every rank the result", "", float, double, BFloat16, std::int32_t) {
   for (const int size : {1, 2, 3})
     for (const ReduceOp op : test::all_operations)
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}})
-        CHECK(wrong_after<TestType>(
-                  size, count, op,
-                  [&](Rank& rank, const Tensor& tensor) {
-                    return nccl::plan(rank.clique, AllreduceSpec{.tensors = {tensor}, .op = op}, nullptr);
-                  },
-                  [&](int, std::span<const TestType> values) {
-                    return test::count_wrong<TestType>(op, values, size);
-                  }) == 0);
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}}) {
+        const auto wrong = [&] {
+          return wrong_after<TestType>(
+              size, count, op,
+              [&](Rank& rank, const Tensor& tensor) {
+                return nccl::plan(rank.clique, AllreduceSpec{.tensors = {tensor}, .op = op}, nullptr);
+              },
+              [&](int, std::span<const TestType> values) { return test::count_wrong<TestType>(op, values, size); });
+        };
+        if (nccl::loses_nan(op, dtype_of<TestType>))
+          CHECK_THROWS_WITH(wrong(), Catch::Matchers::Contains("pass over NaN"));
+        else
+          CHECK(wrong() == 0);
+      }
 }
 
 TEST_CASE("a root's numbers go to all") {
