@@ -220,6 +220,8 @@ void require_sense(ReduceOp op, DType dtype) {
 }
 
 Elements elements_of(const Tensor& tensor) {
+  if (tensor.desc().padded_count() > Shape::most_elements)
+    throw InputError("a tensor of " + tensor.desc().text() + " has more elements than memory can have");
   return {tensor.data(), static_cast<std::size_t>(tensor.desc().padded_count()), tensor.dtype()};
 }
 

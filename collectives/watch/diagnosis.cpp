@@ -92,11 +92,19 @@ std::string name_late(std::span<const RankReport* const> late) {
   return text;
 }
 
+std::string_view question_for(Kind kind) {
+  switch (kind) {
+    case Kind::replay: return "no device moves on: has a GPU stopped, or is the network between them cut?";
+    case Kind::send: return "nobody takes the message: does the other rank receive it, or do both send first?";
+    case Kind::receive: return "no message arrives: does the other rank send it, or do both receive first?";
+    default: return "no message arrives: is the network between their hosts cut?";
+  }
+}
+
 /// All wait in the same collective, and nothing comes.
 std::string tell_network(std::span<const RankReport> ranks, const Record& pending) {
   std::string text = "all ranks wait in it and ";
-  text += pending.kind() == Kind::replay ? "no device moves on: has a GPU stopped, or is the network between them cut?"
-                                         : "no message arrives: is the network between their hosts cut?";
+  text += question_for(pending.kind());
   std::size_t named = 0;
   for (const RankReport& report : ranks) {
     if (!waits(report) || report.state->status.missing_count == 0) continue;

@@ -233,21 +233,36 @@ const Record* RankTrace::last() const noexcept {
 }
 
 Trace read_trace(std::span<const fs::path> places) {
+  Trace trace;
+  // One bad file of a folder must not hide the others; one that was asked for by name is an error.
+  const auto unless_damaged = [&](const fs::path& path, const auto& read) {
+    try {
+      read();
+    } catch (const InputError& error) {
+      if (std::ranges::find(places, path) != places.end()) throw;
+      trace.notes.push_back(std::string(error.what()) + "; it is left out");
+    }
+  };
   std::vector<std::pair<fs::path, std::unique_ptr<RecordFile>>> files;
-  for (const fs::path& path : files_of(places)) files.emplace_back(path, read_file(path));
+  for (const fs::path& path : files_of(places))
+    unless_damaged(path, [&] { files.emplace_back(path, read_file(path)); });
+  if (files.empty()) throw InputError(trace.notes.front());
   const auto newest = std::max_element(files.begin(), files.end(), [](const auto& a, const auto& b) {
     return a.second->head.wall_nanoseconds < b.second->head.wall_nanoseconds;
   });
-  Trace trace;
   trace.job = newest->second->head.job;
   trace.size = newest->second->head.size;
   std::map<int, RankTrace> ranks;
   for (const auto& [path, file] : files) {
     if (file->head.job != trace.job)
       trace.notes.push_back(path.string() + " is left out: it is of another job than " + newest->first.string());
-    else if (!ranks.emplace(file->head.rank, trace_of(path, *file)).second)
-      trace.notes.push_back(path.string() + " is left out: there is another record of its rank");
+    else
+      unless_damaged(path, [&, &path = path, &file = file] {
+        if (!ranks.emplace(file->head.rank, trace_of(path, *file)).second)
+          trace.notes.push_back(path.string() + " is left out: there is another record of its rank");
+      });
   }
+  if (ranks.empty()) throw InputError(trace.notes.front());
   for (int rank = 0; rank < trace.size; ++rank)
     if (!ranks.contains(rank)) trace.missing.push_back(rank);
   for (auto& [rank, one] : ranks) trace.ranks.push_back(std::move(one));
@@ -275,7 +290,8 @@ Explanation explain(const Trace& trace) {
     if (!diagnosis.collective.empty()) text += diagnosis.collective + " stood still: ";
     text += diagnosis.text + "\n";
   } else {
-    text += all_ended ? "all came to the end in good order\n" : "nobody waited for another\n";
+    const char* const who = trace.missing.empty() ? "all" : "these";
+    text += all_ended ? std::string(who) + " came to the end in good order\n" : "nobody waited for another\n";
   }
   for (const Lateness& late : explanation.last_to_come)
     text += line("rank %d was the last to come to %zu of %zu collectives, %.3f ms after the first on average\n",

@@ -10,12 +10,6 @@ Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(ext
     if (extent < 0) throw LogicError("a shape's extent cannot be negative: " + std::to_string(extent));
     (*this)[axis] = extent;
   }
-  std::int64_t product = 1;
-  for (const std::int64_t extent : extents) {
-    if (extent == 0) return;
-    if (extent > most_elements / product) throw LogicError("more elements than memory can have: " + text());
-    product *= extent;
-  }
 }
 
 std::int64_t Shape::count() const noexcept {

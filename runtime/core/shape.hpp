@@ -16,7 +16,7 @@ class Shape {
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  /// Throws LogicError for more than `capacity` axes, a negative extent, or more than `most_elements`.
+  /// Throws LogicError for more than `capacity` axes or a negative extent.
   explicit Shape(std::span<const std::int64_t> extents);
 
   [[nodiscard]] int rank() const noexcept { return rank_; }

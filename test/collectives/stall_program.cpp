@@ -102,6 +102,9 @@ int run(World& world, const Wish& wish) {
   } else if (wish.how == "shape") {  // for once, without a plan
     std::vector<float> numbers(odd ? 5 : 4);
     communicator.allreduce(Tensor(std::span(numbers)));
+  } else if (wish.how == "send") {  // all of them first
+    std::vector<float> numbers(1 << 20);
+    communicator.send(Tensor(std::span(numbers)), (world.rank() + 1) % world.size());
   } else if (wish.how == "planned-shape") {
     std::vector<float> numbers(odd ? 5 : 4);
     static_cast<void>(communicator.plan(AllreduceSpec{{Tensor(std::span(numbers))}, ReduceOp::sum, {}, "bucket 5"}));

@@ -68,6 +68,14 @@ wrong 'new: it has version 99, this program reads 1' "$work/new"
 wrong 'cannot open .*/nothing' "$work/nothing"
 wrong 'no records .* in .*/empty' "$work/empty"
 wrong 'required' # no file at all
+what='a folder with a short record and one with the greatest of numbers'
+mkdir "$work/mixed"
+cp "$work/short" "$work/mixed/rank-0000.ronda"
+{ head -c 192 "$records/rank-0002.ronda"; printf '\xff%.0s' {1..8}; tail -c +201 "$records/rank-0002.ronda"; } >"$work/mixed/rank-0002.ronda"
+run "$apps/ronda_trace" "$work/mixed"
+expect_status 0
+expect 'the short one to be left out' grep -q 'warning: .*/rank-0000.ronda: it has 100000 bytes of 135168.*left out' "$work/err"
+expect 'the other to be read' grep -q 'records of 1 of 3 ranks; there is none of ranks 0 and 1' "$work/out"
 what='random bytes in the ring'
 run "$apps/ronda_trace" "$work/random" # indices do not fit: read as empty places
 expect_status 0
