@@ -21,7 +21,7 @@ struct Elements {
   }
 };
 
-/// The tensor's elements in memory, padding included.
+/// The tensor's elements in memory, padding included. Throws InputError where they are more than memory can have.
 [[nodiscard]] Elements elements_of(const Tensor& tensor);
 
 /// What is computed over how many ranks. A mean is a sum on the way, and divided once at its end.
