@@ -42,8 +42,8 @@ struct Trace {
 };
 
 /// @param places  files, and folders of them
-/// Throws InputError that names the file: missing, damaged, foreign, of another version. One such that was only found in
-/// a folder, beside others, is left out, with a note.
+/// Throws InputError that names the file: missing, damaged, foreign, of another version. One such that was only found
+/// in a folder, beside others, is left out, with a note.
 [[nodiscard]] Trace read_trace(std::span<const std::filesystem::path> places);
 
 /// How often a rank was the last to come to a collective that all have recorded.
