@@ -142,10 +142,11 @@ TEST_CASE("nor do collectives on a device, by NCCL and through the host") {
     const auto library = std::make_shared<IdleNccl>();
     Communicator communicator = test::world().communicator().split(0, test::world().rank());
     communicator.group().use_device(std::make_shared<InstantDevice>(), how, library);
-    const Buffer memory = communicator.allocate(count * sizeof(float), Memory::on_device);
-    const Tensor tensor({Shape{count}, DType::float32, {}}, memory.data(), memory.device());
-    const auto reduction =
-        communicator.plan(AllreduceSpec{.tensors = {tensor}, .label = "bucket 0", .exact = {tensor}});
+    const Buffer memory = communicator.allocate(2 * count * sizeof(float), Memory::on_device);
+    const TensorDesc half{Shape{count}, DType::float32, {}};
+    const Tensor tensor(half, memory.data(), memory.device());
+    const Tensor exact(half, memory.data() + half.bytes(), memory.device());
+    const auto reduction = communicator.plan(AllreduceSpec{.tensors = {tensor}, .label = "bucket 0", .exact = {exact}});
     communicator.barrier();
     INFO(name_of(how));
     CHECK(allocations_in([&] {
