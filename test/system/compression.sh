@@ -50,6 +50,6 @@ expect_message 'compression .* the limit is'
 
 refused 'none, bf16, fp16, int8 or auto' mnist_softmax --compression zip
 refused "compression 'bf16'.*'mpi'" mnist_softmax --compression bf16 --allreduce mpi
-refused "compression 'int8'.*float32 alone" bench_allreduce --compression int8 --dtype float64 --max-bytes 8
-refused "compression 'fp16'.*sum and mean alone" bench_allreduce --compression fp16 --op max --max-bytes 8
+refused 'compression int8 is for sums and means of float32, not for sum of float64' bench_allreduce --compression int8 --dtype float64 --max-bytes 8
+refused 'compression fp16 is for sums and means of float32, not for max of float32' bench_allreduce --compression fp16 --op max --max-bytes 8
 unequal compression 'mnist_softmax --steps 1 --compression bf16' 'mnist_softmax --steps 1'
