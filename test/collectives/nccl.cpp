@@ -305,7 +305,7 @@ TEMPLATE_TEST_CASE("an allreduce gives every rank the result", "", float, double
               [&](int, std::span<const TestType> values) { return test::count_wrong<TestType>(op, values, size); });
         };
         if (nccl::loses_nan(op, dtype_of<TestType>))
-          CHECK_THROWS_WITH(wrong(), Catch::Matchers::Contains("pass over NaN"));
+          CHECK_THROWS_WITH(wrong(), Contains("pass over NaN"));
         else
           CHECK(wrong() == 0);
       }
