@@ -8,8 +8,9 @@ parameter_distance=${2:?usage: $0 APPS PARAMETER_DISTANCE}
 
 # agree APPLICATION OPTION…: parameters of 2, 3 and 4 ranks within 1e-4 of one rank's, as a part of their norm.
 # Two orders of summation differ by 1e-7, and stay so until they put a ReLU's input, or a near tie in a max-pool, on
-# different sides: that one sample's gradient is another then, which moves the parameters by up to 1e-3 at once. It happens
-# in about one epoch of five, whoever computes; so a number of ranks gets four seeds to agree for once.
+# different sides: that one sample's gradient is another then, which moves the parameters by up to 1e-3 at once, and grows.
+# It happens once in some thousand steps of the MLP, once in some fifteen of the CNN, whoever computes; so runs are short,
+# and a number of ranks gets four seeds to agree for once.
 agree() {
   local ranks
   for ranks in 2 3 4; do
@@ -36,10 +37,9 @@ agree_for_a_seed() { # agree_for_a_seed RANKS APPLICATION OPTION…
 }
 
 # A batch that divides by all of them, one that does not, and a last one of 3 samples, which leaves the fourth rank none.
-agree mnist_softmax --epochs 1 --global-batch-size 2857
-for batch in 120 100 2857; do agree mnist_mlp --epochs 1 --global-batch-size $batch; done
-# Further on, near ties in the max-pools are too many.
-agree mnist_cnn --steps 20 --global-batch-size 100
+for batch in 120 100; do agree mnist_mlp --steps 100 --global-batch-size $batch; done
+for application in mnist_softmax mnist_mlp; do agree $application --epochs 1 --global-batch-size 2857; done
+agree mnist_cnn --steps 5 --global-batch-size 100
 
 accuracies=()
 for ranks in 1 2 3 4; do
