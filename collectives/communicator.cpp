@@ -59,10 +59,9 @@ std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {
 }
 
 void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
-  const Elements elements = elements_of(tensor);
   if (tensor.device() == Device{} && algorithm == AllreduceAlgorithm::automatic &&
-      elements.bytes().size() <= not_worth_a_plan)
-    return group_->allreduce_now(elements, op);
+      elements_of(tensor).bytes().size() <= not_worth_a_plan)
+    return group_->allreduce_now(tensor, op);
   run(group_->plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}, false));
 }
 

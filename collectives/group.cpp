@@ -107,6 +107,19 @@ Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
   return {shared->segment(topology().rank_on_node).data(), bytes, Device{}, shared};
 }
 
+void Communicator::Group::require_memory(const Tensor& tensor, const std::string& label) {
+  if (tensor.data() == nullptr && tensor.desc().count() > 0)
+    throw InputError(label + ": a tensor of " + tensor.desc().text() + " has no memory");
+}
+
+/// What one is to be written to, no other may be read from.
+void Communicator::Group::require_apart(std::vector<Tensor> tensors, const std::string& label) {
+  std::ranges::sort(tensors, {}, &Tensor::data);
+  for (std::size_t i = 1; i < tensors.size(); ++i)
+    if (tensors[i - 1].data() + tensors[i - 1].desc().bytes() > tensors[i].data() && tensors[i].desc().count() > 0)
+      throw LogicError(label + ": two of its tensors overlap");
+}
+
 /// On every node, or on none.
 std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t bytes, std::size_t keep_free,
                                                                 std::string& refusal) {
@@ -122,9 +135,10 @@ std::shared_ptr<SharedMemory> Communicator::Group::share_memory(std::size_t byte
 
 // ---- collectives that are done when they return ---------------------------------------------------------------------
 
-void Communicator::Group::allreduce_now(const Elements& data, ReduceOp op) {
-  require_sense(op, data.dtype);
-  if (data.data == nullptr && data.count > 0) throw InputError("an allreduce: a tensor has no memory");
+void Communicator::Group::allreduce_now(const Tensor& tensor, ReduceOp op) {
+  require_sense(op, tensor.dtype());
+  require_memory(tensor, "an allreduce");
+  const Elements data = elements_of(tensor);
   planned(std::make_unique<RecursiveDoubling>(across_all(), data, Reduction{op, size_}), "doubling",
           {Kind::allreduce, "an allreduce", {}, data.count, data.dtype, op})
       ->start()

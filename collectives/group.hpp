@@ -93,7 +93,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   void add_note(std::string note) { notes_.push_back(std::move(note)); }       ///< not collective
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
-  void allreduce_now(const Elements& data, ReduceOp op);  ///< without looking whether all give the same
+  void allreduce_now(const Tensor& tensor, ReduceOp op);  ///< without looking whether all give the same
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
@@ -160,6 +160,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   /// For what ranks compare.
   [[nodiscard]] static std::string place_of(bool is_on_device) { return is_on_device ? ", on a device" : ""; }
   void require_on_host(const Tensor& tensor, const std::string& label) const;
+  static void require_memory(const Tensor& tensor, const std::string& label);
   static void require_apart(std::vector<Tensor> tensors, const std::string& label);
   /// `mine`, if it is given, can be copied by the processor to this rank's part of `all`, or from it.
   void require_part(const Tensor* mine, const Tensor& all, const std::vector<std::size_t>& counts,

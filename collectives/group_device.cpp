@@ -105,23 +105,6 @@ Buffer Communicator::Group::allocate_on_device(std::size_t bytes) {
   return buffer;
 }
 
-namespace {
-
-void require_memory(const Tensor& tensor, const std::string& label) {
-  if (tensor.data() == nullptr && tensor.desc().count() > 0)
-    throw InputError(label + ": a tensor of " + tensor.desc().text() + " has no memory");
-}
-
-}  // namespace
-
-/// What one is to be written to, no other may be read from.
-void Communicator::Group::require_apart(std::vector<Tensor> tensors, const std::string& label) {
-  std::ranges::sort(tensors, {}, &Tensor::data);
-  for (std::size_t i = 1; i < tensors.size(); ++i)
-    if (tensors[i - 1].data() + tensors[i - 1].desc().bytes() > tensors[i].data() && tensors[i].desc().count() > 0)
-      throw LogicError(label + ": two of its tensors overlap");
-}
-
 /// True where all are on this rank's device, false where all are on the host.
 bool Communicator::Group::on_device(std::span<const Tensor> tensors, const std::string& label) const {
   for (const Tensor& tensor : tensors) require_memory(tensor, label);

@@ -121,11 +121,19 @@ bool CoordinatorLoop::cycle() {
   tune(worked);
   std::erase_if(groups_, [](const auto& group) {
     if (group->cycle()) return false;
-    group->link_.reset();  // here, because whoever holds the group's coordinator may drop it on any thread
+    group->hang_up();
     return true;
   });
   counters_.cycles.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+/// Frees what is MPI's, with that of all groups inside, on this thread: whoever holds their coordinators may drop them
+/// on any other.
+void CoordinatorLoop::hang_up() noexcept {
+  for (const auto& group : groups_) group->hang_up();
+  groups_.clear();
+  link_.reset();
 }
 
 // ---- what was submitted here ----------------------------------------------------------------------------------------
@@ -303,8 +311,10 @@ bool CoordinatorLoop::apply(const NameTable::Changes& changes) {
   if (const auto closed = table_.first_closed())
     fail_all_in_flight(table_.rank_text(static_cast<std::size_t>(*closed)) + " has closed the coordinator");
   if (!changes.all_closed) return true;
-  for (const auto& group : groups_)
+  for (const auto& group : groups_) {
     group->fail(std::make_exception_ptr(LogicError("the coordinator that this group was split off was closed")));
+    group->hang_up();
+  }
   groups_.clear();
   desk_.end_close();
   return false;
@@ -333,35 +343,31 @@ void CoordinatorLoop::fail_all_in_flight(const std::string& text) {
 
 // ---- what is missing ------------------------------------------------------------------------------------------------
 
-namespace {
-
-/// How late a rank's word is, as ranks tell one another.
-constexpr std::uint64_t in_time = 0, worth_a_warning = 1, over_the_limit = 2;
-
-bool is_late(const Submission& submission, double now, double limit) {
-  return limit > 0 && now - submission.since > limit;
-}
-
-/// What each rank has in flight, and what of it is late: three vectors of bits by id, of every rank, and whether its
-/// word that it joins or closes is.
-class InFlightReport {
+/// What each rank has in flight, and what of it is late: three vectors of bits by id, of every rank, the first of all
+/// that it has, then one for each lateness; and how late its word is that it joins or closes.
+class CoordinatorLoop::InFlightReport {
  public:
-  enum Vector : std::size_t { in_flight, worth_a_warning, over_the_limit };
-
   explicit InFlightReport(std::size_t names)
       : words_(words_for(names)), mine_(CoordinatorLink::large_block / sizeof(std::uint64_t)) {}
 
-  void set(Vector vector, std::uint32_t id) { mine_[vector * words_ + id / bits_a_word] |= bit_of(id); }
-  void set_word(std::uint64_t lateness) { mine_[vectors * words_] = lateness; }
+  void add(std::uint32_t id, Lateness lateness) {
+    mine_[place_of(Lateness::in_time, id)] |= bit_of(id);
+    mine_[place_of(lateness, id)] |= bit_of(id);
+  }
+  void set_word(Lateness lateness) { mine_[vectors * words_] = static_cast<std::uint64_t>(lateness); }
   /// Collective; then all ranks know all, until the link's next call.
   void exchange(CoordinatorLink& link) { all_ = link.gather(std::as_bytes(std::span(mine_))); }
-  [[nodiscard]] bool has(std::size_t rank, Vector vector, std::uint32_t id) const {
-    return (at(rank, vector * words_ + id / bits_a_word) & bit_of(id)) != 0;
+  /// Of what is so late; `in_time`: of all that is in flight.
+  [[nodiscard]] bool has(std::size_t rank, std::uint32_t id, Lateness lateness = Lateness::in_time) const {
+    return (at(rank, place_of(lateness, id)) & bit_of(id)) != 0;
   }
-  [[nodiscard]] std::uint64_t word(std::size_t rank) const { return at(rank, vectors * words_); }
+  [[nodiscard]] Lateness word(std::size_t rank) const { return static_cast<Lateness>(at(rank, vectors * words_)); }
 
  private:
   static constexpr std::size_t vectors = 3;
+  [[nodiscard]] std::size_t place_of(Lateness lateness, std::uint32_t id) const {
+    return static_cast<std::size_t>(lateness) * words_ + id / bits_a_word;
+  }
   [[nodiscard]] std::uint64_t at(std::size_t rank, std::size_t place) const {
     std::uint64_t word = 0;
     std::memcpy(&word, all_.data() + rank * CoordinatorLink::large_block + place * sizeof word, sizeof word);
@@ -373,25 +379,26 @@ class InFlightReport {
   std::span<const std::byte> all_;
 };
 
-}  // namespace
+CoordinatorLoop::Lateness CoordinatorLoop::lateness(double since, bool warned, double now) const {
+  const auto over = [&](double limit) { return limit > 0 && now - since > limit; };
+  if (over(options_.missing_limit)) return Lateness::over_the_limit;
+  return !warned && over(options_.missing_warning) ? Lateness::worth_a_warning : Lateness::in_time;
+}
+
+/// Of this rank's word that it joins or closes, for which it waits for the others'.
+CoordinatorLoop::Lateness CoordinatorLoop::lateness_of_word(double now) const {
+  const bool waits = table_.has_joined(rank_) || table_.has_closed(rank_);
+  return waits ? lateness(word_since_, word_warned_, now) : Lateness::in_time;
+}
 
 bool CoordinatorLoop::overdue(double now) {
   if (now - checked_overdue_ < between_looks_for_overdue) return false;
   checked_overdue_ = now;
-  if (lateness_of_word(now) != in_time) return true;
+  if (lateness_of_word(now) != Lateness::in_time) return true;
   const auto late = [&](const Submission* submission) {
-    return submission != nullptr && (is_late(*submission, now, options_.missing_limit) ||
-                                     (!submission->warned && is_late(*submission, now, options_.missing_warning)));
+    return submission != nullptr && lateness(submission->since, submission->warned, now) != Lateness::in_time;
   };
   return std::any_of(waiting_.begin(), waiting_.end(), late) || std::any_of(by_id_.begin(), by_id_.end(), late);
-}
-
-/// Of this rank's word that it joins or closes, for which it waits for the others'.
-std::uint64_t CoordinatorLoop::lateness_of_word(double now) const {
-  if (!table_.has_joined(rank_) && !table_.has_closed(rank_)) return in_time;
-  const auto over = [&](double limit) { return limit > 0 && now - word_since_ > limit; };
-  if (over(options_.missing_limit)) return over_the_limit;
-  return !word_warned_ && over(options_.missing_warning) ? worth_a_warning : in_time;
 }
 
 /// What this rank has in flight, by id; null where it has nothing of that name.
@@ -411,33 +418,27 @@ std::vector<Submission*> CoordinatorLoop::submissions_by_id() {
 bool CoordinatorLoop::report_missing(double now) {
   const std::vector<Submission*> of_id = submissions_by_id();
   InFlightReport report(of_id.size());
-  for (std::uint32_t id = 0; id < of_id.size(); ++id) {
-    if (of_id[id] == nullptr) continue;
-    report.set(InFlightReport::in_flight, id);
-    if (is_late(*of_id[id], now, options_.missing_limit))
-      report.set(InFlightReport::over_the_limit, id);
-    else if (!of_id[id]->warned && is_late(*of_id[id], now, options_.missing_warning))
-      report.set(InFlightReport::worth_a_warning, id);
-  }
+  for (std::uint32_t id = 0; id < of_id.size(); ++id)
+    if (of_id[id] != nullptr) report.add(id, lateness(of_id[id]->since, of_id[id]->warned, now));
   report.set_word(lateness_of_word(now));
   report.exchange(*link_);
 
-  std::uint64_t latest_word = in_time;
+  Lateness latest_word = Lateness::in_time;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank)
     latest_word = std::max(latest_word, report.word(rank));
   for (std::uint32_t id = 0; id < of_id.size(); ++id) {
     bool warn = false, give_up = false;
     std::string have, have_not;
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank) {
-      warn |= report.has(rank, InFlightReport::worth_a_warning, id);
-      give_up |= report.has(rank, InFlightReport::over_the_limit, id);
+      warn |= report.has(rank, id, Lateness::worth_a_warning);
+      give_up |= report.has(rank, id, Lateness::over_the_limit);
       if (table_.has_joined(static_cast<int>(rank))) continue;
-      std::string& list = report.has(rank, InFlightReport::in_flight, id) ? have : have_not;
+      std::string& list = report.has(rank, id) ? have : have_not;
       list += (list.empty() ? "" : ", ") + table_.rank_text(rank);
     }
     if ((warn || give_up) && !have_not.empty()) tell_missing(id, of_id[id], have, have_not, give_up);
   }
-  return latest_word == in_time || tell_word_missing(latest_word == over_the_limit);
+  return latest_word == Lateness::in_time || tell_word_missing(latest_word == Lateness::over_the_limit);
 }
 
 /// Warns that ranks which have joined or closed wait for others, or gives all up: then false.

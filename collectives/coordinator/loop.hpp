@@ -52,7 +52,12 @@ class CoordinatorLoop {
   /// How a cycle went, for the pace of the next.
   enum class Progress : std::uint8_t { some, none_while_others_rest, none };
 
+  /// Of what waits for other ranks; greater ones are worse.
+  enum class Lateness : std::uint8_t { in_time, worth_a_warning, over_the_limit };
+  class InFlightReport;
+
   bool cycle();
+  void hang_up() noexcept;
   void pace();
   [[nodiscard]] bool has_work() const noexcept;
 
@@ -69,7 +74,8 @@ class CoordinatorLoop {
   void fail_waiting(std::string_view name, const std::string& text);
   void fail_all_in_flight(const std::string& text);
   [[nodiscard]] bool overdue(double now);
-  [[nodiscard]] std::uint64_t lateness_of_word(double now) const;
+  [[nodiscard]] Lateness lateness(double since, bool warned, double now) const;
+  [[nodiscard]] Lateness lateness_of_word(double now) const;
   [[nodiscard]] std::vector<Submission*> submissions_by_id();
   bool report_missing(double now);
   bool tell_word_missing(bool give_up);

@@ -1,5 +1,5 @@
-#include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/fused_convolution.hpp>
+#include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>

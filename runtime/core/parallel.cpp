@@ -1,4 +1,3 @@
-#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
 #include <omp.h>
@@ -21,7 +20,5 @@ void detail::parallel_ranges(int threads, std::size_t count, RangeFunction funct
 }
 
 void use_threads(int threads) { omp_set_num_threads(std::max(threads, 1)); }
-
-std::string list_of_cores() { return CoreMask::of(0).text(); }
 
 }  // namespace ronda

@@ -50,7 +50,4 @@ void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align
 /// Sets how many threads the calling thread's parallel work uses, in our loops and in the library primitives alike.
 void use_threads(int threads);
 
-/// The cores that this process may run on (its affinity): `0-3,8`; empty where the system does not say.
-[[nodiscard]] std::string list_of_cores();
-
 }  // namespace ronda

@@ -1,4 +1,4 @@
-#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string by_host(const std::vector<std::string>& cores_of_rank, const std::ve
 void tell_binding(const World& world, int threads, EventSink& sink) {
   const Communicator& communicator = world.communicator();
   const auto& hosts = communicator.topology().hosts;
-  const auto cores = communicator.gather_texts(list_of_cores());
+  const auto cores = communicator.gather_texts(CoreMask::of(0).text());
   sink.on_detail("cores by rank: " + by_host(cores, hosts) + "; threads of each: " + std::to_string(threads) +
                  ", progress " + std::string(name_of(world.progress())));
 

@@ -357,8 +357,10 @@ TEST_CASE("a group's coordinator may be closed and dropped while the whole one g
     std::optional<Coordinator> half(all.split("halves", rank() % 2, rank()));
     const Ticket ticket = all.allreduce("x", tensor_of(values));
     half->allreduce("x", tensor_of(part)).wait();
+    std::optional<Coordinator> inside(half->split("inside", 0, rank()));  // ends with the one that it is split off
     half->close();
     half.reset();
+    inside.reset();
     ticket.wait();
     CHECK(values == std::vector<float>(values.size(), static_cast<float>(ranks())));
   }

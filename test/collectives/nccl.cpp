@@ -513,7 +513,7 @@ class Watched {
     fs::remove_all(folder_);
   }
   Alone& operator[](int rank) { return *cliques_[static_cast<std::size_t>(rank)]; }
-  FakeNccl& library(int rank) { return *(*this)[rank].rank().nccl; }
+  FakeNccl& nccl(int rank) { return *(*this)[rank].rank().nccl; }
   Ledger& ledger(int rank) { return ledgers_[static_cast<std::size_t>(rank)]; }
   Stall stall(int rank) { return stalls_[static_cast<std::size_t>(rank)].get_future().get(); }
 
@@ -527,8 +527,8 @@ class Watched {
 
 TEST_CASE("an error that comes up while the device works ends the job, by name, and is told once") {
   Watched job(3, 60);
-  job.library(0).trouble = Status::remote_error;
-  job.library(1).trouble = Status::failed;  // whose own it is
+  job.nccl(0).trouble = Status::remote_error;
+  job.nccl(1).trouble = Status::failed;  // whose own it is
   const Stall speaker = job.stall(1);
   CHECK(speaker.speaks);
   CHECK(
@@ -536,9 +536,9 @@ TEST_CASE("an error that comes up while the device works ends the job, by name, 
   CHECK_FALSE(job.stall(0).speaks);
   CHECK_FALSE(job.stall(2).speaks);
   for (int rank = 0; rank < 3; ++rank) {
-    while (job.library(rank).count("abort") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (job.nccl(rank).count("abort") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_THROWS_AS(job[rank].collective->start(), CommunicationError);
-    CHECK(job.library(rank).count("abort") == 1);
+    CHECK(job.nccl(rank).count("abort") == 1);
   }
 }
 
@@ -586,7 +586,7 @@ TEST_CASE("an error names the collective that was in flight") {
   const HangingRun run(job[0].rank(), *job.ledger(0).recorder);
   while (Recorder::get(job.ledger(0).recorder->file().head.still) == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  job.library(0).trouble = Status::failed;
+  job.nccl(0).trouble = Status::failed;
   const Stall stall = job.stall(0);
   INFO(stall.message);
   CHECK(stall.message.ends_with("bucket 3 by nccl of step 17 was in flight"));
@@ -599,7 +599,7 @@ TEST_CASE("work of its own that takes long is no stall, and what is over is writ
   computing.queue([] {});
   const Event reduced = job[0].collective->start(computing.record());
   std::this_thread::sleep_for(std::chrono::milliseconds(1000));
-  CHECK(job.library(0).count("abort") == 0);
+  CHECK(job.nccl(0).count("abort") == 0);
   computing.hang(false);
   reduced.wait();
   const auto state = [&] { return state_of(job.ledger(0).recorder->file(), 10); };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
 #include "support/catch.hpp"
@@ -58,7 +59,7 @@ TEST_CASE("cores are listed by ranges") {
     expected += "-" + std::to_string(first + 1);
   }
   REQUIRE(sched_setaffinity(0, sizeof some, &some) == 0);
-  const std::string list = list_of_cores();
+  const std::string list = CoreMask::of(0).text();
   sched_setaffinity(0, sizeof before, &before);
   REQUIRE(list == expected);
 }
