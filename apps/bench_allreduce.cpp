@@ -6,6 +6,7 @@
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
@@ -22,6 +23,9 @@ using apps::Result;
 
 int run(World& world, const BenchOptions& options) {
   const bool speaks = world.rank() == 0;
+  agree(world.communicator(), [&] {
+    if (speaks && !options.json.empty()) check_creatable(options.json);
+  });
   if (apps::compares_with_mpi(options))
     agree(world.communicator(), [&] { apps::require_known_to_mpi(apps::element_type(options)); });
   LinkStore links(world.communicator(), world.progress());

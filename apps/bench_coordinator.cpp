@@ -8,6 +8,7 @@
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 
 #include <algorithm>
@@ -305,6 +306,9 @@ nlohmann::json to_json(const World& world, const Options& options, double cycle,
 
 int run(World& world, const Options& options) {
   const bool speaks = world.rank() == 0;
+  agree(world.communicator(), [&] {
+    if (speaks && !options.json.empty()) check_creatable(options.json);
+  });
   const double cycle = cycle_microseconds(world.communicator());
   if (speaks) print_head(world, options, cycle);
   std::vector<Result> results;

@@ -145,7 +145,7 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::s
   std::error_code error;
   fs::create_directories(folder, error);
   errno = error.value();
-  if (error) refuse("cannot make the folder of");
+  if (error) refuse<InputError>("cannot make the folder of");
   make_file();
   file_ = new (take_memory()) RecordFile;
   RecordHead& head = file_->head;
@@ -159,24 +159,25 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::s
   head.first = head.last;
 }
 
+template <class Failure>
 void Recorder::refuse(const char* what) const {
   const std::string reason = std::strerror(errno);
   if (descriptor_ >= 0) ::close(descriptor_);
-  throw ResourceError(std::string(what) + " " + path_.string() + ": " + reason +
-                      "; --trace DIR, or RONDA_TRACE_DIR, names another place");
+  throw Failure(std::string(what) + " " + path_.string() + ": " + reason +
+                "; --trace DIR, or RONDA_TRACE_DIR, names another place");
 }
 
 void Recorder::make_file() {
   ::unlink(path_.c_str());  // of an earlier job; who still reads that goes on reading it
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor_ < 0) refuse("cannot make");
+  if (descriptor_ < 0) refuse<InputError>("cannot make");
   while (::flock(descriptor_, LOCK_SH) != 0) {  // who looks whether it is in use has it for a moment
     if (errno == EINTR) continue;
     if (errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK) return;  // this file system has no locks
     const int reason = errno;
     ::unlink(path_.c_str());
     errno = reason;
-    refuse("cannot lock");
+    refuse<ResourceError>("cannot lock");
   }
 }
 
@@ -190,7 +191,7 @@ void* Recorder::take_memory() {
   const int reason = errno;
   ::unlink(path_.c_str());
   errno = reason;
-  refuse("cannot take memory for");
+  refuse<ResourceError>("cannot take memory for");
 }
 
 Recorder::~Recorder() {

@@ -29,7 +29,7 @@ class Recorder {
   /// Makes the file in `folder`, which is made where it is not there.
   /// @param keep   also after a good end
   /// @param apart  keeps the file apart from those of other ranks of this number in the folder
-  /// Throws ResourceError where there is no room, or no right to write.
+  /// Throws InputError where the file cannot be made there, ResourceError where there is no room for it.
   Recorder(const std::filesystem::path& folder, bool keep, int rank, int size, std::string_view apart = {});
   Recorder(const Recorder&) = delete;
   /// Removes the file, unless it is to be kept.
@@ -87,6 +87,7 @@ class Recorder {
   void make_file();
   [[nodiscard]] void* take_memory();
   /// Throws; errno says why.
+  template <class Failure>
   [[noreturn]] void refuse(const char* what) const;
   [[nodiscard]] bool idles_again(const Description& description) const noexcept;
 

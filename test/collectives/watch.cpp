@@ -133,7 +133,7 @@ TEST_CASE("a record is there after its process, until a good end removes it") {
   { const Recorder removed(folder.path(), false, 0, 1); }
   CHECK_FALSE(fs::exists(folder.path()));
   CHECK(RecordView::open(path) == nullptr);
-  CHECK_THROWS_AS(Recorder("/proc/nowhere", false, 0, 1), ResourceError);
+  CHECK_THROWS_AS(Recorder("/proc/nowhere", false, 0, 1), InputError);
 }
 
 TEST_CASE("clocks: ticks become time") {

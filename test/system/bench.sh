@@ -43,3 +43,9 @@ for ranks in 1 2 3; do
   expect 'the cost of a cycle' grep -q '"cycle_microseconds"' "$work/results.json"
 done
 refused 'bytes' bench_coordinator --bytes 2
+
+# Before anything is measured.
+for bench in bench_allreduce bench_coordinator; do
+  refused_here 'cannot create /proc/nowhere/results.json' $bench --json /proc/nowhere/results.json
+  expect 'no table' test "$(grep -c '^#' "$work/out")" -eq 0
+done

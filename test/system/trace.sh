@@ -86,5 +86,5 @@ expect 'the options' grep -q -- --timeline "$work/out"
 
 # A folder that cannot be.
 mpi 2 "$apps/mnist_mlp" --steps 2 --trace /proc/nowhere
-expect_status 1
+expect_status 2
 expect_message '/proc/nowhere.*--trace'
