@@ -71,6 +71,7 @@ bool Engine::withdraw(PlannedCollective& operation) noexcept {
     const std::lock_guard door(door_);
     const bool removed = running_.remove(operation) || submitted_.remove(operation);
     if (removed && threaded_) in_flight_.fetch_sub(1);
+    if (removed && recorder_ != nullptr) recorder_->moved();  // nobody waits in it any more
   }
   in_flight_.notify_all();
   operation.give_back(withdrawn_);

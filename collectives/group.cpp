@@ -114,9 +114,10 @@ void Communicator::Group::require_memory(const Tensor& tensor, const std::string
 
 /// What one is to be written to, no other may be read from.
 void Communicator::Group::require_apart(std::vector<Tensor> tensors, const std::string& label) {
+  std::erase_if(tensors, [](const Tensor& tensor) { return tensor.desc().count() == 0; });
   std::ranges::sort(tensors, {}, &Tensor::data);
   for (std::size_t i = 1; i < tensors.size(); ++i)
-    if (tensors[i - 1].data() + tensors[i - 1].desc().bytes() > tensors[i].data() && tensors[i].desc().count() > 0)
+    if (tensors[i - 1].data() + tensors[i - 1].desc().bytes() > tensors[i].data())
       throw LogicError(label + ": two of its tensors overlap");
 }
 
@@ -216,7 +217,7 @@ void Communicator::Group::throw_on_all(const Differing& differing) const {
       complaint->fail(name_of_rank(rank) + ": ", is_whole_world());
   const auto told = [&](std::size_t rank) {
     const auto complaint = Complaint::parse(texts[rank]);
-    return "rank " + std::to_string(rank) + " is at " + places[rank] + " (" +
+    return "rank " + std::to_string(ledger_.world_rank(static_cast<int>(rank))) + " is at " + places[rank] + " (" +
            (complaint ? complaint->why : texts[rank]) + ")";
   };
   std::size_t other = 0;

@@ -61,7 +61,7 @@ void Communicator::Group::connect_devices(AllreduceAlgorithm wanted, const std::
 }
 
 std::string Communicator::Group::name_of_rank(std::size_t rank) const {
-  return "rank " + std::to_string(rank) + " on " + topology().hosts[rank];
+  return "rank " + std::to_string(ledger_.world_rank(static_cast<int>(rank))) + " on " + topology().hosts[rank];
 }
 
 /// Why NCCL cannot connect these ranks, the same on all; empty where it can.

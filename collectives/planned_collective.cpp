@@ -125,6 +125,7 @@ void PlannedCollective::announce() noexcept {
 
 void PlannedCollective::give_back(std::vector<std::unique_ptr<Algorithm>>& algorithms) noexcept {
   tasks_.clear();
+  if (!finished(started_)) ledger_.end(record_, Outcome::failed);
   std::move(algorithms_.begin(), algorithms_.end(), std::back_inserter(algorithms));
   algorithms_.clear();
 }

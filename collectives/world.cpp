@@ -86,10 +86,11 @@ GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& al
   return limits;
 }
 
-/// The same on all ranks.
+/// Where any rank asks for what cannot be, all throw.
 Progress choose_progress(Progress wanted, const mpi::Communicator& communicator, int nodes, const CoreShare& share) {
   const bool possible = any_thread_may_call(communicator);
-  if (wanted == Progress::thread && !possible) {
+  const bool nobody_needs_it = communicator.all(wanted != Progress::thread);
+  if (!possible && !nobody_needs_it) {
     InputError error("progress by a thread needs an MPI that is initialised with MPI_THREAD_SERIALIZED; take inline");
     error.set_agreed();
     throw error;

@@ -48,21 +48,43 @@ std::string what_it_does(const RankReport& report) {
   return text.str();
 }
 
-/// Those that are not there: silent, or at something else than waiting. Of these the ones that somebody waits for,
-/// where that is known.
-std::vector<const RankReport*> absent(std::span<const RankReport> ranks) {
+bool waits_in(const RankReport& report, std::uint64_t group) {
+  return waits(report) && report.state->pending()->group == group;
+}
+
+/// Whom the ranks that wait in `group` wait for, where that is known: also by way of others that wait.
+std::set<int> wanted_in(std::uint64_t group, std::span<const RankReport> ranks) {
   std::set<int> wanted;
-  for (const RankReport& report : ranks)
-    if (waits(report))
-      for (std::size_t i = 0; i < report.state->status.missing_count; ++i)
-        wanted.insert(report.state->status.missing[i]);
-  std::vector<const RankReport*> all, asked_for;
+  std::size_t before = 0;
+  do {
+    before = wanted.size();
+    for (const RankReport& report : ranks) {
+      if (!waits_in(report, group) && !(waits(report) && wanted.contains(report.rank))) continue;
+      const auto& status = report.state->status;
+      wanted.insert(status.missing.begin(), status.missing.begin() + status.missing_count);
+    }
+  } while (wanted.size() != before);
+  return wanted;
+}
+
+/// Where it has been silent all the time, it may be one.
+bool may_be_of(std::uint64_t group, const RankReport& report) {
+  return group == 0 || !report.state ||
+         std::ranges::any_of(report.state->trail, [&](const Record& record) { return record.group == group; });
+}
+
+/// Those that are not there: silent, or at something else than waiting. Of these the ones that somebody in `group`
+/// waits for, where that is known; or its ranks, as far as they are.
+std::vector<const RankReport*> absent(std::uint64_t group, std::span<const RankReport> ranks) {
+  const std::set<int> wanted = wanted_in(group, ranks);
+  std::vector<const RankReport*> all, members, asked_for;
   for (const RankReport& report : ranks) {
     if (waits(report)) continue;
     all.push_back(&report);
+    if (may_be_of(group, report)) members.push_back(&report);
     if (wanted.contains(report.rank)) asked_for.push_back(&report);
   }
-  return asked_for.empty() ? all : asked_for;
+  return !asked_for.empty() ? asked_for : !members.empty() ? members : all;
 }
 
 bool excused(const RankReport& report) {
@@ -107,7 +129,7 @@ std::string tell_network(std::span<const RankReport> ranks, const Record& pendin
   text += question_for(pending.kind());
   std::size_t named = 0;
   for (const RankReport& report : ranks) {
-    if (!waits(report) || report.state->status.missing_count == 0) continue;
+    if (!waits_in(report, pending.group) || report.state->status.missing_count == 0) continue;
     if (named++ == most_named) break;
     const auto& status = report.state->status;
     const std::vector<int> missing(status.missing.begin(), status.missing.begin() + status.missing_count);
@@ -209,18 +231,19 @@ std::string text_of(const Divergence& divergence, std::span<const RankReport> ra
 
 Diagnosis diagnose(std::span<const RankReport> ranks) {
   Diagnosis diagnosis;
-  const auto first = std::find_if(ranks.begin(), ranks.end(), waits);
+  // In other groups ranks may wait as well, though not for long.
+  auto first = std::ranges::find_if(ranks, [](const auto& r) { return waits(r) && r.state->status.alarmed; });
+  if (first == ranks.end()) first = std::ranges::find_if(ranks, waits);
   if (first == ranks.end()) return diagnosis;
   const Record& pending = *first->state->pending();
   diagnosis.collective = text_of(pending);
 
-  std::vector<const RankReport*> late;
   if (const auto divergence = first_divergence(ranks)) {
     diagnosis.late = divergence->odd;
     diagnosis.text = text_of(*divergence, ranks);
     return diagnosis;
   }
-  late = absent(ranks);
+  std::vector<const RankReport*> late = absent(pending.group, ranks);
   if (late.empty()) late = behind(ranks, pending);
   for (const RankReport* report : late) diagnosis.late.push_back(report->rank);
   diagnosis.excused = !late.empty() && std::all_of(late.begin(), late.end(), [](auto* r) { return excused(*r); });

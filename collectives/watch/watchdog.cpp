@@ -187,14 +187,15 @@ bool Watchdog::is_of_this_job(const RecordHead& head) const noexcept {
   return met_ ? Recorder::get(head.job) == Recorder::get(own.job) : head.launch == own.launch && head.host == own.host;
 }
 
-/// The ranks of this host, by their records.
+/// The ranks of this host, by their records. Before the ranks have met, an earlier job's may still lie there.
 void Watchdog::find_neighbours() {
   for (int rank = 0; rank < size_; ++rank) {
     auto& neighbour = neighbours_[static_cast<std::size_t>(rank)];
     const auto& path = records_[static_cast<std::size_t>(rank)];
     if (rank == rank_ || neighbour != nullptr || path.empty()) continue;
     auto view = RecordView::open(path);
-    if (view != nullptr && is_of_this_job(view->file().head)) neighbour = std::move(view);
+    if (view == nullptr || !is_of_this_job(view->file().head) || (!met_ && view->abandoned())) continue;
+    neighbour = std::move(view);
   }
 }
 

@@ -104,6 +104,20 @@ TEST_CASE("ranks at different places of the program learn that they are") {
   CHECK(contains(error, "rank 1 on "));
 }
 
+TEST_CASE("ranks of a group are named as in the world") {
+  const Communicator world = test::world().communicator();
+  const Communicator reversed = world.split(0, -world.rank());
+  const int failing = world.size() - 1;
+  try {
+    agree(reversed, [&] {
+      if (world.rank() == failing) throw InputError("bad");
+    });
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    if (world.size() > 1) CHECK(contains(error, "rank " + std::to_string(failing) + " on "));
+  }
+}
+
 TEST_CASE("a failure of a part of the world is no agreement of all") {
   const Communicator world = test::world().communicator();
   if (world.size() == 1) return;

@@ -270,6 +270,18 @@ TEST_CASE("what does not fit together is refused, on all ranks") {
   CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, op), LogicError);
 }
 
+TEST_CASE("tensors that overlap are refused, also past one that has nothing in it") {
+  Communicator communicator = test::world().communicator();
+  std::vector<float> data(100);
+  const auto part = [&](std::size_t begin, std::size_t count) { return Tensor(std::span(data).subspan(begin, count)); };
+  const auto plan = [&](std::vector<Tensor> tensors) {
+    return communicator.plan(AllreduceSpec{std::move(tensors), ReduceOp::sum, {}, "parts"});
+  };
+  CHECK_THROWS_AS(plan({part(0, 51), part(50, 50)}), LogicError);
+  CHECK_THROWS_AS(plan({part(60, 20), part(0, 100), part(50, 0)}), LogicError);
+  CHECK_NOTHROW(plan({part(50, 50), part(20, 0), part(0, 50)}));
+}
+
 /// What `call` throws, as an error of all ranks.
 std::string refusal_of(const std::function<void()>& call) {
   try {

@@ -105,6 +105,13 @@ int run(World& world, const Wish& wish) {
   } else if (wish.how == "send") {  // all of them first
     std::vector<float> numbers(1 << 20);
     communicator.send(Tensor(std::span(numbers)), (world.rank() + 1) % world.size());
+  } else if (wish.how == "withdrawn") {  // what nobody waits in any more
+    std::vector<float> numbers(4);
+    auto never = communicator.plan(ReceiveSpec{Tensor(std::span(numbers)), (world.rank() + 1) % world.size()});
+    never->start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    never.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   } else if (wish.how == "planned-shape") {
     std::vector<float> numbers(odd ? 5 : 4);
     static_cast<void>(communicator.plan(AllreduceSpec{{Tensor(std::span(numbers))}, ReduceOp::sum, {}, "bucket 5"}));
@@ -138,6 +145,8 @@ int main(int argc, char** argv) {
       [&](WorldOptions& options) {
         options.communication_timeout = 0.5;
         options.progress = parse_progress(wish.progress);
+        if (wish.how == "one-threaded" && !odd) options.progress = Progress::inline_;
+        if (wish.how == "one-refuses" && odd) throw InputError("no such file");
         if (wish.how == "throws") options.on_stall = [](const Stall&) {};  // then what waits in a collective fails
         if (wish.how == "start" && odd) sleep_long();
         if (wish.how == "late-apart") options.trace = own_folder();

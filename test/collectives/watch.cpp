@@ -252,6 +252,45 @@ TEST_CASE("of those that are not there only the ones that somebody waits for are
   CHECK(diagnose(ranks).late == std::vector<int>{2});
 }
 
+RankReport in_group(std::uint64_t group, RankReport report) {
+  for (Record& record : report.state->trail) record.group = group;
+  return report;
+}
+
+void wants(RankReport& report, int rank) {
+  report.state->status.missing_count = 1;
+  report.state->status.missing[0] = rank;
+}
+
+TEST_CASE("ranks of other groups are not late, and excuse nobody") {
+  std::vector<RankReport> ranks{in_group(5, rank_at(0, {0}, 1)), in_group(5, working(rank_at(1, {}, 0))),
+                                in_group(6, working(rank_at(2, {0}, 1))), in_group(6, rank_at(3, {0}, 1))};
+  RankStatus& status = ranks[1].state->status;
+  status.activity = Activity::writing;
+  status.activity_limit = 600;
+  status.activity_seconds = 2;
+  wants(ranks[3], 2);  // for a moment
+  CHECK(diagnose(ranks).late == std::vector<int>{1});
+  CHECK(diagnose(ranks).excused);
+}
+
+TEST_CASE("what stands still is named, and not what another group waits for at the moment") {
+  std::vector<RankReport> ranks{in_group(5, rank_at(0, {0}, 1)), in_group(5, working(rank_at(1, {0}, 1))),
+                                in_group(6, rank_at(2, {0}, 2)), in_group(6, working(rank_at(3, {0}, 2)))};
+  ranks[2].state->status.alarmed = true;
+  const Diagnosis diagnosis = diagnose(ranks);
+  CHECK(diagnosis.collective == "bucket 2 by ring of step 7");
+  CHECK(diagnosis.late == std::vector<int>{3});
+}
+
+TEST_CASE("late is also whom those wait for who are waited for") {
+  std::vector<RankReport> ranks{in_group(5, rank_at(0, {0}, 1)), in_group(6, rank_at(1, {0}, 2)),
+                                in_group(6, working(rank_at(2, {0}, 2))), in_group(5, working(rank_at(3, {0}, 1)))};
+  wants(ranks[0], 1);
+  wants(ranks[1], 2);
+  CHECK(diagnose(ranks).late == std::vector<int>{2});
+}
+
 TEST_CASE("lists of ranks stay short") {
   const std::vector<int> few{3}, some{0, 1, 4}, many{0, 1, 2, 3, 4, 5, 6};
   CHECK(ranks_text(few) == "rank 3");
@@ -361,6 +400,16 @@ TEST_CASE("records of ranks with one number, of two worlds in one job, stay apar
   CHECK(one.path() != other.path());
   CHECK(RecordView::open(one.path()) != nullptr);
   CHECK(RecordView::open(other.path()) != nullptr);
+}
+
+TEST_CASE("what an earlier job has left in the folder is not this one's") {
+  const Folder folder;
+  { Recorder(folder.path(), true, 1, 2).set_over(); }
+  std::atomic<bool> ended = false;
+  const Watchdog early(std::make_shared<Recorder>(folder.path(), false, 0, 2),
+                       {60, true, [&](const Stall&) { ended = true; }});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK_FALSE(ended);
 }
 
 TEST_CASE("nothing is said as long as things move") {
