@@ -166,6 +166,17 @@ template <class T>
   });
 }
 
+template <class T>
+[[gnu::always_inline]] inline void unify_loop(Stored<T>* numbers, std::size_t count) {
+  if constexpr (!std::is_integral_v<Wide<T>>) {
+    const Stored<T> nan = store<T>(std::numeric_limits<Wide<T>>::quiet_NaN());
+    for (std::size_t i = 0; i < count; ++i) {
+      const Wide<T> value = load<T>(numbers[i]);
+      numbers[i] = std::isnan(value) ? nan : numbers[i];
+    }
+  }
+}
+
 // ---- for every type -------------------------------------------------------------------------------------------------
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them.
@@ -190,6 +201,9 @@ template <class T>
     const auto divisor = static_cast<Divisor<Wide<T>>>(ranks);                                                       \
     for (std::size_t i = 0; i < count; ++i)                                                                          \
       values[i] = store<T>(finished<ReduceOp::mean>(load<T>(values[i]), divisor));                                   \
+  }                                                                                                                  \
+  RONDA_MULTIVERSION void unify_##name(std::byte* numbers, std::size_t count) {                                      \
+    unify_loop<T>(reinterpret_cast<Stored<T>*>(numbers), count);                                                     \
   }                                                                                                                  \
   RONDA_MULTIVERSION void reduce_##name(const Reduction& reduction, std::span<std::byte* const> copies, Range range, \
                                         std::span<std::byte* const> targets) {                                       \
@@ -239,6 +253,15 @@ void finish(const Reduction& reduction, const Elements& sums) {
   switch (sums.dtype) {
 #define RONDA_CASE(name, T) \
   case DType::name: return divide_##name(sums.data, sums.count, reduction.ranks);
+    RONDA_FOR_EACH_TYPE(RONDA_CASE)
+#undef RONDA_CASE
+  }
+}
+
+void unify_nans(const Elements& numbers) {
+  switch (numbers.dtype) {
+#define RONDA_CASE(name, T) \
+  case DType::name: return unify_##name(numbers.data, numbers.count);
     RONDA_FOR_EACH_TYPE(RONDA_CASE)
 #undef RONDA_CASE
   }

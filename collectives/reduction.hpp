@@ -42,6 +42,9 @@ void combine(ReduceOp op, const Elements& into, const std::byte* from);
 /// Divides what are sums over all ranks, where a mean is wanted.
 void finish(const Reduction& reduction, const Elements& sums);
 
+/// Makes every NaN the same one. Which of two a sum has depends on their order, and on what the compiler makes of it.
+void unify_nans(const Elements& numbers);
+
 /// Reduces elements `range` over all `copies`, always in their order, so that the bits do not depend on who does it,
 /// and writes the result, finished, to every one of `targets`, which may be the copies themselves.
 void reduce_copies(const Reduction& reduction, std::span<std::byte* const> copies, DType dtype, Range range,

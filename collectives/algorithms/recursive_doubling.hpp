@@ -23,7 +23,8 @@ namespace ronda {
 ///
 /// Other numbers of ranks: see Folding.
 /// Cost: log2(n) latencies and as often all of the data (two more of each where ranks are folded).
-/// Order of reduction: pairs; both partners compute the same, since the operations are commutative: equal bits.
+/// Order of reduction: pairs; both partners compute the same, since the operations are commutative: equal bits. But for
+/// NaN, where the first operand's sign and payload would stay; so all become one.
 /// Compressed, both operands are what the partner decodes: a number is rounded in every step, alike by all that have
 /// it.
 class RecursiveDoubling final : public Algorithm {

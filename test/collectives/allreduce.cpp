@@ -93,6 +93,29 @@ TEMPLATE_LIST_TEST_CASE("every algorithm does every operation on every type", ""
   }
 }
 
+// MPI's own makes no such promise.
+TEMPLATE_TEST_CASE("every algorithm of ours gives all ranks the same NaN", "", float, double, Float16, BFloat16) {
+  Communicator communicator = test::world().communicator();
+  const int rank = communicator.rank(), last = communicator.size() - 1;
+  constexpr std::size_t count = 33;
+  const Buffer memory = communicator.allocate(count * sizeof(TestType), Memory::node_shared);
+  const auto data = elements_in<TestType>(memory, count);
+  for (const AllreduceAlgorithm algorithm : possible_algorithms(communicator)) {
+    if (algorithm == AllreduceAlgorithm::mpi) continue;
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::mean, ReduceOp::product, ReduceOp::minimum}) {
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      std::ranges::fill(data, test::from_float<TestType>(rank == 0 ? nan : rank == last ? -nan : 1.0F));
+      communicator.plan(AllreduceSpec{{Tensor(data)}, op, algorithm, "test"})->start().wait();
+      INFO(name_of(op) << " by " << name_of(algorithm));
+      CHECK(std::ranges::all_of(data, [](TestType number) { return std::isnan(test::as_double(number)); }));
+      const auto bytes = std::as_bytes(data);
+      const std::string_view mine(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      CHECK(communicator.gather_texts(mine) ==
+            std::vector(static_cast<std::size_t>(communicator.size()), communicator.broadcast_text(mine)));
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("every algorithm keeps NaN in minimum and maximum, and tells zeros apart", "", float, double,
                    Float16, BFloat16) {
   Communicator communicator = test::world().communicator();
