@@ -25,7 +25,7 @@ std::string joined(const std::set<std::string>& names) {
 /// The states of one scope, by name; what is left in `wanted` in the end was not in the checkpoint.
 class Setter {
  public:
-  Setter(std::span<const State> states, Scope scope) {
+  Setter(std::span<const State> states, Scope scope) : scope_(scope) {
     for (const auto& state : states)
       if (state.scope == scope && !is_counter(state)) wanted_.emplace(state.name, &state);
   }
@@ -39,7 +39,13 @@ class Setter {
         surplus_.insert(tensor.name);
         continue;
       }
-      if (tensor.shape != state->second->tensor.shape())
+      const bool fits = tensor.shape == state->second->tensor.shape();
+      if (!fits && scope_ == Scope::per_rank) {  // as what compression owes, under another algorithm
+        reshaped_.insert(tensor.name);
+        wanted_.erase(state);
+        continue;
+      }
+      if (!fits)
         throw InputError(path.string() + ": " + tensor.name + " has shape " + tensor.shape.text() +
                          ", this training's has " + state->second->tensor.shape().text());
       from_file(*state->second, tensor.values);
@@ -50,6 +56,8 @@ class Setter {
     std::set<std::string> missing;
     for (const auto& [name, ignored] : wanted_) missing.insert(name);
     if (!missing.empty()) note(folder.string() + " has no " + joined(missing), partly, notes);
+    if (!reshaped_.empty())
+      note(folder.string() + " has " + joined(reshaped_) + " in another shape, which is dropped", partly, notes);
     if (!surplus_.empty())
       note(folder.string() + " has " + joined(surplus_) + ", which this training has not", partly, notes);
   }
@@ -61,7 +69,8 @@ class Setter {
   }
 
   std::map<std::string, const State*> wanted_;
-  std::set<std::string> surplus_;
+  std::set<std::string> surplus_, reshaped_;
+  Scope scope_;
 };
 
 /// Their bytes as they lie in memory, padding included.

@@ -10,16 +10,20 @@
 namespace ronda {
 namespace {
 
-/// Empty where it cannot be read, or is no costs of this version's.
-std::string read_costs(const std::filesystem::path& file) {
+/// Not where the nodes had no room for shared memory: next time they may have.
+bool are_whole(const LinkCosts& costs, const Topology& topology) {
+  return topology.most_ranks_on_a_node == 1 || !costs.window.empty();
+}
+
+/// Empty where they cannot be read, are not whole, or are no costs of this version's.
+std::string read_costs(const std::filesystem::path& file, const Topology& topology) {
   std::string line;
   if (!std::getline(std::ifstream(file), line)) return {};
   try {
-    static_cast<void>(LinkCosts::parse(line));
+    return are_whole(LinkCosts::parse(line), topology) ? line : std::string();
   } catch (const InputError&) {
     return {};
   }
-  return line;
 }
 
 }  // namespace
@@ -37,14 +41,14 @@ LinkStore::LinkStore(Communicator communicator, Progress progress) : communicato
 }
 
 void LinkStore::load() {
-  if (!file_.empty()) known_ = read_costs(file_);
+  if (!file_.empty()) known_ = read_costs(file_, communicator_.topology());
   const std::string costs = communicator_.broadcast_text(known_);
   if (!costs.empty()) communicator_.use_link_costs(LinkCosts::parse(costs));
 }
 
 void LinkStore::keep() {
   const LinkCosts* costs = communicator_.known_link_costs();
-  if (file_.empty() || costs == nullptr) return;
+  if (file_.empty() || costs == nullptr || !are_whole(*costs, communicator_.topology())) return;
   const std::string text = costs->text();
   if (text == known_) return;
   try {

@@ -80,6 +80,14 @@ repaired_after_rollback() {
   expect_summary divergences 1
   expect_summary parameter_hash "$hash"
 }
+# A node has a rank that owns no slice, and so nothing of what compression counts.
+audited_in_unequal_nodes() {
+  export RONDA_RANKS_PER_NODE=2
+  trained 3 mnist_softmax --steps 4 --allreduce hierarchical --compression int8 --audit-every 2
+  expect_summary audits 3
+  expect_summary divergences 0
+}
+aside audited_in_unequal_nodes
 aside repaired_after_rollback
 aside fails 'step 15 is not finite: on rank 1 on [^ ]+ the gradient of dense1.weight' --inject nan@15:1 --on-nonfinite stop # ReLU keeps it from the loss
 aside fails 'is not finite: on rank 0 on [^ ]+ the loss' --learning-rate 1e30 # the loss is watched unasked

@@ -55,6 +55,16 @@ train --plan "$work/spoilt.json"
 expect_status 2
 expect_message 'spoilt.json.*links'
 
+# Costs without those of a node's shared memory are not for the next time, which may have the room.
+export RONDA_CACHE_DIR=$work/little RONDA_RANKS_PER_NODE=2
+little() { mpi 4 env RONDA_SHARED_MEMORY_LIMIT="$1" "$apps/bench_allreduce" --min-bytes 1M --max-bytes 1M --iterations 2 --rounds 2; }
+little 1048576
+expect_status 0
+expect 'no costs' test ! -e "$(echo "$RONDA_CACHE_DIR"/links-*.txt)"
+little 1073741824
+expect_status 0
+expect 'whole costs' grep -aq 'window' "$RONDA_CACHE_DIR"/links-*.txt
+
 # One node needs no costs, and looks for none.
 unset RONDA_RANKS_PER_NODE
 export RONDA_CACHE_DIR=$work/other

@@ -77,6 +77,20 @@ count 3 "${toy[@]}" --checkpoint-dir "$work/checkpoints" --resume --exact
 expect_status 2
 expect_message 'number of ranks is 3 here, the checkpoint has 2'
 
+# ---- on other nodes, where another algorithm owes other numbers: a training goes on without
+
+what='int8 on other nodes'
+elsewhere=(4 "${toy[@]}" --allreduce hierarchical --compression int8 --checkpoint-dir "$work/elsewhere")
+export RONDA_RANKS_PER_NODE=2
+count "${elsewhere[@]}" --inject stop@7
+expect_status 75
+export RONDA_RANKS_PER_NODE=1
+count "${elsewhere[@]}" --resume
+expect_status 0
+expect_summary resumed_step 7
+expect 'what is dropped' grep -q 'residual in another shape, which is dropped' "$work/err"
+unset RONDA_RANKS_PER_NODE
+
 # ---- what would be another training is refused, with both values
 
 checkpoints=$work/checkpoints
