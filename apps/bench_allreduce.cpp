@@ -40,7 +40,8 @@ int run(World& world, const BenchOptions& options) {
 
   std::vector<Result> results;
   for (const std::size_t bytes : apps::sizes(options))
-    for (Result& result : bench.measure(bytes, apps::ways(options, world.communicator().topology()))) {
+    for (Result& result :
+         bench.measure(bytes, apps::ways(options, world.communicator().topology(), bytes, bench.shares_memory()))) {
       if (speaks) apps::print(result, options, world.size());
       results.push_back(std::move(result));
     }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -106,10 +107,14 @@ void define(CLI::App& app, Arguments& arguments) {
   app.add_flag("--quiet", arguments.quiet, "Only errors");
 }
 
+/// mpirun's own. Open MPI lists alternatives, with colons between; it takes the first that is there, mostly the first.
 std::vector<std::string> default_agent() {
   if (std::getenv("SLURM_JOB_NODELIST") != nullptr) return words("srun --overlap --nodes=1 --ntasks=1 --nodelist");
   for (const char* name : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"})
-    if (const char* agent = std::getenv(name)) return words(agent);
+    if (const char* agents = std::getenv(name)) {
+      const std::string first(agents, std::strcspn(agents, ":"));
+      if (auto agent = words(first); !agent.empty()) return agent;
+    }
   return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
 }
 

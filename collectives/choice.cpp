@@ -8,9 +8,6 @@
 namespace ronda {
 namespace {
 
-/// The longest that algorithms take which send all of the data at once.
-constexpr std::size_t one_message = std::size_t{1} << 30;
-
 /// Up to here a message's bytes cost nothing beside the message.
 constexpr std::size_t few_bytes = 256;
 

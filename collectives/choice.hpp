@@ -9,6 +9,9 @@
 
 namespace ronda {
 
+/// Bytes: halving and doubling send all they have at once, which MPI counts with an int.
+inline constexpr std::size_t one_message = std::size_t{1} << 30;
+
 /// An allreduce as far as the way it is done depends on it. The same on all ranks.
 struct AllreduceTask {
   AllreduceAlgorithm wanted = AllreduceAlgorithm::automatic;

@@ -57,6 +57,12 @@ std::shared_ptr<DeviceContext> use_gpu(Communicator& communicator, const BenchOp
   return gpu;
 }
 
+/// Collective.
+bool is_shared(Communicator& communicator, const Buffer& memory) {
+  const Shape bytes{static_cast<std::int64_t>(memory.bytes())};
+  return !communicator.copies_on_node(Tensor({bytes, DType::uint8, {}}, memory.data())).empty();
+}
+
 }  // namespace
 
 Bench::Bench(World& world, const BenchOptions& options)
@@ -66,6 +72,7 @@ Bench::Bench(World& world, const BenchOptions& options)
       op_(parse_reduce_op(options.op)),
       gpu_(use_gpu(communicator_, options)),
       memory_(communicator_.allocate(options.max_bytes, gpu_ ? Memory::on_device : Memory::node_shared)),
+      shares_memory_(!gpu_ && is_shared(communicator_, memory_)),
       plain_(gpu_ || compares_with_mpi(options) ? Buffer::host(options.max_bytes) : Buffer()) {}
 
 std::vector<Result> Bench::measure(std::size_t bytes, const std::vector<Way>& ways) {
@@ -105,7 +112,7 @@ Bench::Contender Bench::ours(std::size_t count, const Way& way) {
   one.result.algorithm = plan->algorithm();
   one.result.compression = name_of(plan->compression());
   if (const auto predicted = plan->times().predicted) one.result.model_microseconds = *predicted * 1e6;
-  one.result.wrong = count_wrong(communicator_, data, op_, plan->compression(), [&] {
+  one.result.wrong = count_wrong(communicator_, data, op_, plan->compression(), plan->algorithm(), [&] {
     copy(data.data(), memory_.data(), desc.bytes());
     plan->start().wait();
     copy(memory_.data(), data.data(), desc.bytes());

@@ -27,6 +27,9 @@ class Bench {
   /// What was done in another way than it was asked for, a line each; once. Not collective.
   [[nodiscard]] std::vector<std::string> notes() { return communicator_.take_notes(); }
 
+  /// The ranks of a node share the memory that is reduced in.
+  [[nodiscard]] bool shares_memory() const noexcept { return shares_memory_; }
+
   /// Each of `ways`, and MPI's where it was asked for, in turns.
   [[nodiscard]] std::vector<Result> measure(std::size_t bytes, const std::vector<Way>& ways);
 
@@ -52,7 +55,9 @@ class Bench {
   DType dtype_;
   ReduceOp op_;
   std::shared_ptr<DeviceContext> gpu_;  ///< null: the CPU
-  Buffer memory_, plain_;               ///< plain: for MPI's allreduce, and the host's side of a GPU's
+  Buffer memory_;
+  bool shares_memory_;
+  Buffer plain_;  ///< for MPI's allreduce, and the host's side of a GPU's
 };
 
 }  // namespace ronda::apps

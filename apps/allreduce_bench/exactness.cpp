@@ -3,6 +3,7 @@
 #include "allreduce_bench/exactness.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -42,6 +43,7 @@ struct Question {
   ReduceOp op;
   Compression compression;
   int ranks;
+  int roundings;  ///< of a compressed number, at most
 
   /// What a rank has of element `i`.
   [[nodiscard]] double part(std::size_t i, int rank) const {
@@ -69,8 +71,8 @@ struct Question {
 
   template <class T>
   [[nodiscard]] bool accepts(T answer, double result) const {
-    // int8 may be off by a step for each rank's part, and by one of the sum's.
-    const double steps = 2 * (op == ReduceOp::mean ? 1 : ranks) * largest() / 126;
+    // int8 may be off by a step for each rank's part in every rounding.
+    const double steps = roundings * (op == ReduceOp::mean ? 1 : ranks) * largest() / 126;
     if (compression == Compression::int8 && std::abs(value_of(answer) - result) <= steps) return true;
     // A mean is no whole number: it is rounded once by its type, and once by what is sent.
     if (op == ReduceOp::mean && !std::is_integral_v<T>)
@@ -94,8 +96,11 @@ std::size_t count_wrong_of(Communicator& communicator, std::span<T> data, const 
 }  // namespace
 
 std::size_t count_wrong(Communicator communicator, const Tensor& data, ReduceOp op, Compression compression,
-                        const std::function<void()>& allreduce) {
-  const Question question{op, compression, communicator.size()};
+                        std::string_view algorithm, const std::function<void()>& allreduce) {
+  // By the sender and by the owner; where ranks halve or double, in every step, and for whom a rank is folded with.
+  const bool in_steps = algorithm == "halving" || algorithm == "doubling";
+  const int steps = static_cast<int>(std::bit_width(static_cast<unsigned>(communicator.size()))) - 1;
+  const Question question{op, compression, communicator.size(), in_steps ? steps + 2 : 2};
   const auto of = [&]<class T>(T) { return count_wrong_of(communicator, data.as<T>(), question, allreduce); };
   switch (data.dtype()) {
     case DType::float32: return of(float{});

@@ -12,7 +12,9 @@ namespace ronda::apps {
 
 /// One `allreduce` of `data` (which lies on the host, and is zero afterwards) with small integers in it, and how many
 /// of its results are wrong on any rank. Collective.
+/// @param algorithm  its name: some round a compressed number more often than others
 [[nodiscard]] std::size_t count_wrong(Communicator communicator, const Tensor& data, ReduceOp op,
-                                      Compression compression, const std::function<void()>& allreduce);
+                                      Compression compression, std::string_view algorithm,
+                                      const std::function<void()>& allreduce);
 
 }  // namespace ronda::apps

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include <ronda/collectives/choice.hpp>
 #include <ronda/runtime/core/dtype.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -145,9 +146,16 @@ std::vector<std::size_t> sizes(const BenchOptions& options) {
   return sizes;
 }
 
-std::vector<Way> ways(const BenchOptions& options, const Topology& topology) {
+std::vector<Way> ways(const BenchOptions& options, const Topology& topology, std::size_t bytes, bool shared) {
+  using enum AllreduceAlgorithm;
+  std::vector<AllreduceAlgorithm> some = algorithms(options, topology);
+  if (options.algorithm == "all")
+    std::erase_if(some, [&](AllreduceAlgorithm algorithm) {
+      return (bytes > one_message && (algorithm == halving || algorithm == doubling)) ||
+             (!shared && (algorithm == node || algorithm == hierarchical));
+    });
   std::vector<Way> ways;
-  for (const AllreduceAlgorithm algorithm : algorithms(options, topology))
+  for (const AllreduceAlgorithm algorithm : some)
     for (const Compression compression : compressions(options)) ways.push_back({algorithm, compression});
   return ways;
 }

@@ -34,7 +34,8 @@ bool parse(int argc, char** argv, BenchOptions& options, WorldOptions& world);
 /// Bytes of the tensors to be reduced.
 [[nodiscard]] std::vector<std::size_t> sizes(const BenchOptions& options);
 
-/// Of each size.
-[[nodiscard]] std::vector<Way> ways(const BenchOptions& options, const Topology& topology);
+/// Of tensors of so many bytes. @param shared  the ranks of a node share the memory that they lie in
+[[nodiscard]] std::vector<Way> ways(const BenchOptions& options, const Topology& topology, std::size_t bytes,
+                                    bool shared);
 
 }  // namespace ronda::apps

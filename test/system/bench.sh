@@ -32,6 +32,12 @@ refused 'op' bench_allreduce --op median
 refused "'nccl' is for ranks on GPUs" bench_allreduce --algorithm nccl
 refused "'ring' is for ranks on CPUs" bench_allreduce --algorithm ring --device cuda
 refused '--compare mpi is for the memory of CPUs' bench_allreduce --device cuda --compare mpi
+# What cannot be here is left out.
+mpi 2 env RONDA_SHARED_MEMORY_LIMIT=1048576 "$apps/bench_allreduce" --algorithm all --min-bytes 1K --max-bytes 1K --iterations 2 --rounds 2
+expect_status 0
+expect 'the ring' grep -q ' ring ' "$work/out"
+expect 'no node' test "$(grep -c ' node ' "$work/out")" -eq 0
+
 refused 'max-bytes' bench_allreduce --min-bytes 1M --max-bytes 1K
 
 # bench_coordinator likewise.

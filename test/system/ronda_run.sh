@@ -51,6 +51,13 @@ after() { # after FILE: waits for it
   fail "$1 never came"
 }
 
+# mpirun's agent where none is given: of alternatives the first.
+prepare 0 --hosts node7:1 --wait-for-hosts 2
+job=("${job[@]:0:3}" "${job[@]:5}")
+run env OMPI_MCA_plm_rsh_agent="$work/agent $folder : rsh" "${job[@]}"
+expect_status 0
+expect 'a start there' grep -q '^-n 1 --host node7:1 train' "$folder/starts"
+
 supervise 0 1 '0'
 expect 'the program resumes' test "$(start 1)" = "-n 1 --host localhost:1 train --checkpoint-dir $folder/checkpoints --resume --summary-json=$(start 1 | sed 's/.*--summary-json=//')"
 supervise 0 3 '1 killed 0' -n 4
