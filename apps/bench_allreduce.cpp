@@ -6,7 +6,6 @@
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
@@ -14,6 +13,7 @@
 #include "allreduce_bench/options.hpp"
 #include "allreduce_bench/plain_mpi.hpp"
 #include "allreduce_bench/report.hpp"
+#include "tool.hpp"
 
 namespace {
 
@@ -23,9 +23,7 @@ using apps::Result;
 
 int run(World& world, const BenchOptions& options) {
   const bool speaks = world.rank() == 0;
-  agree(world.communicator(), [&] {
-    if (speaks && !options.json.empty()) check_creatable(options.json);
-  });
+  apps::require_creatable(world, options.json);
   if (apps::compares_with_mpi(options))
     agree(world.communicator(), [&] { apps::require_known_to_mpi(apps::element_type(options)); });
   LinkStore links(world.communicator(), world.progress());

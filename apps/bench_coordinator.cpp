@@ -8,7 +8,6 @@
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 
 #include <algorithm>
@@ -306,9 +305,7 @@ nlohmann::json to_json(const World& world, const Options& options, double cycle,
 
 int run(World& world, const Options& options) {
   const bool speaks = world.rank() == 0;
-  agree(world.communicator(), [&] {
-    if (speaks && !options.json.empty()) check_creatable(options.json);
-  });
+  apps::require_creatable(world, options.json);
   const double cycle = cycle_microseconds(world.communicator());
   if (speaks) print_head(world, options, cycle);
   std::vector<Result> results;

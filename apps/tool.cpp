@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/atomic_file.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -67,6 +68,12 @@ void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--trace", world.trace, "folder for the ranks' records, which ronda_trace reads");
+}
+
+void require_creatable(const World& world, const std::string& path) {
+  agree(world.communicator(), [&] {
+    if (world.rank() == 0 && !path.empty()) check_creatable(path);
+  });
 }
 
 double median(std::vector<double> values) {

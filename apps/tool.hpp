@@ -15,6 +15,10 @@ bool parse(CLI::App& app, int argc, char** argv);
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);
 
+/// Throws, on all ranks, where the first cannot create the file for results that was asked for; none where `path` is
+/// empty. Collective.
+void require_creatable(const World& world, const std::string& path);
+
 /// Of more than none.
 double median(std::vector<double> values);
 

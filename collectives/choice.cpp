@@ -8,6 +8,9 @@
 namespace ronda {
 namespace {
 
+/// The longest that algorithms take which send all of the data at once.
+constexpr std::size_t one_message = std::size_t{1} << 30;
+
 /// Up to here a message's bytes cost nothing beside the message.
 constexpr std::size_t few_bytes = 256;
 
@@ -85,21 +88,26 @@ std::vector<AllreduceChoice> possible_choices(const AllreduceTask& task, const T
   return choices;
 }
 
+std::string refusal_of(const AllreduceTask& task, const Topology& topology) {
+  const bool in_memory = task.wanted == AllreduceAlgorithm::node || task.wanted == AllreduceAlgorithm::hierarchical;
+  if (task.wanted == AllreduceAlgorithm::node && topology.nodes > 1)
+    return "the allreduce 'node' needs all ranks on one node, these are on " + std::to_string(topology.nodes) +
+           "; take hierarchical or auto";
+  if (in_memory && !task.node_shared && topology.most_ranks_on_a_node > 1)
+    return "the allreduce '" + std::string(name_of(task.wanted)) +
+           "' needs memory that the ranks of a node share, and this tensor's is not: allocate it with "
+           "Memory::node_shared and see that /dev/shm has the room, or take ring or auto";
+  const bool in_one_message = task.wanted == AllreduceAlgorithm::halving || task.wanted == AllreduceAlgorithm::doubling;
+  if (in_one_message && task.bytes > one_message)
+    return "the allreduce '" + std::string(name_of(task.wanted)) + "' takes 1 GiB at most, not " +
+           std::to_string(task.bytes) + " bytes; take ring or auto";
+  return {};
+}
+
 AllreduceChoice choose_allreduce(const AllreduceTask& task, const Topology& topology, const CostModel* model) {
   if (task.wanted == AllreduceAlgorithm::automatic) return fastest(task, topology, model);
   require_fitting(task.wanted, DeviceKind::cpu);
-  const bool in_memory = task.wanted == AllreduceAlgorithm::node || task.wanted == AllreduceAlgorithm::hierarchical;
-  if (task.wanted == AllreduceAlgorithm::node && topology.nodes > 1)
-    throw InputError("the allreduce 'node' needs all ranks on one node, these are on " +
-                     std::to_string(topology.nodes) + "; take hierarchical or auto");
-  if (in_memory && !task.node_shared && topology.most_ranks_on_a_node > 1)
-    throw InputError("the allreduce '" + std::string(name_of(task.wanted)) +
-                     "' needs memory that the ranks of a node share, and this tensor's is not: allocate it with "
-                     "Memory::node_shared and see that /dev/shm has the room, or take ring or auto");
-  const bool in_one_message = task.wanted == AllreduceAlgorithm::halving || task.wanted == AllreduceAlgorithm::doubling;
-  if (in_one_message && task.bytes > one_message)
-    throw InputError("the allreduce '" + std::string(name_of(task.wanted)) + "' takes 1 GiB at most, not " +
-                     std::to_string(task.bytes) + " bytes; take ring or auto");
+  if (const std::string why = refusal_of(task, topology); !why.empty()) throw InputError(why);
   const bool plain_ring = task.wanted == AllreduceAlgorithm::hierarchical && topology.most_ranks_on_a_node == 1;
   return with_best_compression(task, plain_ring ? AllreduceAlgorithm::ring : task.wanted, topology, model);
 }

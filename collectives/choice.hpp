@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
@@ -8,9 +9,6 @@
 #include <ronda/collectives/cost_model.hpp>
 
 namespace ronda {
-
-/// Bytes: halving and doubling send all they have at once, which MPI counts with an int.
-inline constexpr std::size_t one_message = std::size_t{1} << 30;
 
 /// An allreduce as far as the way it is done depends on it. The same on all ranks.
 struct AllreduceTask {
@@ -36,6 +34,9 @@ struct AllreduceChoice {
 /// and none on one node.
 [[nodiscard]] std::vector<AllreduceChoice> possible_choices(const AllreduceTask& task, const Topology& topology,
                                                             const CostModel& model);
+
+/// Why what `task` asks for cannot be here, in a sentence with the remedy; empty where it can.
+[[nodiscard]] std::string refusal_of(const AllreduceTask& task, const Topology& topology);
 
 /// What was asked for, or for `automatic` what the model expects to be fastest; compression that was not asked for has
 /// to save a tenth of the time, because it costs accuracy. What is not sent is not compressed. Depends on nothing but

@@ -107,6 +107,14 @@ Buffer Communicator::Group::allocate(std::size_t bytes, Memory memory) {
   return {shared->segment(topology().rank_on_node).data(), bytes, Device{}, shared};
 }
 
+std::string Communicator::Group::number_of_rank(std::size_t rank) const {
+  return "rank " + std::to_string(ledger_.world_rank(static_cast<int>(rank)));
+}
+
+std::string Communicator::Group::name_of_rank(std::size_t rank) const {
+  return number_of_rank(rank) + " on " + topology().hosts[rank];
+}
+
 void Communicator::Group::require_memory(const Tensor& tensor, const std::string& label) {
   if (tensor.data() == nullptr && tensor.desc().count() > 0)
     throw InputError(label + ": a tensor of " + tensor.desc().text() + " has no memory");
@@ -217,8 +225,7 @@ void Communicator::Group::throw_on_all(const Differing& differing) const {
       complaint->fail(name_of_rank(rank) + ": ", is_whole_world());
   const auto told = [&](std::size_t rank) {
     const auto complaint = Complaint::parse(texts[rank]);
-    return "rank " + std::to_string(ledger_.world_rank(static_cast<int>(rank))) + " is at " + places[rank] + " (" +
-           (complaint ? complaint->why : texts[rank]) + ")";
+    return number_of_rank(rank) + " is at " + places[rank] + " (" + (complaint ? complaint->why : texts[rank]) + ")";
   };
   std::size_t other = 0;
   while (places[other] == places[0] && texts[other] == texts[0]) ++other;

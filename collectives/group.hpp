@@ -62,8 +62,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] const Topology& topology() const noexcept { return placement_.topology; }
   [[nodiscard]] bool any_thread() const noexcept { return limits_.any_thread; }
-  /// `rank 2 on node17`, as it is called in the world, of this group's rank of that number. Not collective.
-  [[nodiscard]] std::string name_of_rank(std::size_t rank) const;
+  /// `rank 2`, as it is called in the world, of this group's rank of that number. Not collective.
+  [[nodiscard]] std::string number_of_rank(std::size_t rank) const;
+  [[nodiscard]] std::string name_of_rank(std::size_t rank) const;  ///< likewise `rank 2 on node17`
   [[nodiscard]] bool is_whole_world() const noexcept { return size_ == limits_.world_size; }
 
   Buffer allocate(std::size_t bytes, Memory memory);

@@ -259,15 +259,12 @@ void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
   const auto [all_sent, all_received] = together(
       "planning " + label, [&] { return std::pair(communicator_.allgather(sent), communicator_.allgather(received)); });
   const auto ranks = static_cast<std::size_t>(size_);
-  const auto number = [&](std::size_t rank) {
-    return "rank " + std::to_string(ledger_.world_rank(static_cast<int>(rank)));
-  };
   for (std::size_t from = 0; from < ranks; ++from)
     for (std::size_t to = 0; to < ranks; ++to) {
       const std::size_t sends = all_sent[from * ranks + to], expects = all_received[to * ranks + from];
       if (sends == expects) continue;
-      LogicError error(label + ": " + number(from) + " sends " + std::to_string(sends) + " elements to " + number(to) +
-                       ", which expects " + std::to_string(expects));
+      LogicError error(label + ": " + number_of_rank(from) + " sends " + std::to_string(sends) + " elements to " +
+                       number_of_rank(to) + ", which expects " + std::to_string(expects));
       if (is_whole_world()) error.set_agreed();
       throw error;
     }

@@ -60,10 +60,6 @@ void Communicator::Group::connect_devices(AllreduceAlgorithm wanted, const std::
   agreed_on_all([&] { device_->clique = std::make_shared<nccl::Clique>(library, device_->lanes, std::move(place)); });
 }
 
-std::string Communicator::Group::name_of_rank(std::size_t rank) const {
-  return "rank " + std::to_string(ledger_.world_rank(static_cast<int>(rank))) + " on " + topology().hosts[rank];
-}
-
 /// Why NCCL cannot connect these ranks, the same on all; empty where it can.
 std::string Communicator::Group::nccl_refusal(AllreduceAlgorithm wanted,
                                               const std::shared_ptr<nccl::Library>& library) {

@@ -147,8 +147,10 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
   if (!go_on && launcher.size == 1) return 0;
   try {
     if (error && launcher.size == 1) std::rethrow_exception(error);
-    if (error) options = WorldOptions();
-    if (error) options.any_thread = true;  // as the others may ask for, who are to hear of it
+    if (error) {
+      options = WorldOptions();
+      options.any_thread = true;  // as the others may ask for, who are to hear of the error
+    }
     if (!options.on_stall) options.on_stall = end_standing;
     World world(argc, argv, options);
     const int status = run_body(world, [&](World& all) {

@@ -87,10 +87,11 @@ GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& al
 }
 
 /// Where any rank asks for what cannot be, all throw.
-Progress choose_progress(Progress wanted, const mpi::Communicator& communicator, int nodes, const CoreShare& share) {
-  const bool possible = any_thread_may_call(communicator);
-  const bool nobody_needs_it = communicator.all(wanted != Progress::thread);
-  if (!possible && !nobody_needs_it) {
+/// @param possible  any thread may call MPI, on all ranks
+Progress choose_progress(Progress wanted, bool possible, const mpi::Communicator& communicator, int nodes,
+                         const CoreShare& share) {
+  const bool all_can_do_without = communicator.all(wanted != Progress::thread);
+  if (!possible && !all_can_do_without) {
     InputError error("progress by a thread needs an MPI that is initialised with MPI_THREAD_SERIALIZED; take inline");
     error.set_agreed();
     throw error;
@@ -133,7 +134,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
 
   const Topology topology = Placement::of(all, limits.ranks_per_node).topology;
   const int nodes = topology.nodes;
-  const Progress progress = choose_progress(options.progress, all, nodes, share);
+  const Progress progress = choose_progress(options.progress, limits.any_thread, all, nodes, share);
   engine = std::make_shared<Engine>(progress, limits.oversubscribed, watched.recorder, watched.watchdog);
   watched.introduce(all, topology.hosts);
   auto group = std::make_shared<Communicator::Group>(engine, std::move(all), limits, watched.ledger);

@@ -147,12 +147,10 @@ std::vector<std::size_t> sizes(const BenchOptions& options) {
 }
 
 std::vector<Way> ways(const BenchOptions& options, const Topology& topology, std::size_t bytes, bool shared) {
-  using enum AllreduceAlgorithm;
   std::vector<AllreduceAlgorithm> some = algorithms(options, topology);
   if (options.algorithm == "all")
     std::erase_if(some, [&](AllreduceAlgorithm algorithm) {
-      return (bytes > one_message && (algorithm == halving || algorithm == doubling)) ||
-             (!shared && (algorithm == node || algorithm == hierarchical));
+      return !refusal_of({.wanted = algorithm, .bytes = bytes, .node_shared = shared}, topology).empty();
     });
   std::vector<Way> ways;
   for (const AllreduceAlgorithm algorithm : some)

@@ -35,7 +35,7 @@ class ErrorFeedback {
     if (lost_.bytes() == 0) return;
     const std::span lost(reinterpret_cast<float*>(lost_.data()), lost_.bytes() / sizeof(float));
     visitor.visit({name + ".residual", Tensor(lost), Scope::per_rank});
-    visitor.visit({name + ".runs", Tensor(std::span(&runs_, 1)), Scope::replicated});
+    visitor.visit({name + ".runs", Tensor(std::span(&runs_, 1)), Scope::per_rank});  // not all own a part
   }
 
  private:

@@ -1,4 +1,5 @@
 #include <ronda/collectives/coordinator/communicator_link.hpp>
+#include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -58,6 +59,13 @@ CommunicatorLink::CommunicatorLink(Communicator communicator, std::size_t stage_
   };
   small_gather_ = plan_gather(small_blocks_);
   large_gather_ = plan_gather(large_blocks_);
+}
+
+std::vector<std::string> CommunicatorLink::rank_names() const {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < size(); ++rank)
+    names.push_back(communicator_.group().name_of_rank(static_cast<std::size_t>(rank)));
+  return names;
 }
 
 void CommunicatorLink::intersect(std::span<std::uint64_t> words, bool eager) {

@@ -18,7 +18,7 @@ class CommunicatorLink final : public CoordinatorLink {
 
   [[nodiscard]] int rank() const noexcept override { return communicator_.rank(); }
   [[nodiscard]] int size() const noexcept override { return communicator_.size(); }
-  [[nodiscard]] std::vector<std::string> hosts() const override { return communicator_.topology().hosts; }
+  [[nodiscard]] std::vector<std::string> rank_names() const override;
   void intersect(std::span<std::uint64_t> words, bool eager) override;
   std::span<const std::byte> gather(std::span<const std::byte> mine) override;
   [[nodiscard]] std::span<std::byte> stage(int index) override;

@@ -23,7 +23,8 @@ class CoordinatorLink {
   virtual ~CoordinatorLink() = default;
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
-  [[nodiscard]] virtual std::vector<std::string> hosts() const = 0;
+  /// `rank 2 on node17`, of each rank, as it is called in the world.
+  [[nodiscard]] virtual std::vector<std::string> rank_names() const = 0;
 
   /// Every word becomes what all ranks' have in common, bit by bit. As many words on every rank.
   /// @param eager  whether this rank has something to wait for: it then looks again and again before it sleeps

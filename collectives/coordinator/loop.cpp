@@ -65,7 +65,7 @@ CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options 
       desk_(bell_),
       rank_(link_->rank()),
       size_(link_->size()),
-      table_(link_->hosts()),
+      table_(link_->rank_names()),
       fusion_(*link_),
       tuner_(options_.tuning),
       settings_(tuner_.settings()) {}

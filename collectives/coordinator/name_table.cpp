@@ -4,8 +4,8 @@
 
 namespace ronda {
 
-NameTable::NameTable(std::vector<std::string> hosts)
-    : hosts_(std::move(hosts)), joined_(hosts_.size()), closed_(hosts_.size()) {}
+NameTable::NameTable(std::vector<std::string> rank_names)
+    : rank_names_(std::move(rank_names)), joined_(rank_names_.size()), closed_(rank_names_.size()) {}
 
 std::optional<std::uint32_t> NameTable::find(std::string_view text) const {
   const auto found = ids_.find(text);
@@ -21,10 +21,6 @@ std::optional<int> NameTable::first_closed() const noexcept {
   const auto first = std::find(closed_.begin(), closed_.end(), char{1});
   if (first == closed_.end()) return {};
   return static_cast<int>(first - closed_.begin());
-}
-
-std::string NameTable::rank_text(std::size_t rank) const {
-  return "rank " + std::to_string(rank) + " on " + hosts_[rank];
 }
 
 NameTable::Changes NameTable::hear(std::span<const std::vector<Announcement>> by_rank) {
@@ -69,7 +65,7 @@ void NameTable::hear_tensors(std::size_t rank, const Announcement& announcement,
   if (!name.contested) {
     if (name.descriptor == announcement.descriptor) return;
     name.contested = true;
-    name.announced.assign(hosts_.size(), std::nullopt);
+    name.announced.assign(rank_names_.size(), std::nullopt);
     contested_.push_back(found->second);
     changes.contested.push_back(found->second);
   }
@@ -82,7 +78,7 @@ void NameTable::settle(Changes& changes) {
     Name& name = names_[id];
     const Descriptor* first = nullptr;
     bool equal = true;
-    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    for (std::size_t rank = 0; rank < rank_names_.size(); ++rank) {
       const auto& announced = name.announced[rank];
       if (!announced && joined_[rank]) continue;
       if (!announced) return false;
@@ -108,12 +104,12 @@ void NameTable::forget_contest(std::uint32_t id) {
 /// `rank 0 on a: sum of float32 (3), ranks 1, 2: sum of float32 (4)`.
 std::string NameTable::disagreement(const Name& name) const {
   std::string text = "the ranks submit '" + name.text + "' differently";
-  std::vector<char> told(hosts_.size());
+  std::vector<char> told(rank_names_.size());
   const char* before = ": ";
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+  for (std::size_t rank = 0; rank < rank_names_.size(); ++rank) {
     if (told[rank] || !name.announced[rank]) continue;
     std::string ranks;
-    for (std::size_t other = rank; other < hosts_.size(); ++other) {
+    for (std::size_t other = rank; other < rank_names_.size(); ++other) {
       if (!name.announced[other] || !(*name.announced[other] == *name.announced[rank])) continue;
       told[other] = 1;
       ranks += (ranks.empty() ? "" : ", ") + rank_text(other);

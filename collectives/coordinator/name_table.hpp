@@ -24,7 +24,8 @@ class NameTable {
   /// A bit for each, in every cycle.
   static constexpr std::size_t capacity = 65536;
 
-  explicit NameTable(std::vector<std::string> hosts);
+  /// @param rank_names  of errors: `rank 2 on node17`
+  explicit NameTable(std::vector<std::string> rank_names);
 
   struct Name {
     std::string text;
@@ -61,15 +62,14 @@ class NameTable {
   [[nodiscard]] std::optional<int> first_closed() const noexcept;
   [[nodiscard]] int last_to_join() const noexcept { return last_to_join_; }
 
-  /// `rank 2 on node17`.
-  [[nodiscard]] std::string rank_text(std::size_t rank) const;
+  [[nodiscard]] const std::string& rank_text(std::size_t rank) const noexcept { return rank_names_[rank]; }
 
  private:
   void hear_tensors(std::size_t rank, const Announcement& announcement, Changes& changes);
   void settle(Changes& changes);
   [[nodiscard]] std::string disagreement(const Name& name) const;
 
-  std::vector<std::string> hosts_;
+  std::vector<std::string> rank_names_;
   std::vector<Name> names_;
   std::map<std::string, std::uint32_t, std::less<>> ids_;
   std::vector<std::uint32_t> contested_;

@@ -1,7 +1,6 @@
 #include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/resilience/replica_audit.hpp>
-#include <ronda/runtime/resilience/snapshot.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +18,10 @@ constexpr EnumNames<OnDivergence, 2> divergence_names{{
 
 bool is_over_there(const State& state) { return state.tensor.device().kind != DeviceKind::cpu; }
 
-/// A device's first. Without counters, of which some ranks of a hierarchical allreduce have none: who counts otherwise
-/// soon has other numbers.
+/// A device's first.
 std::vector<State> replicated(std::span<const State> states) {
   std::vector<State> some;
-  std::ranges::copy_if(states, std::back_inserter(some),
-                       [](const State& s) { return s.scope == Scope::replicated && !is_counter(s); });
+  std::ranges::copy_if(states, std::back_inserter(some), [](const State& s) { return s.scope == Scope::replicated; });
   std::stable_partition(some.begin(), some.end(), is_over_there);
   return some;
 }

@@ -21,9 +21,7 @@ void check(std::span<const State> states) {
 
 }  // namespace
 
-bool is_counter(const State& state) noexcept {
-  return state.tensor.dtype() == DType::int64 && state.scope == Scope::replicated;
-}
+bool is_counter(const State& state) noexcept { return state.tensor.dtype() == DType::int64; }
 
 std::vector<State> share_of(std::span<const State> states, int rank, int ranks) {
   check(states);

@@ -21,7 +21,7 @@ class StateList final : public StateVisitor {
   std::vector<State> states_;
 };
 
-/// Whole numbers that all ranks have alike: they go into the manifest, and are no part of any share.
+/// Whole numbers, alike on all ranks that have them: they go into the manifest, and are no part of any share.
 [[nodiscard]] bool is_counter(const State& state) noexcept;
 
 /// What `rank` of `ranks` writes: its own of everything that is per rank, and of what all have alike a share, so that

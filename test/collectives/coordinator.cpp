@@ -350,6 +350,19 @@ TEST_CASE("groups of ranks have coordinators of their own, beside the whole one"
   all.close();
 }
 
+TEST_CASE("a group's coordinator names ranks as in the world") {
+  Coordinator all = open();
+  Coordinator reversed = all.split("reversed", 0, -rank());
+  std::vector<float> values(rank() == ranks() - 1 ? 5 : 4);
+  const Ticket ticket = reversed.allreduce("x", tensor_of(values));
+  const auto& hosts = test::world().communicator().topology().hosts;
+  if (ranks() > 1)
+    CHECK_THROWS_WITH(ticket.wait(),
+                      Contains("rank " + std::to_string(ranks() - 1) + " on " + hosts.back() + ": sum of float32 (5)"));
+  reversed.close();
+  all.close();
+}
+
 TEST_CASE("a group's coordinator may be closed and dropped while the whole one goes on") {
   Coordinator all = open();
   for (int round = 0; round < 20; ++round) {

@@ -52,7 +52,7 @@ TEST_CASE("announcements are read as they were written, and only what fits is") 
 }
 
 TEST_CASE("the first to announce a name settles it; who has the same need not say so") {
-  NameTable table({"a", "b", "c"});
+  NameTable table({"rank 0 on a", "rank 1 on b", "rank 2 on c"});
   const auto changes = table.hear(Round{{}, {has("x", 3), has("y", 4)}, {has("x", 3)}});
   CHECK(changes.contested.empty());
   CHECK(changes.failures.empty());
@@ -63,7 +63,7 @@ TEST_CASE("the first to announce a name settles it; who has the same need not sa
 }
 
 TEST_CASE("a contested name waits for all ranks, then changes or fails") {
-  NameTable table({"a", "b", "c"});
+  NameTable table({"rank 0 on a", "rank 1 on b", "rank 2 on c"});
   table.hear(Round{{has("x", 3)}, {}, {}});
   auto changes = table.hear(Round{{}, {has("x", 5)}, {}});
   CHECK(changes.contested == std::vector<std::uint32_t>{0});
@@ -91,7 +91,7 @@ TEST_CASE("a contested name waits for all ranks, then changes or fails") {
 }
 
 TEST_CASE("all have joined when the last has, and begin anew; who has closed keeps nobody waiting") {
-  NameTable table({"a", "b", "c"});
+  NameTable table({"rank 0 on a", "rank 1 on b", "rank 2 on c"});
   const Announcement joined = says(Announcement::What::joined), closed = says(Announcement::What::closed);
   CHECK(!table.hear(Round{{joined}, {}, {}}).all_joined);
   CHECK(table.has_joined(0));
@@ -106,7 +106,7 @@ TEST_CASE("all have joined when the last has, and begin anew; who has closed kee
 }
 
 TEST_CASE("there are only so many names") {
-  NameTable table({"a"});
+  NameTable table({"rank 0 on a"});
   for (std::size_t i = 0; i < NameTable::capacity; ++i) table.hear(Round{{has("n" + std::to_string(i), 1)}});
   const auto changes = table.hear(Round{{has("one more", 1)}});
   REQUIRE(changes.failures.size() == 1);
@@ -208,8 +208,10 @@ class ThreadLink final : public CoordinatorLink {
   }
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return static_cast<int>(meeting_->words.size()); }
-  [[nodiscard]] std::vector<std::string> hosts() const override {
-    return std::vector<std::string>(meeting_->words.size(), "here");
+  [[nodiscard]] std::vector<std::string> rank_names() const override {
+    std::vector<std::string> names;
+    for (int rank = 0; rank < size(); ++rank) names.push_back("rank " + std::to_string(rank));
+    return names;
   }
 
   void intersect(std::span<std::uint64_t> words, bool /*eager*/) override {
