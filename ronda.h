@@ -15,7 +15,9 @@
  * finalized, and what is done with it then is undefined; so is what a forked child does with any of them.
  *
  * Names. A name stands for the same on all ranks (what is done, count, type, operation) and is for use again and again;
- * it may be in flight once at a time on a rank. NULL makes one of what is done, count, type and operation.
+ * it may be in flight once at a time on a rank. NULL makes one of what is done, count, type and operation. The n-th use
+ * of a name on one rank belongs to the n-th on every other: what was given up because a rank did not come fails also on
+ * that rank, once, when it comes. A rank that joins begins anew.
  *
  * Compatibility. RONDA_ABI_VERSION changes when a program must be built anew; the shared library's name carries it.
  * Values of enumerations never change; structures that may grow start with their own size. */

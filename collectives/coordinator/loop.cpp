@@ -148,6 +148,7 @@ void CoordinatorLoop::take_arrivals() {
       submission->since = now;
       submission->warned = false;
     }
+    std::erase_if(arrived_, [&](Submission* submission) { return fail_given_up(*submission); });
     in_flight_ += arrived_.size();
     waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
     if (const auto closed = table_.first_closed())
@@ -284,6 +285,7 @@ bool CoordinatorLoop::exchange_announcements(bool large) {
     writer.add(word->what, word->name, word->descriptor);
     word_since_ = steady_seconds();
     word_warned_ = false;
+    given_up_.clear();  // who joins is behind in nothing
   }
   for (const Submission* submission : unannounced_)  // those that do not fit come in the next cycle
     if (!writer.add(Announcement::What::tensors, submission->name(), submission->descriptor())) break;
@@ -474,15 +476,37 @@ void CoordinatorLoop::tell_missing(std::uint32_t id, Submission* submission, con
     if (options_.on_warning) options_.on_warning(text.str());
     return;
   }
+  abandon(id, submission, text.str());
+}
+
+/// The n-th use of a name on one rank belongs to the n-th on all others: where a rank has none to fail now, its next
+/// one does, so that nothing of this use is ever reduced with anything of the next.
+void CoordinatorLoop::abandon(std::uint32_t id, Submission* submission, const std::string& why) {
   table_.forget_contest(id);
-  if (submission == nullptr) return;
+  if (submission == nullptr) {
+    if (table_.has_joined(rank_)) return;
+    GivenUp& given_up = given_up_[id];
+    ++given_up.times;
+    given_up.why = why;
+    return;
+  }
   std::erase(waiting_, submission);
   if (by_id_[id] == submission) {
     by_id_[id] = nullptr;
     ready_[id / bits_a_word] &= ~bit_of(id);
   }
   --in_flight_;
-  submission->fail(communication_error(text.str()));
+  submission->fail(communication_error(why));
+}
+
+/// True where the others have given it up before.
+bool CoordinatorLoop::fail_given_up(Submission& submission) {
+  if (!submission.id) submission.id = table_.find(submission.name());
+  const auto found = submission.id ? given_up_.find(*submission.id) : given_up_.end();
+  if (found == given_up_.end()) return false;
+  submission.fail(communication_error("the other ranks gave it up before this one submitted it: " + found->second.why));
+  if (--found->second.times == 0) given_up_.erase(found);
+  return true;
 }
 
 }  // namespace ronda

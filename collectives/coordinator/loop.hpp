@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ class CoordinatorLoop {
   bool tell_word_missing(bool give_up);
   void tell_missing(std::uint32_t id, Submission* submission, const std::string& have, const std::string& have_not,
                     bool give_up);
+  void abandon(std::uint32_t id, Submission* submission, const std::string& why);
+  bool fail_given_up(Submission& submission);
   void tune(bool worked);
   void fail(const std::exception_ptr& error) noexcept;
 
@@ -108,6 +111,12 @@ class CoordinatorLoop {
   double word_since_ = 0;  ///< when this rank said that it joins or closes, or anything was reduced after that
   bool word_warned_ = false;
   double work_ = 0;  ///< of this cycle
+  /// What the others have given up while this rank did not have it, by id: it fails here when it comes.
+  struct GivenUp {
+    std::uint64_t times = 0;
+    std::string why;  ///< the last time
+  };
+  std::map<std::uint32_t, GivenUp> given_up_;
   std::vector<std::shared_ptr<CoordinatorLoop>> groups_;
 };
 
