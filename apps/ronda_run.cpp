@@ -3,13 +3,12 @@
 
 #include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/run_report.hpp>
 #include <ronda/runtime/resilience/allocation.hpp>
 #include <ronda/runtime/resilience/supervisor.hpp>
 #include <ronda/runtime/trainer/version.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -164,7 +163,7 @@ void complete(const Program& program, int ranks) {
 
 /// A place for the job's summary. The host of its rank 0 has to see it, as it has to see the folder of checkpoints.
 std::string own_summary_in(const std::filesystem::path& checkpoints) {
-  const std::string name = ".ronda_run." + std::to_string(getpid()) + ".json";
+  const std::string name = ".ronda_run." + random_token() + ".json";
   if (checkpoints.empty()) return std::filesystem::temp_directory_path() / name;
   std::error_code error;
   std::filesystem::create_directories(checkpoints, error);

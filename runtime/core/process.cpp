@@ -1,9 +1,12 @@
+#include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -23,6 +26,14 @@ double seconds_since_process_start() {
   for (int field = 3; field < 22; ++field) fields >> skipped;  // proc(5): starttime is field 22
   if (!(fields >> ticks)) return 0;
   return uptime - ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+std::string random_token() {
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0) throw ResourceError("the system gives no random bits");
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(bits));
+  return text.data();
 }
 
 std::string processor_name() {

@@ -1,10 +1,15 @@
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/runtime/files/detail/descriptor.hpp>
+#include <ronda/runtime/files/detail/place.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -13,64 +18,82 @@ namespace {
 
 namespace fs = std::filesystem;
 
-InputError cannot_create(const fs::path& path, int error) {
-  return InputError("cannot create " + path.string() + ": " + std::strerror(error) +
-                    "; give a file in a folder that exists and that you may write to");
+ResourceError cannot_write(const Place& place, int error) {
+  return ResourceError("cannot write " + place.path().string() + ": " + std::strerror(error));
 }
 
-ResourceError cannot_write(const fs::path& path, int error) {
-  return ResourceError("cannot write " + path.string() + ": " + std::strerror(error));
+/// Makes what was done in `folder` last. A file system that cannot do it is left alone.
+void synchronise(int folder, const char* path) {
+  const Descriptor descriptor(::openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.open()) ::fsync(descriptor.number());
+}
+
+/// The new file gets the mode and the group of the one that it is to replace, which is ours.
+void inherit(int file, const struct stat& old) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return;
+  mode_t mode = old.st_mode & 0777;
+  if (status.st_gid != old.st_gid && ::fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
+    mode = (mode & 0707) | (mode & 07) << 3;  // another group gets what everybody has
+  if (mode != (status.st_mode & 0777)) ::fchmod(file, mode);
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
-  std::error_code error;
-  if (const auto target = fs::canonical(path_, error); !error) path_ = target;  // a link stays a link
-  const auto status = fs::status(path_, error);
-  if (path_.empty() || fs::is_directory(status)) throw cannot_create(path_, path_.empty() ? ENOENT : EISDIR);
-  const bool direct = fs::exists(status) && !fs::is_regular_file(status);
-  if (!direct) part_ = path_.string() + ".part." + std::to_string(::getpid());
-  descriptor_ = ::open((direct ? path_ : part_).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw cannot_create(path_, errno);
+AtomicFile::AtomicFile(fs::path path) : place_(std::make_unique<Place>(path)), file_(std::make_unique<Descriptor>()) {
+  if (place_->is_special())
+    *file_ = place_->open_special();
+  else
+    make_part();
 }
 
-AtomicFile::~AtomicFile() { close(); }
+AtomicFile::~AtomicFile() {
+  if (!part_.empty()) ::unlinkat(place_->folder(), part_.c_str(), 0);
+}
 
-void AtomicFile::close() noexcept {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-  if (!part_.empty()) ::unlink(part_.c_str());
-  part_.clear();
+void AtomicFile::make_part() {
+  constexpr std::size_t longest = 200;  // bytes of the file's name in the part's, for which there are 255
+  std::string part = place_->name().substr(0, longest) + ".part." + random_token();
+  const auto& old = place_->found();
+  const bool ours = old && old->st_uid == ::geteuid();
+  const mode_t mode = old ? old->st_mode & (ours ? 0777 : 0666) : 0666;  // of which the umask takes its share
+  *file_ =
+      Descriptor(::openat(place_->folder(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!file_->open()) throw place_->cannot_create(errno);
+  part_ = std::move(part);
+  if (ours) inherit(file_->number(), *old);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t count = ::write(file_->number(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw cannot_write(path_, errno);
+    if (count < 0) throw cannot_write(*place_, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
 }
 
 void AtomicFile::commit() {
-  if (part_.empty()) return close();
-  if (::fsync(descriptor_) != 0) throw cannot_write(path_, errno);
-  const int closed = ::close(descriptor_);  // NFS reports a full disk only here
-  descriptor_ = -1;
-  if (closed != 0) throw cannot_write(path_, errno);
-  if (::rename(part_.c_str(), path_.c_str()) != 0) throw cannot_write(path_, errno);
+  if (part_.empty()) {
+    file_->close();
+    return;
+  }
+  const int folder = place_->folder();
+  if (::fsync(file_->number()) != 0 || file_->close() != 0 ||
+      ::renameat(folder, part_.c_str(), folder, place_->name().c_str()) != 0)
+    throw cannot_write(*place_, errno);
   part_.clear();
-  synchronise_folder(path_.parent_path());
+  synchronise(folder, ".");
 }
 
-void synchronise_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
+void synchronise_folder(const fs::path& folder) { synchronise(AT_FDCWD, folder.empty() ? "." : folder.c_str()); }
 
-void check_creatable(const fs::path& path) { const AtomicFile trial(path); }
+void check_creatable(const fs::path& path) {
+  const Place place(path);
+  if (!place.is_special())
+    static_cast<void>(AtomicFile(path));
+  else if (::faccessat(place.folder(), place.name().c_str(), W_OK, AT_EACCESS) != 0)
+    throw place.cannot_create(errno);
+}
 
 }  // namespace ronda

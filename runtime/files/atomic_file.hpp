@@ -1,17 +1,27 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ronda {
 
-/// A file that appears whole or not at all: written beside its place as FILE.part.PID, synchronised, renamed by
+class Descriptor;
+class Place;
+
+/// A file that appears whole or not at all: written beside its place as FILE.part.TOKEN, synchronised, renamed by
 /// `commit`; without a commit the part is removed and what was there before stays. A place that is no regular file (a
 /// pipe, /dev/null) is written directly.
+///
+/// In folders that others write to as well: the part's name cannot be foretold, and nothing that is there already is
+/// opened. A link of one's own, or of root's, is followed, and stays a link; another user's never is, unless it is a
+/// folder on the way that only its owner's folder could lead through. A file that is replaced keeps its mode; another
+/// user's is never replaced by a wider one, and a new one is as wide as the umask lets it be.
 class AtomicFile {
  public:
-  /// Throws InputError where the file cannot be created.
+  /// Throws InputError where the file cannot be created, or the way there is another user's link.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -23,13 +33,15 @@ class AtomicFile {
   void commit();
 
  private:
-  void close() noexcept;
+  void make_part();
 
-  std::filesystem::path path_, part_;  ///< the part's name is empty where there is none
-  int descriptor_ = -1;
+  std::unique_ptr<const Place> place_;
+  std::unique_ptr<Descriptor> file_;
+  std::string part_;  ///< its name in the place's folder; empty where there is none
 };
 
-/// Throws InputError where `path` could not be created now; so a program can say so before it works for hours.
+/// Throws InputError where `path` could not be created now; so a program can say so before it works for hours. Writes
+/// nothing, and opens no pipe: whoever reads it would see its end.
 void check_creatable(const std::filesystem::path& path);
 
 /// Makes what was created, renamed or removed in `folder` last: its own entries reach the disk too. A file system that

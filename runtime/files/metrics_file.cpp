@@ -1,7 +1,8 @@
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/files/detail/place.hpp>
 #include <ronda/runtime/files/metrics_file.hpp>
 
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,7 +61,9 @@ std::uintmax_t length_up_to(std::uint64_t step, const std::filesystem::path& pat
   constexpr std::string_view start = "{\"step\": ";
   std::ifstream file(path, std::ios::binary);
   std::uintmax_t length = 0;
-  for (std::string line; std::getline(file, line) && !file.eof(); length += line.size() + 1) {
+  std::array<char, 512> text{};  // what is longer is no line of ours
+  for (; file.getline(text.data(), text.size()) && !file.eof(); length += static_cast<std::uintmax_t>(file.gcount())) {
+    const std::string_view line(text.data());
     std::uint64_t found = 0;
     if (!line.starts_with(start) || line.back() != '}') break;
     std::from_chars(line.data() + start.size(), line.data() + line.size(), found);
@@ -73,27 +76,22 @@ std::uintmax_t length_up_to(std::uint64_t step, const std::filesystem::path& pat
 
 MetricsFile::MetricsFile(std::filesystem::path path)
     : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)),
-      flushed_(std::chrono::steady_clock::now()) {
-  if (descriptor_ < 0)
-    throw InputError("cannot create " + path_.string() + ": " + std::strerror(errno) +
-                     "; give a file in a folder that exists and that you may write to");
-}
+      file_(std::make_unique<Descriptor>(Place(path_).open_to_append())),
+      flushed_(std::chrono::steady_clock::now()) {}
 
 MetricsFile::~MetricsFile() {
   try {
     flush();
   } catch (const ResourceError&) {  // a destructor cannot say it; who must know calls flush before
   }
-  ::close(descriptor_);
 }
 
 void MetricsFile::on_start(std::uint64_t step) {
   started_ = true;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path_, ignored)) return;  // a pipe keeps nothing
+  struct stat status {};
+  if (::fstat(file_->number(), &status) != 0 || !S_ISREG(status.st_mode)) return;  // a pipe keeps nothing
   const auto length = static_cast<off_t>(step == 0 ? 0 : length_up_to(step, path_));
-  if (::ftruncate(descriptor_, length) != 0)
+  if (::ftruncate(file_->number(), length) != 0)
     throw ResourceError("cannot cut " + path_.string() + ": " + std::strerror(errno));
 }
 
@@ -117,7 +115,7 @@ void MetricsFile::flush() {
   flushed_ = std::chrono::steady_clock::now();
   std::size_t done = 0;
   while (done < used_) {
-    const ssize_t count = ::write(descriptor_, buffer_.data() + done, used_ - done);
+    const ssize_t count = ::write(file_->number(), buffer_.data() + done, used_ - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       used_ = 0;

@@ -3,16 +3,20 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 
 #include <ronda/runtime/core/event_sink.hpp>
 
 namespace ronda {
 
+class Descriptor;
+
 /// `--metrics`: one JSON object a line and step, written as training goes: `step` (from 1), `epoch`, `loss`,
 /// `train_accuracy`, `learning_rate`, `samples`. Numbers read back to the same bits; what is not finite is null.
 /// Training from the start replaces what was in the file, and training that goes on from a checkpoint goes on behind
 /// the lines up to there, so that every step has one line. A line goes to a buffer of fixed size, and the buffer to the
-/// file at least each second, each epoch, and before a checkpoint is taken.
+/// file at least each second, each epoch, and before a checkpoint is taken. Strangers' links and files are not written
+/// to; see AtomicFile.
 class MetricsFile final : public EventSink {
  public:
   /// Throws InputError where the file cannot be created.
@@ -32,7 +36,7 @@ class MetricsFile final : public EventSink {
   static constexpr std::size_t longest_line = 256;
 
   std::filesystem::path path_;
-  int descriptor_;
+  std::unique_ptr<Descriptor> file_;
   std::array<char, 64 * longest_line> buffer_;
   std::size_t used_ = 0;
   bool started_ = false;

@@ -1,14 +1,12 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
+#include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/resilience/checkpointer.hpp>
 #include <ronda/runtime/resilience/duration.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -36,12 +34,6 @@ class Stopwatch {
   double start_;
 };
 
-/// Tells this run from others that write to the same directory.
-std::string new_token() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return Hash().add(static_cast<std::uint64_t>(now)).add(static_cast<std::uint64_t>(::getpid())).text();
-}
-
 }  // namespace
 
 CheckpointInterval parse_checkpoint_interval(std::string_view text) {
@@ -56,7 +48,7 @@ CheckpointInterval parse_checkpoint_interval(std::string_view text) {
 
 Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink)
     : communicator_(std::move(communicator)), options_(std::move(options)), sink_(sink), last_save_(steady_seconds()) {
-  const std::string token = communicator_.broadcast_text(new_token());
+  const std::string token = communicator_.broadcast_text(random_token());
   check_directory();
   writer_ = std::make_unique<CheckpointWriter>(options_.directory, token, communicator_.rank(), std::move(faults));
 }
@@ -64,7 +56,7 @@ Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options,
 /// Rank 0 leaves a file with words that only this run knows; the others have to find them.
 void Checkpointer::check_directory() {
   const fs::path& directory = options_.directory;
-  const std::string words = communicator_.broadcast_text(new_token());
+  const std::string words = communicator_.broadcast_text(random_token());
   const fs::path token = directory / (".token-" + words);
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
