@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <ronda/ronda.hpp>
+#include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/files/metrics_file.hpp>
 #include <ronda/runtime/observe/terminal.hpp>
 #include <ronda/runtime/resilience/stop_signals.hpp>
@@ -64,6 +65,7 @@ int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::
 }
 
 int launch_with(CommandLine& command_line, int argc, char** argv, const std::function<int(World&)>& body) {
+  spin_briefly(argv);
   const auto prepare = [&](WorldOptions& options) {
     const bool go_on = command_line.parse(argc, argv);
     options = command_line.world;

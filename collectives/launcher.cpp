@@ -51,17 +51,19 @@ void end_launcher_within(int seconds) noexcept {
 Launcher Launcher::from_environment() {
   Launcher launcher;
   if (const auto rank = number({"PMIX_RANK"}))
-    launcher = {*rank, *rank + 2, true, true};  // how many there are, it does not say
+    launcher = {
+        .rank = *rank, .size = *rank + 2, .several_hosts = true, .known = true};  // how many there are, it does not say
   for (const auto& [rank_variable, size_variable] : variables) {
     const auto rank = number({rank_variable}), size = number({size_variable});
     if (!rank || !size) continue;
-    launcher = {*rank, *size, true, true, size_variable};
+    launcher = {.rank = *rank, .size = *size, .several_hosts = true, .known = true, .size_variable = size_variable};
     break;
   }
   const auto on_node = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
   const auto nodes = number({"SLURM_STEP_NUM_NODES"});
   if (nodes) launcher.several_hosts = *nodes > 1;
   if (on_node) launcher.several_hosts = *on_node < launcher.size;
+  if (on_node) launcher.on_host = *on_node;
   if (launcher.size == 1) launcher.several_hosts = false;
   return launcher;
 }

@@ -7,6 +7,7 @@ namespace ronda {
 struct Launcher {
   int rank = 0;
   int size = 1;
+  int on_host = 0;                      ///< ranks on this one; 0: nobody said it
   bool several_hosts = false;           ///< or it cannot be told
   bool known = false;                   ///< some launcher has told of a rank
   const char* size_variable = nullptr;  ///< that `size` was read from; null where nobody said it

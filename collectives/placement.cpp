@@ -1,9 +1,11 @@
 #include <ronda/collectives/placement.hpp>
 #include <ronda/runtime/core/core_mask.hpp>
+#include <ronda/runtime/core/cpu_quota.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace ronda {
@@ -22,6 +24,22 @@ mpi::Communicator node_of(const mpi::Communicator& communicator, int ranks_per_n
   mpi::Communicator host = communicator.split_by_node();
   if (ranks_per_node <= 0) return host;
   return host.split(host.rank() / ranks_per_node, host.rank());
+}
+
+/// The least that quotas leave each rank: those under one quota share it evenly. Infinite where there are none.
+double share_of_quotas(const mpi::Communicator& node) {
+  std::array<CpuQuota, 8> mine{};  // groups within groups; more have no limit of their own in practice
+  const auto quotas = cpu_quotas();
+  std::copy_n(quotas.begin(), std::min(quotas.size(), mine.size()), mine.begin());
+  const auto all = node.allgather(mine);
+  double share = std::numeric_limits<double>::infinity();
+  for (const CpuQuota& quota : mine) {
+    if (quota.cores == 0) continue;
+    const auto ranks = std::ranges::count_if(
+        all, [&](const auto& one) { return std::ranges::find(one, quota.group, &CpuQuota::group) != one.end(); });
+    share = std::min(share, quota.cores / static_cast<double>(ranks));
+  }
+  return share;
 }
 
 /// Nothing has bound the first process of a machine or container to less than all of it.
@@ -55,19 +73,21 @@ Placement Placement::of(const mpi::Communicator& communicator, int ranks_per_nod
 }
 
 CoreShare share_cores(const mpi::Communicator& communicator) {
+  const mpi::Communicator node = communicator.split_by_node();
   const CoreMask mine = CoreMask::of(0);
-  const auto masks = communicator.split_by_node().allgather(mine);
+  const auto masks = node.allgather(mine);
 
-  CoreShare share{0, 0};
+  CoreShare share{.mine = 0, .bound = 0};
   CoreMask used;
   for (const CoreMask& mask : masks) used |= mask;
   for (std::size_t core = 0; core < CoreMask::most; ++core) {
     if (!mine.has(core)) continue;
     const auto users = std::ranges::count_if(masks, [&](const CoreMask& mask) { return mask.has(core); });
-    share.mine += 1.0 / static_cast<double>(users);
+    share.bound += 1.0 / static_cast<double>(users);
   }
-  share.mine = std::round(share.mine * 1e6) / 1e6;  // six sixths are one core
-  share.crowded = share.mine < 1 && used.count() < cores_of_machine();
+  share.bound = std::round(share.bound * 1e6) / 1e6;  // six sixths are one core
+  share.crowded = share.bound < 1 && used.count() < cores_of_machine();
+  share.mine = std::min(share.bound, share_of_quotas(node));
   const auto shares = communicator.allgather(share.mine);
   share.least = *std::min_element(shares.begin(), shares.end());
   return share;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/core_share.hpp>
 #include <ronda/collectives/transport/mpi.hpp>
 
 namespace ronda {
@@ -17,14 +18,7 @@ struct Placement {
   [[nodiscard]] static Placement of(const mpi::Communicator& communicator, int ranks_per_node);
 };
 
-/// The cores that each rank has for itself.
-struct CoreShare {
-  double mine = 1;   ///< every core counts 1 divided by the ranks that may run on it
-  double least = 1;  ///< over all ranks
-  /// This rank has less than a core, though its machine (or container) has cores that no rank here may run on.
-  bool crowded = false;
-};
-/// Looks at the affinity of all ranks. Collective over `communicator`.
+/// Looks at the affinity and the quotas of all ranks. Collective over `communicator`.
 [[nodiscard]] CoreShare share_cores(const mpi::Communicator& communicator);
 
 }  // namespace ronda

@@ -116,7 +116,7 @@ struct World::Impl {
   std::shared_ptr<Engine> engine;
   std::optional<Communicator> communicator;
   int cores = 1;
-  bool crowded = false;
+  CoreShare share;
   int exceptions_before = std::uncaught_exceptions();
 };
 
@@ -125,7 +125,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   std::optional<RecordedCall> call(std::in_place, watched.ledger, "meeting the other ranks");
   std::optional<InsideMpi> inside(std::in_place, watched.recorder.get());
   auto all = mpi::Communicator::duplicate(original);
-  const CoreShare share = share_cores(all);
+  share = share_cores(all);
   GroupLimits limits = limits_from(options, all);
   limits.world_size = all.size();
   limits.mpi_operations = std::make_shared<const MpiOperations>();
@@ -142,7 +142,6 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   call.reset();
   communicator.emplace(std::move(group));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;
-  crowded = share.crowded;
   cores = std::max(1, static_cast<int>(left + 1e-6));
   agree(*communicator, [&] {
     if (watched.error) std::rethrow_exception(watched.error);
@@ -199,7 +198,7 @@ World::~World() = default;
 const Communicator& World::communicator() const noexcept { return *impl_->communicator; }
 Progress World::progress() const noexcept { return impl_->engine->progress(); }
 int World::cores() const noexcept { return impl_->cores; }
-bool World::crowded() const noexcept { return impl_->crowded; }
+const CoreShare& World::core_share() const noexcept { return impl_->share; }
 
 std::filesystem::path World::record_folder() const {
   const auto& recorder = impl_->watched.recorder;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/core_share.hpp>
 #include <ronda/collectives/stall.hpp>
 
 namespace ronda {
@@ -66,10 +67,11 @@ class World {
   [[nodiscard]] int size() const noexcept { return communicator().size(); }
   /// What `automatic` became.
   [[nodiscard]] Progress progress() const noexcept;
-  /// Cores that this rank may use for computing: its binding, or its share of the node's cores.
+  /// Cores that this rank may use for computing: whole ones of its share, less one that a thread moves messages on; 1
+  /// at least.
   [[nodiscard]] int cores() const noexcept;
-  /// This rank shares a core with others, though its machine has cores that no rank is bound to.
-  [[nodiscard]] bool crowded() const noexcept;
+  /// What it has of the node's cores, by its binding and by quotas of processor time.
+  [[nodiscard]] const CoreShare& core_share() const noexcept;
 
   /// Where this rank's record is; empty where there is none.
   [[nodiscard]] std::filesystem::path record_folder() const;

@@ -8,8 +8,10 @@
 #include <optional>
 #include <sstream>
 
+#include <ronda/collectives/launcher.hpp>
 #include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/counted.hpp>
+#include <ronda/runtime/core/cpu_quota.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
 
@@ -56,18 +58,26 @@ std::string threads_a_core() {
   return threads == 0 ? "unknown threads" : counted(static_cast<std::int64_t>(threads), "thread");
 }
 
-/// Cores' worth of time that a container is given; 0: no limit.
-double container_cores() {
-  std::istringstream line(first_line("/sys/fs/cgroup/cpu.max"));
-  double quota = 0, period = 0;
-  return line >> quota >> period && period > 0 ? quota / period : 0;
+/// Of the quotas that this process is under the least; 0: none.
+double least_quota() {
+  double least = 0;
+  for (const CpuQuota& quota : cpu_quotas()) least = least == 0 ? quota.cores : std::min(least, quota.cores);
+  return least;
+}
+
+/// Cores that mpirun, or its daemon here, may use and binds no rank to; 0 where this process is none of its ranks.
+int left_by_launcher(int mine) {
+  const int launcher = ::getppid();
+  const Launcher ranks = Launcher::from_environment();
+  if (!is_launcher(launcher) || ranks.on_host == 0) return 0;
+  return std::max(static_cast<int>(CoreMask::of(launcher).count()) - mine * ranks.on_host, 0);
 }
 
 Finding cores() {
   const int mine = allowed_cores(), all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   std::string text = processor_name() + "; " + counted(mine, "processor") + " for this process of " +
                      std::to_string(all) + ", " + threads_a_core() + " a core, " + counted(numa_nodes(), "NUMA node");
-  const double quota = container_cores();
+  const double quota = least_quota();
   if (quota > 0 && quota < mine) {
     std::ostringstream limit;
     limit << ", time for " << quota << " of them";
@@ -75,6 +85,12 @@ Finding cores() {
             "start as many ranks times threads as there is time for, or give the container more (docker run --cpus)"};
   }
   if (mine < all) text += ": bound";
+  const int left = left_by_launcher(mine);
+  if (left > 0)
+    return {
+        "cores", text + " by mpirun, which leaves " + std::to_string(left) + " to nobody", State::off,
+        "for all of them: mpirun --bind-to none, or --map-by slot:PE=N with N cores a rank; more --threads than cores "
+        "are slower"};
   return {"cores", text};
 }
 

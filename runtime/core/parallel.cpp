@@ -1,8 +1,12 @@
+#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 namespace ronda {
 
@@ -17,6 +21,17 @@ void detail::parallel_ranges(int threads, std::size_t count, RangeFunction funct
       if (range.size() > 0) function(context, range);
     }
   }
+}
+
+void spin_briefly(char** arguments) {
+  // So many looks take 10 to 50 us, which is about what a thread takes to wake up.
+  constexpr const char *variable = "GOMP_SPINCOUNT", *looks = "1000";
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv(variable) != nullptr) return;
+  if (CoreMask::of(0).count() < 2 || ::setenv(variable, looks, 1) != 0) return;
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);  // execv's own link would be its name
+  if (!error) ::execv(program.c_str(), arguments);
+  ::unsetenv(variable);
 }
 
 void use_threads(int threads) { omp_set_num_threads(std::max(threads, 1)); }

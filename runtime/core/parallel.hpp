@@ -50,4 +50,13 @@ void parallel_for(int threads, std::size_t count, Body&& body, std::size_t align
 /// Sets how many threads the calling thread's parallel work uses, in our loops and in the library primitives alike.
 void use_threads(int threads);
 
+/// Threads that wait for each other look for a short time before they sleep, instead of for many milliseconds, in which
+/// they keep cores from whoever could go on: on a machine with other work that makes training several times slower.
+/// OpenMP reads how long when a program is loaded. So this starts the program once more, in the same process and with
+/// the same arguments, where it may run on several cores and the environment does not say (OMP_WAIT_POLICY or
+/// GOMP_SPINCOUNT). For applications: to be called first in main. Where the program cannot be started again it goes on
+/// as it is.
+/// @param arguments  main's, with the null pointer at the end
+void spin_briefly(char** arguments);
+
 }  // namespace ronda

@@ -1,8 +1,10 @@
 #include <ronda/runtime/core/core_mask.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,22 +28,66 @@ std::string by_host(const std::vector<std::string>& cores_of_rank, const std::ve
   return text;
 }
 
+/// The first rank that has something to complain of, and how many others have.
+void warn_of_first(const std::vector<std::string>& complaints, const std::vector<std::string>& hosts, EventSink& sink) {
+  const auto first = std::ranges::find_if(complaints, [](const auto& text) { return !text.empty(); });
+  if (first == complaints.end()) return;
+  const auto rank = static_cast<std::size_t>(first - complaints.begin());
+  const auto others = std::ranges::count_if(complaints, [](const auto& text) { return !text.empty(); }) - 1;
+  const std::string alike = others > 0 ? "; the same goes for " + counted(others, "other rank") : "";
+  sink.on_warning("rank " + std::to_string(rank) + " on " + hosts[rank] + " " + *first + alike);
+}
+
+std::string number_text(double number) {
+  std::ostringstream text;
+  text.precision(3);
+  text << number;
+  return text.str();
+}
+
 }  // namespace
+
+std::string why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks) {
+  const int cores = std::max(1, static_cast<int>(share.mine + 1e-6));
+  const bool by_quota = share.mine < share.bound;
+  if (threads <= cores && !(by_quota && share.mine < 1)) return {};
+  const std::string begin = "computes with " + counted(threads, "thread"), fewer = "--threads " + std::to_string(cores);
+  const std::string most = threads > cores ? "; or take " + fewer : "";
+  if (by_quota)
+    return begin + " on the time of " + number_text(share.mine) + (share.mine == 1 ? " core" : " cores") +
+           ", its part of the quota of its container or job, and waits for more most "
+           "of the time; give that more (docker run --cpus, srun --cpus-per-task), or start fewer ranks" +
+           most;
+  const std::string on = begin + " on " + counted(cores, "core");
+  if (bound > cores || share.mine < 1)
+    return on + ", which is its part of " + counted(bound, "core") +
+           " that it shares with other ranks; start fewer ranks" + most;
+  const std::string host = " of " + std::to_string(machine);
+  if (bound < machine && threads <= machine / ranks)
+    return on + host + ", to which it was bound; give it more, by mpirun --bind-to none, mpirun --map-by slot:PE=" +
+           std::to_string(threads) + " or srun --cpus-per-task=" + std::to_string(threads) + most;
+  return on + host +
+         ", and there are no more for it; threads that take turns are slower than fewer that do not: take " + fewer;
+}
 
 void tell_binding(const World& world, int threads, EventSink& sink) {
   const Communicator& communicator = world.communicator();
   const auto& hosts = communicator.topology().hosts;
-  const auto cores = communicator.gather_texts(CoreMask::of(0).text());
+  const CoreMask mask = CoreMask::of(0);
+  const auto cores = communicator.gather_texts(mask.text());
   sink.on_detail("cores by rank: " + by_host(cores, hosts) + "; threads of each: " + std::to_string(threads) +
                  ", progress " + std::string(name_of(world.progress())));
 
-  const auto crowded = communicator.gather_texts(world.crowded() ? "yes" : "no");
-  const auto first = std::find(crowded.begin(), crowded.end(), "yes");
-  if (first == crowded.end()) return;
-  const auto rank = static_cast<std::size_t>(first - crowded.begin());
-  sink.on_warning("rank " + std::to_string(rank) + " on " + hosts[rank] + " and others share cores (" + cores[rank] +
-                  ") though the host has some that no rank may run on; start the ranks by mpirun --bind-to core, or by "
-                  "srun --cpu-bind=cores with enough --cpus-per-task");
+  const auto machine = static_cast<int>(CoreMask::of(1).count());  // nothing has bound its first process
+  const auto too_many = why_too_many_threads(threads, world.core_share(), static_cast<int>(mask.count()), machine,
+                                             communicator.topology().ranks_on_node);
+  const std::string crowded =
+      world.core_share().crowded
+          ? "and others share cores (" + mask.text() +
+                ") though the host has some that no rank may run on; start the ranks by mpirun --bind-to core, or by "
+                "srun --cpu-bind=cores with enough --cpus-per-task"
+          : "";
+  warn_of_first(communicator.gather_texts(crowded.empty() ? too_many : crowded), hosts, sink);
 }
 
 }  // namespace ronda

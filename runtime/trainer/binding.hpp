@@ -1,11 +1,22 @@
 #pragma once
+#include <string>
+
 #include <ronda/collectives/world.hpp>
 #include <ronda/runtime/core/event_sink.hpp>
 
 namespace ronda {
 
-/// A detail: the cores that each rank is bound to, its threads, who moves messages along. A warning where a binding
-/// gives several ranks one core though there are more. Collective; the sink of rank 0 hears it.
+/// A detail: the cores that each rank is bound to, its threads, who moves messages along. Warnings, with the remedy:
+/// where a rank has more threads than cores to run them on (its binding, other ranks, a container's quota), and where a
+/// binding gives several ranks one core though there are more. Collective; the sink of rank 0 hears it.
+/// @param threads  of this rank
 void tell_binding(const World& world, int threads, EventSink& sink);
+
+/// Why a rank computes with more threads than it has cores for, and what to do: `computes with 2 threads on 1 core, …`.
+/// Empty where it does not.
+/// @param bound    cores that it may run on, shared ones included
+/// @param machine  cores of its machine or container
+/// @param ranks    on that machine
+[[nodiscard]] std::string why_too_many_threads(int threads, const CoreShare& share, int bound, int machine, int ranks);
 
 }  // namespace ronda
