@@ -15,7 +15,6 @@
 #include <functional>
 #include <numeric>
 #include <random>
-#include <set>
 #include <thread>
 
 #include "tool.hpp"
@@ -265,7 +264,7 @@ Result measure(const Communicator& communicator, const Options& options, std::si
 void print_head(const World& world, const Options& options, double cycle) {
   const auto& hosts = world.communicator().topology().hosts;
   std::printf("# %d ranks on %zu hosts (%s), %s, progress %s, %d threads a rank hand in float32 to be summed\n",
-              world.size(), std::set<std::string>(hosts.begin(), hosts.end()).size(), hosts[0].c_str(),
+              world.size(), hosts.names().size(), hosts[0].c_str(),
               processor_name().c_str(), std::string(name_of(world.progress())).c_str(), options.threads);
   std::printf("# a cycle with nothing to reduce: %.1f us from submission to result\n", cycle);
   std::printf(
@@ -284,7 +283,7 @@ void print(const Result& result) {
 nlohmann::json to_json(const World& world, const Options& options, double cycle, const std::vector<Result>& results) {
   const auto& hosts = world.communicator().topology().hosts;
   nlohmann::json json{{"ranks", world.size()},
-                      {"hosts", std::set<std::string>(hosts.begin(), hosts.end()).size()},
+                      {"hosts", hosts.names().size()},
                       {"processor", processor_name()},
                       {"progress", name_of(world.progress())},
                       {"threads", options.threads},

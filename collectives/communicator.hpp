@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
+#include <ronda/collectives/host_names.hpp>
 #include <ronda/runtime/core/buffer.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
@@ -32,8 +33,8 @@ struct Topology {
   int ranks_on_node = 1;  ///< of this communicator, on this rank's node
   int rank_on_node = 0;
   int most_ranks_on_a_node = 1, fewest_ranks_on_a_node = 1;
-  bool oversubscribed = false;     ///< some node has more ranks than cores for them
-  std::vector<std::string> hosts;  ///< by rank
+  bool oversubscribed = false;  ///< some node has more ranks than cores for them
+  HostNames hosts;              ///< by rank
 };
 
 /// A group of ranks that reduce, copy and wait together. A handle: copies refer to the same group. Every function is

@@ -1,4 +1,5 @@
 #include <ronda/collectives/algorithms/direct_exchange.hpp>
+#include <ronda/collectives/algorithms/grid_exchange.hpp>
 #include <ronda/collectives/algorithms/folding.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/cost_model.hpp>
@@ -116,6 +117,12 @@ std::optional<double> CostModel::halving(double bytes, const Packed& packed) con
 std::optional<double> CostModel::ring(int ranks, Way way, double bytes, const Packed& packed) const {
   if (ranks == 1) return 0;
   if (!known(way)) return std::nullopt;
+  const int columns = packed.compression == Compression::int8 ? GridExchange::columns_for(ranks) : 1;
+  if (columns > 1) {  // a row adds up and hands out what its columns make sums over the rows
+    const auto in_row = ring(columns, way, bytes, packed),
+               in_column = ring(ranks / columns, way, bytes / columns, packed);
+    return *in_row + *in_column;
+  }
   const double chunk = bytes / ranks, sent = packed.share * chunk;
   const std::size_t count = Ring::segments_of(static_cast<std::size_t>(std::ceil(sent)), short_message_bytes);
   const auto segments = static_cast<double>(count);

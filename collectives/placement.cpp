@@ -11,13 +11,11 @@
 namespace ronda {
 namespace {
 
-using HostName = std::array<char, MPI_MAX_PROCESSOR_NAME>;
-
-HostName host_name() {
-  HostName name{};
+std::string host_name() {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
   mpi::check(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name");
-  return name;
+  return name.data();
 }
 
 mpi::Communicator node_of(const mpi::Communicator& communicator, int ranks_per_node) {
@@ -53,12 +51,16 @@ Placement Placement::of(const mpi::Communicator& communicator, int ranks_per_nod
   Topology& topology = placement.topology;
   topology.ranks_on_node = placement.node.size();
   topology.rank_on_node = placement.node.rank();
-  for (const HostName& name : communicator.allgather(host_name())) topology.hosts.emplace_back(name.data());
 
   const int lowest_here = placement.node.allgather(communicator.rank()).front();
+  const bool speaks = lowest_here == communicator.rank();  // for its node
+  const auto names = communicator.allgather_texts(speaks ? host_name() : std::string());
   std::map<int, std::vector<int>> ranks_by_lowest;
   int rank = 0;
-  for (const int lowest : communicator.allgather(lowest_here)) ranks_by_lowest[lowest].push_back(rank++);
+  for (const int lowest : communicator.allgather(lowest_here)) {
+    ranks_by_lowest[lowest].push_back(rank++);
+    topology.hosts.add(names[static_cast<std::size_t>(lowest)]);
+  }
 
   topology.nodes = static_cast<int>(ranks_by_lowest.size());
   topology.node = static_cast<int>(std::distance(ranks_by_lowest.begin(), ranks_by_lowest.find(lowest_here)));

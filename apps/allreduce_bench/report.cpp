@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
 
 #include <ronda/runtime/core/process.hpp>
 
@@ -21,8 +20,7 @@ double algorithm_bandwidth(const Result& result) {
 double bus_bandwidth(const Result& result, int ranks) { return algorithm_bandwidth(result) * 2 * (ranks - 1) / ranks; }
 
 std::size_t count_hosts(const World& world) {
-  const auto& hosts = world.communicator().topology().hosts;
-  return std::set<std::string>(hosts.begin(), hosts.end()).size();
+  return world.communicator().topology().hosts.names().size();
 }
 
 /// `ring`, `ring,bf16`, or, where something was chosen, `auto:ring,auto:bf16`.

@@ -6,8 +6,8 @@
 namespace ronda {
 
 DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
-                               const Wire& wire, std::size_t segment)
-    : transport_(std::move(transport)), data_(data), reduction_(reduction), wire_(wire) {
+                               const Wire& wire, RingPart part, std::size_t segment)
+    : transport_(std::move(transport)), data_(data), reduction_(reduction), wire_(wire), part_(part) {
   const auto ranks = static_cast<std::size_t>(transport_->size()), others = ranks - 1;
   if (others == 0) return;
   const std::size_t granule = granule_of(wire_.compression);
@@ -17,9 +17,11 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
   if (segment_ == 0) return;  // no data
   segments_ = (longest + segment_ - 1) / segment_;
 
+  rounded_ = adds() ? Range{0, data_.count} : part_of(data_.count, static_cast<std::size_t>(transport_->rank()), ranks);
   const std::size_t slot_bytes = Buffer::aligned(wire_bytes(wire_.compression, segment_));
   rounds_.resize(std::min(2 * depth + 1, segments_));
-  slots_ = Buffer::host(rounds_.size() * (3 * others + 1) * slot_bytes);
+  const std::size_t slots_to_all = (adds() ? 2 : 0) + (hands_out() ? 1 : 0);
+  slots_ = Buffer::host(rounds_.size() * (slots_to_all * others + 1) * slot_bytes);
   std::byte* next = slots_.data();
   const auto take = [&] { return std::exchange(next, next + slot_bytes); };
   for (Round& one : rounds_) {
@@ -27,26 +29,27 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
     one.sums_out.resize(others);
     for (auto* parcels : {&one.parts_out, &one.parts_in, &one.sums_in}) {
       parcels->resize(others);
-      for (Parcel& parcel : *parcels) parcel.slot = take();
+      const bool used = parcels == &one.sums_in ? hands_out() : adds();
+      for (Parcel& parcel : *parcels) parcel.slot = used ? take() : nullptr;
     }
   }
-  feedback_ = ErrorFeedback(data_.count);
+  feedback_ = ErrorFeedback(rounded_.size());
 }
 
 Task DirectExchange::run() {
   feedback_.begin_run();
-  if (transport_->size() == 1) finish(reduction_, data_);
+  if (transport_->size() == 1 && part_ == RingPart::allreduce) finish(reduction_, data_);
   const int ranks = transport_->size();
   for (std::size_t beat = 0; segments_ > 0 && beat < segments_ + 2 * depth; ++beat) {
-    if (beat < segments_) send_parts(beat);
+    if (adds() && beat < segments_) send_parts(beat);
     if (beat >= depth && beat - depth < segments_) {
       const std::size_t segment = beat - depth;
-      for (int distance = 1; distance < ranks; ++distance) {
+      for (int distance = 1; adds() && distance < ranks; ++distance) {
         Request& part = round(segment).parts_in[static_cast<std::size_t>(distance) - 1].request;
         co_await part;
         add_part(segment, distance);
       }
-      send_sum(segment);
+      if (hands_out()) send_sum(segment);
     }
     if (beat >= 2 * depth) {
       const std::size_t segment = beat - 2 * depth;
@@ -54,7 +57,7 @@ Task DirectExchange::run() {
         const auto k = static_cast<std::size_t>(distance) - 1;
         Request& sum = round(segment).sums_in[k].request;
         co_await sum;
-        take_sum(segment, distance);
+        if (hands_out()) take_sum(segment, distance);
         Request& part_out = round(segment).parts_out[k].request;
         co_await part_out;
         Request& sum_out = round(segment).sums_out[k].request;
@@ -71,7 +74,7 @@ void DirectExchange::send_parts(std::size_t segment) {
     Parcel& outgoing = round(segment).parts_out[static_cast<std::size_t>(distance) - 1];
     const Range theirs = range(above(distance), segment);
     incoming.request = transport_->receive(below(distance), {incoming.slot, bytes(own)});
-    encode(wire_.compression, values(theirs), feedback_.lost(theirs.begin), noise(theirs), outgoing.slot);
+    encode(wire_.compression, values(theirs), lost(theirs), noise(theirs), outgoing.slot);
     outgoing.request = transport_->send(above(distance), {outgoing.slot, bytes(theirs)});
   }
 }
@@ -84,8 +87,8 @@ void DirectExchange::add_part(std::size_t segment, int distance) {
 void DirectExchange::send_sum(std::size_t segment) {
   Round& now = round(segment);
   const Range own = range(transport_->rank(), segment);
-  finish(reduction_, data_.part(own));
-  encode_and_keep(wire_.compression, values(own), feedback_.lost(own.begin), noise(own), now.sum);
+  if (part_ == RingPart::allreduce) finish(reduction_, data_.part(own));
+  encode_and_keep(wire_.compression, values(own), lost(own), noise(own), now.sum);
   for (int distance = 1; distance < transport_->size(); ++distance) {
     Parcel& incoming = now.sums_in[static_cast<std::size_t>(distance) - 1];
     Parcel& outgoing = now.sums_out[static_cast<std::size_t>(distance) - 1];

@@ -7,6 +7,7 @@
 
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/algorithms/error_feedback.hpp>
+#include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/transport.hpp>
 #include <ronda/collectives/wire_format.hpp>
@@ -32,7 +33,11 @@ namespace ronda {
 ///
 /// Chunks go in segments: while one is rounded, others are on their way in, and the sums of earlier ones on theirs out.
 ///
-/// Cost: 2(n-1) messages a rank and segment, and 2(n-1)/n of the data's bytes as the wire has them.
+/// Either half is a collective of its own: reduce-scatter ends with the sum of chunk r on rank r, not rounded;
+/// allgather begins with it.
+///
+/// Cost: 2(n-1) messages a rank and segment, and 2(n-1)/n of the data's bytes as the wire has them. Every rank has a
+/// connection to every other one: for many ranks there is GridExchange.
 /// Order of summation: the owner's part, then those of the ranks below it, downwards and around.
 class DirectExchange final : public Algorithm {
  public:
@@ -47,7 +52,7 @@ class DirectExchange final : public Algorithm {
   /// @param wire  int8
   /// @param segment  elements of a message at most, whole granules of the wire; the same on every rank
   DirectExchange(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction, const Wire& wire,
-                 std::size_t segment = default_segment);
+                 RingPart part = RingPart::allreduce, std::size_t segment = default_segment);
 
   /// Collective over the transport's ranks.
   Task run() override;
@@ -80,14 +85,19 @@ class DirectExchange final : public Algorithm {
   [[nodiscard]] std::size_t bytes(const Range& range) const noexcept;
   [[nodiscard]] std::span<float> values(const Range& range) const noexcept;
   [[nodiscard]] Noise noise(const Range& range) const noexcept;
+  [[nodiscard]] float* lost(const Range& range) const noexcept { return feedback_.lost(range.begin - rounded_.begin); }
+  [[nodiscard]] bool adds() const noexcept { return part_ != RingPart::allgather; }
+  [[nodiscard]] bool hands_out() const noexcept { return part_ != RingPart::reduce_scatter; }
   [[nodiscard]] Round& round(std::size_t segment) noexcept { return rounds_[segment % rounds_.size()]; }
 
   std::unique_ptr<Transport> transport_;
   Elements data_;
   Reduction reduction_;
   Wire wire_;
+  RingPart part_;
   std::size_t segment_, segments_ = 0;  ///< elements; how many the longest chunk has
-  ErrorFeedback feedback_;              ///< in this rank's own chunk of the sum, elsewhere of its part
+  Range rounded_;                       ///< what this rank rounds
+  ErrorFeedback feedback_;              ///< of `rounded_`: in this rank's own chunk of the sum, elsewhere of its part
   Buffer slots_;
   std::vector<Round> rounds_;
 };

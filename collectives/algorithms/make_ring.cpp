@@ -1,5 +1,6 @@
 #include <ronda/collectives/algorithms/compressed_ring.hpp>
 #include <ronda/collectives/algorithms/direct_exchange.hpp>
+#include <ronda/collectives/algorithms/grid_exchange.hpp>
 #include <ronda/collectives/algorithms/make_ring.hpp>
 #include <ronda/collectives/algorithms/ring.hpp>
 
@@ -10,7 +11,10 @@ std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Eleme
   switch (wire.compression) {
     case Compression::bf16:
     case Compression::fp16: return std::make_unique<CompressedRing>(std::move(transport), data, reduction, wire);
-    case Compression::int8: return std::make_unique<DirectExchange>(std::move(transport), data, reduction, wire);
+    case Compression::int8:
+      if (const int columns = GridExchange::columns_for(transport->size()); columns > 1)
+        return std::make_unique<GridExchange>(std::move(transport), data, reduction, wire, columns);
+      return std::make_unique<DirectExchange>(std::move(transport), data, reduction, wire);
     case Compression::none:
     case Compression::automatic: break;
   }

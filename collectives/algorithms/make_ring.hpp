@@ -9,7 +9,7 @@
 namespace ronda {
 
 /// An allreduce with the bytes of a ring, 2(n-1)/n of the data's on the wire: a Ring, a CompressedRing, or for int8 a
-/// DirectExchange.
+/// DirectExchange, between many ranks a GridExchange.
 [[nodiscard]] std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Elements data,
                                                    const Reduction& reduction, const Wire& wire);
 

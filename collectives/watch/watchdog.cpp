@@ -50,11 +50,12 @@ Watchdog::Watchdog(std::shared_ptr<Recorder> recorder, Options options)
       period_(std::clamp(options_.timeout / 20, 0.005, 0.05)),
       rank_(recorder_->file().head.rank),
       size_(recorder_->file().head.size),
-      hosts_(static_cast<std::size_t>(size_)),
       records_(static_cast<std::size_t>(size_)),
       neighbours_(static_cast<std::size_t>(size_)) {
-  for (int rank = 0; rank < size_; ++rank)  // of a launcher's job, before it has met
+  for (int rank = 0; rank < size_; ++rank) {  // of a launcher's job, before it has met
+    hosts_.add({});
     records_[static_cast<std::size_t>(rank)] = record_path(recorder_->folder(), rank);
+  }
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
 }
@@ -71,7 +72,7 @@ void Watchdog::stop() noexcept {
   thread_.join();
 }
 
-void Watchdog::meet(std::vector<std::string> hosts, const std::map<int, std::filesystem::path>& here,
+void Watchdog::meet(HostNames hosts, const std::map<int, std::filesystem::path>& here,
                     std::unique_ptr<SideChannel> channel) {
   const std::lock_guard door(door_);
   met_ = true;

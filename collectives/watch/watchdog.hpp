@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <ronda/collectives/host_names.hpp>
 #include <ronda/collectives/stall.hpp>
 #include <ronda/collectives/watch/diagnosis.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
@@ -47,8 +48,7 @@ class Watchdog {
 
   /// MPI has told who is where: names of hosts by rank, the ranks on this one and where their records are, and a way to
   /// the others (null: none). After `Recorder::met`.
-  void meet(std::vector<std::string> hosts, const std::map<int, std::filesystem::path>& here,
-            std::unique_ptr<SideChannel> channel);
+  void meet(HostNames hosts, const std::map<int, std::filesystem::path>& here, std::unique_ptr<SideChannel> channel);
 
   /// Looks after `work` too, from now until it is forgotten.
   void look_after(UnseenWork& work);
@@ -96,7 +96,7 @@ class Watchdog {
   bool stopping_ = false;
   bool met_ = false;
   int rank_, size_;
-  std::vector<std::string> hosts_;                       ///< by rank
+  HostNames hosts_;
   std::vector<std::filesystem::path> records_;           ///< by rank; empty where it is not known to be on this host
   std::vector<std::unique_ptr<RecordView>> neighbours_;  ///< by rank; null: not seen
   std::unique_ptr<SideChannel> channel_;

@@ -58,7 +58,7 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
   return watched;
 }
 
-void Watched::introduce(const mpi::Communicator& all, const std::vector<std::string>& hosts) const {
+void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) const {
   const std::uint64_t token = agree_on_token(all);
   const std::vector<int> here = all.split_by_node().allgather(all.rank());
   std::unique_ptr<SideChannel> channel;

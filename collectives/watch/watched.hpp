@@ -26,7 +26,7 @@ struct Watched {
 
   /// The watchdogs of all ranks get to know each other. Collective over `all`.
   /// @param hosts  by rank
-  void introduce(const mpi::Communicator& all, const std::vector<std::string>& hosts) const;
+  void introduce(const mpi::Communicator& all, const HostNames& hosts) const;
 };
 
 }  // namespace ronda

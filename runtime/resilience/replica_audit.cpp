@@ -43,7 +43,7 @@ std::span<float> numbers_of(const State& state) {
   return {state.tensor.pointer<float>(), state.tensor.desc().bytes() / sizeof(float)};
 }
 
-std::string list(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+std::string list(const std::vector<int>& ranks, const HostNames& hosts) {
   std::string text;
   for (const int rank : ranks)
     text += (text.empty() ? "" : ", ") + std::string("rank ") + std::to_string(rank) + " on " +

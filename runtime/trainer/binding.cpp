@@ -12,7 +12,7 @@ namespace ronda {
 namespace {
 
 /// `0-3 | 4-7 on node1 and 2 hosts like it; 0-7 on node4`: ranks in ascending order, between bars.
-std::string by_host(const std::vector<std::string>& cores_of_rank, const std::vector<std::string>& host_of_rank) {
+std::string by_host(const std::vector<std::string>& cores_of_rank, const HostNames& host_of_rank) {
   std::map<std::string, std::string> cores_of_host;
   for (std::size_t rank = 0; rank < cores_of_rank.size(); ++rank) {
     std::string& cores = cores_of_host[host_of_rank[rank]];

@@ -56,7 +56,7 @@ void require_for_gpus(const TrainingOptions& options) {
     throw InputError("--device cuda: --inject flip-gradient is not for GPUs in this version; use --device cpu");
 }
 
-std::string refusal_of_gpus(std::span<const std::string> reasons, std::span<const std::string> hosts) {
+std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts) {
   constexpr std::size_t most_named = 4;
   std::vector<std::size_t> without;
   for (std::size_t rank = 0; rank < reasons.size(); ++rank)

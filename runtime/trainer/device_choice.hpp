@@ -20,6 +20,6 @@ void require_for_gpus(const TrainingOptions& options);
 
 /// Why `--device cuda` cannot be, in one line; empty where it can.
 /// @param reasons  by rank, why that has no GPU; empty where it has
-[[nodiscard]] std::string refusal_of_gpus(std::span<const std::string> reasons, std::span<const std::string> hosts);
+[[nodiscard]] std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts);
 
 }  // namespace ronda

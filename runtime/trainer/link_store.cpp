@@ -34,7 +34,7 @@ LinkStore::LinkStore(Communicator communicator, Progress progress) : communicato
   const Topology& topology = communicator_.topology();
   Hash hash;
   hash.add(name_of(progress));
-  for (const auto& host : topology.hosts) hash.add(host);
+  for (std::size_t rank = 0; rank < topology.hosts.size(); ++rank) hash.add(topology.hosts[rank]);
   for (const int number : {topology.nodes, topology.most_ranks_on_a_node, topology.fewest_ranks_on_a_node})
     hash.add(static_cast<std::uint64_t>(number));
   file_ = *directory / ("links-" + hash.text() + ".txt");

@@ -20,7 +20,7 @@ std::string format(const char* text, Arguments... arguments) {
 
 }  // namespace
 
-std::string describe_waits(std::span<const double> waited, double seconds, std::span<const std::string> hosts) {
+std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts) {
   const auto [least, most] = std::minmax_element(waited.begin(), waited.end());
   const auto slow = static_cast<std::size_t>(least - waited.begin());
   const double others = waited.size() < 2 ? 0

@@ -2,6 +2,8 @@
 #include <span>
 #include <string>
 
+#include <ronda/collectives/host_names.hpp>
+
 namespace ronda {
 
 /// Whom the others waited for, in words. In a reduction that all take part in everybody waits for the last to come, so
@@ -9,7 +11,6 @@ namespace ronda {
 /// @param waited   seconds that each rank waited in reductions: others' lateness, and what the reduction itself takes
 /// @param seconds  that all of it took
 /// @param hosts    by rank
-[[nodiscard]] std::string describe_waits(std::span<const double> waited, double seconds,
-                                         std::span<const std::string> hosts);
+[[nodiscard]] std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts);
 
 }  // namespace ronda

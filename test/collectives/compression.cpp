@@ -3,6 +3,7 @@
 #include "support/rank_threads.hpp"
 #include "support/sanitizer.hpp"
 
+#include <ronda/collectives/algorithms/grid_exchange.hpp>
 #include <ronda/collectives/algorithms/make_ring.hpp>
 #include <ronda/collectives/algorithms/recursive_doubling.hpp>
 #include <ronda/collectives/algorithms/recursive_halving.hpp>
@@ -244,6 +245,46 @@ TEST_CASE("what int8 loses in a run comes in later ones: the mean over runs is e
       const double margin = most_lost(Compression::int8, ranks) / runs;
       for (std::size_t i = 0; i < count; ++i) REQUIRE(std::abs(total[i] / runs - exact[i]) <= margin);
     }
+}
+
+/// A grid where the ranks can be one: of as many columns as rows, or more.
+std::unique_ptr<Algorithm> make_grid(std::unique_ptr<Transport> transport, const Elements& data,
+                                     const Reduction& reduction, const Wire& wire) {
+  const int ranks = transport->size();
+  int columns = ranks;
+  while (ranks % columns != 0 || columns * columns / 2 >= ranks) --columns;
+  return std::make_unique<GridExchange>(std::move(transport), data, reduction, wire, columns);
+}
+
+TEST_CASE("in a grid int8 gives all ranks the same bits, off by four roundings, none of which is lost for good") {
+  for (const int ranks : {4, 6, 8, 12})
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, (std::size_t{1} << 16) + 1})
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::mean}) {
+        INFO(count << " on " << ranks << " ranks");
+        const Results results = run(make_grid, ranks, count, op, Compression::int8, 2);
+        for (const auto& mine : results) REQUIRE(same_bits(mine, results[0]));
+        const double share = op == ReduceOp::mean ? ranks : 1;
+        // Each rank's part once; then sums of at most `ranks`, three times; the second run has what the first lost too.
+        const double margin = 2 * 4 * ranks / 126.0 * 1.02 / share;
+        CHECK(furthest(results[0], exact_sum(count, ranks), share) <= margin);
+      }
+  constexpr int runs = 50, ranks = 6;
+  constexpr std::size_t count = 3000;
+  std::vector<double> total(count);
+  run(make_grid, ranks, count, ReduceOp::sum, Compression::int8, runs, [&](int rank, std::span<const float> sums) {
+    for (std::size_t i = 0; rank == 0 && i < count; ++i) total[i] += sums[i];
+  });
+  const auto exact = exact_sum(count, ranks);
+  const double margin = 4 * ranks / 126.0 * 1.02 / runs;  // what the residuals hold in the end
+  for (std::size_t i = 0; i < count; ++i) REQUIRE(std::abs(total[i] / runs - exact[i]) <= margin);
+}
+
+TEST_CASE("a grid is for many ranks, and as square as can be") {
+  for (int ranks = 1; ranks <= GridExchange::most_direct; ++ranks) CHECK(GridExchange::columns_for(ranks) == 1);
+  CHECK(GridExchange::columns_for(72) == 8);
+  CHECK(GridExchange::columns_for(128) == 8);
+  CHECK(GridExchange::columns_for(4096) == 64);
+  CHECK(GridExchange::columns_for(4099) == 1);  // a prime
 }
 
 TEST_CASE("long chunks go in several segments, and more of them than are under way") {

@@ -316,10 +316,10 @@ class Job {
   /// On hosts of their own, which the ranks of another see by datagrams alone.
   void meet_over_network() {
     std::vector<std::unique_ptr<SideChannel>> channels;
-    std::vector<std::string> hosts;
+    HostNames hosts;
     for (std::size_t rank = 0; rank < dogs_.size(); ++rank) {
       channels.push_back(std::make_unique<SideChannel>());
-      hosts.push_back("host" + std::to_string(rank));
+      hosts.add("host" + std::to_string(rank));
     }
     std::vector<std::string> addresses;
     for (const auto& channel : channels) addresses.push_back(channel->address());

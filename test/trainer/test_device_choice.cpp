@@ -8,7 +8,7 @@
 namespace ronda {
 namespace {
 
-const std::vector<std::string> hosts{"a", "a", "b", "b", "c", "c"};
+const HostNames hosts{"a", "a", "b", "b", "c", "c"};
 
 TEST_CASE("ranks that all have a GPU are not refused one") {
   CHECK(refusal_of_gpus(std::vector<std::string>(6), hosts).empty());

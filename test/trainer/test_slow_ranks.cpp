@@ -8,7 +8,7 @@
 namespace ronda {
 namespace {
 
-const std::vector<std::string> hosts{"here", "there", "there"};
+const HostNames hosts{"here", "there", "there"};
 
 TEST_CASE("the rank that waited least is the one that the others waited for") {
   const std::vector<double> waited{3, 0.5, 2};
