@@ -253,21 +253,18 @@ std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, 
   return planned(to_and_from_root(parts, mine.bytes(), spec.root, gathers), "exchange", description);
 }
 
-/// Every rank looks at every pair, so that all of them meet the same error.
+/// Every rank looks at its own pairs: what all have to say takes memory with the square of the ranks.
 void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
                                            const std::vector<std::size_t>& received, const std::string& label) {
-  const auto [all_sent, all_received] = together(
-      "planning " + label, [&] { return std::pair(communicator_.allgather(sent), communicator_.allgather(received)); });
-  const auto ranks = static_cast<std::size_t>(size_);
-  for (std::size_t from = 0; from < ranks; ++from)
-    for (std::size_t to = 0; to < ranks; ++to) {
-      const std::size_t sends = all_sent[from * ranks + to], expects = all_received[to * ranks + from];
-      if (sends == expects) continue;
-      LogicError error(label + ": " + number_of_rank(from) + " sends " + std::to_string(sends) + " elements to " +
-                       number_of_rank(to) + ", which expects " + std::to_string(expects));
-      if (is_whole_world()) error.set_agreed();
-      throw error;
-    }
+  const auto coming = together("planning " + label, [&] { return communicator_.alltoall(sent); });
+  require_same("planning " + label, [&] {
+    for (std::size_t from = 0; from < coming.size(); ++from)
+      if (coming[from] != received[from])
+        throw LogicError(label + ": " + number_of_rank(from) + " sends " + std::to_string(coming[from]) +
+                         " elements to " + number_of_rank(static_cast<std::size_t>(rank_)) + ", which expects " +
+                         std::to_string(received[from]));
+    return std::string();
+  });
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) {

@@ -183,14 +183,17 @@ std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<con
     const std::byte* segment = sites[i].memory->segment(topology().rank_on_node).data();
     mine[i] = {allocation->number, static_cast<std::uint64_t>(tensors[i].data - segment)};
   }
-  const auto all = together("planning: where tensors lie", [&] { return communicator_.allgather(mine); });
-
-  const auto place = [&](int rank, std::size_t i) { return all[static_cast<std::size_t>(rank) * tensors.size() + i]; };
+  const auto on_node = together("planning: where tensors lie", [&] { return placement_.node.allgather(mine); });
+  const auto place = [&](int rank, std::size_t i) {
+    return on_node[static_cast<std::size_t>(rank) * tensors.size() + i];
+  };
+  // A bit of every number and of its inverse: both are 1 only where ranks have different numbers.
+  std::vector<std::uint64_t> bits;
+  for (const Place& one : mine) bits.insert(bits.end(), {one.allocation, ~one.allocation});
+  together("planning: where tensors lie", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(bits))); });
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    for (int rank = 0; rank < size_; ++rank)
-      if (place(rank, i).allocation != place(0, i).allocation || place(0, i).allocation == 0) sites[i].memory.reset();
-    for (const int rank : placement_.ranks_of_node[static_cast<std::size_t>(topology().node)])
-      sites[i].offsets.push_back(place(rank, i).offset);
+    if (mine[i].allocation == 0 || (bits[2 * i] & bits[2 * i + 1]) != 0) sites[i].memory.reset();
+    for (int rank = 0; rank < topology().ranks_on_node; ++rank) sites[i].offsets.push_back(place(rank, i).offset);
   }
   return sites;
 }
@@ -267,8 +270,9 @@ std::vector<int> Communicator::Group::owners_of_slice(int slice) const {
 Tag Communicator::Group::next_tag() {
   auto tag = tags_->take();
   if (!tag) {
-    const auto in_use = together("finding free tags", [&] { return communicator_.allgather(tags_->in_use()); });
-    tags_->renew(std::accumulate(in_use.begin(), in_use.end(), TagPool::InUse(), std::bit_or<>()));
+    TagPool::InUse in_use = tags_->in_use();
+    together("finding free tags", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
+    tags_->renew(in_use);
     tag = tags_->take();
   }
   if (!tag) throw ResourceError("a group of ranks has as many planned collectives as MPI has tags; destroy some first");

@@ -90,6 +90,17 @@ void Communicator::allgather_bytes(const void* mine, void* all, std::size_t byte
   check(MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Allgather");
 }
 
+void Communicator::alltoall_bytes(const void* mine, void* all, std::size_t bytes) const {
+  const int count = static_cast<int>(bytes);
+  check(MPI_Alltoall(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Alltoall");
+}
+
+void Communicator::combine_bits(std::span<std::byte> bits) const {
+  if (bits.size() > largest_message) throw LogicError("too many bytes for one combining of setting-up data");
+  check(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_BYTE, MPI_BOR, handle_),
+        "MPI_Allreduce");
+}
+
 std::vector<std::string> Communicator::allgather_texts(std::string_view mine) const {
   const auto lengths = allgather(static_cast<std::uint64_t>(mine.size()));
   std::uint64_t total = 0;

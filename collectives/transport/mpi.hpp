@@ -62,12 +62,22 @@ class Communicator {
     allgather_bytes(mine.data(), all.data(), sizeof(T) * mine.size());
     return all;
   }
+  /// Of each rank what it has for this one. @param mine  one for each rank
+  template <class T>
+  [[nodiscard]] std::vector<T> alltoall(const std::vector<T>& mine) const {
+    std::vector<T> all(mine.size());
+    alltoall_bytes(mine.data(), all.data(), sizeof(T));
+    return all;
+  }
   [[nodiscard]] std::vector<std::string> allgather_texts(std::string_view mine) const;
+  /// Makes 1 every bit that is 1 on any rank.
+  void combine_bits(std::span<std::byte> bits) const;
   /// True where `mine` is true on every rank.
   [[nodiscard]] bool all(bool mine) const;
 
  private:
   void allgather_bytes(const void* mine, void* all, std::size_t bytes) const;
+  void alltoall_bytes(const void* mine, void* all, std::size_t bytes) const;
 
   MPI_Comm handle_ = MPI_COMM_NULL;
 };
