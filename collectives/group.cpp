@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 namespace ronda {
 namespace {
@@ -51,6 +52,12 @@ struct Complaint {
   }
 };
 
+MpiTransport::Members all_up_to(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return std::make_shared<const std::vector<int>>(std::move(all));
+}
+
 }  // namespace
 
 Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits,
@@ -62,6 +69,7 @@ Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator com
       placement_(Placement::of(communicator_, limits.ranks_per_node)),
       rank_(communicator_.rank()),
       size_(communicator_.size()),
+      everybody_(all_up_to(size_)),
       sent_(static_cast<std::size_t>(size_)),
       received_(static_cast<std::size_t>(size_)) {
   placement_.topology.oversubscribed = limits.oversubscribed;

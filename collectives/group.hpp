@@ -204,8 +204,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   void require_other(int rank, const std::string& label) const;
   void require_matching(const std::vector<std::size_t>& sent, const std::vector<std::size_t>& received,
                         const std::string& label);
-  [[nodiscard]] std::unique_ptr<MpiTransport> across(std::vector<int> members, Tag tag) const;
-  [[nodiscard]] std::vector<int> everybody() const;
+  [[nodiscard]] std::unique_ptr<MpiTransport> across(MpiTransport::Members members, Tag tag) const;
   [[nodiscard]] std::unique_ptr<Transport> across_all();
   [[nodiscard]] std::unique_ptr<Transport> across_nodes();
   [[nodiscard]] std::vector<int> owners_of_slice(int slice) const;
@@ -244,6 +243,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   GroupLimits limits_;
   Placement placement_;
   int rank_, size_;
+  MpiTransport::Members everybody_;
   std::optional<LinkCosts> costs_;  ///< the same on all ranks; groups that are split off begin with them
   std::shared_ptr<TagPool> tags_ = std::make_shared<TagPool>();
   std::vector<std::uint64_t> sent_, received_;  ///< messages of two ranks alone that were started, by the other rank

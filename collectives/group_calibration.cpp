@@ -123,8 +123,10 @@ MessageCosts Communicator::Group::measure_messages(const std::vector<int>& membe
     const double under_way = flows ? static_cast<double>(Ring::most_lanes) : 1;
     Tag tag = next_tag();  // on all ranks, so that they go on alike
     const bool takes_part = std::ranges::find(members, rank_) != members.end();
-    auto owned = std::make_unique<LinkProbe>(across(takes_part ? members : std::vector<int>{rank_}, std::move(tag)),
-                                             pattern, sizes.back(), mpi::seconds);
+    auto owned = std::make_unique<LinkProbe>(
+        across(std::make_shared<const std::vector<int>>(takes_part ? members : std::vector<int>{rank_}),
+               std::move(tag)),
+        pattern, sizes.back(), mpi::seconds);
     LinkProbe& probe = *owned;
     const auto run = planned(std::move(owned), "probe", {Kind::mpi, "the measuring of the links"});
     std::vector<CostCurve::Point> points;

@@ -290,7 +290,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
   require_other(spec.to, spec.label);
   require_on_host(spec.tensor, spec.label);
   const Exchange::Message message{spec.to, elements_of(spec.tensor).bytes()};
-  auto algorithm = std::make_unique<PairMessage>(across(everybody(), Tag(0)), message, true,
+  auto algorithm = std::make_unique<PairMessage>(across(everybody_, Tag(0)), message, true,
                                                  sent_[static_cast<std::size_t>(spec.to)]);
   return planned(std::move(algorithm), "exchange", describe(Kind::send, spec.label, elements_of(spec.tensor), spec.to));
 }
@@ -299,7 +299,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReceiveSpec& spec) {
   require_other(spec.from, spec.label);
   require_on_host(spec.tensor, spec.label);
   const Exchange::Message message{spec.from, elements_of(spec.tensor).bytes()};
-  auto algorithm = std::make_unique<PairMessage>(across(everybody(), Tag(0)), message, false,
+  auto algorithm = std::make_unique<PairMessage>(across(everybody_, Tag(0)), message, false,
                                                  received_[static_cast<std::size_t>(spec.from)]);
   return planned(std::move(algorithm), "exchange",
                  describe(Kind::receive, spec.label, elements_of(spec.tensor), spec.from));

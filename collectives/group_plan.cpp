@@ -13,8 +13,6 @@
 #include <ronda/runtime/core/random.hpp>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 namespace ronda {
 namespace {
@@ -240,22 +238,16 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
   return copies;
 }
 
-std::unique_ptr<MpiTransport> Communicator::Group::across(std::vector<int> members, Tag tag) const {
+std::unique_ptr<MpiTransport> Communicator::Group::across(MpiTransport::Members members, Tag tag) const {
   return std::make_unique<MpiTransport>(communicator_, rank_, std::move(members), std::move(tag));
 }
 
-std::vector<int> Communicator::Group::everybody() const {
-  std::vector<int> ranks(static_cast<std::size_t>(size_));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-std::unique_ptr<Transport> Communicator::Group::across_all() { return across(everybody(), next_tag()); }
+std::unique_ptr<Transport> Communicator::Group::across_all() { return across(everybody_, next_tag()); }
 
 std::unique_ptr<Transport> Communicator::Group::across_nodes() {
   Tag tag = next_tag();  // on all ranks, so that they go on alike
   if (topology().rank_on_node >= topology().fewest_ranks_on_a_node) return nullptr;
-  return across(owners_of_slice(topology().rank_on_node), std::move(tag));
+  return across(std::make_shared<const std::vector<int>>(owners_of_slice(topology().rank_on_node)), std::move(tag));
 }
 
 /// The ranks of that number on their nodes, by node; nobody where a node has not so many.

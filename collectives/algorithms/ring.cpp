@@ -8,8 +8,8 @@ Ring::Ring(std::unique_ptr<Transport> transport, Elements data, const Reduction&
            std::vector<Range> chunks, std::size_t segment_bytes)
     : transport_(std::move(transport)), data_(data), reduction_(reduction), part_(part), chunks_(std::move(chunks)) {
   const auto ranks = static_cast<std::size_t>(transport_->size());
-  for (std::size_t rank = chunks_.size(); rank < ranks; ++rank) chunks_.push_back(part_of(data_.count, rank, ranks));
-  const std::size_t longest = std::ranges::max(chunks_, {}, &Range::size).size();
+  const std::size_t longest =
+      chunks_.empty() ? (data_.count + ranks - 1) / ranks : std::ranges::max(chunks_, {}, &Range::size).size();
   segments_ = segments_of(longest * size_of(data_.dtype), segment_bytes);
   const std::size_t lanes = std::min(segments_, most_lanes);
   outgoing_.resize(lanes);
@@ -69,8 +69,9 @@ Elements Ring::incoming_segment(std::size_t item) const noexcept {
 
 Elements Ring::segment(int chunk, std::size_t index) const noexcept {
   const int ranks = transport_->size();
-  const int wrapped = (chunk % ranks + ranks) % ranks;
-  const Elements whole = data_.part(chunks_[static_cast<std::size_t>(wrapped)]);
+  const auto wrapped = static_cast<std::size_t>((chunk % ranks + ranks) % ranks);
+  const Elements whole =
+      data_.part(chunks_.empty() ? part_of(data_.count, wrapped, static_cast<std::size_t>(ranks)) : chunks_[wrapped]);
   return whole.part(part_of(whole.count, index, segments_));
 }
 

@@ -78,7 +78,7 @@ class Ring final : public Algorithm {
   Elements data_;
   Reduction reduction_;
   RingPart part_;
-  std::vector<Range> chunks_;  ///< by rank
+  std::vector<Range> chunks_;  ///< by rank; empty: even ones
   std::size_t segments_;       ///< of each chunk
   std::size_t first_item_, end_item_, summing_items_;
   std::size_t scratch_bytes_ = 0;

@@ -39,11 +39,11 @@ void require_length(const MPI_Status& status, std::size_t expected) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::Communicator& communicator, int rank, std::vector<int> members, Tag tag)
+MpiTransport::MpiTransport(const mpi::Communicator& communicator, int rank, Members members, Tag tag)
     : communicator_(communicator.handle()), members_(std::move(members)), tag_(std::move(tag)) {
-  const auto self = std::find(members_.begin(), members_.end(), rank);
-  if (self == members_.end()) throw LogicError("a transport among ranks of which this one is none");
-  rank_ = static_cast<int>(self - members_.begin());
+  const auto self = std::find(members_->begin(), members_->end(), rank);
+  if (self == members_->end()) throw LogicError("a transport among ranks of which this one is none");
+  rank_ = static_cast<int>(self - members_->begin());
 }
 
 Request MpiTransport::send(int to, std::span<const std::byte> message) {
