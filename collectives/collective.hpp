@@ -42,6 +42,9 @@ struct AllreduceSpec {
   Compression compression = Compression::none;
   std::uint64_t seed = 1;          ///< of int8's stochastic rounding
   std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, and never compressed
+  /// Takes denormal numbers for zero, as training's gradients: see DenormalScope. Else they are summed as they are,
+  /// whatever the thread that moves the allreduce on does with them.
+  bool flush_denormals = false;
   /// Goes on while nothing happens: of runs with nothing between them, the record has the last alone.
   bool idles = false;
 };

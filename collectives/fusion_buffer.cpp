@@ -119,7 +119,8 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
                        .algorithm = options.algorithm,
                        .label = "bucket " + std::to_string(i),
                        .compression = options.compression,
-                       .seed = options.seed};
+                       .seed = options.seed,
+                       .flush_denormals = true};
     if (i + 1 == buckets.size()) spec.exact.push_back(numbers_of(control_memory));
     reductions.push_back(communicator.plan(spec));
     bucket.algorithm = reductions.back()->algorithm();

@@ -71,6 +71,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   auto planned = std::make_unique<PlannedCollective>(engine_, std::move(made.algorithms), name, description, ledger_,
                                                      shared_from_this(), made.compression);
   planned->expect(made.seconds);
+  planned->flush_denormals(spec.flush_denormals);
   return planned;
 }
 

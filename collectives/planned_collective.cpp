@@ -1,5 +1,6 @@
 #include <ronda/collectives/planned_collective.hpp>
 #include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/runtime/core/denormals.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
@@ -69,6 +70,7 @@ void PlannedCollective::wait(std::uint64_t ticket) {
 }
 
 bool PlannedCollective::advance() noexcept {
+  const DenormalScope arithmetic(flushes_denormals_);
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;

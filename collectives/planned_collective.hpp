@@ -44,6 +44,7 @@ class PlannedCollective final : public Collective {
   [[nodiscard]] CollectiveTimes times() const noexcept override;
   /// What the model has for it.
   void expect(std::optional<double> seconds) noexcept { times_.predicted = seconds; }
+  void flush_denormals(bool flush) noexcept { flushes_denormals_ = flush; }  ///< before it is started
 
   [[nodiscard]] bool finished(std::uint64_t ticket) const noexcept {
     return finished_.load(std::memory_order_acquire) >= ticket;
@@ -74,7 +75,7 @@ class PlannedCollective final : public Collective {
   Ledger& ledger_;
   std::uint64_t record_ = 0;  ///< of the run under way
   Compression compression_;
-  bool blocking_ = false;
+  bool blocking_ = false, flushes_denormals_ = false;
   Event ready_;
   bool waiting_for_ready_ = false;
   double began_ = 0;

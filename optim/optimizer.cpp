@@ -1,4 +1,5 @@
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/core/denormals.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>
@@ -78,6 +79,7 @@ void Optimizer::for_each_run(ArenaRange range, Body&& body) const {
 void Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
   if (bindings_.device.kind != DeviceKind::cpu)
     throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
+  const DenormalScope flushing(true);
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   const auto state = [&](std::size_t i, std::size_t offset) {
     return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;

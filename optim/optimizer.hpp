@@ -74,7 +74,8 @@ struct OptimizerBindings {
 
 /// An update rule, applied to a range of the arena in one pass: reads gradients, parameters and state, writes
 /// parameters and state. What lies between parameters, and their padding, is zero and stays zero. Elements are updated
-/// each for itself, so the bits depend neither on threads nor on ranges. Allocates nothing after bind.
+/// each for itself, so the bits depend neither on threads nor on ranges. A denormal number counts as zero, so that the
+/// state of a weight without gradients ends at zero (see DenormalScope). Allocates nothing after bind.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -1,4 +1,5 @@
 #include <ronda/runtime/core/core_mask.hpp>
+#include <ronda/runtime/core/denormals.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
 #include <omp.h>
@@ -11,8 +12,10 @@
 namespace ronda {
 
 void detail::parallel_ranges(int threads, std::size_t count, RangeFunction function, void* context) {
+  const bool flushes = DenormalScope::flushes();
 #pragma omp parallel num_threads(threads)
   {
+    const DenormalScope as_the_caller(flushes);
     // OpenMP may grant fewer threads than asked for: the partition follows what was asked, so that results do not
     // change.
     const int granted = omp_get_num_threads();

@@ -23,6 +23,7 @@ void show(const MirroredStrategy::SeeOutputs& see, const Batch& batch, const Ten
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 StepResult MirroredStrategy::train_step(const Batch& batch) {
+  const FlushDenormals flushing = arithmetic();
   if (device_) {
     if (steps_in_flight() > 0) throw LogicError("train_step with steps in flight; finish_step gives their results");
     begin_step(batch);
@@ -53,6 +54,7 @@ StepResult MirroredStrategy::finish_step() {
 }
 
 void MirroredStrategy::accumulate(const Batch& batch) {
+  const FlushDenormals flushing = arithmetic();
   if (device_) return accumulate_on_device(batch);
   const Pass pass = begin_pass(batch);
   const Tensor& outputs = forward(batch.input(), pass);
@@ -102,12 +104,14 @@ const Tensor& MirroredStrategy::outputs_of(const Tensor& input, const Pass& pass
 }
 
 const Tensor& MirroredStrategy::forward(const Tensor& input, const Pass& pass) {
+  const FlushDenormals flushing = arithmetic();
   const Tensor& outputs = outputs_of(input, pass);
   lap(&StepTimes::forward);
   return outputs;
 }
 
 void MirroredStrategy::backward(const Tensor& output_gradient, const Pass& pass) {
+  const FlushDenormals flushing = arithmetic();
   model_.backward(output_gradient, reporting(pass));
   lap(&StepTimes::backward);
 }
@@ -119,6 +123,7 @@ Pass MirroredStrategy::reporting(const Pass& pass) {
 }
 
 const StepControl& MirroredStrategy::reduce(const Pass& pass) {
+  const FlushDenormals flushing = arithmetic();
   gradients_->wait(pass.stream);
   const StepControl& total = control_->read();
   communicator_.require_devices();
@@ -128,6 +133,7 @@ const StepControl& MirroredStrategy::reduce(const Pass& pass) {
 }
 
 StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
+  const FlushDenormals flushing = arithmetic();
   if (device_) return result_on_device(device_->update(*control_));
   return update(total, pass, NodeUpdate::Gradients::summed);
 }
@@ -227,6 +233,7 @@ void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
 }
 
 std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
+  const FlushDenormals flushing = arithmetic();
   const Batch& batch = place(given);
   evaluation_->clear();
   Pass pass = pass_on(batch);  // nobody hears of a gradient, so nothing is sent
@@ -253,6 +260,7 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
 // ---- evaluation -----------------------------------------------------------------------------------------------------
 
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
+  const FlushDenormals flushing = arithmetic();
   const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
   evaluation_->clear();
   for (std::size_t i = 0; i < batches; ++i) {

@@ -16,6 +16,7 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/core/denormals.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/core/event_sink.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
@@ -94,6 +95,9 @@ struct Evaluation {
 ///     const Tensor& gradient = loss.forward_backward(outputs, batch.target(), pass);
 ///     strategy.backward(gradient, pass);
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
+///
+/// On the processor all that computes takes denormal numbers for zero (see FlushDenormals), layers of the user's own
+/// too; when a function has returned, the caller's threads compute as they did before.
 ///
 /// Where the model computes on a GPU, a rank a GPU, batches are the host's, and a loop of one's own begins with `const
 /// Batch& here = strategy.place(batch)` and goes on with `here`. The gradients are reduced there as
@@ -222,6 +226,8 @@ class MirroredStrategy {
   StepResult result_on_device(const DeviceStep::Result& found);
   [[nodiscard]] StepResult result_of(const StepControl& total) const;
   [[nodiscard]] Tensor shown(const Tensor& tensor) const { return device_ ? device_->on_host(tensor) : tensor; }
+  /// For each function that computes on the processor.
+  [[nodiscard]] FlushDenormals arithmetic() const noexcept { return FlushDenormals(device_ ? 1 : options_.threads); }
   [[nodiscard]] std::size_t elements() const noexcept { return arena_bytes_ / size_of(dtype_); }
   [[nodiscard]] bool mixed() const noexcept { return dtype_ != DType::float32; }
   [[nodiscard]] const Buffer& trained() const noexcept { return mixed() ? masters_ : values_; }

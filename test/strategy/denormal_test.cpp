@@ -1,0 +1,119 @@
+// Weights without gradients: their momentum shrinks, and ends at zero instead of becoming denormal.
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+
+#include <ronda/data/memory_dataset.hpp>
+#include <ronda/layers/layers.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/runtime/core/denormals.hpp>
+#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace ronda;
+
+namespace {
+
+constexpr std::size_t batch = 4, features = 40;
+
+/// The second half of the features is there in the first batch alone.
+MemoryDataset fading_data(std::size_t batches) {
+  std::vector<float> inputs(batches * batch * features);
+  std::vector<std::int32_t> labels(batches * batch);
+  for (std::size_t n = 0; n < batches * batch; ++n) {
+    labels[n] = static_cast<std::int32_t>(n % 3);
+    for (std::size_t i = 0; i < (n < batch ? features : features / 2); ++i)
+      inputs[n * features + i] = static_cast<float>((n * 7 + i * 3) % 11) / 11;
+  }
+  return {std::move(inputs), Shape{features}, std::move(labels)};
+}
+
+/// Passes on what it is given, and notes which threads take denormal numbers for zero meanwhile.
+class Witness final : public Layer {
+ public:
+  [[nodiscard]] std::string_view kind() const noexcept override { return "witness"; }
+  TensorDesc plan(const TensorDesc& input, Planner&) override { return input; }
+  void bind(const Bindings&) override {}
+  const Tensor& forward(const Tensor& input, const Pass&) override { return see(input); }
+  const Tensor& backward(const Tensor& gradient, const Pass&) override { return see(gradient); }
+
+  int threads = 1;
+  std::atomic<int> exact{0};  ///< threads that were seen to compute with them
+
+ private:
+  const Tensor& see(const Tensor& tensor) {
+#pragma omp parallel num_threads(threads)
+    exact += DenormalScope::flushes() ? 0 : 1;
+    return tensor;
+  }
+};
+
+class DenormalCount final : public StateVisitor {
+ public:
+  void visit(const State& state) override {
+    if (state.tensor.dtype() != DType::float32) return;
+    const auto* values = state.tensor.pointer<float>();
+    for (std::size_t i = 0; i < state.tensor.desc().bytes() / sizeof(float); ++i)
+      if (std::fpclassify(values[i]) == FP_SUBNORMAL) ++count;
+  }
+  std::size_t count = 0;
+};
+
+int threads_that_flush(int threads) {
+  std::atomic<int> flush{0};
+#pragma omp parallel num_threads(threads)
+  flush += DenormalScope::flushes() ? 1 : 0;
+  return flush;
+}
+
+struct Case {
+  std::string optimizer;
+  int threads;
+  bool by_parts;  ///< each rank updates its part, as of a large model
+};
+
+}  // namespace
+
+#if defined(__x86_64__) || defined(__aarch64__)
+TEST_CASE("a training leaves no denormal number in its state, and the caller's threads as they were") {
+  constexpr std::size_t steps = 1200;  // 0.9^1200 is 1e-55
+  const Case given = GENERATE(Case{"momentum", 1, false}, Case{"nesterov", 2, true}, Case{"adam", 2, false});
+  INFO(given.optimizer << " with " << given.threads << " threads");
+  const MemoryDataset data = fading_data(steps);
+  Communicator communicator = test::world().communicator();
+  auto& witness = *new Witness;
+  witness.threads = given.threads;
+  Sequential model(Dense(16), ReLU(), Dense(3));
+  model.add(std::unique_ptr<Layer>(&witness));
+  SoftmaxCrossEntropy loss;
+  const BatchPlan plan(data.size(), batch, shard_of(communicator));
+  BatchLoader loader(data, SampleOrder(data.size(), 1, false), plan);
+  MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.threads = given.threads;
+  if (given.by_parts) options.node_update_bytes = 0;
+  MirroredStrategy strategy(communicator, model, loss, make_optimizer({.name = given.optimizer, .beta2 = 0.9}),
+                            Schedule({.learning_rate = 0.01}), options);
+  for (std::size_t step = 0; step < steps; ++step) strategy.train_step(loader.next());
+  strategy.gather_state();
+  DenormalCount denormals;
+  strategy.visit(denormals);
+  CHECK(denormals.count == 0);
+
+  loader.seek(1);
+  const Batch& one = loader.next();
+  const Pass pass = strategy.begin_pass(one);
+  const Tensor& outputs = strategy.forward(one.input(), pass);
+  CHECK(threads_that_flush(given.threads) == 0);
+  const Tensor& gradient = loss.forward_backward(outputs, one.target(), pass);
+  strategy.backward(gradient, pass);
+  CHECK(threads_that_flush(given.threads) == 0);
+  strategy.apply(strategy.reduce(pass), pass);
+  CHECK(threads_that_flush(given.threads) == 0);
+  CHECK(witness.exact == 0);
+}
+#endif
