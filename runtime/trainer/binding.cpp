@@ -29,7 +29,7 @@ std::string by_host(const std::vector<std::string>& cores_of_rank, const HostNam
 }
 
 /// The first rank that has something to complain of, and how many others have.
-void warn_of_first(const std::vector<std::string>& complaints, const std::vector<std::string>& hosts, EventSink& sink) {
+void warn_of_first(const std::vector<std::string>& complaints, const HostNames& hosts, EventSink& sink) {
   const auto first = std::ranges::find_if(complaints, [](const auto& text) { return !text.empty(); });
   if (first == complaints.end()) return;
   const auto rank = static_cast<std::size_t>(first - complaints.begin());
