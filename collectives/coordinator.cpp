@@ -2,6 +2,8 @@
 #include <ronda/collectives/coordinator/communicator_link.hpp>
 #include <ronda/collectives/coordinator/loop.hpp>
 #include <ronda/collectives/group.hpp>
+#include <ronda/collectives/watch/unseen_work.hpp>
+#include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <sys/prctl.h>
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -37,6 +40,28 @@ void require_any_thread(const Communicator& communicator) {
         "a coordinator communicates by a thread of its own, and MPI was not initialised for that; give the World the "
         "option any_thread (MPI_THREAD_SERIALIZED where MPI is yours)");
 }
+
+/// Ends everything in a coordinator when the watchdog says that the job stands still: also where the coordinator's
+/// thread stands in a call of MPI, and those who wait for it would wait for ever.
+class EndByWatchdog final : public UnseenWork {
+ public:
+  EndByWatchdog(std::shared_ptr<Watchdog> watchdog, std::shared_ptr<CoordinatorLoop> loop)
+      : watchdog_(std::move(watchdog)), loop_(std::move(loop)) {
+    if (watchdog_ != nullptr) watchdog_->look_after(*this);
+  }
+  EndByWatchdog(const EndByWatchdog&) = delete;
+  ~EndByWatchdog() {
+    if (watchdog_ != nullptr) watchdog_->forget(*this);
+  }
+  Failure look() noexcept override { return {}; }
+  void give_up(const std::string& reason) noexcept override {
+    loop_->give_up(std::make_exception_ptr(CommunicationError(reason)));
+  }
+
+ private:
+  std::shared_ptr<Watchdog> watchdog_;
+  std::shared_ptr<CoordinatorLoop> loop_;
+};
 
 }  // namespace
 
@@ -69,7 +94,8 @@ struct Coordinator::Impl {
   void start_thread();
 
   std::shared_ptr<CoordinatorLoop> loop;
-  std::thread thread;  ///< none where the loop is a group's
+  std::optional<EndByWatchdog> end_by_watchdog;  ///< none where the loop is a group's
+  std::thread thread;                            ///< none where the loop is a group's
   std::future<void> over;
 };
 
@@ -98,10 +124,12 @@ Coordinator::Coordinator(Communicator communicator, const CoordinatorOptions& op
   require_any_thread(communicator);
   require_sense(options);
   auto inner = loop_options(communicator, options);
+  const auto watchdog = communicator.group().watchdog();
   const std::size_t stage_bytes = options.batch_bytes.value_or(inner.tuning.most_batch);
   auto link = std::make_unique<CommunicatorLink>(std::move(communicator), stage_bytes);
   impl_ = std::make_unique<Impl>(
       std::make_shared<CoordinatorLoop>(std::move(link), std::move(inner), std::make_shared<Bell>()));
+  impl_->end_by_watchdog.emplace(watchdog, impl_->loop);
   impl_->start_thread();
 }
 

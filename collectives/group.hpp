@@ -92,6 +92,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const noexcept { return ledger_.recorder; }
   [[nodiscard]] Ledger& ledger() noexcept { return ledger_; }
   [[nodiscard]] double timeout() const noexcept { return engine_->timeout(); }
+  /// Null: nobody watches.
+  [[nodiscard]] const std::shared_ptr<Watchdog>& watchdog() const noexcept { return engine_->watchdog(); }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }       ///< not collective
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 

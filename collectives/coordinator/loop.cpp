@@ -58,8 +58,10 @@ void add_seconds(std::atomic<std::uint64_t>& nanoseconds, double seconds) {
 
 }  // namespace
 
-CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options options, std::shared_ptr<Bell> bell)
-    : link_(std::move(link)),
+CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options options, std::shared_ptr<Bell> bell,
+                                 std::shared_ptr<Custody> custody)
+    : custody_(std::move(custody)),
+      link_(std::make_unique<LinkWithoutCustody>(std::move(link), custody_)),
       options_(std::move(options)),
       bell_(std::move(bell)),
       desk_(bell_),
@@ -71,12 +73,17 @@ CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options 
       settings_(tuner_.settings()) {}
 
 void CoordinatorLoop::run() noexcept {
+  const Custody::Hold hold = custody_->take();
   try {
-    do pace();
+    do custody_->without([this] { pace(); });
     while (cycle());
   } catch (...) {
     fail(std::current_exception());
   }
+}
+
+void CoordinatorLoop::give_up(const std::exception_ptr& error) noexcept {
+  custody_->give_up(error, [&] { fail(error); });
 }
 
 void CoordinatorLoop::fail(const std::exception_ptr& error) noexcept {
@@ -261,7 +268,8 @@ void CoordinatorLoop::reduce_ready() {
 void CoordinatorLoop::make_group(Submission& submission) {
   Options options = options_;
   options.tuning.fixed_gather = 0;  // the pace is this loop's
-  auto group = std::make_shared<CoordinatorLoop>(link_->split(submission.color, submission.key), options, bell_);
+  auto group =
+      std::make_shared<CoordinatorLoop>(link_->split(submission.color, submission.key), options, bell_, custody_);
   groups_.push_back(group);
   submission.result = group;
   submission.succeed();
@@ -460,8 +468,13 @@ bool CoordinatorLoop::tell_word_missing(bool give_up) {
     return false;
   }
   word_warned_ = true;
-  if (options_.on_warning) options_.on_warning(text.str());
+  warn(text.str());
   return true;
+}
+
+/// Whoever is called may take its time, and any lock.
+void CoordinatorLoop::warn(const std::string& text) {
+  if (options_.on_warning) custody_->without([&] { options_.on_warning(text); });
 }
 
 /// Warns that some ranks miss what others have submitted, or gives it up.
@@ -473,7 +486,7 @@ void CoordinatorLoop::tell_missing(std::uint32_t id, Submission* submission, con
        << ", and for " << (give_up ? options_.missing_limit : options_.missing_warning) << " s not by " << have_not;
   if (!give_up) {
     if (submission != nullptr) submission->warned = true;
-    if (options_.on_warning) options_.on_warning(text.str());
+    warn(text.str());
     return;
   }
   abandon(id, submission, text.str());

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <ronda/collectives/coordinator/custody.hpp>
 #include <ronda/collectives/coordinator/fusion.hpp>
 #include <ronda/collectives/coordinator/link.hpp>
 #include <ronda/collectives/coordinator/name_table.hpp>
@@ -39,7 +40,8 @@ class CoordinatorLoop {
     std::atomic<std::uint64_t> agreeing_nanoseconds{0}, reducing_nanoseconds{0};
   };
 
-  CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options options, std::shared_ptr<Bell> bell);
+  CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options options, std::shared_ptr<Bell> bell,
+                  std::shared_ptr<Custody> custody = std::make_shared<Custody>());
 
   [[nodiscard]] SubmissionDesk& desk() noexcept { return desk_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
@@ -48,6 +50,10 @@ class CoordinatorLoop {
 
   /// Goes round until all ranks have closed, or something fails: then everything that is in flight fails with it.
   void run() noexcept;
+  /// From another thread than that of `run`, which may stand still in a call: everything that is in flight, and all
+  /// that comes later, fails with `error`; no tensor is touched any more. Of the first coordinator, with all groups
+  /// inside.
+  void give_up(const std::exception_ptr& error) noexcept;
 
  private:
   /// How a cycle went, for the pace of the next.
@@ -85,8 +91,10 @@ class CoordinatorLoop {
   void abandon(std::uint32_t id, Submission* submission, const std::string& why);
   bool fail_given_up(Submission& submission);
   void tune(bool worked);
+  void warn(const std::string& text);
   void fail(const std::exception_ptr& error) noexcept;
 
+  std::shared_ptr<Custody> custody_;
   std::unique_ptr<CoordinatorLink> link_;
   Options options_;
   std::shared_ptr<Bell> bell_;
