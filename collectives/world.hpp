@@ -76,7 +76,7 @@ class World {
   /// Where this rank's record is; empty where there is none.
   [[nodiscard]] std::filesystem::path record_folder() const;
   /// Ranks of other hosts that the watchdog's datagrams have not reached: when a job stands still, nothing will be
-  /// heard from them. Asked some seconds after the start; not collective.
+  /// heard from them. Known on the first two ranks of a host, some seconds after the start; not collective.
   [[nodiscard]] std::vector<int> out_of_reach() const;
 
   /// Where the ranks' records first differ, in words; empty where they do not, as far as can be seen from here. Not

@@ -1,29 +1,54 @@
 #include <ronda/collectives/coordinator/descriptor.hpp>
+#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace ronda {
 namespace {
 
-/// Takes numbers and texts one after the other. All ranks run the same program on machines of one kind.
+/// Takes numbers and texts one after the other. All ranks run the same program on machines of one kind; where they do
+/// not, what comes may be anything.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   template <class T>
   T take() {
     T value{};
-    std::memcpy(&value, bytes_.data(), sizeof(T));
-    bytes_ = bytes_.subspan(sizeof(T));
+    std::memcpy(&value, next(sizeof(T)).data(), sizeof(T));
     return value;
   }
-  std::string take_text(std::size_t length) {
-    std::string text(reinterpret_cast<const char*>(bytes_.data()), length);
-    bytes_ = bytes_.subspan(length);
-    return text;
+  /// A number from 0 to `last`.
+  template <class T>
+  T take_up_to(T last) {
+    const auto number = take<std::uint8_t>();
+    require(number <= static_cast<std::uint8_t>(last));
+    return static_cast<T>(number);
+  }
+  /// How many things follow, of at least `bytes_each`.
+  std::size_t take_count(std::size_t bytes_each) {
+    const std::size_t count = take<std::uint32_t>();
+    require(count <= bytes_.size() / bytes_each);
+    return count;
+  }
+  std::string take_text() {
+    const auto text = next(take_count(1));
+    return {reinterpret_cast<const char*>(text.data()), text.size()};
+  }
+  static void require(bool sensible) {
+    if (!sensible)
+      throw CommunicationError("what a rank announces makes no sense; do all ranks run the same version of Ronda?");
   }
 
  private:
+  std::span<const std::byte> next(std::size_t bytes) {
+    require(bytes <= bytes_.size());
+    const auto taken = bytes_.first(bytes);
+    bytes_ = bytes_.subspan(bytes);
+    return taken;
+  }
+
   std::span<const std::byte> bytes_;
 };
 
@@ -94,20 +119,24 @@ bool AnnouncementWriter::add(Announcement::What what, std::string_view name, con
 
 std::vector<Announcement> read_announcements(std::span<const std::byte> block) {
   Reader reader(block);
-  std::vector<Announcement> announcements(reader.take<std::uint32_t>());
+  std::vector<Announcement> announcements(reader.take_count(fixed_bytes));
   for (Announcement& announcement : announcements) {
-    announcement.what = reader.take<Announcement::What>();
-    announcement.descriptor.kind = reader.take<NamedKind>();
-    announcement.descriptor.op = reader.take<ReduceOp>();
+    announcement.what = reader.take_up_to(Announcement::What::left);
+    announcement.descriptor.kind = reader.take_up_to(NamedKind::split);
+    announcement.descriptor.op = reader.take_up_to(last_reduce_op);
     announcement.descriptor.root = reader.take<std::int32_t>();
-    announcement.name = reader.take_text(reader.take<std::uint32_t>());
-    announcement.descriptor.parts.resize(reader.take<std::uint32_t>());
+    announcement.name = reader.take_text();
+    announcement.descriptor.parts.resize(reader.take_count(2));
     for (auto& part : announcement.descriptor.parts) {
-      part.dtype = reader.take<DType>();
-      std::int64_t extents[Shape::capacity];
-      const auto rank = reader.take<std::uint8_t>();
-      for (int axis = 0; axis < rank; ++axis) extents[axis] = reader.take<std::int64_t>();
-      part.shape = Shape(std::span<const std::int64_t>(extents, rank));
+      part.dtype = reader.take_up_to(DType::int64);
+      std::array<std::int64_t, Shape::capacity> extents{};
+      const std::size_t rank = reader.take<std::uint8_t>();
+      Reader::require(rank <= extents.size());
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        extents[axis] = reader.take<std::int64_t>();
+        Reader::require(extents[axis] >= 0);
+      }
+      part.shape = Shape(std::span(extents).first(rank));
     }
   }
   return announcements;

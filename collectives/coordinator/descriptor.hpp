@@ -77,6 +77,7 @@ class AnnouncementWriter {
 
 /// What it takes in a block.
 [[nodiscard]] std::size_t announcement_bytes(std::string_view name, const Descriptor& descriptor) noexcept;
+/// Throws CommunicationError for what no writer has written.
 [[nodiscard]] std::vector<Announcement> read_announcements(std::span<const std::byte> block);
 
 }  // namespace ronda

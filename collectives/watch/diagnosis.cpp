@@ -1,10 +1,13 @@
 #include <ronda/collectives/watch/diagnosis.hpp>
+#include <ronda/runtime/core/printable.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
 #include <sstream>
+#include <tuple>
+#include <unordered_map>
 
 namespace ronda {
 namespace {
@@ -15,6 +18,11 @@ constexpr std::size_t most_named = 4;
 
 bool waits(const RankReport& report) {
   return report.answer == Answer::yes && report.state && report.state->status.waits() && report.state->pending();
+}
+
+/// It waits, but what it did last has not arrived: it may be in the collective that stands still.
+bool waits_somewhere(const RankReport& report) {
+  return report.answer == Answer::yes && report.state && report.state->status.waits() && report.state->trail.empty();
 }
 
 std::string rank_text(const RankReport& report) {
@@ -44,7 +52,8 @@ std::string what_it_does(const RankReport& report) {
   if (status.activity == Activity::running)
     text << "it is at its own work" << (last.empty() ? "" : ", " + last);
   else
-    text << "it has been " << name_of(status.activity) << " for " << static_cast<int>(status.activity_seconds) << " s";
+    text << "it has been " << name_of(status.activity) << " for "
+         << static_cast<int>(plausible_seconds(status.activity_seconds)) << " s";
   return text.str();
 }
 
@@ -54,16 +63,22 @@ bool waits_in(const RankReport& report, std::uint64_t group) {
 
 /// Whom the ranks that wait in `group` wait for, where that is known: also by way of others that wait.
 std::set<int> wanted_in(std::uint64_t group, std::span<const RankReport> ranks) {
+  std::unordered_map<int, const RankReport*> waiting;
+  for (const RankReport& report : ranks)
+    if (waits(report)) waiting.emplace(report.rank, &report);
   std::set<int> wanted;
-  std::size_t before = 0;
-  do {
-    before = wanted.size();
-    for (const RankReport& report : ranks) {
-      if (!waits_in(report, group) && !(waits(report) && wanted.contains(report.rank))) continue;
-      const auto& status = report.state->status;
-      wanted.insert(status.missing.begin(), status.missing.begin() + status.missing_count);
+  std::vector<const RankReport*> to_ask;
+  for (const auto& [rank, report] : waiting)
+    if (waits_in(*report, group)) to_ask.push_back(report);
+  while (!to_ask.empty()) {
+    const RankStatus& status = to_ask.back()->state->status;
+    to_ask.pop_back();
+    for (std::size_t i = 0; i < status.missing_count; ++i) {
+      const auto found = waiting.find(status.missing[i]);
+      if (wanted.insert(status.missing[i]).second && found != waiting.end() && !waits_in(*found->second, group))
+        to_ask.push_back(found->second);
     }
-  } while (wanted.size() != before);
+  }
   return wanted;
 }
 
@@ -79,7 +94,7 @@ std::vector<const RankReport*> absent(std::uint64_t group, std::span<const RankR
   const std::set<int> wanted = wanted_in(group, ranks);
   std::vector<const RankReport*> all, members, asked_for;
   for (const RankReport& report : ranks) {
-    if (waits(report)) continue;
+    if (waits(report) || waits_somewhere(report)) continue;
     all.push_back(&report);
     if (may_be_of(group, report)) members.push_back(&report);
     if (wanted.contains(report.rank)) asked_for.push_back(&report);
@@ -152,8 +167,8 @@ std::string ranks_text(std::span<const int> ranks) {
 }
 
 std::string text_of(const Record& record) {
-  std::string text(record.label.view());
-  if (!record.algorithm.view().empty()) text.append(" by ").append(record.algorithm.view());
+  std::string text = printable(record.label.view());
+  if (!record.algorithm.view().empty()) text += " by " + printable(record.algorithm.view());
   if (record.step > 0) text += " of step " + std::to_string(record.step);
   return text;
 }
@@ -169,50 +184,98 @@ std::string contents_of(const Record& record) {
   return text;
 }
 
-std::optional<Divergence> first_divergence(std::span<const RankReport> ranks) {
-  struct Group {
-    std::uint64_t from = 0, to = std::numeric_limits<std::uint64_t>::max();  ///< what all its ranks have
-    std::map<std::uint64_t, std::vector<std::pair<int, Record>>> records;    ///< by number
+namespace {
+
+/// A record of a rank, in the place of its group's order that `group` and `number` say.
+struct PlacedRecord {
+  std::uint64_t group, number;
+  int rank;
+  const Record* record;
+  [[nodiscard]] auto place() const noexcept { return std::tie(group, number); }
+};
+
+/// The records of all ranks, by place, then by rank: of those places that all ranks of the group still have.
+std::vector<PlacedRecord> entries_of(std::span<const RankReport> ranks) {
+  struct Window {
+    std::uint64_t from = 0, to = std::numeric_limits<std::uint64_t>::max();
   };
-  std::map<std::uint64_t, Group> groups;
+  std::unordered_map<std::uint64_t, Window> windows;  // by group
+  std::vector<PlacedRecord> entries;
   for (const RankReport& report : ranks) {
     if (!report.state) continue;
-    std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> spans;  // by group: first and last number
+    std::map<std::uint64_t, Window> own;
     for (const Record& record : report.state->trail) {
       if (record.number == 0) continue;
-      groups[record.group].records[record.number].emplace_back(report.rank, record);
-      auto& [first, last] = spans.try_emplace(record.group, record.number, record.number).first->second;
-      first = std::min(first, record.number);
-      last = std::max(last, record.number);
+      entries.push_back({record.group, record.number, report.rank, &record});
+      Window& window = own.try_emplace(record.group, record.number, record.number).first->second;
+      window = {std::min(window.from, record.number), std::max(window.to, record.number)};
     }
-    for (const auto& [group, span] : spans) {
-      groups[group].from = std::max(groups[group].from, span.first);
-      groups[group].to = std::min(groups[group].to, span.second);
+    for (const auto& [group, window] : own) {
+      Window& all = windows[group];
+      all = {std::max(all.from, window.from), std::min(all.to, window.to)};
     }
   }
-  for (const auto& [id, group] : groups)
-    for (auto at = group.records.lower_bound(group.from); at != group.records.end() && at->first <= group.to; ++at) {
-      const auto& records = at->second;
-      const auto alike = [&](const Record& one) {
-        return std::count_if(records.begin(), records.end(),
-                             [&](const auto& other) { return one.same_as(other.second); });
-      };
-      const auto usual = std::max_element(records.begin(), records.end(), [&](const auto& a, const auto& b) {
-        return alike(a.second) < alike(b.second);
-      });
-      Divergence divergence{id, at->first, records, {}};
-      for (const auto& [rank, record] : records)
-        if (!record.same_as(usual->second)) divergence.odd.push_back(rank);
-      if (!divergence.odd.empty()) return divergence;
+  std::erase_if(entries, [&](const PlacedRecord& entry) {
+    const Window& window = windows.at(entry.group);
+    return entry.number < window.from || entry.number > window.to;
+  });
+  std::ranges::stable_sort(entries, {}, &PlacedRecord::place);  // they came by rank
+  return entries;
+}
+
+/// What most ranks do; of several such the one of the lowest rank. Equal records are sorted next to each other.
+const Record& usual_of(std::span<const PlacedRecord> entries, const auto& less) {
+  std::vector<const PlacedRecord*> sorted;
+  for (const PlacedRecord& entry : entries) sorted.push_back(&entry);
+  std::ranges::stable_sort(sorted,
+                           [&](const PlacedRecord* a, const PlacedRecord* b) { return less(*a->record, *b->record); });
+  const PlacedRecord* usual = nullptr;
+  std::size_t most = 0;
+  for (std::size_t first = 0, next = 0; first < sorted.size(); first = next) {
+    while (next < sorted.size() && !less(*sorted[first]->record, *sorted[next]->record)) ++next;
+    const bool more = next - first > most || (next - first == most && sorted[first]->rank < usual->rank);
+    if (more) most = next - first, usual = sorted[first];
+  }
+  return *usual->record;
+}
+
+}  // namespace
+
+std::optional<Divergence> first_divergence(std::span<const RankReport> ranks, std::size_t* compared) {
+  const auto count = [&] {
+    if (compared != nullptr) ++*compared;
+  };
+  const std::vector<PlacedRecord> entries = entries_of(ranks);
+  for (std::size_t first = 0, next = 0; first < entries.size(); first = next) {
+    bool alike = true;
+    for (; next < entries.size() && entries[next].place() == entries[first].place(); ++next) {
+      count();
+      alike = alike && entries[next].record->same_as(*entries[first].record);
     }
+    if (alike) continue;
+    const auto place = std::span(entries).subspan(first, next - first);
+    const Record usual = usual_of(place, [&](const Record& a, const Record& b) {
+      count();
+      return a.identity() < b.identity();
+    });
+    Divergence divergence{place[0].group, place[0].number, {}, {}};
+    for (const PlacedRecord& entry : place) {
+      divergence.records.emplace_back(entry.rank, *entry.record);
+      if (!entry.record->same_as(usual)) divergence.odd.push_back(entry.rank);
+    }
+    return divergence;
+  }
   return {};
 }
 
 std::string text_of(const Divergence& divergence, std::span<const RankReport> ranks) {
+  const auto is_odd = [odd = std::set(divergence.odd.begin(), divergence.odd.end())](int rank) {
+    return odd.contains(rank);
+  };
   std::vector<int> most;
   const Record* usual = &divergence.records.begin()->second;
   for (const auto& [rank, record] : divergence.records) {
-    if (std::find(divergence.odd.begin(), divergence.odd.end(), rank) != divergence.odd.end()) continue;
+    if (is_odd(rank)) continue;
     most.push_back(rank);
     usual = &record;
   }
@@ -221,7 +284,7 @@ std::string text_of(const Divergence& divergence, std::span<const RankReport> ra
                      say(*usual) + " on " + ranks_text(most);
   std::size_t named = 0;
   for (const auto& [rank, record] : divergence.records) {
-    if (std::find(divergence.odd.begin(), divergence.odd.end(), rank) == divergence.odd.end()) continue;
+    if (!is_odd(rank)) continue;
     if (named++ == most_named) break;
     const auto report = std::find_if(ranks.begin(), ranks.end(), [odd = rank](const auto& r) { return r.rank == odd; });
     text += ", and " + say(record) + " on " + rank_text(*report);

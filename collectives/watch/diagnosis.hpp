@@ -29,8 +29,11 @@ struct Divergence {
   std::vector<std::pair<int, Record>> records;  ///< by rank
   std::vector<int> odd;                         ///< those that do not as most do
 };
-/// The first one, as far back as records go.
-[[nodiscard]] std::optional<Divergence> first_divergence(std::span<const RankReport> ranks);
+/// The first one, as far back as records go. Takes n log n comparisons of n records.
+/// @param ranks     by rank
+/// @param compared  counts them, where it is not null
+[[nodiscard]] std::optional<Divergence> first_divergence(std::span<const RankReport> ranks,
+                                                         std::size_t* compared = nullptr);
 
 [[nodiscard]] std::string text_of(const Divergence& divergence, std::span<const RankReport> ranks);
 

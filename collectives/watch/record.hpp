@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include <ronda/collectives/phase.hpp>
 #include <ronda/collectives/reduce_op.hpp>
@@ -18,7 +19,7 @@ namespace ronda {
 // instead of guessing; whatever changes the meaning of a byte raises the version.
 
 inline constexpr std::array<char, 8> record_magic{'R', 'O', 'N', 'D', 'A', 'R', 'E', 'C'};
-inline constexpr std::uint32_t record_version = 1;
+inline constexpr std::uint32_t record_version = 2;
 inline constexpr std::uint32_t record_ring = 1024;  ///< collectives that are kept
 
 /// What ranks do together.
@@ -73,11 +74,19 @@ struct alignas(64) Record {
   [[nodiscard]] Outcome outcome() const noexcept { return static_cast<Outcome>(what >> 24 & 0xff); }
   [[nodiscard]] int root() const noexcept { return static_cast<std::int16_t>(what >> 32 & 0xffff); }
 
-  /// Do two ranks do the same here?
-  [[nodiscard]] bool same_as(const Record& other) const noexcept {
-    constexpr std::uint64_t without_outcome = ~(std::uint64_t{0xff} << 24);
-    return ((what ^ other.what) & without_outcome) == 0 && count == other.count && label == other.label;
+  /// False for bytes that no rank has written.
+  [[nodiscard]] bool has_meaning() const noexcept {
+    return kind() != Kind::none && kind() <= Kind::replay && dtype() <= DType::int64 && op() <= last_reduce_op &&
+           outcome() <= Outcome::failed;
   }
+
+  /// All that is equal on ranks that do the same here.
+  [[nodiscard]] auto identity() const noexcept {
+    constexpr std::uint64_t without_outcome = ~(std::uint64_t{0xff} << 24);
+    return std::tuple(what & without_outcome, count, label.words);
+  }
+  /// Do two ranks do the same here?
+  [[nodiscard]] bool same_as(const Record& other) const noexcept { return identity() == other.identity(); }
 };
 static_assert(sizeof(Record) == 128);
 
@@ -144,7 +153,8 @@ struct RecordHead {
   // Written by the watchdog.
   alignas(64) ClockReading last;  ///< its latest look at the clock
   std::uint64_t alarmed = 0;      ///< ticks at which this rank was found to stand still too long; 0: it does not
-  std::uint64_t over = 0;         ///< 1: it has said why, and all ranks end
+  std::uint64_t over = 0;         ///< 1: this rank ends, and all others do
+  std::uint64_t asked = 0;  ///< 1: a rank of another host stands still, and wants to know whom each rank waits for
 };
 static_assert(sizeof(RecordHead) <= 4096);
 

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ronda/collectives/watch/record.hpp>
@@ -34,6 +35,10 @@ struct RankState {
   [[nodiscard]] const Record* pending() const noexcept;
 };
 
+/// What a number in a record, or from another host, says, where it may be any.
+[[nodiscard]] Activity activity_of(std::uint64_t number) noexcept;
+[[nodiscard]] float plausible_seconds(double seconds) noexcept;
+
 /// Reads the state of a rank from its record, which may be written to meanwhile.
 /// @param most  records
 [[nodiscard]] RankState state_of(const RecordFile& file, std::size_t most);
@@ -41,7 +46,8 @@ struct RankState {
 /// From ticks to nanoseconds of the steady clock of the machine.
 [[nodiscard]] std::uint64_t nanoseconds_of(std::uint64_t ticks, const RecordHead& head) noexcept;
 
-/// The record of another rank on this host, mapped.
+/// The record of another rank on this host. It is read and never mapped: whoever may write to it may also cut it off,
+/// and then a mapping would end the process that looks at it.
 class RecordView {
  public:
   /// Null where there is none (yet), or not one that this version can read.
@@ -49,14 +55,24 @@ class RecordView {
   RecordView(const RecordView&) = delete;
   ~RecordView();
 
-  [[nodiscard]] const RecordFile& file() const noexcept { return *file_; }
+  /// Reads the head again. False where the file is no longer a record; then what was read before stays.
+  bool refresh() noexcept;
+  [[nodiscard]] const RecordHead& head() const noexcept { return head_; }
+  /// What the rank is at, and its latest records. Nothing where the file is no longer a record.
+  [[nodiscard]] std::optional<RankState> state(std::size_t most);
   /// True where the process that wrote it is gone.
   [[nodiscard]] bool abandoned() const noexcept;
 
  private:
-  RecordView(int descriptor, const RecordFile* file) : descriptor_(descriptor), file_(file) {}
+  explicit RecordView(int descriptor) : descriptor_(descriptor) {}
   int descriptor_;
-  const RecordFile* file_;
+  RecordHead head_;
 };
+
+/// All of a record while its rank may write to it: what is written at that moment is left out. False where the file is
+/// shorter.
+[[nodiscard]] bool read_whole(int descriptor, RecordFile& file) noexcept;
+/// Opens a plain file for reading; never waits, as for the other end of a pipe. -1 where it is none.
+[[nodiscard]] int open_plain(const std::filesystem::path& path, int flags = 0) noexcept;
 
 }  // namespace ronda

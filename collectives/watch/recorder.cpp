@@ -1,3 +1,4 @@
+#include <ronda/collectives/watch/record_view.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
@@ -65,19 +66,38 @@ std::string own_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-/// A folder of ours that nobody else can write to.
-bool own_folder(const fs::path& folder) {
+/// A folder of this user's that nobody else can write to, and no link to one.
+bool is_own_folder(const fs::path& folder) {
   struct stat status {};
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
   return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
          (status.st_mode & 022) == 0;
+}
+
+/// What is made in `place` stays this user's: others cannot write there, or only remove what is their own.
+bool keeps_what_is_made(const fs::path& place) {
+  struct stat status {};
+  if (::stat(place.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || ::access(place.c_str(), W_OK | X_OK) != 0)
+    return false;
+  const bool sticky = (status.st_mode & S_ISVTX) != 0, shared = (status.st_mode & 022) != 0;
+  return (status.st_uid == ::geteuid() || status.st_uid == 0) && (sticky || !shared);
+}
+
+/// The first folder of a random name in `place` that is this user's.
+std::optional<fs::path> find_own_folder(const fs::path& place, const std::string& name) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(name + ".") && is_own_folder(entry->path()))
+      found.push_back(entry->path());
+  if (found.empty()) return {};
+  return *std::ranges::min_element(found);
 }
 
 /// Whether a process still writes to one of the records in `folder`, or it cannot be known.
 bool in_use(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int file = open_plain(entry.path(), O_NOFOLLOW);
     if (file < 0) continue;
     const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0;
     ::close(file);
@@ -111,16 +131,25 @@ std::string_view name_of(Kind kind) noexcept {
 
 // Files ---------------------------------------------------------------------------------------------------------------
 
-std::vector<fs::path> default_record_folders() {
-  const std::string user = "ronda-" + std::to_string(::geteuid());
+std::vector<fs::path> record_places() {
   std::vector<fs::path> places{"/dev/shm"};
   if (const char* temporary = std::getenv("TMPDIR"); temporary != nullptr && *temporary != '\0')
     places.emplace_back(temporary);
   places.emplace_back("/tmp");
-  std::vector<fs::path> folders;
-  for (const fs::path& place : places)
-    if (::access(place.c_str(), W_OK) == 0 && own_folder(place / user)) folders.push_back(place / user / job_name());
-  return folders;
+  return places;
+}
+
+std::optional<fs::path> record_folder_in(const fs::path& place) {
+  if (!keeps_what_is_made(place)) return {};
+  const std::string user = "ronda-" + std::to_string(::geteuid());
+  if (::mkdir((place / user).c_str(), 0700) == 0 || is_own_folder(place / user)) return place / user / job_name();
+  auto folder = find_own_folder(place, user);
+  if (!folder) {
+    std::string name = (place / (user + ".XXXXXX")).string();
+    if (::mkdtemp(name.data()) != nullptr) folder = find_own_folder(place, user);  // another rank may have been first
+  }
+  if (!folder) return {};
+  return *folder / job_name();
 }
 
 void remove_old_records(const fs::path& folder) noexcept try {

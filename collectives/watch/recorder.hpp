@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,9 +14,13 @@
 
 namespace ronda {
 
-/// Where records are kept when nobody said it, the best first: a folder of this user's and this job's in /dev/shm,
-/// which outlives processes, though not the machine; or among the temporary files.
-[[nodiscard]] std::vector<std::filesystem::path> default_record_folders();
+/// Where records may be kept when nobody said it, the best first: /dev/shm, which outlives processes, though not the
+/// machine, and where temporary files go.
+[[nodiscard]] std::vector<std::filesystem::path> record_places();
+/// A folder in `place` for the records of this user's job, whose parent belongs to this user and nobody else can write
+/// to: `place`/ronda-<user>, or where somebody else has made that, one of a random name, which the user's other
+/// processes and later jobs find again. Nothing where there can be none, or others could take it away.
+[[nodiscard]] std::optional<std::filesystem::path> record_folder_in(const std::filesystem::path& place);
 /// Removes what other jobs, now dead, have left beside `folder`, but for the latest few.
 void remove_old_records(const std::filesystem::path& folder) noexcept;
 /// `folder`/rank-0003.ronda, or rank-0003.`apart`.ronda
@@ -72,6 +77,7 @@ class Recorder {
   void beat() noexcept;
   void set_alarmed(bool alarmed) noexcept { set(file_->head.alarmed, alarmed ? ticks() : 0); }
   void set_over() noexcept { set(file_->head.over, 1); }
+  void set_asked(bool asked) noexcept { set(file_->head.asked, asked ? 1 : 0); }
 
   /// The cheapest clock there is.
   [[nodiscard]] std::uint64_t ticks() const noexcept;

@@ -1,12 +1,15 @@
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/printable.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,32 +23,51 @@ namespace fs = std::filesystem;
 /// die. Seconds.
 constexpr double died_before = 0.02;
 
+/// More than any machine has; each that has left no record is counted and named.
+constexpr int most_ranks = 1 << 20;
+
+std::string shown(const fs::path& path) { return printable(path.string()); }
+
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw InputError(path.string() + ": " + why + "; expected a record that a rank of Ronda has left");
+  throw InputError(shown(path) + ": " + why + "; expected a record that a rank of Ronda has left");
 }
+
+/// An open file.
+class OpenFile {
+ public:
+  explicit OpenFile(const fs::path& path) : descriptor_(open_plain(path)) {}
+  OpenFile(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
 
 std::unique_ptr<RecordFile> read_file(const fs::path& path) {
   auto file = std::make_unique<RecordFile>();
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
-  stream.read(reinterpret_cast<char*>(file.get()), sizeof(RecordFile));
-  const auto length = static_cast<std::size_t>(stream.gcount());
+  const OpenFile opened(path);
+  if (opened.descriptor() < 0)
+    throw InputError("cannot open " + shown(path) + ": " + (errno == EINVAL ? "it is no file" : std::strerror(errno)));
+  const bool whole = read_whole(opened.descriptor(), *file);
+  struct stat status {};
+  const auto length = ::fstat(opened.descriptor(), &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
   const RecordHead& head = file->head;
   if (length < sizeof(RecordHead) || head.magic != record_magic) refuse(path, "this is something else");
   if (head.version != record_version)
     refuse(path,
            "it has version " + std::to_string(head.version) + ", this program reads " + std::to_string(record_version));
-  if (length != sizeof(RecordFile) || head.records != record_ring)
+  if (!whole || length != sizeof(RecordFile) || head.records != record_ring)
     refuse(path, "it has " + std::to_string(length) + " bytes of " + std::to_string(sizeof(RecordFile)));
-  if (head.size < 1 || head.rank < 0 || head.rank >= head.size)
+  if (head.size < 1 || head.size > most_ranks || head.rank < 0 || head.rank >= head.size)
     refuse(path, "it is damaged: rank " + std::to_string(head.rank) + " of " + std::to_string(head.size));
   return file;
 }
 
 void require_whole(const fs::path& path, const Record& record) {
-  const bool known = record.kind() != Kind::none && record.kind() <= Kind::replay && record.dtype() <= DType::int64 &&
-                     record.op() <= last_reduce_op && record.outcome() <= Outcome::failed;
-  if (!known) refuse(path, "it is damaged: record " + std::to_string(record.index) + " has no meaning");
+  if (!record.has_meaning()) refuse(path, "it is damaged: record " + std::to_string(record.index) + " has no meaning");
 }
 
 std::vector<fs::path> files_of(std::span<const fs::path> places) {
@@ -59,7 +81,7 @@ std::vector<fs::path> files_of(std::span<const fs::path> places) {
     const std::size_t before = files.size();
     for (const auto& entry : fs::directory_iterator(place, error))
       if (entry.path().extension() == ".ronda") files.push_back(entry.path());
-    if (files.size() == before) throw InputError("there are no records (rank-*.ronda) in " + place.string());
+    if (files.size() == before) throw InputError("there are no records (rank-*.ronda) in " + shown(place));
   }
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
@@ -102,7 +124,7 @@ RankTrace trace_of(const fs::path& path, const RecordFile& file) {
   RankTrace trace;
   trace.path = path;
   trace.rank = file.head.rank;
-  trace.host = file.head.host.view();
+  trace.host = printable(file.head.host.view());
   trace.process = file.head.process;
   trace.state = state_of(file, record_ring);
   const Times times(file.head);
@@ -255,11 +277,11 @@ Trace read_trace(std::span<const fs::path> places) {
   std::map<int, RankTrace> ranks;
   for (const auto& [path, file] : files) {
     if (file->head.job != trace.job)
-      trace.notes.push_back(path.string() + " is left out: it is of another job than " + newest->first.string());
+      trace.notes.push_back(shown(path) + " is left out: it is of another job than " + shown(newest->first));
     else
       unless_damaged(path, [&, &path = path, &file = file] {
         if (!ranks.emplace(file->head.rank, trace_of(path, *file)).second)
-          trace.notes.push_back(path.string() + " is left out: there is another record of its rank");
+          trace.notes.push_back(shown(path) + " is left out: there is another record of its rank");
       });
   }
   if (ranks.empty()) throw InputError(trace.notes.front());

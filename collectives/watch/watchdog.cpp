@@ -23,7 +23,13 @@ constexpr double grace = 3;
 /// only heard of a failure waits longer.
 constexpr double between_ranks = 0.1, hearsay = 1;
 constexpr int most_turns = 10;
-constexpr double between_letters = 0.3, greeting_time = 5;
+constexpr double between_letters = 0.3;
+/// A voice greets other hosts a few times, at growing distances: the first letters may be lost.
+constexpr double first_greetings = 0.3, last_greetings = 3;
+/// Seconds between two looks at the neighbours' records, as long as nobody stands still.
+constexpr double between_looks = 0.2;
+/// An alarm of another host that is older than this is over.
+constexpr double fresh = 2;
 /// Records of a rank that are looked at for where ranks diverged.
 constexpr std::size_t looked_back = record_ring / 2;
 
@@ -84,7 +90,7 @@ void Watchdog::meet(HostNames hosts, const std::map<int, std::filesystem::path>&
   neighbours_.clear();
   neighbours_.resize(hosts_.size());
   channel_ = std::move(channel);
-  met_at_ = -1;
+  was_voice_ = false;
 }
 
 void Watchdog::look_after(UnseenWork& work) {
@@ -118,6 +124,8 @@ std::string Watchdog::divergence() {
 bool Watchdog::may_speak() {
   const std::lock_guard door(door_);
   find_neighbours();
+  looked_at_ = -1;
+  look_at_neighbours(now_);
   if (channel_ != nullptr) channel_->receive(now_);
   if (finished_) return speaks_;
   if (is_over()) return false;
@@ -142,14 +150,15 @@ void Watchdog::look(double now, Door& door) {
   const bool failed = look_at_unseen(now, door);
   if (finished_) return;
   watch_own(now);
-  if (channel_ != nullptr) talk(now);
   if (now - searched_at_ > 1 || alarmed_ || inquiring_ || failed) find_neighbours();
   if (now - searched_at_ > 1) searched_at_ = now;
-  bool asked = alarmed_ || (channel_ != nullptr && now - channel_->alarmed_at() < 2);
-  for (const auto& neighbour : neighbours_)
-    asked = asked || (neighbour != nullptr && Recorder::get(neighbour->file().head.alarmed) != 0);
+  look_at_neighbours(now);
+  if (channel_ != nullptr) talk(now);
+  bool asked = alarmed_ || (channel_ != nullptr && now - channel_->alarmed_at() < fresh);
+  for (const Neighbour& neighbour : neighbours_)
+    asked = asked || (neighbour != nullptr && (neighbour->head().alarmed != 0 || neighbour->head().asked != 0));
   asked_.store(asked, std::memory_order_relaxed);
-  if (is_over()) return finish("", false, door);
+  if (is_over()) return finish("", false, false, door);
   if (alarmed_ && !failed) decide(now, door);
 }
 
@@ -160,7 +169,7 @@ bool Watchdog::look_at_unseen(double now, Door& door) {
     if (failure.text.empty()) continue;
     if (failed_at_ < 0) failed_at_ = now;
     const double turn = between_ranks * std::min(rank_, most_turns) + (failure.remote ? hearsay : 0);
-    if (now - failed_at_ >= turn && !is_over()) finish(std::move(failure.text), true, door);
+    if (now - failed_at_ >= turn && !is_over()) finish(std::move(failure.text), true, true, door);
     return true;
   }
   return false;
@@ -195,29 +204,83 @@ void Watchdog::find_neighbours() {
     const auto& path = records_[static_cast<std::size_t>(rank)];
     if (rank == rank_ || neighbour != nullptr || path.empty()) continue;
     auto view = RecordView::open(path);
-    if (view == nullptr || !is_of_this_job(view->file().head) || (!met_ && view->abandoned())) continue;
+    if (view == nullptr || !is_of_this_job(view->head()) || (!met_ && view->abandoned())) continue;
     neighbour = std::move(view);
   }
 }
 
+void Watchdog::look_at_neighbours(double now) {
+  if (now - looked_at_ < between_looks && !alarmed_ && !inquiring_ && !asked()) return;
+  looked_at_ = now;
+  for (const Neighbour& neighbour : neighbours_)
+    if (neighbour != nullptr) neighbour->refresh();
+}
+
+bool Watchdog::lives(const Neighbour& neighbour) const {
+  if (neighbour == nullptr) return false;
+  const auto own = static_cast<std::int64_t>(Recorder::get(recorder_->file().head.last.nanoseconds));
+  return 1e-9 * static_cast<double>(own - static_cast<std::int64_t>(neighbour->head().last.nanoseconds)) < silence;
+}
+
+bool Watchdog::is_voice() const {
+  const bool alarmed = alarmed_ || inquiring_;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Neighbour& neighbour = neighbours_[static_cast<std::size_t>(rank)];
+    if (!lives(neighbour)) continue;
+    const bool has_alarm = neighbour->head().alarmed != 0;
+    if (has_alarm && (!alarmed || rank < rank_)) return false;
+    if (!has_alarm && !alarmed && rank < rank_) return false;
+  }
+  return true;
+}
+
+/// This rank is to tell what stands still: it has an alarm, and no lower one that lives has.
+bool Watchdog::leads(double now) const {
+  const auto lowest = channel_ == nullptr ? std::nullopt : channel_->lowest_alarmed(now - silence);
+  return is_voice() && (!lowest || *lowest > rank_);
+}
+
 void Watchdog::talk(double now) {
   channel_->receive(now);
-  if (met_at_ < 0) met_at_ = now;
-  const bool greets = now - met_at_ < greeting_time;
-  const bool tells = alarmed_ || inquiring_ || now - channel_->alarmed_at() < 2;
-  if ((!greets && !tells) || now - told_at_ < between_letters) return;
-  told_at_ = now;
-  if (!tells) return channel_->say_hello();
-  channel_->tell(state_of(recorder_->file(), looked_back));
-  for (int rank = 0; rank < size_; ++rank) {  // those that cannot speak for themselves
-    const auto& neighbour = neighbours_[static_cast<std::size_t>(rank)];
-    if (neighbour == nullptr) continue;
+  const bool heard_alarm = now - channel_->alarmed_at() < fresh;
+  recorder_->set_asked(heard_alarm);
+  const bool voice = is_voice();
+  if (voice && !was_voice_) next_greeting_ = now, greeting_gap_ = first_greetings;
+  was_voice_ = voice;
+  if (!voice && !inquiring_) return;
+  bool tells = alarmed_ || inquiring_ || heard_alarm;
+  for (const Neighbour& neighbour : neighbours_) tells = tells || (lives(neighbour) && neighbour->head().alarmed != 0);
+  if (tells && now - told_at_ >= between_letters) {
+    told_at_ = now;
+    tell_states(now);
+  } else if (now >= next_greeting_ && greeting_gap_ <= last_greetings) {
+    next_greeting_ = now + greeting_gap_;
+    greeting_gap_ *= 2;
+    channel_->say_hello();
+  }
+}
+
+/// What this rank and its neighbours are at, also those that are stopped or dead.
+void Watchdog::tell_states(double now) {
+  std::vector<RankStatus> statuses;
+  std::vector<RankState> states;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && neighbours_[static_cast<std::size_t>(rank)] == nullptr) continue;
     RankReport report = report_of(rank, now);
-    if (report.answer == Answer::yes) continue;
+    if (!report.state) continue;
     report.state->status.stopped = report.answer == Answer::stopped;
     report.state->status.dead = report.answer == Answer::dead;
-    channel_->tell(*report.state);
+    statuses.push_back(report.state->status);
+    states.push_back(std::move(*report.state));
   }
+  channel_->tell(statuses);
+  for (const RankState& state : states) channel_->tell_trail(state, now);
+}
+
+RankState Watchdog::own_state() const {
+  RankState state = state_of(recorder_->file(), looked_back);
+  state.status.rank = rank_;
+  return state;
 }
 
 RankReport Watchdog::report_of(int rank, double now) {
@@ -225,18 +288,19 @@ RankReport Watchdog::report_of(int rank, double now) {
   RankReport report{rank, hosts_[index], Answer::none, {}};
   if (rank == rank_) {
     report.answer = Answer::yes;
-    report.state = state_of(recorder_->file(), looked_back);
-  } else if (const auto& neighbour = neighbours_[index]; neighbour != nullptr) {
-    const double age =
-        1e-9 * static_cast<double>(static_cast<std::int64_t>(Recorder::get(recorder_->file().head.last.nanoseconds) -
-                                                             Recorder::get(neighbour->file().head.last.nanoseconds)));
-    report.answer = age < silence ? Answer::yes : neighbour->abandoned() ? Answer::dead : Answer::stopped;
-    report.state = state_of(neighbour->file(), looked_back);
+    report.state = own_state();
+  } else if (const Neighbour& neighbour = neighbours_[index]; neighbour != nullptr) {
+    report.state = neighbour->state(looked_back);
+    if (!report.state) return report;  // somebody has cut its file off
+    report.state->status.rank = rank;
+    report.answer = lives(neighbour) ? Answer::yes : neighbour->abandoned() ? Answer::dead : Answer::stopped;
   } else if (const auto* heard = channel_ == nullptr ? nullptr : channel_->heard(rank); heard != nullptr) {
-    if (now - heard->at < silence && heard->state) report.answer = Answer::yes;
+    const RankStatus& status = heard->state.status;
     report.state = heard->state;
-    if (report.answer == Answer::none && report.state && report.state->status.stopped) report.answer = Answer::stopped;
-    if (report.answer == Answer::none && report.state && report.state->status.dead) report.answer = Answer::dead;
+    if (status.dead || status.stopped)
+      report.answer = status.dead ? Answer::dead : Answer::stopped;
+    else if (now - heard->at < silence)
+      report.answer = Answer::yes;
   }
   return report;
 }
@@ -254,42 +318,41 @@ std::vector<RankReport> Watchdog::collect(double now) {
 
 bool Watchdog::is_over() const {
   if (channel_ != nullptr && channel_->over()) return true;
-  return std::any_of(neighbours_.begin(), neighbours_.end(), [](const auto& neighbour) {
-    return neighbour != nullptr && Recorder::get(neighbour->file().head.over) != 0;
-  });
+  return std::any_of(neighbours_.begin(), neighbours_.end(),
+                     [](const Neighbour& neighbour) { return neighbour != nullptr && neighbour->head().over != 0; });
 }
 
+/// Who leads decides for all that hear from it; should it vanish, the next one begins anew, because more is told to who
+/// leads than to others.
 void Watchdog::decide(double now, Door& door) {
+  const bool leading = leads(now);
+  if (leading && !led_) alarmed_at_ = now;
+  led_ = leading;
   const double patience = met_ && channel_ == nullptr ? patience_on_a_host : patience_across_hosts;
-  if (now - alarmed_at_ < patience) return;
+  if (!leading || now - alarmed_at_ < patience || now - decided_at_ < between_letters) return;
+  decided_at_ = now;
   const std::vector<RankReport> reports = collect(now);
   const Diagnosis diagnosis = diagnose(reports);
   if (diagnosis.excused) {
     alarmed_at_ = now - patience + 1;  // look again in a second
     return;
   }
-  std::size_t answering = 0;
-  int speaker = rank_;
-  for (const RankReport& report : reports) {
-    if (report.answer != Answer::yes) continue;
-    ++answering;
-    if (report.state->status.alarmed) speaker = std::min(speaker, report.rank);
-  }
+  const auto answering = static_cast<std::size_t>(
+      std::ranges::count_if(reports, [](const RankReport& report) { return report.answer == Answer::yes; }));
   // Where a network is cut, each part of the ranks has a lowest one. The larger part's tells, of halves the first's.
   // Before they have met, the first rank's host does.
   const auto all = static_cast<std::size_t>(size_);
   const bool with_first = reports[0].rank == 0 && (reports[0].answer == Answer::yes || !met_);
   const bool one_host = met_ && channel_ == nullptr;
   const bool larger = one_host || 2 * answering > all || ((2 * answering == all || !met_) && with_first);
-  const bool late = now - alarmed_at_ > patience + grace;
-  if (!late && (speaker != rank_ || !larger)) return;
+  if (!larger && now - alarmed_at_ <= patience + grace) return;
   std::ostringstream message;
   message
       << diagnosis.collective << " has stood still for " << options_.timeout << " s, " << diagnosis.text
       << ". Where a rank is only slow, --communication-timeout (in a program: communication_timeout) gives it longer; "
          "what each did last tells: "
       << "ronda_trace " << recorder_->folder().string();
-  finish(message.str(), speaker == rank_, door);
+  finish(message.str(), true, true, door);
 }
 
 void Watchdog::tell_over() {
@@ -297,11 +360,12 @@ void Watchdog::tell_over() {
   for (int times = 0; times < 3 && channel_ != nullptr; ++times) channel_->say_over();
 }
 
-void Watchdog::finish(std::string message, bool speaks, Door& door) {
+void Watchdog::finish(std::string message, bool speaks, bool here, Door& door) {
   finished_ = true;
   recorder_->keep();
   speaks_ = speaks;
-  if (speaks) tell_over();
+  if (here) tell_over();
+  recorder_->set_over();  // what a voice has heard, its host's ranks see here
   if (options_.on_stall) {
     door.unlock();  // it may ask who is out of reach, or what diverged
     options_.on_stall({message, speaks});

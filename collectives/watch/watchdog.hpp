@@ -23,9 +23,12 @@ namespace ronda {
 /// Sees to it that no rank waits for ever. A thread that never calls MPI looks at this rank's record a few times a
 /// second. Where the rank has waited for others longer than the timeout and nothing has moved, even inside a call of
 /// MPI, it raises the *alarm*: it looks at the records of the ranks on its host, and asks those of other hosts by
-/// datagrams, what they are at. A moment later the lowest rank with an alarm that speaks for most ranks says which
+/// datagrams, what they are at. A moment later the lowest rank with an alarm, if it hears from most ranks, says which
 /// collective stands still, and why; then all end. Ranks at work that takes long, and that they have declared (see
 /// Phase), are given the time for it.
+///
+/// Between hosts one rank of each, its voice, tells what all ranks there are at, and passes on to them what it hears:
+/// the lowest that has an alarm, or where none has, the lowest that lives.
 ///
 /// What fails on a device (see UnseenWork) ends the job as well: the first rank that can say why does.
 ///
@@ -72,19 +75,27 @@ class Watchdog {
 
  private:
   using Door = std::unique_lock<std::mutex>;
+  using Neighbour = std::unique_ptr<RecordView>;
   void run();
   void look(double now, Door& door);
   [[nodiscard]] bool look_at_unseen(double now, Door& door);
   void watch_own(double now);
   void find_neighbours();
+  void look_at_neighbours(double now);
   void talk(double now);
+  void tell_states(double now);
   void decide(double now, Door& door);
+  [[nodiscard]] bool lives(const Neighbour& neighbour) const;
+  [[nodiscard]] bool is_voice() const;
+  [[nodiscard]] bool leads(double now) const;
   [[nodiscard]] std::vector<RankReport> collect(double now);
   [[nodiscard]] RankReport report_of(int rank, double now);
+  [[nodiscard]] RankState own_state() const;
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] bool is_of_this_job(const RecordHead& head) const noexcept;
   void tell_over();
-  void finish(std::string message, bool speaks, Door& door);
+  /// @param here  it was found out here: the others do not know yet
+  void finish(std::string message, bool speaks, bool here, Door& door);
 
   std::shared_ptr<Recorder> recorder_;
   const Options options_;
@@ -97,14 +108,16 @@ class Watchdog {
   bool met_ = false;
   int rank_, size_;
   HostNames hosts_;
-  std::vector<std::filesystem::path> records_;           ///< by rank; empty where it is not known to be on this host
-  std::vector<std::unique_ptr<RecordView>> neighbours_;  ///< by rank; null: not seen
+  std::vector<std::filesystem::path> records_;  ///< by rank; empty where it is not known to be on this host
+  std::vector<Neighbour> neighbours_;           ///< by rank; null: not seen
   std::unique_ptr<SideChannel> channel_;
   std::uint64_t moves_ = 0;  ///< last seen
   double since_ = 0;         ///< when they changed, or this rank waited for nobody
   bool alarmed_ = false, inquiring_ = false;
   double now_ = 0;  ///< seconds in which the thread could look
-  double alarmed_at_ = 0, met_at_ = 0, told_at_ = -1, searched_at_ = -1;
+  double alarmed_at_ = 0, told_at_ = -1, searched_at_ = -1, looked_at_ = -1, decided_at_ = -1;
+  bool led_ = false, was_voice_ = false;
+  double next_greeting_ = 0, greeting_gap_ = 0;  ///< of a voice
   std::vector<UnseenWork*> unseen_;
   double failed_at_ = -1;  ///< when unseen work was found to have failed
   bool finished_ = false, speaks_ = false;

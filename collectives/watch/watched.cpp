@@ -20,12 +20,23 @@ fs::path wanted_folder(const WorldOptions& options) {
   return options.trace.empty() && variable != nullptr ? variable : options.trace;
 }
 
-/// A number that the ranks share, and nobody else has.
-std::uint64_t agree_on_token(const mpi::Communicator& all) {
-  std::random_device random;
-  std::uint64_t token = (std::uint64_t{random()} << 32 | random()) | 1;
-  all.broadcast(std::as_writable_bytes(std::span(&token, 1)), 0);
-  return token;
+/// What the ranks of a job share.
+struct Shared {
+  std::uint64_t job = 0;  ///< a number that no other job has; everybody may see it
+  bool has_key = false;
+  SipKey key;  ///< nobody else may
+};
+
+Shared agree_on_shared(const mpi::Communicator& all) {
+  Shared shared;
+  if (all.rank() == 0) {
+    const auto number = SipKey::random(), key = SipKey::random();
+    shared.job = (number ? number->words[0] : std::uint64_t{std::random_device()()}) | 1;
+    shared.has_key = key.has_value();
+    if (key) shared.key = *key;
+  }
+  all.broadcast(std::as_writable_bytes(std::span(&shared, 1)), 0);
+  return shared;
 }
 
 }  // namespace
@@ -35,10 +46,12 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
   const fs::path wanted = wanted_folder(options);
   if (wanted.empty() && (ranks.size == 1 || options.communication_timeout == 0)) return watched;
   watched.note = "no place for records";
-  for (const auto& folder : wanted.empty() ? default_record_folders() : std::vector{wanted}) {
+  for (const auto& place : wanted.empty() ? record_places() : std::vector{wanted}) {
     try {
-      if (wanted.empty()) remove_old_records(folder);
-      watched.recorder = std::make_shared<Recorder>(folder, !wanted.empty(), ranks.rank, ranks.size, apart);
+      const auto folder = wanted.empty() ? record_folder_in(place) : wanted;
+      if (!folder) continue;
+      if (wanted.empty()) remove_old_records(*folder);
+      watched.recorder = std::make_shared<Recorder>(*folder, !wanted.empty(), ranks.rank, ranks.size, apart);
       break;
     } catch (const Error& error) {
       if (!wanted.empty()) watched.error = std::current_exception();
@@ -59,33 +72,24 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
 }
 
 void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) const {
-  const std::uint64_t token = agree_on_token(all);
+  const Shared shared = agree_on_shared(all);
   const std::vector<int> here = all.split_by_node().allgather(all.rank());
   std::unique_ptr<SideChannel> channel;
   std::string address;
   try {
-    if (here.size() < hosts.size()) channel = std::make_unique<SideChannel>();
+    if (here.size() < hosts.size() && shared.has_key) channel = std::make_unique<SideChannel>();
     if (channel != nullptr) address = channel->address();
   } catch (const ResourceError&) {  // then its silence tells
   }
   const auto addresses = all.allgather_texts(address);
-  const auto lowest = all.allgather(here.front());
-  if (channel != nullptr) {
-    std::vector<SideChannel::Peer> peers;
-    std::map<int, int> ranks_of_host;  // by its lowest rank; the first two may have to tell what happened
-    for (int rank = 0; rank < all.size(); ++rank) {
-      const auto index = static_cast<std::size_t>(rank);
-      const bool may_tell = ranks_of_host[lowest[index]]++ < 2;
-      if (lowest[index] != here.front()) peers.push_back({rank, addresses[index], may_tell});
-    }
-    channel->meet(all.rank(), token, peers);
-  }
+  auto lowest_of_host = all.allgather(here.front());
+  if (channel != nullptr) channel->meet(all.rank(), shared.key, std::move(lowest_of_host), addresses);
   const fs::path own = recorder == nullptr ? fs::path() : fs::absolute(recorder->path());
   const auto records = all.allgather_texts(own.string());
   std::map<int, fs::path> neighbours;
   for (const int rank : here) neighbours[rank] = records[static_cast<std::size_t>(rank)];
   all.barrier();
-  if (recorder != nullptr) recorder->met(all.rank(), all.size(), token);
+  if (recorder != nullptr) recorder->met(all.rank(), all.size(), shared.job);
   if (watchdog != nullptr) watchdog->meet(hosts, neighbours, std::move(channel));
 }
 

@@ -1,5 +1,6 @@
 // The recorder, what is concluded from records, and watchdogs, with ranks as objects of one process and without MPI.
 #include "support/catch.hpp"
+#include "support/folder.hpp"
 
 #include <ronda/collectives/watch/diagnosis.hpp>
 #include <ronda/collectives/watch/record_view.hpp>
@@ -8,10 +9,12 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/runtime/core/error.hpp>
 
+#include <unistd.h>
+
 #include <chrono>
+#include <fstream>
 #include <future>
 #include <thread>
-#include <unistd.h>
 
 namespace ronda {
 namespace {
@@ -19,15 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using Answer = RankReport::Answer;
 
-class Folder {
+class Folder : public test::Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("ronda-watch-" + std::to_string(::getpid()))) {}
-  Folder(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
+  Folder() : test::Folder("watch") {}
 };
 
 Description bucket(int number) {
@@ -54,7 +51,7 @@ TEST_CASE("what goes on while nothing happens does not push out what happened") 
 
   const auto view = RecordView::open(record_path(folder.path(), 0));
   REQUIRE(view != nullptr);
-  const RankState state = state_of(view->file(), record_ring);
+  const RankState state = view->state(record_ring).value();
   std::vector<std::string> labels;
   for (const Record& record : state.trail) labels.emplace_back(record.label.view());
   CHECK(labels == std::vector<std::string>{"bucket 0", "the cycle", "bucket 1", "bucket 2", "bucket 2", "bucket 2",
@@ -76,14 +73,15 @@ TEST_CASE("what is recorded can be read by others while it is written, the lates
   });
   for (int look = 0; look < 200; ++look) {
     std::uint64_t before = 0;
-    for (const Record& record : state_of(view->file(), record_ring).trail) {
+    const RankState state = view->state(record_ring).value();
+    for (const Record& record : state.trail) {
       REQUIRE(record.index > before);
       REQUIRE(record.label.view() == "bucket " + std::to_string(record.index - 1));  // none is torn
       before = record.index;
     }
   }
   writer.join();
-  const RankState state = state_of(view->file(), 10);
+  const RankState state = view->state(10).value();
   CHECK(state.status.rank == 2);
   REQUIRE(state.trail.size() == 10);
   CHECK(state.trail.back().number == static_cast<std::uint64_t>(runs));
@@ -162,6 +160,45 @@ TEST_CASE("records of jobs that are dead are removed, but for the latest few") {
   CHECK_FALSE(fs::exists(job(1)));
   CHECK_FALSE(fs::exists(job(2)));
   for (int number = 3; number < 8; ++number) CHECK(fs::exists(job(number)));
+}
+
+TEST_CASE("records find a place where others have taken their folder's name, the same for all ranks and later jobs") {
+  const Folder folder;
+  fs::create_directories(folder.path());
+  const fs::path named = record_folder_in(folder.path()).value().parent_path();
+  CHECK(named.filename().string() == "ronda-" + std::to_string(::geteuid()));
+  const auto taken = [&](const auto& take) {
+    fs::remove_all(named);
+    take();
+    const auto found = record_folder_in(folder.path());
+    REQUIRE(found);
+    const fs::path parent = found->parent_path();
+    CHECK(parent != named);
+    CHECK((fs::symlink_status(parent).permissions() & fs::perms::mask) == fs::perms::owner_all);
+    CHECK(record_folder_in(folder.path()) == found);
+    const Recorder recorder(*found, true, 0, 2);
+    CHECK(RecordView::open(record_path(*record_folder_in(folder.path()), 0)) != nullptr);
+    return parent;
+  };
+  const fs::path first = taken([&] {  // as others can write there, it may as well be theirs
+    fs::create_directory(named);
+    fs::permissions(named, fs::perms::all);
+  });
+  CHECK(taken([&] { fs::create_directory_symlink("/tmp", named); }) == first);
+  CHECK(taken([&] { std::ofstream(named) << "a file"; }) == first);
+  fs::permissions(first, fs::perms::all);  // so this is not its user's alone any more
+  const fs::path second = taken([&] { std::ofstream(named) << "a file"; });
+  CHECK(second != first);
+}
+
+TEST_CASE("no records are kept where others can take their folder away") {
+  const Folder folder;
+  fs::create_directories(folder.path());
+  fs::permissions(folder.path(), fs::perms::all);
+  CHECK_FALSE(record_folder_in(folder.path()));
+  fs::permissions(folder.path(), fs::perms::all | fs::perms::sticky_bit);
+  CHECK(record_folder_in(folder.path()));
+  CHECK_FALSE(record_folder_in(folder.path() / "nowhere"));
 }
 
 // Conclusions ---------------------------------------------------------------------------------------------------------
@@ -322,12 +359,14 @@ class Job {
       hosts.add("host" + std::to_string(rank));
     }
     std::vector<std::string> addresses;
-    for (const auto& channel : channels) addresses.push_back(channel->address());
+    std::vector<int> host_of;
+    for (const auto& channel : channels) {
+      addresses.push_back(channel->address());
+      host_of.push_back(static_cast<int>(host_of.size()));
+    }
+    const SipKey key = SipKey::random().value();
     for (std::size_t rank = 0; rank < dogs_.size(); ++rank) {
-      std::vector<SideChannel::Peer> peers;
-      for (std::size_t peer = 0; peer < dogs_.size(); ++peer)
-        if (peer != rank) peers.push_back({static_cast<int>(peer), addresses[peer], true});
-      channels[rank]->meet(static_cast<int>(rank), 42, peers);
+      channels[rank]->meet(static_cast<int>(rank), key, host_of, addresses);
       recorder(rank).met(static_cast<int>(rank), static_cast<int>(dogs_.size()), 42);
       dogs_[rank]->meet(hosts, {{static_cast<int>(rank), {}}}, std::move(channels[rank]));
     }

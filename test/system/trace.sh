@@ -64,7 +64,7 @@ head -c 100000 "$one" >"$work/short"
 mkdir "$work/empty"
 wrong 'text: this is something else' "$work/text"
 wrong 'short: it has 100000 bytes of 135168' "$work/short"
-wrong 'new: it has version 99, this program reads 1' "$work/new"
+wrong 'new: it has version 99, this program reads 2' "$work/new"
 wrong 'cannot open .*/nothing' "$work/nothing"
 wrong 'no records .* in .*/empty' "$work/empty"
 wrong 'required' # no file at all
