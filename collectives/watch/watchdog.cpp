@@ -60,7 +60,7 @@ Watchdog::Watchdog(std::shared_ptr<Recorder> recorder, Options options)
       neighbours_(static_cast<std::size_t>(size_)) {
   for (int rank = 0; rank < size_; ++rank) {  // of a launcher's job, before it has met
     hosts_.add({});
-    records_[static_cast<std::size_t>(rank)] = record_path(recorder_->folder(), rank);
+    records_[static_cast<std::size_t>(rank)] = record_path(recorder_->folder(), rank).string();
   }
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
@@ -86,7 +86,7 @@ void Watchdog::meet(HostNames hosts, const std::map<int, std::filesystem::path>&
   size_ = static_cast<int>(hosts.size());
   hosts_ = std::move(hosts);
   records_.assign(hosts_.size(), {});
-  for (const auto& [rank, path] : here) records_[static_cast<std::size_t>(rank)] = path;
+  for (const auto& [rank, path] : here) records_[static_cast<std::size_t>(rank)] = path.string();
   neighbours_.clear();
   neighbours_.resize(hosts_.size());
   channel_ = std::move(channel);

@@ -108,8 +108,8 @@ class Watchdog {
   bool met_ = false;
   int rank_, size_;
   HostNames hosts_;
-  std::vector<std::filesystem::path> records_;  ///< by rank; empty where it is not known to be on this host
-  std::vector<Neighbour> neighbours_;           ///< by rank; null: not seen
+  std::vector<std::string> records_;   ///< paths by rank; empty where it is not known to be on this host
+  std::vector<Neighbour> neighbours_;  ///< by rank; null: not seen
   std::unique_ptr<SideChannel> channel_;
   std::uint64_t moves_ = 0;  ///< last seen
   double since_ = 0;         ///< when they changed, or this rank waited for nobody

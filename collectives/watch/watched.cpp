@@ -73,7 +73,8 @@ Watched Watched::begin(const Launcher& ranks, const WorldOptions& options, const
 
 void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) const {
   const Shared shared = agree_on_shared(all);
-  const std::vector<int> here = all.split_by_node().allgather(all.rank());
+  const mpi::Communicator host = all.split_by_node();
+  const std::vector<int> here = host.allgather(all.rank());
   std::unique_ptr<SideChannel> channel;
   std::string address;
   try {
@@ -85,9 +86,9 @@ void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) co
   auto lowest_of_host = all.allgather(here.front());
   if (channel != nullptr) channel->meet(all.rank(), shared.key, std::move(lowest_of_host), addresses);
   const fs::path own = recorder == nullptr ? fs::path() : fs::absolute(recorder->path());
-  const auto records = all.allgather_texts(own.string());
+  const auto records = host.allgather_texts(own.string());
   std::map<int, fs::path> neighbours;
-  for (const int rank : here) neighbours[rank] = records[static_cast<std::size_t>(rank)];
+  for (std::size_t i = 0; i < here.size(); ++i) neighbours[here[i]] = records[i];
   all.barrier();
   if (recorder != nullptr) recorder->met(all.rank(), all.size(), shared.job);
   if (watchdog != nullptr) watchdog->meet(hosts, neighbours, std::move(channel));
