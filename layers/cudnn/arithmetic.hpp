@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/runtime/core/host_device.hpp>
 #include <ronda/runtime/core/number.hpp>
 #include <ronda/runtime/core/step_control.hpp>
@@ -19,7 +20,7 @@ struct Convert {
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = as_number<To>(as_float(from[i])); }
 };
 
-/// y = y + bias, then max(y, 0), in place; y (rows, channels).
+/// y = y + bias, then max(y, 0) as `rectified` has it, in place; y (rows, channels).
 template <Number T>
 struct AddBias {
   T* y;
@@ -28,7 +29,7 @@ struct AddBias {
   bool relu;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const float value = bias != nullptr ? as_float(y[i]) + as_float(bias[i % channels]) : as_float(y[i]);
-    y[i] = as_number<T>(relu && !(value > 0) ? 0.0F : value);
+    y[i] = as_number<T>(relu ? rectified(value) : value);
   }
 };
 
@@ -36,16 +37,16 @@ template <Number T>
 struct Relu {
   const T* x;
   T* y;
-  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = as_float(x[i]) > 0 ? x[i] : T{}; }
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = as_float(x[i]) <= 0 ? T{} : x[i]; }
 };
 
-/// dz = dy where the ReLU let something through.
+/// dz = dy where the ReLU let something through, a NaN included.
 template <Number T>
 struct ReluGradient {
   const T* y;
   const T* dy;
   T* dz;
-  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { dz[i] = as_float(y[i]) > 0 ? dy[i] : T{}; }
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { dz[i] = as_float(y[i]) <= 0 ? T{} : dy[i]; }
 };
 
 /// Pooling of (N, height, width, channels) to (N, rows, columns, channels), square windows.
@@ -65,7 +66,7 @@ struct PoolGeometry {
                                                      std::int64_t c) const {
     return ((n * height + h) * width + w) * channels + c;
   }
-  /// The place of the first of the largest elements, as PyTorch.
+  /// The place of the first of the largest elements, or of the last NaN, as PyTorch.
   template <Number T>
   [[nodiscard]] RONDA_HOST_DEVICE std::int64_t winner(const T* x, const Window& window, std::int64_t n,
                                                       std::int64_t c) const {
@@ -73,36 +74,41 @@ struct PoolGeometry {
     for (std::int64_t h = window.top; h < window.bottom; ++h)
       for (std::int64_t w = window.left; w < window.right; ++w) {
         const std::int64_t here = place(n, h, w, c);
-        if (as_float(x[here]) > as_float(x[best])) best = here;
+        if (beats(as_float(x[here]), as_float(x[best]))) best = here;
       }
     return best;
   }
 };
 
-/// A call for one element of the output.
+/// A call for one element of the output. With `relu` that of the rectified x.
 template <Number T>
 struct Pool {
   PoolGeometry geometry;
   const T* x;
   T* y;
+  bool relu = false;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PoolGeometry& g = geometry;
     const std::int64_t c = i % g.channels, column = i / g.channels % g.columns;
     const std::int64_t row = i / g.channels / g.columns % g.rows, n = i / g.channels / g.columns / g.rows;
     const auto window = g.window(row, column);
     if (g.maximum) {
-      y[i] = x[g.winner(x, window, n, c)];
+      const T largest = x[g.winner(x, window, n, c)];
+      y[i] = relu && as_float(largest) <= 0 ? T{} : largest;
       return;
     }
     float sum = 0;
     for (std::int64_t h = window.top; h < window.bottom; ++h)
-      for (std::int64_t w = window.left; w < window.right; ++w) sum += as_float(x[g.place(n, h, w, c)]);
+      for (std::int64_t w = window.left; w < window.right; ++w) {
+        const float value = as_float(x[g.place(n, h, w, c)]);
+        sum += relu ? rectified(value) : value;
+      }
     y[i] = as_number<T>(sum / static_cast<float>((window.bottom - window.top) * (window.right - window.left)));
   }
 };
 
 /// A call for one element of the input, which asks every window that it lies in: nobody adds to another's element.
-/// With `relu` the gradient of what lies before a ReLU, of which x is the output.
+/// With `relu` the gradient of what lies before a ReLU; x is that, or the ReLU's output.
 template <Number T>
 struct PoolGradient {
   PoolGeometry geometry;
@@ -119,7 +125,7 @@ struct PoolGradient {
       return behind < 0 ? 0 : behind / g.stride + 1;
     };
     float sum = 0;
-    if (!relu || as_float(x[i]) > 0)
+    if (!(relu && as_float(x[i]) <= 0))
       for (std::int64_t row = first(h); row < g.rows && row * g.stride - g.padding <= h; ++row)
         for (std::int64_t column = first(w); column < g.columns && column * g.stride - g.padding <= w; ++column)
           sum += part(row, column, n, c, i);
@@ -189,7 +195,7 @@ struct SoftmaxRow {
     const double loss = known ? row_loss(team, row, label, largest.value, std::log(sum)) : not_a_number();
     if (team.rank() != 0) return;
     losses[2 * n] = weights[n] * loss;
-    losses[2 * n + 1] = known && largest.place == label ? weights[n] : 0.0F;
+    losses[2 * n + 1] = known && largest.place == label && sum == sum ? weights[n] : 0.0F;  // of NaN none is largest
   }
 
  private:

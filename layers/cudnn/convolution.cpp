@@ -10,8 +10,9 @@
 namespace ronda::cudnn {
 namespace {
 
-/// Convolution, bias and ReLU by one graph of cuDNN's, or the convolution by a graph and the rest by a kernel,
-/// whichever is faster; then pooling. What lies before the pooling is kept from forward to backward.
+/// Convolution and bias by one graph of cuDNN's, or the convolution by a graph and the bias by a kernel, whichever is
+/// faster; then pooling. A ReLU is the pooling kernel's, or the bias's where there is no pooling: cuDNN's own makes 0
+/// of NaN. What lies before the pooling is kept from forward to backward.
 template <Number T>
 class Convolution final : public Operation {
  public:
@@ -43,7 +44,7 @@ class Convolution final : public Operation {
                 spec_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr, result_, workspace_);
     if (spec_.pool)
       launch(pass.stream, memory_.output.desc().count(),
-             Pool<T>{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<T>()});
+             Pool<T>{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<T>(), relu()});
   }
 
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
@@ -66,17 +67,19 @@ class Convolution final : public Operation {
     bool kernel = false, takes_bias = false;
   };
 
+  [[nodiscard]] bool relu() const { return spec_.activation == Activation::relu; }
+  /// Whether the kernel that adds the bias has to do the ReLU too.
+  [[nodiscard]] bool rectifies() const { return relu() && !spec_.pool; }
   [[nodiscard]] std::int64_t rows() const { return inner_.count() / spec_.outputs; }
   [[nodiscard]] std::size_t sums_bytes() const {
     return static_cast<std::size_t>(column_chunks(rows(), spec_.outputs) * spec_.outputs) * sizeof(float);
   }
 
   const T* before_activation(const T* dy, Stream& stream) const {
-    const bool relu = spec_.activation == Activation::relu;
     if (spec_.pool)
       launch(stream, inner_.count(),
-             PoolGradient<T>{geometry(inner_.shape, *spec_.pool), result_, dy, inner_gradient_, relu});
-    else if (relu)
+             PoolGradient<T>{geometry(inner_.shape, *spec_.pool), result_, dy, inner_gradient_, relu()});
+    else if (relu())
       launch(stream, inner_.count(), ReluGradient<T>{result_, dy, inner_gradient_});
     else
       return dy;
@@ -96,8 +99,7 @@ class Convolution final : public Operation {
     } else {
       run(step, stream, {x, w, y}, workspace);
     }
-    if (step.kernel)
-      launch(stream, inner_.count(), AddBias<T>{y, b, spec_.outputs, spec_.activation == Activation::relu});
+    if (step.kernel) launch(stream, inner_.count(), AddBias<T>{y, b, spec_.outputs, rectifies()});
   }
 
   struct Rehearsal {
@@ -139,12 +141,10 @@ class Convolution final : public Operation {
     return ways;
   }
   [[nodiscard]] std::vector<Step> forward_ways() const {
-    const bool relu = spec_.activation == Activation::relu;
     std::vector<Step> ways = one_way(ConvolutionGraph::forward);
-    ways.front().kernel = spec_.bias || relu;
-    if (!spec_.bias) return ways;
-    const auto fused = relu ? ConvolutionGraph::forward_bias_relu : ConvolutionGraph::forward_bias;
-    ways.push_back({make_graph(spec_, fused, library_->rules()), 0, false, true});
+    ways.front().kernel = spec_.bias || rectifies();
+    if (spec_.bias && !rectifies())
+      ways.push_back({make_graph(spec_, ConvolutionGraph::forward_bias, library_->rules()), 0, false, true});
     return ways;
   }
 
@@ -152,7 +152,7 @@ class Convolution final : public Operation {
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     return std::string("convolution ") + direction + " " + spec_.input.shape.text() + " to " + number(spec_.outputs) +
            " kernel " + number(spec_.kernel) + " stride " + number(spec_.stride) + " padding " + number(spec_.padding) +
-           (spec_.bias ? "" : " no bias") + (spec_.activation == Activation::relu ? " relu" : "");
+           (spec_.bias ? "" : " no bias") + (rectifies() ? " relu" : "");
   }
 
   /// The ways to compute one thing, with what can be picked. Where `known` names an engine nothing else is built.

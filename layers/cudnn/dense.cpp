@@ -10,8 +10,9 @@
 namespace ronda::cudnn {
 namespace {
 
-/// x (N, inputs), W (outputs, inputs): y = x · Wᵀ, dW = dzᵀ · x, dx = dz · W. Bias, ReLU and the bias gradient are
-/// epilogues of the products where cuBLASLt has them for the shape and they are faster, and kernels otherwise.
+/// x (N, inputs), W (outputs, inputs): y = x · Wᵀ, dW = dzᵀ · x, dx = dz · W. Bias and bias gradient are epilogues of
+/// the products where cuBLASLt has them for the shape and they are faster, and kernels otherwise. A ReLU is the
+/// kernel's, with the bias: cuBLASLt's makes 0 of NaN.
 template <Number T>
 class Dense final : public Operation {
  public:
@@ -109,9 +110,9 @@ class Dense final : public Operation {
     const bool relu = spec_.activation == Activation::relu;
     const std::string shape = std::to_string(batch_) + "x" + std::to_string(inputs_) + "x" +
                               std::to_string(spec_.outputs) + (relu ? " relu" : "") + (spec_.bias ? "" : " no bias");
-    const bool fusable = spec_.bias;  // there is an epilogue for a ReLU alone, but no model without biases asks for it
+    const bool fusable = spec_.bias && !relu;  // a ReLU in the epilogue would make 0 of NaN
     forward_ = choose(context.picker, "dense forward " + shape, {x, false}, {w, true},
-                      fusable ? (relu ? Epilogue::bias_relu : Epilogue::bias) : Epilogue::none, [&](const Step& step) {
+                      fusable ? Epilogue::bias : Epilogue::none, [&](const Step& step) {
                         run_forward(step, library_->stream(), at(memory.x), at(memory.w), b, at(memory.y),
                                     memory.workspace.data());
                       });

@@ -101,8 +101,6 @@ class FrontendGraph final : public Graph {
       const auto bias = tensor("b", channels_last(1, w.extents[0], 1, 1));
       result = graph_.pointwise(result, bias, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
     }
-    if (kind == ConvolutionGraph::forward_bias_relu)
-      result = graph_.pointwise(result, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
     set_output(result, y);
   }
   void describe_data_gradient(const Dims& dy, const Dims& w, const Dims& dx) {

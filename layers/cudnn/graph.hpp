@@ -14,11 +14,10 @@ namespace ronda::cudnn {
 
 /// What a graph computes, and its pointers in their order.
 enum class ConvolutionGraph : std::uint8_t {
-  forward,            ///< x, w → y
-  forward_bias,       ///< x, w, b → y
-  forward_bias_relu,  ///< x, w, b → y
-  data_gradient,      ///< dy, w → dx
-  weight_gradient,    ///< dy, x → dw
+  forward,          ///< x, w → y
+  forward_bias,     ///< x, w, b → y
+  data_gradient,    ///< dy, w → dx
+  weight_gradient,  ///< dy, x → dw
 };
 
 /// A computation described to cuDNN, first apart from any device (which says whether it makes sense), then with the

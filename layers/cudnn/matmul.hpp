@@ -20,7 +20,6 @@ struct Matrix {
 enum class Epilogue : std::uint8_t {
   none,
   bias,           ///< a bias for each column of the result is added …
-  bias_relu,      ///< … and what is negative becomes 0
   bias_gradient,  ///< the sums of the columns of the left factor, before its transposition, are written beside it
 };
 

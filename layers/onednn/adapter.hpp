@@ -30,8 +30,6 @@ inline memory::dims strides(const memory::desc& d) { return d.get_strides(); }
 inline memory::dims block_sizes(const memory::desc& d) { return d.get_inner_blks(); }
 inline memory::dims block_axes(const memory::desc& d) { return d.get_inner_idxs(); }
 
-inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(algorithm::eltwise_relu, 0.0F, 0.0F); }
-
 inline dnnl::convolution_forward::primitive_desc convolution_forward(const engine& e, algorithm a, const Window& w,
                                                                      const memory::desc& x, const memory::desc& weight,
                                                                      const memory::desc& bias, const memory::desc& y,
@@ -87,8 +85,6 @@ inline memory::dims block_sizes(const memory::desc& d) {
 inline memory::dims block_axes(const memory::desc& d) {
   return {blocking(d).inner_idxs, blocking(d).inner_idxs + blocking(d).inner_nblks};
 }
-
-inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(1.0F, algorithm::eltwise_relu, 0.0F, 0.0F); }
 
 inline dnnl::convolution_forward::primitive_desc convolution_forward(const engine& e, algorithm a, const Window& w,
                                                                      const memory::desc& x, const memory::desc& weight,

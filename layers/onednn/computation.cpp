@@ -37,12 +37,9 @@ Kernel make_weight_reorder(const Runtime& runtime, const TensorDesc& from, const
   return make_reorder(runtime, to_memory_desc(from, Axes::weight), to_memory_desc(to, Axes::weight));
 }
 
-dnnl::primitive_attr Computation::attributes(bool relu) {
+dnnl::primitive_attr Computation::attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::post_ops ops;
-  if (relu) adapter::append_relu(ops);
-  attributes.set_post_ops(ops);
   return attributes;
 }
 

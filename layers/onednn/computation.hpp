@@ -57,7 +57,7 @@ class Computation {
   static constexpr std::size_t max_inputs = 3;
 
   /// Attributes that the primitive must have been made with: its scratch memory is the caller's.
-  static dnnl::primitive_attr attributes(bool relu = false);
+  static dnnl::primitive_attr attributes();
 
   Computation(const Runtime& runtime, const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
               const std::vector<Argument>& inputs, const Argument& output);

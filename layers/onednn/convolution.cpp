@@ -28,7 +28,18 @@ constexpr std::array ways{Way{"direct", dnnl::algorithm::convolution_direct, fal
                           Way{"direct nhwc", dnnl::algorithm::convolution_direct, true}};
 constexpr Way last_resort{"fallback", dnnl::algorithm::convolution_direct, false, true};
 
-/// A convolution with its ReLU, and how each direction of it is computed.
+/// What a convolution's pooling gives, in the layout of what it is given.
+TensorDesc pooled(const ConvolutionSpec& spec, const TensorDesc& convolved) {
+  return {pool_output(convolved.shape, *spec.pool), convolved.dtype, convolved.layout};
+}
+
+/// A convolution's pooling, with its ReLU.
+Pooling pooling_of(const ConvolutionSpec& spec, const TensorDesc& convolved) {
+  return {*spec.pool, images_of(convolved).value(), pool_output(convolved.shape, *spec.pool),
+          spec.activation == Activation::relu};
+}
+
+/// A convolution without its ReLU, and how each direction of it is computed.
 /// forward: (x, w, b) → y; backward_weights: (x, dz) → dw; backward_data: (dz, w) → dx.
 class Directions {
  public:
@@ -88,8 +99,7 @@ class Directions {
   }
   [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const Way& way) const {
     return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
-                                        any_weight(), bias_, image(output_shape_, way),
-                                        Computation::attributes(spec_.activation == Activation::relu));
+                                        any_weight(), bias_, image(output_shape_, way), Computation::attributes());
   }
 
   /// The forward primitive decides the layout of weights and output, for good.
@@ -162,10 +172,10 @@ class Directions {
 
   /// A pooling on memory of its own.
   struct PoolingRehearsal {
-    PoolingRehearsal(const PoolSpec& spec, const TensorDesc& convolved)
-        : pooling(spec, images_of(convolved).value(), pool_output(convolved.shape, spec)),
+    PoolingRehearsal(const ConvolutionSpec& spec, const TensorDesc& convolved)
+        : pooling(pooling_of(spec, convolved)),
           input(Buffer::host(convolved.bytes())),
-          output(Buffer::host(convolved.bytes())),
+          output(Buffer::host(pooled(spec, convolved).bytes())),
           winners(Buffer::host(pooling.winner_bytes())) {}
     void forward(int threads) const { pooling.forward(data(input), data(output), winners.data(), threads); }
     void backward(int threads) const { pooling.backward(data(output), winners.data(), data(input), threads); }
@@ -182,7 +192,7 @@ class Directions {
     return rehearsal(
         [this] {
           return std::make_shared<Apart>(
-              Apart{PoolingRehearsal(*spec_.pool, output), Buffer::host(forward->rehearsal_bytes())});
+              Apart{PoolingRehearsal(spec_, output), Buffer::host(forward->rehearsal_bytes())});
         },
         [this](const Apart& apart) {
           forward->rehearse(apart.computation.data());
@@ -193,7 +203,7 @@ class Directions {
   /// Of gradients over the windows that they belong to, which the library's ways need done.
   [[nodiscard]] std::function<void()> spreading_rehearsal() const {
     if (!behind_maximum()) return nullptr;
-    return rehearsal([this] { return std::make_shared<PoolingRehearsal>(*spec_.pool, output); },
+    return rehearsal([this] { return std::make_shared<PoolingRehearsal>(spec_, output); },
                      [this](const PoolingRehearsal& pooling) { pooling.backward(runtime_.threads); });
   }
 
@@ -240,9 +250,10 @@ class Directions {
   dnnl::convolution_forward::primitive_desc hint_;
 };
 
-/// Convolution and ReLU by the library, pooling by our loops; or all in one pass of our own. What lies between
-/// convolution and pooling is large and not kept: behind a maximum, ReLU's backward needs only the pooled output, since
-/// where that is positive, the winner was.
+/// Convolution by the library, whose ReLUs would make 0 of NaN; ReLU and pooling by our loops; or all in one pass of
+/// our own. What lies between convolution and pooling is large and not kept: behind a maximum, ReLU's backward needs
+/// only the pooled output, since where that is positive, the winner was. Behind a mean it is kept, as it is before the
+/// ReLU.
 class Convolution final : public Operation {
  public:
   Convolution(const Runtime& runtime, const ConvolutionSpec& spec, const OperationContext& context)
@@ -253,8 +264,8 @@ class Convolution final : public Operation {
     const TensorDesc& convolved = directions_.output;
     plan_.output = convolved;
     if (spec.pool) {
-      plan_.output.shape = pool_output(convolved.shape, *spec.pool);
-      pooling_.emplace(*spec.pool, images_of(convolved).value(), plan_.output.shape);
+      plan_.output = pooled(spec, convolved);
+      pooling_ = pooling_of(spec, convolved);
     }
     relu_before_average_ = spec.pool && spec.pool->kind == PoolKind::average && spec.activation == Activation::relu;
     const TensorDesc& activated = relu_before_average_ ? convolved : plan_.output;
@@ -285,7 +296,10 @@ class Convolution final : public Operation {
       directions_.forward->run({input.data(), weight, memory_.parameters[1]->value.data()}, convolved_, scratch);
     else
       directions_.forward->run({input.data(), weight}, convolved_, scratch);
-    if (pooling_) pooling_->forward(as_floats(convolved_), memory_.output.pointer<float>(), winners_, threads_);
+    if (pooling_)
+      pooling_->forward(as_floats(convolved_), memory_.output.pointer<float>(), winners_, threads_);
+    else if (spec_.activation == Activation::relu)
+      rectify(as_floats(convolved_), memory_.output.as<float>().size(), threads_);
   }
 
   void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {

@@ -55,14 +55,20 @@ class Products {
   virtual void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) = 0;
 };
 
-/// By the library.
+/// By the library, but for the ReLU: its own make 0 of NaN.
 struct LibraryProducts final : Products {
+  std::size_t rectified;  ///< how many outputs, where there is a ReLU
+  int threads;
   memory::desc layout;
   std::unique_ptr<Computation> forwards, backwards_weights,
       backwards_data;  ///< the latter two empty where nobody needs them
   std::string names;
 
-  LibraryProducts(const memory::desc& weight, std::string name) : layout(weight), names(std::move(name)) {}
+  LibraryProducts(const Matrices& m, int thread_count, const memory::desc& weight, std::string name)
+      : rectified(m.relu ? static_cast<std::size_t>(m.batch * m.outputs) : 0),
+        threads(thread_count),
+        layout(weight),
+        names(std::move(name)) {}
 
   [[nodiscard]] TensorDesc weight() const override { return to_tensor_desc(layout, Axes::weight).value(); }
   [[nodiscard]] std::string picks() const override { return names; }
@@ -77,6 +83,7 @@ struct LibraryProducts final : Products {
       forwards->run({x, w, b}, y, scratch);
     else
       forwards->run({x, w}, y, scratch);
+    if (rectified > 0) rectify(y, rectified, threads);
   }
   void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) override {
     backwards_weights->run({x, dz}, dw, scratch);
@@ -115,8 +122,8 @@ class InnerProduct {
       : runtime_(runtime),
         m_(matrices),
         bias_(m_.bias ? plain_layout({m_.outputs}, Axes::weight) : memory::desc()),
-        forward_(adapter::inner_product_forward(runtime.engine, m_.x, weight, bias_, m_.y,
-                                                Computation::attributes(m_.relu))) {}
+        forward_(adapter::inner_product_forward(runtime.engine, m_.x, weight, bias_, m_.y, Computation::attributes())) {
+  }
 
   [[nodiscard]] memory::desc weight() const { return forward_.weights_desc(); }
 
@@ -174,23 +181,22 @@ class MatrixProduct {
     const memory::desc b = m_.bias ? Matrices::matrix(1, m_.outputs) : memory::desc();
     std::vector<Computation::Argument> inputs{{DNNL_ARG_SRC, m_.x, m_.x}, {DNNL_ARG_WEIGHTS, w, w}};
     if (m_.bias) inputs.push_back({DNNL_ARG_BIAS, b, b});
-    return product(m_.x, w, b, m_.y, m_.relu, inputs);
+    return product(m_.x, w, b, m_.y, inputs);
   }
   [[nodiscard]] std::unique_ptr<Computation> backward_weights() const {
     const memory::desc dz = Matrices::transposed(m_.outputs, m_.batch);
-    return product(dz, m_.x, memory::desc(), m_.plain_weight(), false,
+    return product(dz, m_.x, memory::desc(), m_.plain_weight(),
                    {{DNNL_ARG_WEIGHTS, m_.x, m_.x}, {DNNL_ARG_SRC, dz, dz}});
   }
   [[nodiscard]] std::unique_ptr<Computation> backward_data() const {
     const memory::desc w = m_.plain_weight();
-    return product(m_.y, w, memory::desc(), m_.x, false, {{DNNL_ARG_SRC, m_.y, m_.y}, {DNNL_ARG_WEIGHTS, w, w}});
+    return product(m_.y, w, memory::desc(), m_.x, {{DNNL_ARG_SRC, m_.y, m_.y}, {DNNL_ARG_WEIGHTS, w, w}});
   }
 
  private:
   std::unique_ptr<Computation> product(const memory::desc& a, const memory::desc& b, const memory::desc& bias,
-                                       const memory::desc& c, bool relu,
-                                       const std::vector<Computation::Argument>& inputs) const {
-    const auto description = adapter::matmul(runtime_.engine, a, b, bias, c, Computation::attributes(relu));
+                                       const memory::desc& c, const std::vector<Computation::Argument>& inputs) const {
+    const auto description = adapter::matmul(runtime_.engine, a, b, bias, c, Computation::attributes());
     return std::make_unique<Computation>(runtime_, dnnl::matmul(description), description.scratchpad_desc(), inputs,
                                          Computation::Argument{DNNL_ARG_DST, c, c});
   }
@@ -204,7 +210,7 @@ std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrice
   try {
     const InnerProduct product(runtime, m, m.any_weight());
     if (!to_tensor_desc(product.weight(), Axes::weight)) return nullptr;
-    auto result = std::make_unique<LibraryProducts>(product.weight(), "blocked weights");
+    auto result = std::make_unique<LibraryProducts>(m, runtime.threads, product.weight(), "blocked weights");
     result->forwards = product.forward();
     if (context.mode == Mode::training) result->backwards_weights = product.backward_weights();
     if (context.mode == Mode::training && context.input_gradient) result->backwards_data = product.backward_data();
@@ -218,7 +224,7 @@ std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrice
 std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
   const InnerProduct inner(runtime, m, m.plain_weight());
   const MatrixProduct matrix(runtime, m);
-  auto result = std::make_unique<LibraryProducts>(m.plain_weight(), "plain weights");
+  auto result = std::make_unique<LibraryProducts>(m, runtime.threads, m.plain_weight(), "plain weights");
   const auto choose = [&](const char* direction, auto&& make) {
     std::vector<Option> options;
     options.push_back({"inner product", if_possible([&] { return make(inner); })});

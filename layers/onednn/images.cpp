@@ -1,4 +1,5 @@
 #include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/runtime/core/lanes.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>
@@ -10,17 +11,21 @@ namespace ronda::onednn {
 namespace {
 
 RONDA_MULTIVERSION void relu_range(const float* __restrict x, float* __restrict y, Range range) {
-  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = x[i] > 0 ? x[i] : 0.0F;
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = rectified(x[i]);
+}
+RONDA_MULTIVERSION void rectify_range(float* values, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) values[i] = rectified(values[i]);
 }
 RONDA_MULTIVERSION void relu_backward_range(const float* __restrict dy, const float* __restrict y, float* __restrict dx,
                                             Range range) {
   for (std::size_t i = range.begin; i < range.end; ++i) {
     const float gradient = dy[i];  // loaded always, so that the choice is no branch
-    dx[i] = y[i] > 0 ? gradient : 0.0F;
+    dx[i] = rectified_gradient(y[i], gradient);
   }
 }
 
-/// dz = dy where y is positive, and sums += dz, for `width` (16 or fewer) lanes of all positions; sums in registers.
+/// dz = dy where y is positive or NaN, and sums += dz, for `width` (16 or fewer) lanes of all positions; sums in
+/// registers.
 template <bool activated, class Width>
 [[gnu::always_inline]] inline void mask_lanes(const float* __restrict dy, const float* __restrict y,
                                               float* __restrict dz, float* __restrict sums, const Images& images,
@@ -30,7 +35,7 @@ template <bool activated, class Width>
     for (std::int64_t lane = 0; lane < width; ++lane) {
       const std::int64_t i = p * images.lanes + lane;
       float gradient = dy[i];  // as above
-      if (activated) dz[i] = gradient = y[i] > 0 ? gradient : 0.0F;
+      if (activated) dz[i] = gradient = rectified_gradient(y[i], gradient);
       sum[lane] += gradient;
     }
   for (std::int64_t lane = 0; lane < width; ++lane) sums[lane] += sum[lane];
@@ -73,6 +78,13 @@ std::optional<Images> images_of(const TensorDesc& tensor) {
 void relu(const float* x, float* y, std::size_t count, int threads) {
   parallel_for(
       threads, count, [&](Range range) { relu_range(x, y, range); }, 16);
+}
+
+void rectify(float* values, std::size_t count, int threads) {
+  constexpr std::size_t worth_a_thread = 1 << 14;
+  const auto useful = static_cast<int>(std::min(count / worth_a_thread + 1, static_cast<std::size_t>(threads)));
+  parallel_for(
+      useful, count, [&](Range range) { rectify_range(values, range); }, 16);
 }
 
 void relu_backward(const float* dy, const float* y, float* dx, std::size_t count, int threads) {

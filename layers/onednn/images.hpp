@@ -31,9 +31,11 @@ inline float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffe
 /// Of (N, C) or (N, H, W, C). Nothing for layouts that lie in another way, which no primitive here prefers.
 std::optional<Images> images_of(const TensorDesc& tensor);
 
-/// y = max(x, 0), element by element.
+/// y = max(x, 0), element by element, as `rectified` has it.
 void relu(const float* x, float* y, std::size_t count, int threads);
-/// dx = dy where y is positive, otherwise 0.
+/// The same in place, for what a library has just written: its own ReLUs make 0 of NaN.
+void rectify(float* values, std::size_t count, int threads);
+/// dx = dy where y is positive or NaN, otherwise 0.
 void relu_backward(const float* dy, const float* y, float* dx, std::size_t count, int threads);
 
 /// What stands between an operation's output gradient and its parameters' gradients: ReLU's backward, and the bias's.
@@ -46,7 +48,7 @@ class BiasAndActivation {
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
 
-  /// @param y   the activated output: where it is not positive, the gradient is 0; null without activation
+  /// @param y   the activated output: where it is 0 or less, the gradient is 0; null without activation
   /// @param dz  the gradient before activation; not written where y is null
   /// @param db  sums of dz over all positions; null without bias
   void backward(const float* dy, const float* y, float* dz, float* db, std::byte* scratch) const;

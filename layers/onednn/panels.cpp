@@ -1,4 +1,5 @@
 #include <ronda/layers/onednn/panels.hpp>
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 
 #if defined(__x86_64__)
@@ -148,7 +149,7 @@ void Panels::forward(const float* x, const float* w, const float* bias, float* y
     for (std::int64_t sample = 0; sample < batch_; ++sample)
       for (std::int64_t column = 0; column < columns; ++column) {
         const float sum = sums[sample * panel_width + column];
-        y[sample * outputs_ + panel * panel_width + column] = relu_ && !(sum > 0) ? 0.0F : sum;
+        y[sample * outputs_ + panel * panel_width + column] = relu_ ? rectified(sum) : sum;
       }
   });
 }

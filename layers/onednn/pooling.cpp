@@ -1,5 +1,6 @@
-#include <ronda/runtime/core/lanes.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/rectifier.hpp>
+#include <ronda/runtime/core/lanes.hpp>
 #include <ronda/runtime/core/multiversion.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
@@ -13,6 +14,7 @@ struct Plane {
   std::int64_t height, width, lanes;  ///< of the input
   std::int64_t out_height, out_width;
   std::int64_t kernel, stride, padding;
+  bool relu;  ///< what is pooled is rectified
 
   [[nodiscard]] std::int64_t input_at(std::int64_t h, std::int64_t w) const { return (h * width + w) * lanes; }
   [[nodiscard]] std::int64_t output_at(std::int64_t h, std::int64_t w) const { return (h * out_width + w) * lanes; }
@@ -41,14 +43,6 @@ template <class Body>
       body(p.input_at(window.top + kh, window.left + kw), static_cast<float>(kh * p.kernel + kw));
 }
 
-/// The same from the last to the first.
-template <class Body>
-[[gnu::always_inline]] inline void each_in_window_reversed(const Plane& p, const WindowPart& window, Body&& body) {
-  for (std::int64_t kh = window.kh_end; kh-- > window.kh_begin;)
-    for (std::int64_t kw = window.kw_end; kw-- > window.kw_begin;)
-      body(p.input_at(window.top + kh, window.left + kw), static_cast<float>(kh * p.kernel + kw));
-}
-
 /// Calls `body(window, offset in the output, width)` for every position and piece of lanes; the offset of the lane in
 /// the piece is within the output's.
 template <class Body>
@@ -61,30 +55,33 @@ template <class Body>
     }
 }
 
-/// The maximum of up to 16 lanes, and then the place where it is: as a float, since the compiler makes vector
-/// instructions of choices only where what is compared and what is chosen have one type.
+/// The maximum of up to 16 lanes, and the place where it is: as a float, since the compiler makes vector instructions
+/// of choices only where what is compared and what is chosen have one type.
 struct Maximum {
   float value[16];
   float place[16];
 
   template <class Width>
-  [[gnu::always_inline]] void start(const float* __restrict x, Width width) {
+  [[gnu::always_inline]] void start(const float* __restrict x, float at, Width width) {
     each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = x[l]; });
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = 0; });
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = at; });
   }
+  /// To be called for all places, from the first to the last.
   template <class Width>
-  [[gnu::always_inline]] void take(const float* __restrict x, Width width) {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = value[l] < x[l] ? x[l] : value[l]; });
-  }
-  /// To be called for all places, from the last to the first: of equals the first stays.
-  template <class Width>
-  [[gnu::always_inline]] void find(const float* __restrict x, float at, Width width) {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = x[l] == value[l] ? at : place[l]; });
+  [[gnu::always_inline]] void take(const float* __restrict x, float at, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
+      const float candidate = x[l], best = value[l];
+      place[l] = beats(candidate, best) ? at : place[l];
+      value[l] = beats(candidate, best) ? candidate : best;
+    });
   }
   template <class Winner, class Width>
-  [[gnu::always_inline]] void store(float* __restrict y, Winner* __restrict winners, Width width) const {
+  [[gnu::always_inline]] void store(float* __restrict y, Winner* __restrict winners, bool relu, Width width) const {
     std::int32_t whole[16];
-    for (std::int64_t l = 0; l < width; ++l) y[l] = value[l];
+    if (relu)
+      for (std::int64_t l = 0; l < width; ++l) y[l] = rectified(value[l]);
+    else
+      for (std::int64_t l = 0; l < width; ++l) y[l] = value[l];
     for (std::int64_t l = 0; l < width; ++l) whole[l] = static_cast<std::int32_t>(place[l]);
     for (std::int64_t l = 0; l < width; ++l) winners[l] = static_cast<Winner>(whole[l]);
   }
@@ -97,15 +94,11 @@ template <class Winner>
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     const float* corner = x + p.input_at(window.top, window.left) + lane;
     Maximum maximum;
-    maximum.start(corner, width);
-    maximum.take(corner + right, width);
-    maximum.take(corner + below, width);
-    maximum.take(corner + below + right, width);
-    maximum.find(corner + below + right, 3, width);
-    maximum.find(corner + below, 2, width);
-    maximum.find(corner + right, 1, width);
-    maximum.find(corner, 0, width);
-    maximum.store(y + out, winners + out, width);
+    maximum.start(corner, 0, width);
+    maximum.take(corner + right, 1, width);
+    maximum.take(corner + below, 2, width);
+    maximum.take(corner + below + right, 3, width);
+    maximum.store(y + out, winners + out, p.relu, width);
   });
 }
 
@@ -115,11 +108,11 @@ template <class Winner>
   if (p.is_two_by_two()) return maximum_two_by_two(p, x, y, winners);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     Maximum maximum;
-    maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane, width);
-    each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE { maximum.take(x + in + lane, width); });
-    each_in_window_reversed(
-        p, window, [&](std::int64_t in, float place) RONDA_INLINE { maximum.find(x + in + lane, place, width); });
-    maximum.store(y + out, winners + out, width);
+    maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane,
+                  static_cast<float>(window.kh_begin * p.kernel + window.kw_begin), width);
+    each_in_window(p, window,
+                   [&](std::int64_t in, float place) RONDA_INLINE { maximum.take(x + in + lane, place, width); });
+    maximum.store(y + out, winners + out, p.relu, width);
   });
 }
 RONDA_MULTIVERSION void maximum_image_narrow(const Plane& p, const float* x, float* y, std::uint8_t* winners) {
@@ -190,9 +183,14 @@ RONDA_MULTIVERSION void maximum_backward_wide(const Plane& p, const float* dy, c
 RONDA_MULTIVERSION void average_image(const Plane& p, const float* __restrict x, float* __restrict y) {
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     float sum[16] = {};
-    each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
-      each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += x[in + lane + l]; });
-    });
+    if (p.relu)
+      each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
+        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += rectified(x[in + lane + l]); });
+      });
+    else
+      each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
+        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += x[in + lane + l]; });
+      });
     const float area = window.area();
     each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[out + l] = sum[l] / area; });
   });
@@ -208,14 +206,14 @@ RONDA_MULTIVERSION void average_backward(const Plane& p, const float* __restrict
   });
 }
 
-Plane plane_of(const PoolSpec& spec, const Images& in, const Images& out) {
-  return {in.height, in.width, in.lanes, out.height, out.width, spec.kernel, spec.stride, spec.padding};
+Plane plane_of(const PoolSpec& spec, const Images& in, const Images& out, bool relu) {
+  return {in.height, in.width, in.lanes, out.height, out.width, spec.kernel, spec.stride, spec.padding, relu};
 }
 
 }  // namespace
 
-Pooling::Pooling(const PoolSpec& spec, const Images& input, const Shape& output)
-    : spec_(spec), input_(input), output_(input) {
+Pooling::Pooling(const PoolSpec& spec, const Images& input, const Shape& output, bool relu)
+    : spec_(spec), input_(input), output_(input), relu_(relu) {
   output_.height = output[1];
   output_.width = output[2];
 }
@@ -226,7 +224,7 @@ std::size_t Pooling::winner_bytes() const noexcept {
 }
 
 void Pooling::forward(const float* x, float* y, std::byte* winners, int threads) const {
-  const Plane plane = plane_of(spec_, input_, output_);
+  const Plane plane = plane_of(spec_, input_, output_, relu_);
   parallel_for(threads, input_.count(), [&](Range images) {
     for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image) {
       const float* from = x + image * input_.image_size();
@@ -242,7 +240,7 @@ void Pooling::forward(const float* x, float* y, std::byte* winners, int threads)
 }
 
 void Pooling::backward(const float* dy, const std::byte* winners, float* dx, int threads) const {
-  const Plane plane = plane_of(spec_, input_, output_);
+  const Plane plane = plane_of(spec_, input_, output_, relu_);
   parallel_for(threads, input_.count(), [&](Range images) {
     for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image) {
       const std::int64_t at = image * output_.image_size();

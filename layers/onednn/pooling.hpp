@@ -7,17 +7,19 @@
 namespace ronda::onednn {
 
 /// Pooling by plain loops over vectors of channels, 3 to 5 times as fast as the library's. Of each window's maximum the
-/// place is remembered (kh · kernel + kw; the first of equals), in a byte where it fits.
+/// place is remembered (kh · kernel + kw; the first of equals, the last NaN), in a byte where it fits. A ReLU before
+/// the pooling is part of it: of the maximum, or of each element of a mean.
 class Pooling {
  public:
   /// @param input   what is pooled
   /// @param output  the pooled shape; its layout is the input's
-  Pooling(const PoolSpec& spec, const Images& input, const Shape& output);
+  /// @param relu    the elements are rectified first
+  Pooling(const PoolSpec& spec, const Images& input, const Shape& output, bool relu = false);
 
   [[nodiscard]] std::size_t winner_bytes() const noexcept;  ///< 0 for an average
 
   void forward(const float* x, float* y, std::byte* winners, int threads) const;
-  /// Overwrites dx, elements outside all windows with 0.
+  /// Overwrites dx, elements outside all windows with 0: the gradient behind the ReLU, if there is one.
   void backward(const float* dy, const std::byte* winners, float* dx, int threads) const;
 
  private:
@@ -25,6 +27,7 @@ class Pooling {
 
   PoolSpec spec_;
   Images input_, output_;
+  bool relu_;
 };
 
 }  // namespace ronda::onednn

@@ -1,3 +1,4 @@
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 namespace ronda::reference {
@@ -33,7 +34,7 @@ class Convolution final : public Operation {
     each_output([&](auto n, auto oh, auto ow, auto o) {
       float sum = spec_.bias ? memory_.parameters[1]->value.template pointer<float>()[o] : 0.0F;
       each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { sum += x(n, h, w, c) * weight(o, c, kh, kw); });
-      y(n, oh, ow, o) = spec_.activation == Activation::relu && !(sum > 0) ? 0.0F : sum;
+      y(n, oh, ow, o) = spec_.activation == Activation::relu ? rectified(sum) : sum;
     });
     if (pool_) pool_->forward(result_, pass);
   }
@@ -52,7 +53,8 @@ class Convolution final : public Operation {
     if (spec_.activation == Activation::none) return output_gradient;
     const Tensor masked(inner_, memory_.scratch + inner_.bytes());
     const Accessor y(result_), dy(output_gradient), dz(masked);
-    each_output([&](auto n, auto h, auto w, auto o) { dz(n, h, w, o) = y(n, h, w, o) > 0 ? dy(n, h, w, o) : 0.0F; });
+    each_output(
+        [&](auto n, auto h, auto w, auto o) { dz(n, h, w, o) = rectified_gradient(y(n, h, w, o), dy(n, h, w, o)); });
     return masked;
   }
 

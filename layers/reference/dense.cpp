@@ -1,3 +1,4 @@
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -31,7 +32,7 @@ class Dense final : public Operation {
       for (std::int64_t o = 0; o < spec_.outputs; ++o) {
         float sum = spec_.bias ? memory_.parameters[1]->value.pointer<float>()[o] : 0.0F;
         for (std::int64_t i = 0; i < inputs_; ++i) sum += x[n * inputs_ + i] * w[o * inputs_ + i];
-        y[n * spec_.outputs + o] = spec_.activation == Activation::relu && !(sum > 0) ? 0.0F : sum;
+        y[n * spec_.outputs + o] = spec_.activation == Activation::relu ? rectified(sum) : sum;
       }
   }
 
@@ -49,7 +50,7 @@ class Dense final : public Operation {
     if (spec_.activation == Activation::none) return dy;
     const float* y = memory_.output.pointer<float>();
     auto* dz = reinterpret_cast<float*>(memory_.scratch);
-    for (std::int64_t i = 0; i < batch_ * spec_.outputs; ++i) dz[i] = y[i] > 0 ? dy[i] : 0.0F;
+    for (std::int64_t i = 0; i < batch_ * spec_.outputs; ++i) dz[i] = rectified_gradient(y[i], dy[i]);
     return dz;
   }
 

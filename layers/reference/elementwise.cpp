@@ -1,3 +1,4 @@
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 namespace ronda::reference {
@@ -12,13 +13,13 @@ class Relu final : public Operation {
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(const Tensor& input, const Pass&) override {
     const auto x = input.as<float>(), y = memory_.output.as<float>();
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] > 0 ? x[i] : 0.0F;
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = rectified(x[i]);
   }
   void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient.empty()) return;
     const auto y = memory_.output.as<float>(), dy = output_gradient.as<float>(),
                dx = memory_.input_gradient.as<float>();
-    for (std::size_t i = 0; i < y.size(); ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0F;
+    for (std::size_t i = 0; i < y.size(); ++i) dx[i] = rectified_gradient(y[i], dy[i]);
   }
 
  private:

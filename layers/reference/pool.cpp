@@ -1,3 +1,4 @@
+#include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 namespace ronda::reference {
@@ -62,12 +63,12 @@ class Pool final : public Operation {
         body(h, w);
   }
 
-  /// The first of the largest, as PyTorch.
+  /// The first of the largest, or the last NaN, as PyTorch.
   std::pair<std::int64_t, std::int64_t> winner(const Accessor& x, std::int64_t n, std::int64_t oh, std::int64_t ow,
                                                std::int64_t c) const {
     std::pair<std::int64_t, std::int64_t> best{-1, -1};
     each_in_window(oh, ow, [&](auto h, auto w) {
-      if (best.first < 0 || x(n, h, w, c) > x(n, best.first, best.second, c)) best = {h, w};
+      if (best.first < 0 || beats(x(n, h, w, c), x(n, best.first, best.second, c))) best = {h, w};
     });
     return best;
   }

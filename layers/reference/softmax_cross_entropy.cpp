@@ -19,10 +19,10 @@ Row softmax_row(std::span<const float> x, std::size_t label, std::span<float> pr
   Row row;
   const auto largest = std::max_element(x.begin(), x.end());
   row.max = *largest;
-  row.correct = static_cast<std::size_t>(largest - x.begin()) == label;
   float sum = 0;
   for (std::size_t c = 0; c < x.size(); ++c) sum += probability[c] = std::exp(x[c] - row.max);
   row.log_sum = std::log(sum);
+  row.correct = static_cast<std::size_t>(largest - x.begin()) == label && !std::isnan(sum);  // of NaN none is largest
   const float inverse = 1 / sum;
   for (float& p : probability) p *= inverse;
   return row;

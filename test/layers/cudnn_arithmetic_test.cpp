@@ -1,7 +1,10 @@
 // The arithmetic of the GPU's kernels, run on the host, is that of the plain loops.
 #include "support/catch.hpp"
 
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -102,6 +105,48 @@ TEST_CASE("ReLU and bias on a GPU compute what the plain loops compute, to the b
   CHECK(y == expected.y);
 }
 
+TEST_CASE("ReLU, bias and pooling on a GPU keep NaN, as the plain loops do") {
+  const auto reference = make_reference_primitives();
+  FirstPicker picker;
+  const float nan = std::nanf("");
+  const std::vector<float> x{nan, -1, 0, 2}, dy{1, 2, 3, 4};
+  std::vector<float> y(4), dx(4);
+  for_each(4, cudnn::Relu<float>{x.data(), y.data()});
+  CHECK((std::isnan(y[0]) && y[1] == 0 && y[2] == 0 && y[3] == 2));
+  for_each(4, cudnn::ReluGradient<float>{y.data(), dy.data(), dx.data()});
+  CHECK(dx == std::vector<float>{1, 0, 0, 4});
+  y = x;
+  for_each(4, cudnn::AddBias<float>{y.data(), nullptr, 4, true});
+  CHECK((std::isnan(y[0]) && y[1] == 0));
+
+  const auto bits = [](const std::vector<float>& values) {
+    std::vector<std::uint32_t> all;
+    for (const float value : values)
+      all.push_back(std::isnan(value) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value));
+    return all;
+  };
+  for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
+    for (const auto& [kernel, stride, padding] : {std::array{2, 2, 0}, {3, 2, 1}, {2, 1, 1}}) {
+      const PoolSpec spec{kind, kernel, stride, padding};
+      const TensorDesc input{{2, 9, 7, 3}, DType::float32, {}};
+      const auto relu = reference->relu(input, {picker}), pool = reference->pool(input, spec, {picker});
+      const Shape out = pool->plan().output.shape;
+      auto before = numbers(input.count(), 1), gradient = numbers(out.count(), 2), unused = numbers(input.count(), 3);
+      for (std::size_t i = 0; i < before.size(); i += 11) before[i] = nan;
+      Plain rectified(*relu, input, before, unused);
+      const Plain expected(*pool, input, rectified.y, gradient);
+      auto found = nothing(out.count()), found_dx = nothing(input.count());
+      const cudnn::PoolGeometry geometry = cudnn::geometry(input.shape, spec);
+      for_each(out.count(), cudnn::Pool<float>{geometry, rectified.y.data(), found.data()});
+      CHECK(bits(found) == bits(expected.y));
+      for_each(out.count(), cudnn::Pool<float>{geometry, before.data(), found.data(), true});  // with the ReLU in it
+      CHECK(bits(found) == bits(expected.y));
+      for_each(input.count(),
+               cudnn::PoolGradient<float>{geometry, before.data(), gradient.data(), found_dx.data(), true});
+      for (std::size_t i = 0; i < before.size(); ++i) CHECK(found_dx[i] == (before[i] <= 0 ? 0.0F : expected.dx[i]));
+    }
+}
+
 TEST_CASE("columns are summed in two goes, whatever their number") {
   for (const std::int64_t rows : {1, 15, 16, 100, 5000})
     for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{3}, std::int64_t{64}, 100000 / rows}) {
@@ -147,6 +192,28 @@ TEST_CASE("softmax cross entropy on a GPU computes what the CPU's does") {
     CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
     CHECK(found.loss == Approx(expected.loss).epsilon(1e-6));  // float32 exponentials and logarithms
     for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(gradient[i] == Approx(expected_gradient[i]).margin(1e-7));
+  }
+}
+
+TEST_CASE("of outputs that are NaN none is the largest: nothing is right, on a GPU and on the CPU") {
+  const float nan = std::nanf("");
+  std::vector<float> x{nan, nan, nan, 1, nan, 2}, weights{1, 1};
+  for (const int label : {0, 1, 2}) {
+    std::vector<std::int32_t> labels{label, label};
+    std::vector<float> gradient(6);
+    std::vector<double> losses(4);
+    const cudnn::SoftmaxRow<float> row{x.data(), labels.data(), weights.data(), gradient.data(), losses.data(),
+                                       3,        0.0F,          1.0F,           nullptr};
+    for (std::int64_t n = 0; n < 2; ++n) row(cudnn::OneThread{}, n);
+    StepControl found;
+    CpuStream stream;
+    const Tensor weight_tensor{std::span(weights)};
+    const TensorDesc desc{{2, 3}, DType::float32, {}};
+    make_reference_primitives()->softmax_cross_entropy(desc, 0)->run(
+        Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, gradient.data()), nullptr,
+        {.stream = stream, .weights = &weight_tensor, .control = &found, .on_ready = {}});
+    CHECK((losses[1] == 0 && losses[3] == 0 && found.correct == 0));
+    CHECK((std::isnan(losses[0]) && std::isnan(losses[2]) && std::isnan(found.loss)));
   }
 }
 

@@ -22,9 +22,8 @@ constexpr Precision precisions[] = {Precision::float32, Precision::tf32, Precisi
 TEST_CASE("every graph of a convolution passes cuDNN's check") {
   for (const auto& [batch, size, channels] : {std::array<std::int64_t, 3>{64, 28, 1}, {1, 13, 32}, {4096, 5, 64}})
     for (const auto& [kernel, stride, padding] : {std::array<std::int64_t, 3>{3, 1, 0}, {5, 2, 2}, {1, 1, 0}})
-      for (const auto kind :
-           {ConvolutionGraph::forward, ConvolutionGraph::forward_bias, ConvolutionGraph::forward_bias_relu,
-            ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient})
+      for (const auto kind : {ConvolutionGraph::forward, ConvolutionGraph::forward_bias,
+                              ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient})
         for (const Precision precision : precisions) {
           const ConvolutionSpec spec{.input = {{batch, size, size, channels}, dtype_of_layers(precision), {}},
                                      .outputs = 32,
@@ -97,7 +96,7 @@ TEST_CASE("weights on a GPU have their channels last") {
 TEST_CASE("every product of a dense layer is described to cuBLASLt; factors that do not fit are refused") {
   const Matrix x{64, 784}, w{128, 784}, y{64, 128};
   for (const Precision precision : precisions) {
-    for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias, Epilogue::bias_relu})
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias})
       CHECK_NOTHROW(Matmul({x, false}, {w, true}, epilogue, {precision}));
     for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias_gradient})
       CHECK_NOTHROW(Matmul({y, true}, {x, false}, epilogue, {precision}));

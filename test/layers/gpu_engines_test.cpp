@@ -21,9 +21,8 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
     const Library library(*context, *stream, {precision, deterministic});
     const cudnnHandle_t handle = library.cudnn(*stream);
     for (const auto& [size, channels, outputs] : {std::array<std::int64_t, 3>{28, 1, 32}, {13, 32, 64}, {5, 64, 64}})
-      for (const auto kind :
-           {ConvolutionGraph::forward, ConvolutionGraph::forward_bias, ConvolutionGraph::forward_bias_relu,
-            ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
+      for (const auto kind : {ConvolutionGraph::forward, ConvolutionGraph::forward_bias,
+                              ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
         const ConvolutionSpec spec{
             .input = {{64, size, size, channels}, library.dtype(), {}}, .outputs = outputs, .pool = {}};
         const auto graph = make_graph(spec, kind, library.rules());
@@ -33,7 +32,7 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
         for (const auto& engine : graph->engines())
           line += " " + engine.name + " (" + std::to_string(engine.workspace_bytes) + " bytes)";
         WARN(line << graph->why_none());  // of every graph: what a picker has to choose from
-        const bool fused = kind == ConvolutionGraph::forward_bias || kind == ConvolutionGraph::forward_bias_relu;
+        const bool fused = kind == ConvolutionGraph::forward_bias;
         if (!fused) CHECK_FALSE(graph->engines().empty());  // what a fused one lacks, a kernel does
         if (graph->engines().empty()) continue;
         const std::string last = graph->engines().back().name;

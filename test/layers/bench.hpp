@@ -1,0 +1,157 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/core/buffer.hpp>
+
+#include "layers/comparison.hpp"
+#include "support/catch.hpp"
+
+namespace ronda::test {
+
+inline constexpr float garbage = std::numeric_limits<float>::quiet_NaN();
+
+/// Random numbers by logical index: the same in every layout. Padding is left alone.
+inline void fill(const Tensor& tensor, std::uint64_t stream, float scale = 1) {
+  const TensorDesc plain{tensor.shape(), DType::float32, {}};
+  std::vector<float> values = random_numbers(plain.count(), stream, scale);
+  reorder(Tensor(plain, values.data()), tensor);
+}
+
+inline std::vector<float> plain_copy(const Tensor& tensor) {
+  const TensorDesc plain{tensor.shape(), DType::float32, {}};
+  std::vector<float> values(static_cast<std::size_t>(plain.count()));
+  reorder(tensor, Tensor(plain, values.data()));
+  return values;
+}
+
+/// Memory for one tensor.
+struct Owned {
+  Buffer memory;
+  Tensor tensor;
+  Owned(const TensorDesc& desc, float initial) : memory(Buffer::host(desc.bytes())), tensor(desc, memory.data()) {
+    for (float& value : tensor.as<float>()) value = initial;
+  }
+  /// Elements that are no padding become 0; whether all were before tells whether padding is clean.
+  [[nodiscard]] bool padding_is_zero() const {
+    std::vector<float> kept(tensor.as<float>().begin(), tensor.as<float>().end()), zero(kept.size());
+    Tensor copy(tensor.desc(), kept.data());
+    const std::vector<float> nothing(static_cast<std::size_t>(tensor.desc().count()));
+    reorder(Tensor({tensor.shape(), DType::float32, {}}, const_cast<float*>(nothing.data())), copy);
+    return kept == zero;
+  }
+};
+
+struct ReadyOrder {
+  std::vector<ParameterId> ids;
+  void mark_ready(ParameterId id, Stream&) { ids.push_back(id); }
+};
+
+/// An operation with memory of its own: scratch and outputs start as garbage, arenas of parameters as zeros.
+class Bench {
+ public:
+  Bench(Operation& operation, const TensorDesc& input, bool input_gradient = true)
+      : operation_(operation),
+        plan_(operation.plan()),
+        input_(input, 0),
+        output_(plan_.output, garbage),
+        output_gradient_(plan_.output, 0),
+        input_gradient_(input, garbage),
+        pass_(Buffer::host(plan_.pass_bytes)),
+        scratch_(Buffer::host(plan_.scratch_bytes)) {
+    std::fill_n(scratch_.data(), plan_.scratch_bytes, std::byte{0xff});
+    fill(input_.tensor, 1);
+    fill(output_gradient_.tensor, 2);
+    for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+      values_.emplace_back(plan_.parameters[i], 0);
+      gradients_.emplace_back(plan_.parameters[i], 0);
+      fill(values_.back().tensor, 3 + i, 0.5F);
+      parameters_.push_back(
+          {ParameterId{static_cast<std::uint32_t>(i)}, "p", values_.back().tensor, gradients_.back().tensor, {}, {}});
+    }
+    OperationMemory memory{.output = output_.tensor,
+                           .input_gradient = input_gradient ? input_gradient_.tensor : Tensor(),
+                           .pass = pass_.data(),
+                           .scratch = scratch_.data()};
+    for (std::size_t i = 0; i < parameters_.size(); ++i) memory.parameters[i] = &parameters_[i];
+    operation.bind(memory);
+  }
+
+  /// To be changed before forward.
+  [[nodiscard]] const Tensor& input() const { return input_.tensor; }
+
+  std::vector<float> forward(int threads = 1) {
+    CpuStream stream(threads);
+    operation_.forward(input_.tensor, pass_on(stream));
+    return plain_copy(output_.tensor);
+  }
+  /// Of the input, then of the parameters.
+  std::vector<std::vector<float>> backward(int threads = 1) {
+    CpuStream stream(threads);
+    ReadyOrder ready;
+    const std::vector<float> before = plain_copy(output_gradient_.tensor);
+    operation_.backward(input_.tensor, output_gradient_.tensor, pass_on(stream).reporting(ready));
+    CHECK(plain_copy(output_gradient_.tensor) == before);
+    CHECK(ready.ids.size() == parameters_.size());
+    std::vector<std::vector<float>> all{plain_copy(input_gradient_.tensor)};
+    for (const Owned& gradient : gradients_) all.push_back(plain_copy(gradient.tensor));
+    return all;
+  }
+  /// Of what was written; what an optimizer or a neighbour would carry on.
+  [[nodiscard]] bool padding_is_zero() const {
+    return output_.padding_is_zero() && input_gradient_.padding_is_zero() &&
+           std::all_of(gradients_.begin(), gradients_.end(),
+                       [](const Owned& gradient) { return gradient.padding_is_zero(); });
+  }
+
+ private:
+  static Pass pass_on(Stream& stream) { return {.stream = stream, .on_ready = {}}; }
+
+  Operation& operation_;
+  OperationPlan plan_;
+  Owned input_, output_, output_gradient_, input_gradient_;
+  Buffer pass_, scratch_;
+  std::vector<Owned> values_, gradients_;
+  std::vector<Parameter> parameters_;
+};
+
+/// Makes the operation with each candidate in turn and compares it with the plain loops.
+template <class Make>
+void compare(const std::string& what, const TensorDesc& input, Make make, float tolerance = 1e-5F) {
+  const auto plain = make_reference_primitives();
+  FirstPicker first;
+  const auto reference = make(*plain, OperationContext{first});
+  Bench expected(*reference, input);
+  const auto output = expected.forward();
+  const auto gradients = expected.backward();
+  const auto library = make_onednn_primitives(1);
+  std::size_t candidates = 1;
+  for (std::size_t wanted = 0; wanted < candidates; ++wanted) {
+    ForcingPicker picker(wanted);
+    const auto operation = make(*library, OperationContext{picker});
+    candidates = std::max(candidates, picker.most());
+    const std::string name = what + " [" + operation->plan().picks + "]";
+    Bench found(*operation, input);
+    for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
+      check_close(name + " output", found.forward(), output, tolerance);
+      const auto all = found.backward();
+      check_close(name + " input gradient", all[0], gradients[0], tolerance);
+      for (std::size_t i = 1; i < all.size(); ++i)
+        check_close(name + " parameter gradient", all[i], gradients[i], tolerance);
+      INFO(name);
+      CHECK(found.padding_is_zero());
+    }
+  }
+}
+
+inline TensorDesc image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, const char* layout = "plain") {
+  return {Shape{n, h, w, c}, DType::float32, Layout::parse(layout)};
+}
+
+}  // namespace ronda::test
