@@ -1,8 +1,10 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include <ronda/collectives/task.hpp>
+#include <ronda/collectives/transport/traffic.hpp>
 #include <ronda/runtime/core/state.hpp>
 
 namespace ronda {
@@ -14,11 +16,12 @@ class Algorithm : public FrameOwner {
   virtual ~Algorithm() = default;
   /// One run; the next only after the task of the last is gone.
   virtual Task run() = 0;
-  /// True where a run does not return before the other ranks have come. The engine lets such a one start only when all
-  /// collectives before it are done, as they are on the ranks that it waits for.
-  [[nodiscard]] virtual bool blocking() const noexcept { return false; }
   /// Takes the memory that runs need, so that none of them has to. A task that is never resumed touches nothing.
   virtual void prepare() { static_cast<void>(run()); }
+  /// True where runs must begin in the order in which they were started, as MPI's own collectives must.
+  [[nodiscard]] virtual bool in_order() const noexcept { return false; }
+  /// Shows through what other ranks reach its memory, and its operands.
+  virtual void each_traffic(const std::function<void(Traffic&)>& look) = 0;
 
   /// Shows what of one run the next builds on, under names that begin with `name`.
   virtual void visit(const std::string& /*name*/, StateVisitor& /*visitor*/) {}

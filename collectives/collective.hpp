@@ -22,7 +22,7 @@ enum class AllreduceAlgorithm : std::uint8_t {
   halving,       ///< recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most
   doubling,      ///< recursive doubling over messages: for the shortest; 1 GiB at most
   hierarchical,  ///< `node` inside each node, a ring a slice across nodes
-  mpi,           ///< plain MPI_Allreduce, the reference
+  mpi,           ///< MPI_Iallreduce, on a copy; the reference
   nccl,          ///< by NCCL; for tensors on GPUs
   staged,        ///< through the host's memory, by what is best there; for tensors on GPUs
 };
@@ -135,6 +135,10 @@ struct CollectiveTimes {
 
 /// A planned collective. Its memory, messages and coroutine frames were set up when it was planned, so that starting it
 /// allocates nothing.
+///
+/// The tensors' memory may be freed when the event of the last run is done, or has thrown, or this object is gone. One
+/// that is destroyed under way is given up: where other ranks do not take what it has sent within half a second, the
+/// world is over, and collectives of any of its ranks throw CommunicationError.
 class Collective : public Completion {
  public:
   virtual ~Collective() = default;

@@ -1,8 +1,12 @@
 #include <ronda/collectives/backoff.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/planned_collective.hpp>
+#include <ronda/runtime/core/clock.hpp>
+#include <ronda/runtime/core/error.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
 
 namespace ronda {
 
@@ -10,6 +14,9 @@ namespace {
 
 /// Times that nothing could be moved on, after which it is worth a closer look.
 constexpr unsigned vain_looks = 256;
+
+/// Seconds that others are given to take what they have been sent by a collective that is destroyed under way.
+constexpr double patience_with_receivers = 0.5;
 
 }  // namespace
 
@@ -22,7 +29,11 @@ Engine::Engine(Progress progress, bool oversubscribed, std::shared_ptr<Recorder>
   if (threaded_) thread_ = std::thread([this] { run_thread(); });
 }
 
-Engine::~Engine() { stop(); }
+Engine::~Engine() {
+  stop();
+  static_cast<void>(in_turn([this] { sweep(); }));
+  for (auto& algorithm : withdrawn_) static_cast<void>(algorithm.release());  // MPI goes on using their memory
+}
 
 void Engine::stop() noexcept {
   if (!thread_.joinable()) return;
@@ -52,34 +63,9 @@ void Engine::submit(PlannedCollective& operation) {
   wake_.notify_one();
 }
 
-/// For who ends something. The thread may stand still in a blocking call for ranks that do not come; then the process
-/// ends soon, and must not hang here, once for each thing that ends, before it has said why.
-Engine::Turn Engine::take_turn_to_end() noexcept {
-  Turn turn(turn_, std::defer_lock);
-  if (!threaded_) return turn;
-  const auto patience = std::chrono::seconds(stands_in_mpi_.load() ? 0 : 1);
-  wants_turn_.fetch_add(1);
-  stands_in_mpi_.store(!turn.try_lock_for(patience));
-  wants_turn_.fetch_sub(1);
-  return turn;
-}
-
-bool Engine::withdraw(PlannedCollective& operation) noexcept {
-  const Turn turn = take_turn_to_end();
-  if (!owns(turn)) return false;
-  {
-    const std::lock_guard door(door_);
-    const bool removed = running_.remove(operation) || submitted_.remove(operation);
-    if (removed && threaded_) in_flight_.fetch_sub(1);
-    if (removed && recorder_ != nullptr) recorder_->moved();  // nobody waits in it any more
-  }
-  in_flight_.notify_all();
-  operation.give_back(withdrawn_);
-  return true;
-}
-
 bool Engine::poll() {
   if (threaded_ || polling_ || running_.first == nullptr) return false;
+  const auto turn = take_turn();
   return advance();
 }
 
@@ -100,20 +86,22 @@ void Engine::run_thread() {
       wake_.wait(door, [&] { return stopping_ || in_flight_.load() > 0; });
       if (stopping_) return;
     }
-    while (wants_turn_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
-    const auto turn = take_turn();
-    take_submitted();
     move_or_wait(backoff);
   }
 }
 
 void Engine::move_or_wait(Backoff& backoff) {
-  if (!polling_ && running_.first != nullptr && advance()) {
-    backoff.reset();
-  } else {
-    stand_still();
-    backoff.pause();
+  bool moved = false;
+  {
+    const auto turn = threaded_ ? turn_.take_last() : take_turn();
+    if (threaded_) take_submitted();
+    moved = !polling_ && running_.first != nullptr && advance();
+    if (!moved) stand_still();
   }
+  if (moved)
+    backoff.reset();
+  else
+    backoff.pause();
 }
 
 /// Nothing could be moved on. The first in flight is what the others wait behind.
@@ -124,10 +112,11 @@ void Engine::stand_still() {
   recorder_->still_alive();
   if (watchdog_ == nullptr) return;
   if (watchdog_->asked()) recorder_->waits_for(running_.first->missing());
-  if (const std::string* reason = watchdog_->verdict()) running_.first->give_up(*reason);
+  if (const std::string* reason = watchdog_->verdict()) give_up_all(*reason);
 }
 
 void Engine::take_submitted() {
+  if (!withdrawn_.empty()) sweep();
   const std::lock_guard door(door_);
   while (PlannedCollective* operation = submitted_.first) {
     submitted_.remove(*operation);
@@ -141,13 +130,8 @@ bool Engine::advance() {
   PlannedCollective* next = nullptr;
   for (PlannedCollective* operation = running_.first; operation != nullptr; operation = next) {
     next = operation->next_;
-    if (operation->blocking() && operation != running_.first) continue;
-    if (operation->blocking()) {
-      const InsideMpi inside(recorder_.get());
-      moved |= operation->advance();
-    } else {
-      moved |= operation->advance();
-    }
+    if (must_wait(*operation)) continue;
+    moved |= operation->advance();
     if (operation->run_is_over()) end_run(*operation);
   }
   polling_ = false;
@@ -158,8 +142,18 @@ bool Engine::advance() {
   return moved;
 }
 
+/// Until those of its kind and group before it are done.
+bool Engine::must_wait(const PlannedCollective& operation) const noexcept {
+  if (!operation.in_order()) return false;
+  for (const PlannedCollective* before = running_.first; before != &operation; before = before->next_)
+    if (before->in_order() && before->is_of_the_group_of(operation)) return true;
+  return false;
+}
+
 void Engine::end_run(PlannedCollective& operation) {
   running_.remove(operation);
+  if (is_over() && !operation.failed()) operation.spoil(why_over());  // what came may be of memory that was gone
+  if (operation.failed() && operation.open().sends) break_off(operation.label() + " failed");
   operation.announce();  // from here on its owner may start it again, or destroy it
   if (!threaded_) return;
   in_flight_.fetch_sub(1);
@@ -168,14 +162,85 @@ void Engine::end_run(PlannedCollective& operation) {
   ended_runs_.notify_all();
 }
 
-void Engine::drain() {
-  if (threaded_) {
-    while (const std::size_t left = in_flight_.load()) in_flight_.wait(left);
-    return;
-  }
-  Backoff backoff(oversubscribed_);
-  while (running_.first != nullptr) move_or_wait(backoff);
+// ---- giving up ------------------------------------------------------------------------------------------------------
+
+void Engine::give_up_all(const std::string& reason) noexcept {
+  for (PlannedCollective* operation = running_.first; operation != nullptr; operation = operation->next_)
+    operation->give_up(std::make_exception_ptr(CommunicationError(reason)));
 }
+
+/// For who ends something. Some thread may stand still inside MPI; then the process ends soon, and must not hang here,
+/// once for each thing that ends, before it has said why.
+MpiTurn::Lock Engine::take_turn_to_end() noexcept {
+  if (!takes_turns()) return {};
+  auto turn = turn_.take_within(std::chrono::milliseconds(stands_in_mpi_.load() ? 0 : 1000));
+  stands_in_mpi_.store(!turn.owns_lock());
+  return turn;
+}
+
+bool Engine::withdraw(PlannedCollective& operation) noexcept {
+  const MpiTurn::Lock turn = take_turn_to_end();
+  if (!owns(turn)) return false;
+  {
+    const std::lock_guard door(door_);
+    const bool removed = running_.remove(operation) || submitted_.remove(operation);
+    if (removed && threaded_) in_flight_.fetch_sub(1);
+    if (removed && recorder_ != nullptr) recorder_->moved();  // nobody waits in it any more
+  }
+  in_flight_.notify_all();
+  drop(operation);
+  operation.give_back(withdrawn_);
+  sweep();
+  return true;
+}
+
+/// Its tensors' memory may be gone when this returns.
+void Engine::drop(PlannedCollective& operation) noexcept {
+  const bool unwinding = std::uncaught_exceptions() > 0;  // then who is to hear why has an error to tell first
+  const bool gives_up = !operation.failed();
+  const auto wait_until = [&](double seconds, auto&& enough) {
+    const double end = steady_seconds() + seconds;
+    Backoff backoff(true);
+    while (!enough() && steady_seconds() < end) backoff.pause();
+  };
+  if (gives_up && !unwinding && !is_over())
+    wait_until(patience_with_receivers, [&] {
+      static_cast<void>(operation.advance());
+      return operation.run_is_over() || !operation.open().sends;
+    });
+  if (operation.run_is_over() && !operation.failed()) return;
+  if (gives_up) operation.give_up(nullptr);
+  wait_until(patience_with_senders(), [&] { return !operation.open().receives; });
+  if (!operation.open().sends || !gives_up) return;
+  break_off(operation.label() + " was destroyed");
+  if (unwinding || watchdog_ == nullptr) return;
+  watchdog_->end("rank " + std::to_string(recorder_->file().head.rank) + ": " + why_over());
+  wait_until(hearing, [] { return false; });
+}
+
+double Engine::patience_with_senders() const noexcept { return std::max(timeout(), 1.0); }
+
+/// From here on nothing is started.
+void Engine::break_off(const std::string& what) noexcept {
+  if (is_over()) return;
+  why_broken_ = what + " while its messages were under way, and other ranks must not take them any more";
+  broken_.store(true, std::memory_order_release);
+}
+
+void Engine::sweep() noexcept {
+  std::erase_if(withdrawn_, [](const auto& algorithm) { return open_of(*algorithm).nothing(); });
+}
+
+std::string Engine::why_over() noexcept {
+  if (broken_.load(std::memory_order_acquire)) return why_broken_;
+  const double end = steady_seconds() + 1;
+  while (watchdog_->verdict() == nullptr && steady_seconds() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::string* verdict = watchdog_->verdict();
+  return verdict != nullptr ? *verdict : "another rank has ended the job, and says why";
+}
+
+void Engine::throw_over() { throw CommunicationError(why_over()); }
 
 void Engine::Queue::append(PlannedCollective& operation) noexcept {
   operation.next_ = nullptr;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <ronda/collectives/algorithm.hpp>
+#include <ronda/collectives/transport/mpi_turn.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/collectives/world.hpp>
 
@@ -17,12 +19,17 @@ namespace ronda {
 class Backoff;
 class PlannedCollective;
 
-/// Moves the collectives of this process along: the one place that talks to MPI in the step. Either whoever waits or
-/// polls does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight.
+/// Moves the collectives of a world along: the one place that talks to MPI in the step. Either whoever waits or polls
+/// does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight. Engines of
+/// several worlds take turns (MpiTurn).
 ///
-/// Operations are moved in the order in which they were submitted. A blocking one waits until it is the first: all
-/// before it are done here then, and the other ranks need nothing more of them from this one, so standing still does no
-/// harm.
+/// Operations are moved in the order in which they were submitted, and none waits inside MPI: so whatever waits can be
+/// given up.
+///
+/// What is *given up* (the watchdog says so, a message failed, its owner destroys it) leaves nothing behind. Receives
+/// are taken back, or waited for where their message has begun to come. What was sent and is not yet received cannot be
+/// taken back: MPI would read memory that may be gone when the other rank takes it. So the world is over then, on all
+/// ranks: nobody starts anything in it any more, and what ends afterwards fails.
 class Engine {
  public:
   /// @param progress        inline_ or thread
@@ -33,6 +40,11 @@ class Engine {
          std::shared_ptr<Watchdog> watchdog = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
+
+  /// Seconds that others are given to hear that a collective was given up, before what it has sent may go.
+  static constexpr double hearing = 0.1;
+  /// Seconds that a message which has begun to come is waited for: who sends it was there.
+  [[nodiscard]] double patience_with_senders() const noexcept;
 
   [[nodiscard]] Progress progress() const noexcept { return threaded_ ? Progress::thread : Progress::inline_; }
 
@@ -46,16 +58,19 @@ class Engine {
   /// Gives the thread up instead, where it may stand still in MPI for ever; this object must not be destroyed then.
   void leave_behind() noexcept;
 
+  /// Throws CommunicationError, with the reason, where the world is over.
+  void require_going() {
+    if (is_over()) throw_over();
+  }
   /// Starts to move `operation`, which stays where it is until it is done or withdrawn. Submitted by one
   /// thread at a time.
   void submit(PlannedCollective& operation);
-  /// Takes `operation` out, whether it is done or not, and takes its messages back. What its algorithms have stays with
-  /// the engine until that ends: MPI may still write a message that had begun to come, and one that comes later must
-  /// find nobody under its tag. False where the engine's thread stands still in a call and may be using it: then it
-  /// must stay where it is for good.
+  /// Takes `operation` out, whether it is done or not. One that is under way is given up; where others may need what
+  /// it sends, they are given half a second to take it. What MPI still uses stays with the engine until it does no
+  /// longer. False where some thread stands still inside MPI and may be using it: then it must stay where it is for
+  /// good.
   [[nodiscard]] bool withdraw(PlannedCollective& operation) noexcept;
-  /// Runs `work`, which may free what is MPI's, while the engine's thread makes no call; false where that stands still
-  /// in one.
+  /// Runs `work`, which may free what is MPI's, while nobody else calls MPI; false where somebody stands still in it.
   template <class Work>
   [[nodiscard]] bool in_turn(Work&& work) noexcept {
     const auto turn = take_turn_to_end();
@@ -68,11 +83,10 @@ class Engine {
   /// Returns when `operation` has finished as many runs as `ticket` says.
   void wait(const PlannedCollective& operation, std::uint64_t ticket);
 
-  /// Lets what is in flight come to its end, then runs `work`, which may call MPI, while the engine rests. All ranks do
-  /// so at the same place, or the others' collectives might wait for this rank's.
+  /// Runs `work`, which calls MPI, while nobody else does. Where it waits for other ranks, these are known to have
+  /// come: nothing moves on meanwhile.
   template <class Work>
-  auto exclusively(Work&& work) {
-    drain();
+  auto inside_mpi(Work&& work) {
     const auto turn = take_turn();
     const InsideMpi inside(recorder_.get());
     return work();
@@ -90,14 +104,26 @@ class Engine {
   void run_thread();
   void take_submitted();
   bool advance();
+  [[nodiscard]] bool must_wait(const PlannedCollective& operation) const noexcept;
   void move_or_wait(Backoff& backoff);
   void stand_still();
-  void drain();
   void end_run(PlannedCollective& operation);
-  using Turn = std::unique_lock<std::timed_mutex>;
-  [[nodiscard]] Turn take_turn() { return threaded_ ? Turn(turn_) : Turn(turn_, std::defer_lock); }
-  [[nodiscard]] Turn take_turn_to_end() noexcept;
-  [[nodiscard]] bool owns(const Turn& turn) const noexcept { return !threaded_ || turn.owns_lock(); }
+  void give_up_all(const std::string& reason) noexcept;
+  void drop(PlannedCollective& operation) noexcept;
+  void break_off(const std::string& what) noexcept;
+  void sweep() noexcept;
+
+  [[nodiscard]] bool is_over() const noexcept {
+    return broken_.load(std::memory_order_acquire) ||
+           (watchdog_ != nullptr && (watchdog_->verdict() != nullptr || recorder_->told_over()));
+  }
+  [[nodiscard]] std::string why_over() noexcept;
+  [[noreturn]] void throw_over();
+
+  [[nodiscard]] bool takes_turns() const noexcept { return threaded_ || turn_.shared(); }
+  [[nodiscard]] MpiTurn::Lock take_turn() { return takes_turns() ? turn_.take() : MpiTurn::Lock(); }
+  [[nodiscard]] MpiTurn::Lock take_turn_to_end() noexcept;
+  [[nodiscard]] bool owns(const MpiTurn::Lock& turn) const noexcept { return turn.owns_lock() || !takes_turns(); }
 
   const bool threaded_, oversubscribed_;
   const std::shared_ptr<Recorder> recorder_;
@@ -105,10 +131,10 @@ class Engine {
   unsigned looks_ = 0;    ///< in vain, since something moved
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
 
-  std::timed_mutex turn_;           ///< guards MPI, `running_` and `withdrawn_`
-  std::atomic<int> wants_turn_{0};  ///< somebody does: the thread, which takes it again and again, lets it go first
+  MpiTurn& turn_ = MpiTurn::of_process();  ///< guards MPI, `running_` and `withdrawn_`
+  const MpiTurn::User user_{};
   Queue running_;
-  std::vector<std::unique_ptr<Algorithm>> withdrawn_;
+  std::vector<std::unique_ptr<Algorithm>> withdrawn_;  ///< MPI uses their memory
 
   std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
   std::condition_variable wake_;
@@ -117,7 +143,9 @@ class Engine {
 
   std::atomic<std::size_t> in_flight_{0};     ///< where a thread moves them
   std::atomic<std::uint32_t> ended_runs_{0};  ///< wraps around; what waits for a run of the thread's wakes up by it
-  std::atomic<bool> stands_in_mpi_{false};    ///< the thread was once waited for in vain
+  std::atomic<bool> stands_in_mpi_{false};    ///< the turn was once waited for in vain
+  std::string why_broken_;                    ///< written once, before `broken_`
+  std::atomic<bool> broken_{false};           ///< this rank has left something behind that others must not take
   std::thread thread_;                        ///< last: it uses all of the above
 };
 

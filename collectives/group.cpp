@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 
 namespace ronda {
 namespace {
@@ -52,12 +51,6 @@ struct Complaint {
   }
 };
 
-MpiTransport::Members all_up_to(int ranks) {
-  std::vector<int> all(static_cast<std::size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return std::make_shared<const std::vector<int>>(std::move(all));
-}
-
 }  // namespace
 
 Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator communicator, const GroupLimits& limits,
@@ -69,20 +62,27 @@ Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator com
       placement_(Placement::of(communicator_, limits.ranks_per_node)),
       rank_(communicator_.rank()),
       size_(communicator_.size()),
-      everybody_(all_up_to(size_)),
-      sent_(static_cast<std::size_t>(size_)),
-      received_(static_cast<std::size_t>(size_)) {
+      everybody_(MpiTransport::up_to(size_)) {
   placement_.topology.oversubscribed = limits.oversubscribed;
+  std::vector<int> here;
+  for (const int rank : placement_.ranks_of_node[static_cast<std::size_t>(topology().node)])
+    here.push_back(ledger_.world_rank(rank));
+  meetings_ = {std::make_shared<Meeting>(engine_, communicator_, ledger_.world_ranks),
+               std::make_shared<Meeting>(engine_, placement_.node, std::move(here))};
+  communicator_.gather_by(meetings_[0]);
+  placement_.node.gather_by(meetings_[1]);
 }
 
 Communicator::Group::~Group() {
   const bool freed = engine_->in_turn([&] {
     communicator_ = mpi::Communicator();
+    plain_mpi_ = mpi::Communicator();
     placement_.node = mpi::Communicator();
     limits_.mpi_operations.reset();
   });
   if (freed) return;
   communicator_.leave_behind();
+  plain_mpi_.leave_behind();
   placement_.node.leave_behind();
   new std::shared_ptr(limits_.mpi_operations);
 }
@@ -171,7 +171,7 @@ std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int k
     if (color < 0) throw LogicError("the color " + std::to_string(color) + " of a split is less than 0");
     return std::string();
   });
-  auto part = together("splitting the group", [&] {
+  auto part = together_in_mpi("splitting the group", [&] {
     // Groups of one origin are told apart by their colour, others by where they were split off.
     const Hash identity = Hash().add(ledger_.group).add(ledger_.number).add(static_cast<std::uint64_t>(color));
     auto ranks = communicator_.split(color, key);
@@ -204,6 +204,7 @@ std::string Communicator::Group::broadcast_text(std::string_view text, int root)
 std::optional<Communicator::Group::Differing> Communicator::Group::compare(std::string_view place,
                                                                            std::string_view text) {
   return together(place, [&]() -> std::optional<Differing> {
+    meetings_[0]->at("comparing");  // ranks that are at different places find that out here
     const auto hashes = communicator_.allgather(Hash().add(place).add(text).value());
     if (std::all_of(hashes.begin(), hashes.end(), [&](std::uint64_t hash) { return hash == hashes[0]; })) return {};
     Differing differing;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,7 @@
 #include <ronda/collectives/device/staged.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/link_costs.hpp>
+#include <ronda/collectives/meeting.hpp>
 #include <ronda/collectives/node/copies.hpp>
 #include <ronda/collectives/node/shared_memory.hpp>
 #include <ronda/collectives/planned_collective.hpp>
@@ -45,6 +47,12 @@ struct GroupLimits {
   bool oversubscribed = false;
   bool any_thread = false;  ///< MPI may be called by any thread, one at a time; the same on all ranks
   int world_size = 1;
+};
+
+/// Messages of two ranks alone, one way.
+struct PairSequence {
+  std::uint64_t started = 0;
+  bool broken = false;  ///< which one is next is not known
 };
 
 /// What MPI may still want of the shared memory file system for its own queues.
@@ -189,6 +197,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] Made make_broadcast(const Elements& data, int root);
   [[nodiscard]] std::vector<AllreduceChoice> choose(const AllreduceSpec& spec, std::span<const Elements> tensors,
                                                     std::span<const Site> sites, bool often);
+  [[nodiscard]] const mpi::Communicator& plain_mpi();
   [[nodiscard]] std::unique_ptr<Algorithm> make(AllreduceAlgorithm algorithm, const Reduction& reduction,
                                                 const Elements& elements, NodeCopies copies, const Wire& wire);
   [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
@@ -200,6 +209,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                     Description description);
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);
+  /// By the other rank.
+  using PairSequences = std::map<int, std::shared_ptr<PairSequence>>;
+  [[nodiscard]] static std::shared_ptr<PairSequence> sequence_with(PairSequences& sequences, int rank);
   template <class Spec>
   [[nodiscard]] std::unique_ptr<Collective> plan_at_root(const Spec& spec, bool gathers);
   void require_rank(int rank, const std::string& label) const;
@@ -232,23 +244,34 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
     }
   }
 
-  /// Runs `work`, which may call MPI, on all ranks at the same place, while the engine rests; `what` is for records.
+  /// Runs `work`, which gathers over the group's communicators, on all ranks at the same place; `what` is for records.
+  /// Whatever else is in flight goes on meanwhile.
   template <class Work>
   auto together(std::string_view what, Work&& work) {
     const RecordedCall call(ledger_, what);
-    return engine_->exclusively(std::forward<Work>(work));
+    for (const auto& meeting : meetings_) meeting->at(what);
+    return work();
+  }
+  /// Likewise, for calls of MPI that wait for the group's ranks: these have come by then, so that none waits long.
+  template <class Work>
+  auto together_in_mpi(std::string_view what, Work&& work) {
+    return together(what, [&] {
+      communicator_.barrier();
+      return engine_->inside_mpi(std::forward<Work>(work));
+    });
   }
 
   std::shared_ptr<Engine> engine_;
   Ledger ledger_;
-  mpi::Communicator communicator_;
+  mpi::Communicator communicator_, plain_mpi_;  ///< the second one for PlainMpi, made when it is wanted
   GroupLimits limits_;
   Placement placement_;
   int rank_, size_;
   MpiTransport::Members everybody_;
+  std::array<std::shared_ptr<Meeting>, 2> meetings_;  ///< of the group, and of its ranks on this node
   std::optional<LinkCosts> costs_;  ///< the same on all ranks; groups that are split off begin with them
   std::shared_ptr<TagPool> tags_ = std::make_shared<TagPool>();
-  std::vector<std::uint64_t> sent_, received_;  ///< messages of two ranks alone that were started, by the other rank
+  PairSequences sent_, received_;
   std::uint64_t allocations_made_ = 0;
   std::vector<Allocation> allocations_;
   std::vector<std::string> notes_;

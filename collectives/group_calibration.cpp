@@ -38,7 +38,6 @@ int repetitions(double last_seconds, std::size_t last_bytes, std::size_t bytes) 
 
 const LinkCosts& Communicator::Group::link_costs() {
   if (costs_) return *costs_;
-  together("measuring what messages cost", [] {});  // what is in flight would be measured too
   LinkCosts costs;
   const bool shares_nodes = topology().most_ranks_on_a_node > 1, several_nodes = topology().nodes > 1;
   costs.combine_seconds = measure_combining();

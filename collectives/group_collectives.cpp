@@ -82,29 +82,58 @@ std::vector<std::span<std::byte>> even_parts(const Elements& elements, int ranks
 }
 
 /// A message of two ranks alone. Pieces of several that are under way may pass one another: each has a tag of its own,
-/// by the order in which they were started, which is the same on both ends.
+/// by the order in which they were started, which is the same on both ends. A receive that was given up before anything
+/// came has taken no message: the next one gets its number.
 class PairMessage final : public Algorithm {
  public:
-  /// @param started  so many went this way between the two so far; outlives this object
+  /// @param sequence  of what goes this way between the two
   PairMessage(std::unique_ptr<MpiTransport> transport, const Exchange::Message& message, bool outgoing,
-              std::uint64_t& started)
+              std::shared_ptr<PairSequence> sequence)
       : transport_(*transport),
-        started_(started),
+        sequence_(std::move(sequence)),
+        peer_(message.peer),
+        receives_(!outgoing && !message.bytes.empty()),
         exchange_(std::move(transport), only(message, outgoing), only(message, !outgoing)) {}
+  PairMessage(const PairMessage&) = delete;
+  ~PairMessage() override {
+    if (started_ && receives_ && transport_.received() < exchange_.pieces()) take_back_number();
+  }
 
   Task run() override {
-    transport_.use(Tag(TagPool::of_message(started_++)));
+    if (sequence_->broken) return refuse();
+    number_ = sequence_->started++;
+    started_ = true;
+    transport_.use(Tag(TagPool::of_message(number_)));
     return exchange_.run();
   }
-  void prepare() override { exchange_.prepare(); }
+  void prepare() override {
+    exchange_.prepare();
+    static_cast<void>(refuse());
+  }
+  void each_traffic(const std::function<void(Traffic&)>& look) override { exchange_.each_traffic(look); }
 
  private:
   static std::vector<Exchange::Message> only(const Exchange::Message& message, bool wanted) {
     return wanted ? std::vector{message} : std::vector<Exchange::Message>();
   }
+  void take_back_number() noexcept {
+    if (transport_.received() == 0 && number_ + 1 == sequence_->started)
+      --sequence_->started;
+    else
+      sequence_->broken = true;
+  }
+  Task refuse() {
+    throw CommunicationError("a receive from rank " + std::to_string(transport_.global_rank(peer_)) +
+                             " was given up when part of its message had come, or a later receive was waiting: which "
+                             "message is next cannot be known any more");
+    co_return;
+  }
 
   MpiTransport& transport_;
-  std::uint64_t& started_;
+  std::shared_ptr<PairSequence> sequence_;
+  int peer_;
+  bool receives_, started_ = false;
+  std::uint64_t number_ = 0;
   Exchange exchange_;
 };
 
@@ -256,7 +285,7 @@ std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, 
 /// Every rank looks at its own pairs: what all have to say takes memory with the square of the ranks.
 void Communicator::Group::require_matching(const std::vector<std::size_t>& sent,
                                            const std::vector<std::size_t>& received, const std::string& label) {
-  const auto coming = together("planning " + label, [&] { return communicator_.alltoall(sent); });
+  const auto coming = together_in_mpi("planning " + label, [&] { return communicator_.alltoall(sent); });
   require_same("planning " + label, [&] {
     for (std::size_t from = 0; from < coming.size(); ++from)
       if (coming[from] != received[from])
@@ -286,12 +315,18 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) 
       "exchange", Description(Kind::alltoall, spec.label, {}, 0, outgoing.dtype));  // counts are each rank's own
 }
 
+std::shared_ptr<PairSequence> Communicator::Group::sequence_with(PairSequences& sequences, int rank) {
+  auto& sequence = sequences[rank];
+  if (sequence == nullptr) sequence = std::make_shared<PairSequence>();
+  return sequence;
+}
+
 std::unique_ptr<Collective> Communicator::Group::plan(const SendSpec& spec) {
   require_other(spec.to, spec.label);
   require_on_host(spec.tensor, spec.label);
   const Exchange::Message message{spec.to, elements_of(spec.tensor).bytes()};
-  auto algorithm = std::make_unique<PairMessage>(across(everybody_, Tag(0)), message, true,
-                                                 sent_[static_cast<std::size_t>(spec.to)]);
+  auto algorithm =
+      std::make_unique<PairMessage>(across(everybody_, Tag(0)), message, true, sequence_with(sent_, spec.to));
   return planned(std::move(algorithm), "exchange", describe(Kind::send, spec.label, elements_of(spec.tensor), spec.to));
 }
 
@@ -299,8 +334,8 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReceiveSpec& spec) {
   require_other(spec.from, spec.label);
   require_on_host(spec.tensor, spec.label);
   const Exchange::Message message{spec.from, elements_of(spec.tensor).bytes()};
-  auto algorithm = std::make_unique<PairMessage>(across(everybody_, Tag(0)), message, false,
-                                                 received_[static_cast<std::size_t>(spec.from)]);
+  auto algorithm =
+      std::make_unique<PairMessage>(across(everybody_, Tag(0)), message, false, sequence_with(received_, spec.from));
   return planned(std::move(algorithm), "exchange",
                  describe(Kind::receive, spec.label, elements_of(spec.tensor), spec.from));
 }

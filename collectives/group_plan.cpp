@@ -163,7 +163,15 @@ std::unique_ptr<Algorithm> Communicator::Group::make(AllreduceAlgorithm algorith
     case AllreduceAlgorithm::staged:
     case AllreduceAlgorithm::automatic: break;
   }
-  return std::make_unique<PlainMpi>(communicator_, *limits_.mpi_operations, elements, reduction);
+  return std::make_unique<PlainMpi>(plain_mpi(), *limits_.mpi_operations, elements, reduction);
+}
+
+/// MPI takes its own collectives of a communicator in one order on all ranks, whatever else these do over it.
+const mpi::Communicator& Communicator::Group::plain_mpi() {
+  if (plain_mpi_.size() == 0)
+    plain_mpi_ = together_in_mpi("asking MPI for a communicator",
+                                 [&] { return mpi::Communicator::duplicate(communicator_.handle()); });
+  return plain_mpi_;
 }
 
 /// Asks all ranks where their part of each tensor is. A tensor has a site in shared memory where all of them took it
@@ -189,7 +197,7 @@ std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<con
   // A bit of every number and of its inverse: both are 1 only where ranks have different numbers.
   std::vector<std::uint64_t> bits;
   for (const Place& one : mine) bits.insert(bits.end(), {one.allocation, ~one.allocation});
-  together("planning: where tensors lie", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(bits))); });
+  together_in_mpi("planning: where tensors lie", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(bits))); });
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (mine[i].allocation == 0 || (bits[2 * i] & bits[2 * i + 1]) != 0) sites[i].memory.reset();
     for (int rank = 0; rank < topology().ranks_on_node; ++rank) sites[i].offsets.push_back(place(rank, i).offset);
@@ -240,7 +248,7 @@ NodeCopies Communicator::Group::copies_of(const Elements& elements, const Site& 
 }
 
 std::unique_ptr<MpiTransport> Communicator::Group::across(MpiTransport::Members members, Tag tag) const {
-  return std::make_unique<MpiTransport>(communicator_, rank_, std::move(members), std::move(tag));
+  return std::make_unique<MpiTransport>(communicator_.handle(), rank_, std::move(members), std::move(tag));
 }
 
 std::unique_ptr<Transport> Communicator::Group::across_all() { return across(everybody_, next_tag()); }
@@ -264,7 +272,7 @@ Tag Communicator::Group::next_tag() {
   auto tag = tags_->take();
   if (!tag) {
     TagPool::InUse in_use = tags_->in_use();
-    together("finding free tags", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
+    together_in_mpi("finding free tags", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
     tags_->renew(in_use);
     tag = tags_->take();
   }

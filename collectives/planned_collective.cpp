@@ -1,10 +1,10 @@
 #include <ronda/collectives/planned_collective.hpp>
 #include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/denormals.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -20,7 +20,7 @@ PlannedCollective::PlannedCollective(std::shared_ptr<Engine> engine, std::vector
       description_(description),
       ledger_(ledger),
       compression_(compression),
-      blocking_(std::any_of(algorithms_.begin(), algorithms_.end(), [](const auto& a) { return a->blocking(); })) {
+      in_order_(std::ranges::any_of(algorithms_, [](const auto& a) { return a->in_order(); })) {
   tasks_.reserve(algorithms_.size());
   for (const auto& algorithm : algorithms_) algorithm->prepare();
 }
@@ -37,6 +37,7 @@ Event PlannedCollective::start(const Event& ready) {
   if (!finished(started_)) throw LogicError(description_.label + " was started again before it was done");
   if (failure_) std::rethrow_exception(failure_);
   if (algorithms_.empty()) return ready;
+  engine_->require_going();
   ++started_;
   ready_ = ready;
   waiting_for_ready_ = true;
@@ -70,6 +71,7 @@ void PlannedCollective::wait(std::uint64_t ticket) {
 }
 
 bool PlannedCollective::advance() noexcept {
+  if (failed()) return settle();
   const DenormalScope arithmetic(flushes_denormals_);
   bool moved = false;
   try {
@@ -85,15 +87,47 @@ bool PlannedCollective::advance() noexcept {
       tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   } catch (const CommunicationError& error) {  // MPI's own words do not say where
-    failure_ = std::make_exception_ptr(CommunicationError(description_.label + " by " + name_ + ": " + error.what()));
-    tasks_.clear();
+    give_up(std::make_exception_ptr(CommunicationError(description_.label + " by " + name_ + ": " + error.what())));
     return true;
   } catch (...) {
-    failure_ = std::current_exception();
-    tasks_.clear();
+    give_up(std::current_exception());
     return true;
   }
   return moved;
+}
+
+void PlannedCollective::give_up(std::exception_ptr failure) noexcept {
+  if (failed()) return;
+  failure_ = failure ? std::move(failure) : std::make_exception_ptr(LogicError(description_.label + " is gone"));
+  failed_at_ = steady_seconds();
+  tasks_.clear();
+  for (const auto& algorithm : algorithms_) algorithm->each_traffic([](Traffic& traffic) { traffic.take_back(); });
+}
+
+void PlannedCollective::spoil(const std::string& reason) noexcept {
+  failure_ = std::make_exception_ptr(CommunicationError(reason));
+  quiet_ = true;
+}
+
+/// Until what has begun to come is here, and those who may take what was sent know that it was given up.
+bool PlannedCollective::settle() noexcept {
+  if (quiet_) return false;
+  const Traffic::Open now = open();
+  const double waited = steady_seconds() - failed_at_;
+  quiet_ = now.receives ? waited > engine_->patience_with_senders() : !now.sends || waited > Engine::hearing;
+  return quiet_;
+}
+
+Traffic::Open PlannedCollective::open() noexcept {
+  Traffic::Open open;
+  for (const auto& algorithm : algorithms_) open |= open_of(*algorithm);
+  return open;
+}
+
+Traffic::Open open_of(Algorithm& algorithm) noexcept {
+  Traffic::Open open;
+  algorithm.each_traffic([&](Traffic& traffic) { open |= traffic.open(); });
+  return open;
 }
 
 std::vector<int> PlannedCollective::missing() const {
@@ -102,11 +136,6 @@ std::vector<int> PlannedCollective::missing() const {
     if (Awaitable* awaited = task.awaited())
       for (const int rank : awaited->missing()) missing.insert(ledger_.world_rank(rank));
   return {missing.begin(), missing.end()};
-}
-
-void PlannedCollective::give_up(const std::string& reason) noexcept {
-  failure_ = std::make_exception_ptr(CommunicationError(reason));
-  tasks_.clear();
 }
 
 CollectiveTimes PlannedCollective::times() const noexcept {
@@ -127,8 +156,9 @@ void PlannedCollective::announce() noexcept {
 
 void PlannedCollective::give_back(std::vector<std::unique_ptr<Algorithm>>& algorithms) noexcept {
   tasks_.clear();
-  if (!finished(started_)) ledger_.end(record_, Outcome::failed);
-  std::move(algorithms_.begin(), algorithms_.end(), std::back_inserter(algorithms));
+  if (!finished(started_)) ledger_.end(record_, failed() ? Outcome::failed : Outcome::done);
+  for (auto& algorithm : algorithms_)
+    if (!open_of(*algorithm).nothing()) algorithms.push_back(std::move(algorithm));
   algorithms_.clear();
 }
 

@@ -16,6 +16,9 @@ namespace ronda {
 
 /// A planned collective as the engine runs it: one algorithm for each of its tensors, all under way at once, done when
 /// all are. Without any (a single rank) it is done as soon as it may start.
+///
+/// A run that fails or is given up ends when MPI uses no memory of its any more; or, where other ranks do not take what
+/// they were sent, when these know that they must not: see Engine.
 class PlannedCollective final : public Collective {
  public:
   /// @param name         what it is done by
@@ -52,18 +55,28 @@ class PlannedCollective final : public Collective {
 
  private:
   friend class Engine;
-  [[nodiscard]] bool blocking() const noexcept { return blocking_; }
+  [[nodiscard]] const std::string& label() const noexcept { return description_.label; }
+  [[nodiscard]] bool in_order() const noexcept { return in_order_; }
+  [[nodiscard]] bool is_of_the_group_of(const PlannedCollective& other) const noexcept {
+    return &ledger_ == &other.ledger_;
+  }
   bool advance() noexcept;
   /// True where it waits for other ranks, not for this one's own work.
   [[nodiscard]] bool waits_for_others() const noexcept { return !waiting_for_ready_; }
   [[nodiscard]] std::vector<int> missing() const;
-  /// Ends the run under way with an error.
-  void give_up(const std::string& reason) noexcept;
-  [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty(); }
+  [[nodiscard]] bool failed() const noexcept { return failure_ != nullptr; }
+  /// Ends the run under way with an error, which there is none of where nobody is left to hear it; `advance` sees to
+  /// what it has under way.
+  void give_up(std::exception_ptr failure) noexcept;
+  /// It is done, but its result must not be used.
+  void spoil(const std::string& reason) noexcept;
+  [[nodiscard]] Traffic::Open open() noexcept;
+  [[nodiscard]] bool run_is_over() const noexcept { return tasks_.empty() && (!failed() || quiet_); }
   void announce() noexcept;
   /// Looking at the clock takes as long as a brief one's messages: that is done now and then.
   [[nodiscard]] bool timed() const noexcept { return !description_.brief || started_ % 16 == 1; }
-  /// Takes back the messages under way, and gives away what they were for. No run can follow.
+  bool settle() noexcept;
+  /// Gives away the algorithms whose memory MPI still uses. No run can follow.
   void give_back(std::vector<std::unique_ptr<Algorithm>>& algorithms) noexcept;
 
   std::shared_ptr<const void> keeper_;
@@ -75,7 +88,7 @@ class PlannedCollective final : public Collective {
   Ledger& ledger_;
   std::uint64_t record_ = 0;  ///< of the run under way
   Compression compression_;
-  bool blocking_ = false, flushes_denormals_ = false;
+  bool in_order_ = false, flushes_denormals_ = false;
   Event ready_;
   bool waiting_for_ready_ = false;
   double began_ = 0;
@@ -83,7 +96,12 @@ class PlannedCollective final : public Collective {
   std::uint64_t started_ = 0;
   std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
   std::exception_ptr failure_;              ///< sticky
+  double failed_at_ = 0;                    ///< steady seconds
+  bool quiet_ = false;                      ///< failed, and has nothing under way that anybody waits for
   PlannedCollective* next_ = nullptr;       ///< in the engine's queue
 };
+
+/// What an algorithm has under way.
+[[nodiscard]] Traffic::Open open_of(Algorithm& algorithm) noexcept;
 
 }  // namespace ronda

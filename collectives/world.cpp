@@ -1,3 +1,4 @@
+#include <ronda/collectives/backoff.hpp>
 #include <ronda/collectives/engine.hpp>
 #include <ronda/collectives/environment.hpp>
 #include <ronda/collectives/group.hpp>
@@ -25,6 +26,21 @@ constexpr EnumNames<Progress, 3> progress_names{{
     {Progress::inline_, "inline"},
     {Progress::thread, "thread"},
 }};
+
+/// Waits until all ranks have come, without keeping other threads of this process, which may have to do something for
+/// these ranks first, from calling MPI.
+void wait_for_all(MPI_Comm communicator) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  {
+    const auto turn = MpiTurn::of_process().take();
+    mpi::check(MPI_Ibarrier(communicator, &request), "MPI_Ibarrier");
+  }
+  Backoff backoff(true);
+  for (int done = 0; done == 0; backoff.pause()) {
+    const auto turn = MpiTurn::of_process().take();
+    mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  }
+}
 
 /// What the environment says, with the ranks that MPI has: where nobody has told of any, or they are others.
 Launcher ranks_of(MPI_Comm communicator) {
@@ -92,7 +108,9 @@ Progress choose_progress(Progress wanted, bool possible, const mpi::Communicator
                          const CoreShare& share) {
   const bool all_can_do_without = communicator.all(wanted != Progress::thread);
   if (!possible && !all_can_do_without) {
-    InputError error("progress by a thread needs an MPI that is initialised with MPI_THREAD_SERIALIZED; take inline");
+    InputError error(
+        "progress by a thread needs an MPI that is initialised with MPI_THREAD_SERIALIZED, or with MPI_THREAD_MULTIPLE "
+        "where the program calls MPI itself (World::adopt); take inline");
     error.set_agreed();
     throw error;
   }
@@ -124,13 +142,15 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
     : watched(std::move(watching)), lifetime(std::move(mpi)) {
   std::optional<RecordedCall> call(std::in_place, watched.ledger, "meeting the other ranks");
   std::optional<InsideMpi> inside(std::in_place, watched.recorder.get());
+  wait_for_all(original);
+  auto turn = MpiTurn::of_process().take();
   auto all = mpi::Communicator::duplicate(original);
   share = share_cores(all);
   GroupLimits limits = limits_from(options, all);
   limits.world_size = all.size();
   limits.mpi_operations = std::make_shared<const MpiOperations>();
   limits.oversubscribed = share.least < 1;
-  limits.any_thread = any_thread_may_call(all);
+  limits.any_thread = any_thread_may_call(all, lifetime != nullptr);
 
   const Topology topology = Placement::of(all, limits.ranks_per_node).topology;
   const int nodes = topology.nodes;
@@ -140,6 +160,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   auto group = std::make_shared<Communicator::Group>(engine, std::move(all), limits, watched.ledger);
   inside.reset();
   call.reset();
+  turn.unlock();
   communicator.emplace(std::move(group));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;
   cores = std::max(1, static_cast<int>(left + 1e-6));

@@ -29,6 +29,7 @@ class CompressedRing final : public Algorithm {
                  std::size_t segment_bytes = short_message_bytes);
 
   Task run() override;
+  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
   [[nodiscard]] std::size_t memory() const noexcept override { return slots_.bytes(); }
 
  private:

@@ -32,8 +32,11 @@ class Exchange final : public Algorithm {
   Exchange(std::unique_ptr<Transport> transport, std::span<const Message> outgoing, std::span<const Message> incoming,
            std::size_t piece_bytes = short_message_bytes);
 
+  /// Both ways.
+  [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
   /// Of all ranks that a message comes from or goes to.
   Task run() override;
+  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
 
  private:
   static constexpr std::size_t under_way = 32;  ///< half of them each way, mostly

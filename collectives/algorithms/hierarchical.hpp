@@ -30,6 +30,10 @@ class Hierarchical final : public Algorithm {
                const Wire& wire = {});
 
   Task run() override;
+  void each_traffic(const std::function<void(Traffic&)>& look) override {
+    look(barrier_);
+    if (across_) across_->each_traffic(look);
+  }
   void prepare() override;
   void visit(const std::string& name, StateVisitor& visitor) override {
     if (across_) across_->visit(name, visitor);

@@ -1,6 +1,7 @@
 #include <ronda/collectives/algorithms/plain_mpi.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace ronda {
 namespace {
@@ -40,8 +41,7 @@ MpiOperations::MpiOperations() {
 }
 
 MpiOperations::~MpiOperations() {
-  int finalized = 0;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  if (mpi::is_over()) return;
   for (auto& [key, operation] : ours_) MPI_Op_free(&operation);
 }
 
@@ -57,16 +57,26 @@ MPI_Op MpiOperations::operation(ReduceOp op, DType dtype) const {
   }
 }
 
+bool PlainMpi::Call::arrived() noexcept {
+  int done = 0;
+  code_ = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  return done != 0 || code_ != MPI_SUCCESS;
+}
+
 Task PlainMpi::run() {
   constexpr std::size_t most = mpi::largest_message / sizeof(double);  // MPI counts with 31 bits
+  const Elements copy{copy_.data(), data_.count, data_.dtype};
+  if (data_.count > 0) std::memcpy(copy_.data(), data_.data, data_.bytes().size());
   for (std::size_t begin = 0; begin < data_.count; begin += most) {
-    const Elements piece = data_.part({begin, std::min(data_.count, begin + most)});
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, piece.data, static_cast<int>(piece.count), mpi_type(piece.dtype), operation_,
-                             communicator_),
-               "MPI_Allreduce");
+    const Range range{begin, std::min(data_.count, begin + most)};
+    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, copy.part(range).data, static_cast<int>(range.size()),
+                              mpi_type(data_.dtype), operation_, communicator_, &call_.request),
+               "MPI_Iallreduce");
+    co_await call_;
+    const Elements piece = data_.part(range);
+    std::memcpy(piece.data, copy.part(range).data, piece.bytes().size());
     finish(reduction_, piece);
   }
-  co_return;
 }
 
 }  // namespace ronda

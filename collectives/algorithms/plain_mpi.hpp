@@ -5,6 +5,7 @@
 #include <ronda/collectives/algorithm.hpp>
 #include <ronda/collectives/reduction.hpp>
 #include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/runtime/core/buffer.hpp>
 
 namespace ronda {
 
@@ -23,25 +24,44 @@ class MpiOperations {
   std::map<std::pair<ReduceOp, DType>, MPI_Op> ours_;
 };
 
-/// MPI_Allreduce: the reference, and the best choice for a few bytes over a network. It returns when all ranks have
-/// come.
-class PlainMpi final : public Algorithm {
+/// MPI_Iallreduce, the reference. It works on a copy: MPI takes back no collective of its own, and so would go on using
+/// the operand's memory after this was given up.
+class PlainMpi final : public Algorithm, private Traffic {
  public:
+  /// @param communicator  for nothing else
   PlainMpi(const mpi::Communicator& communicator, const MpiOperations& operations, Elements data,
            const Reduction& reduction)
       : communicator_(communicator.handle()),
         operation_(operations.operation(reduction.op, data.dtype)),
         data_(data),
-        reduction_(reduction) {}
+        reduction_(reduction),
+        copy_(Buffer::host(data.bytes().size())) {}
 
   Task run() override;
-  [[nodiscard]] bool blocking() const noexcept override { return true; }
+  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*this); }
+  [[nodiscard]] bool in_order() const noexcept override { return true; }
+  [[nodiscard]] std::size_t memory() const noexcept override { return copy_.bytes(); }
 
  private:
+  /// The call under way, for a coroutine to wait for.
+  class Call final : public Awaitable {
+   public:
+    bool arrived() noexcept override;
+    void finish() override { mpi::check(code_, "MPI_Iallreduce"); }
+    MPI_Request request = MPI_REQUEST_NULL;
+
+   private:
+    int code_ = MPI_SUCCESS;
+  };
+  [[nodiscard]] Open open() noexcept override { return {.sends = !mpi::is_over() && !call_.arrived()}; }
+  void take_back() noexcept override {}
+
   MPI_Comm communicator_;
   MPI_Op operation_;
   Elements data_;
   Reduction reduction_;
+  Buffer copy_;
+  Call call_;
 };
 
 }  // namespace ronda

@@ -57,6 +57,7 @@ class Ring final : public Algorithm {
 
   /// Collective over the transport's ranks. Throws, where it is awaited, what the transport reports.
   Task run() override;
+  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
 
  private:
   static constexpr std::size_t worth_cutting = 4096;  ///< bytes of a chunk; for shorter ones only latency counts

@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,8 +18,8 @@ class Sequence final : public Algorithm {
   Task run() override {
     for (const auto& step : steps_) co_await step->run();
   }
-  [[nodiscard]] bool blocking() const noexcept override {
-    return std::ranges::any_of(steps_, [](const auto& step) { return step->blocking(); });
+  void each_traffic(const std::function<void(Traffic&)>& look) override {
+    for (const auto& step : steps_) step->each_traffic(look);
   }
   void prepare() override {
     Algorithm::prepare();

@@ -54,6 +54,11 @@ Task Staged::run() {
   co_await back;
 }
 
+void Staged::each_traffic(const std::function<void(Traffic&)>& look) {
+  for (const Piece& piece : pieces_)
+    if (piece.algorithm != nullptr) piece.algorithm->each_traffic(look);
+}
+
 void Staged::prepare() {
   Algorithm::prepare();
   for (const Piece& piece : pieces_)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ronda/collectives/task.hpp>
+#include <ronda/collectives/transport/traffic.hpp>
 
 namespace ronda {
 
@@ -20,7 +21,7 @@ struct alignas(128) BarrierLine {
 
 /// Where the ranks of a node wait for one another: each writes its own line and reads the others'. What a rank wrote
 /// before it came is seen by all that have gone on.
-class NodeBarrier final : public Awaitable {
+class NodeBarrier final : public Awaitable, public Traffic {
  public:
   /// @param lines  one a rank, zeroed before the first use, in reach of all; outlive this object
   /// @param rank   this rank's place among them
@@ -47,6 +48,12 @@ class NodeBarrier final : public Awaitable {
       if (std::atomic_ref(lines_[line]->arrivals).load(std::memory_order_acquire) < arrivals_)
         missing.push_back(names_.empty() ? static_cast<int>(line) : names_[line]);
     return missing;
+  }
+
+  [[nodiscard]] Open open() noexcept override { return {}; }
+  /// This rank has not come after all: the others must not go on to work on what it may have freed.
+  void take_back() noexcept override {
+    if (arrivals_ > 0) std::atomic_ref(lines_[rank_]->arrivals).store(arrivals_ - 1, std::memory_order_release);
   }
 
  private:

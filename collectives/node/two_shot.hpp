@@ -23,6 +23,7 @@ class TwoShot final : public Algorithm {
       : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {}
 
   Task run() override;
+  void each_traffic(const std::function<void(Traffic&)>& look) override { look(barrier_); }
 
  private:
   /// To and fro: what a cache has kept of one run is what the next begins with; blocks that the first-level cache

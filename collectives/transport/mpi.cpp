@@ -27,15 +27,21 @@ std::string library_name() {
   return name;
 }
 
+bool is_over() noexcept {
+  int finalized = 0;
+  return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
+}
+
 Communicator::Communicator(MPI_Comm handle) : handle_(handle) {
   check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
 }
 
 Communicator::~Communicator() {
   // An object that outlives MPI has nothing left to free. MPI_Comm_free is collective by the letter, but
   // implementations only count references down; no rank waits in it.
-  int finalized = 0;
-  if (handle_ != MPI_COMM_NULL && MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) MPI_Comm_free(&handle_);
+  if (handle_ != MPI_COMM_NULL && !is_over()) MPI_Comm_free(&handle_);
 }
 
 Communicator Communicator::duplicate(MPI_Comm original) {
@@ -56,21 +62,17 @@ Communicator Communicator::split_by_node() const {
   return Communicator(node);
 }
 
-int Communicator::rank() const {
-  int rank = 0;
-  check(MPI_Comm_rank(handle_, &rank), "MPI_Comm_rank");
-  return rank;
+void Communicator::barrier() const {
+  if (gatherer_ != nullptr) return gatherer_->gather({}, {}, std::vector<std::size_t>(static_cast<std::size_t>(size_)));
+  check(MPI_Barrier(handle_), "MPI_Barrier");
 }
-
-int Communicator::size() const {
-  int size = 0;
-  check(MPI_Comm_size(handle_, &size), "MPI_Comm_size");
-  return size;
-}
-
-void Communicator::barrier() const { check(MPI_Barrier(handle_), "MPI_Barrier"); }
 
 void Communicator::broadcast(std::span<std::byte> bytes, int root) const {
+  if (gatherer_ != nullptr) {
+    std::vector<std::size_t> of_rank(static_cast<std::size_t>(size_));
+    of_rank[static_cast<std::size_t>(root)] = bytes.size();
+    return gatherer_->gather(rank_ == root ? bytes : std::span<std::byte>(), bytes, of_rank);
+  }
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(bytes.size(), largest_message));
     check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, handle_), "MPI_Bcast");
@@ -79,13 +81,16 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root) const {
 }
 
 bool Communicator::all(bool mine) const {
-  int flag = mine ? 1 : 0;
-  check(MPI_Allreduce(MPI_IN_PLACE, &flag, 1, MPI_INT, MPI_MIN, handle_), "MPI_Allreduce");
-  return flag != 0;
+  const auto everybody = allgather(static_cast<char>(mine));
+  return std::ranges::all_of(everybody, [](char one) { return one != 0; });
 }
 
 void Communicator::allgather_bytes(const void* mine, void* all, std::size_t bytes) const {
   if (bytes > largest_message) throw LogicError("too many bytes for one gathering of setting-up data");
+  const auto ranks = static_cast<std::size_t>(size_);
+  if (gatherer_ != nullptr)
+    return gatherer_->gather({static_cast<const std::byte*>(mine), bytes},
+                             {static_cast<std::byte*>(all), bytes * ranks}, std::vector<std::size_t>(ranks, bytes));
   const int count = static_cast<int>(bytes);
   check(MPI_Allgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Allgather");
 }
@@ -113,9 +118,13 @@ std::vector<std::string> Communicator::allgather_texts(std::string_view mine) co
       throw LogicError("the ranks' texts are longer than 2 GiB together; gather data as tensors");
   }
   std::string all(total, '\0');
-  check(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), counts.data(), offsets.data(),
-                       MPI_CHAR, handle_),
-        "MPI_Allgatherv");
+  if (gatherer_ != nullptr)
+    gatherer_->gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                      {lengths.begin(), lengths.end()});
+  else
+    check(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), counts.data(),
+                         offsets.data(), MPI_CHAR, handle_),
+          "MPI_Allgatherv");
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank)
     texts.push_back(all.substr(static_cast<std::size_t>(offsets[rank]), lengths[rank]));

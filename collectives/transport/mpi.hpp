@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,22 +16,35 @@ void check(int code, const char* call);
 /// Which MPI this is, and of which version: `Open MPI v4.1.4`. May be asked before MPI begins.
 [[nodiscard]] std::string library_name();
 
+/// Whether MPI was finalized, and can no longer be called.
+[[nodiscard]] bool is_over() noexcept;
+
 /// MPI's clock, which in a simulator is the simulated one; for differences.
 [[nodiscard]] inline double seconds() { return MPI_Wtime(); }
 
 /// From a byte count to what one MPI call can take; larger data goes in pieces.
 inline constexpr std::size_t largest_message = std::size_t{1} << 30;
 
+/// Gathers for the ranks of a communicator, in place of MPI's calls that wait.
+class Gatherer {
+ public:
+  virtual ~Gatherer() = default;
+  /// `all` becomes everybody's `mine`, by rank. Collective.
+  /// @param bytes  by rank, of which `mine` has this one's, and `all` the sum; the same on all ranks
+  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                      const std::vector<std::size_t>& bytes) = 0;
+};
+
 /// Owns an MPI communicator whose errors are returned, not fatal. Freed by the destructor, which waits for nobody.
-/// The blocking functions are collective over it.
+/// What returns only when other ranks have come is collective over it: MPI waits in it, or the gatherer does.
 class Communicator {
  public:
   Communicator() = default;
   /// Takes over a communicator that the caller created.
   explicit Communicator(MPI_Comm handle);
-  Communicator(Communicator&& other) noexcept : handle_(std::exchange(other.handle_, MPI_COMM_NULL)) {}
+  Communicator(Communicator&& other) noexcept { swap(other); }
   Communicator& operator=(Communicator&& other) noexcept {
-    std::swap(handle_, other.handle_);
+    swap(other);
     return *this;
   }
   ~Communicator();
@@ -41,8 +55,11 @@ class Communicator {
   [[nodiscard]] Communicator split_by_node() const;
 
   [[nodiscard]] MPI_Comm handle() const noexcept { return handle_; }
-  [[nodiscard]] int rank() const;
-  [[nodiscard]] int size() const;
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+
+  /// From here on all but `split`, `split_by_node` and `duplicate` goes by `gatherer`.
+  void gather_by(std::shared_ptr<Gatherer> gatherer) noexcept { gatherer_ = std::move(gatherer); }
 
   /// Forgets the communicator without freeing it, where MPI can no longer be called.
   void leave_behind() noexcept { handle_ = MPI_COMM_NULL; }
@@ -78,8 +95,16 @@ class Communicator {
  private:
   void allgather_bytes(const void* mine, void* all, std::size_t bytes) const;
   void alltoall_bytes(const void* mine, void* all, std::size_t bytes) const;
+  void swap(Communicator& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(rank_, other.rank_);
+    std::swap(size_, other.size_);
+    std::swap(gatherer_, other.gatherer_);
+  }
 
   MPI_Comm handle_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 0;
+  std::shared_ptr<Gatherer> gatherer_;  ///< null: MPI
 };
 
 }  // namespace ronda::mpi

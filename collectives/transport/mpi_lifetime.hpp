@@ -26,7 +26,8 @@ class MpiLifetime {
   int exceptions_before_ = std::uncaught_exceptions();
 };
 
-/// Whether MPI allows calls by any thread, one at a time, on all ranks. Collective.
-[[nodiscard]] bool any_thread_may_call(const mpi::Communicator& communicator);
+/// Whether MPI allows calls by a thread of ours, on all ranks: one at a time is enough where nobody else calls it.
+/// Collective.
+[[nodiscard]] bool any_thread_may_call(const mpi::Communicator& communicator, bool is_ours_alone);
 
 }  // namespace ronda

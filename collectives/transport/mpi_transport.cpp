@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 namespace ronda {
@@ -23,6 +24,9 @@ MPI_Request to_request(std::uint64_t id) {
   return request;
 }
 
+/// Both ways; more take memory when they are first sent.
+constexpr std::size_t usually_under_way = 64;
+
 int message_length(std::size_t bytes) {
   if (bytes > mpi::largest_message) throw LogicError("a message longer than 1 GiB; algorithms send segments");
   return static_cast<int>(bytes);
@@ -39,11 +43,18 @@ void require_length(const MPI_Status& status, std::size_t expected) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::Communicator& communicator, int rank, Members members, Tag tag)
-    : communicator_(communicator.handle()), members_(std::move(members)), tag_(std::move(tag)) {
+MpiTransport::Members MpiTransport::up_to(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return std::make_shared<const std::vector<int>>(std::move(all));
+}
+
+MpiTransport::MpiTransport(MPI_Comm communicator, int rank, Members members, Tag tag)
+    : communicator_(communicator), members_(std::move(members)), tag_(std::move(tag)) {
   const auto self = std::find(members_->begin(), members_->end(), rank);
   if (self == members_->end()) throw LogicError("a transport among ranks of which this one is none");
   rank_ = static_cast<int>(self - members_->begin());
+  under_way_.reserve(usually_under_way);
 }
 
 Request MpiTransport::send(int to, std::span<const std::byte> message) {
@@ -51,6 +62,7 @@ Request MpiTransport::send(int to, std::span<const std::byte> message) {
   mpi::check(MPI_Isend(message.data(), message_length(message.size()), MPI_BYTE, member(to), tag_.value(),
                        communicator_, &request),
              "MPI_Isend");
+  under_way_.push_back({to_id(request), false});
   return {*this, {to_id(request)}, to};
 }
 
@@ -59,6 +71,7 @@ Request MpiTransport::receive(int from, std::span<std::byte> message) {
   mpi::check(MPI_Irecv(message.data(), message_length(message.size()), MPI_BYTE, member(from), tag_.value(),
                        communicator_, &request),
              "MPI_Irecv");
+  under_way_.push_back({to_id(request), true});
   return {*this, {to_id(request), message.size()}, from};
 }
 
@@ -67,21 +80,43 @@ bool MpiTransport::test(Handle& handle) {
   MPI_Status status;
   int done = 0;
   const int code = MPI_Test(&request, &done, &status);
-  handle.id = to_id(request);
+  if (done == 0 && code == MPI_SUCCESS) return false;
+  const auto message = std::ranges::find(under_way_, handle.id, &Message::id);
+  if (message != under_way_.end()) {
+    *message = under_way_.back();
+    under_way_.pop_back();
+  }
   mpi::check(code, "MPI_Test");
-  if (done != 0 && handle.expected) require_length(status, *handle.expected);
-  return done != 0;
+  if (handle.expected) {
+    ++received_;
+    require_length(status, *handle.expected);
+  }
+  return true;
 }
 
-void MpiTransport::abandon(Handle handle) noexcept {
-  // Only where a task is given up half way. A receive that matched nothing is taken back, so that MPI does not write
-  // into memory that may be gone; whatever else goes wrong here no longer matters.
-  int finalized = 0;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-  MPI_Request request = to_request(handle.id);
-  if (request == MPI_REQUEST_NULL) return;
-  MPI_Cancel(&request);
-  MPI_Request_free(&request);
+Traffic::Open MpiTransport::open() noexcept {
+  Open open;
+  if (mpi::is_over()) under_way_.clear();
+  std::erase_if(under_way_, [&](const Message& message) {
+    MPI_Request request = to_request(message.id);
+    MPI_Status status;
+    int done = 0, cancelled = 0;
+    const bool over = MPI_Test(&request, &done, &status) != MPI_SUCCESS || done != 0;
+    if (!over) (message.receives ? open.receives : open.sends) = true;
+    if (over && message.receives && MPI_Test_cancelled(&status, &cancelled) == MPI_SUCCESS && cancelled == 0)
+      ++received_;
+    return over;
+  });
+  return open;
+}
+
+/// Who has sent a message that was matched goes on sending it. MPI takes no send back.
+void MpiTransport::take_back() noexcept {
+  if (mpi::is_over()) return;
+  for (const Message& message : under_way_) {
+    MPI_Request request = to_request(message.id);
+    if (message.receives) MPI_Cancel(&request);
+  }
 }
 
 }  // namespace ronda

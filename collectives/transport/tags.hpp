@@ -8,10 +8,11 @@
 namespace ronda {
 
 /// The tags of a group's messages, of which MPI promises 32768. The lower ones are for messages between two ranks
-/// alone, in turn; each of the others belongs to one collective as long as that lives.
+/// alone, in turn, and the last one for what the group gathers to set things up; each of the others belongs to one
+/// collective as long as that lives.
 class TagPool {
  public:
-  static constexpr int all = 32768, of_pairs = 8192;
+  static constexpr int all = 32767, of_pairs = 8192, of_meetings = all;
   using InUse = std::bitset<all - of_pairs>;
 
   /// Of the `number`th message from one rank to another.

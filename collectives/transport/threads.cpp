@@ -25,6 +25,8 @@ class ThreadNetwork::End final : public Transport {
   [[nodiscard]] Request receive(int from, std::span<std::byte> message) override {
     return {*this, {network_.post(false, from, rank_, message), message.size()}, from};
   }
+  [[nodiscard]] Open open() noexcept override { return {}; }  // what is abandoned is gone
+  void take_back() noexcept override {}
 
  private:
   bool test(Handle& handle) override { return network_.take_if_done(handle.id); }

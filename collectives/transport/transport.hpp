@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <ronda/collectives/task.hpp>
+#include <ronda/collectives/transport/traffic.hpp>
 
 namespace ronda {
 
@@ -19,7 +20,7 @@ inline constexpr std::size_t short_message_bytes = std::size_t{60} << 10;
 
 /// How ranks pass messages: all that an algorithm knows of the world. Messages between two ranks arrive in the order in
 /// which they were sent, and those of two transports never mix.
-class Transport {
+class Transport : public Traffic {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual int rank() const noexcept = 0;
@@ -43,7 +44,7 @@ class Transport {
   /// True when it is done; throws CommunicationError where it failed, or had another length than expected. Not called
   /// again after either.
   virtual bool test(Handle& handle) = 0;
-  /// Nobody will ask for this message any more: a task was given up.
+  /// Nobody will ask for this message any more: a task was given up. `take_back` deals with what it left under way.
   virtual void abandon(Handle handle) noexcept = 0;
 };
 

@@ -153,7 +153,8 @@ struct RecordHead {
   // Written by the watchdog.
   alignas(64) ClockReading last;  ///< its latest look at the clock
   std::uint64_t alarmed = 0;      ///< ticks at which this rank was found to stand still too long; 0: it does not
-  std::uint64_t over = 0;         ///< 1: this rank ends, and all others do
+  std::uint64_t over = 0;         ///< 1: it has said why, and all ranks end
+  std::uint64_t told_over = 0;    ///< 1: another rank has, which wrote this
   std::uint64_t asked = 0;  ///< 1: a rank of another host stands still, and wants to know whom each rank waits for
 };
 static_assert(sizeof(RecordHead) <= 4096);

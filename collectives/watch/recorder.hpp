@@ -27,6 +27,9 @@ void remove_old_records(const std::filesystem::path& folder) noexcept;
 [[nodiscard]] std::filesystem::path record_path(const std::filesystem::path& folder, int rank,
                                                 std::string_view apart = {});
 
+/// Tells the rank whose record it is that the job is over: it sees that before it starts anything.
+void tell_over(const std::filesystem::path& record) noexcept;
+
 /// Writes down what this rank does, in memory that others can read and that survives it: plain stores, no system call,
 /// nothing from the heap. One thread at a time begins collectives, others may end them meanwhile.
 class Recorder {
@@ -76,7 +79,9 @@ class Recorder {
   // The watchdog's.
   void beat() noexcept;
   void set_alarmed(bool alarmed) noexcept { set(file_->head.alarmed, alarmed ? ticks() : 0); }
-  void set_over() noexcept { set(file_->head.over, 1); }
+  void set_over(bool over) noexcept { set(file_->head.over, over ? 1 : 0); }
+  void forget_told() noexcept { set(file_->head.told_over, 0); }
+  [[nodiscard]] bool told_over() const noexcept { return get(file_->head.told_over) != 0; }
   void set_asked(bool asked) noexcept { set(file_->head.asked, asked ? 1 : 0); }
 
   /// The cheapest clock there is.

@@ -23,6 +23,8 @@ constexpr double grace = 3;
 /// only heard of a failure waits longer.
 constexpr double between_ranks = 0.1, hearsay = 1;
 constexpr int most_turns = 10;
+/// A launcher takes its time to start a process, which others are not to be blamed for: so many times the timeout.
+constexpr double late_start = 10;
 constexpr double between_letters = 0.3;
 /// A voice greets other hosts a few times, at growing distances: the first letters may be lost.
 constexpr double first_greetings = 0.3, last_greetings = 3;
@@ -91,7 +93,21 @@ void Watchdog::meet(HostNames hosts, const std::map<int, std::filesystem::path>&
   neighbours_.resize(hosts_.size());
   channel_ = std::move(channel);
   was_voice_ = false;
+  forget_start();
 }
+
+/// Whatever was late has come.
+void Watchdog::forget_start() {
+  moves_ = Recorder::get(recorder_->file().head.moves);
+  since_ = now_;
+  recorder_->set_alarmed(alarmed_ = false);
+  recorder_->set_over(false);
+  recorder_->forget_told();
+  finished_ = speaks_ = false;
+  verdict_.store(nullptr, std::memory_order_release);
+}
+
+double Watchdog::limit() const noexcept { return met_ ? options_.timeout : late_start * options_.timeout; }
 
 void Watchdog::look_after(UnseenWork& work) {
   const std::lock_guard door(door_);
@@ -158,6 +174,7 @@ void Watchdog::look(double now, Door& door) {
   for (const Neighbour& neighbour : neighbours_)
     asked = asked || (neighbour != nullptr && (neighbour->head().alarmed != 0 || neighbour->head().asked != 0));
   asked_.store(asked, std::memory_order_relaxed);
+  if (!reason_.empty()) return finish(std::exchange(reason_, {}), true, true, door);
   if (is_over()) return finish("", false, false, door);
   if (alarmed_ && !failed) decide(now, door);
 }
@@ -185,7 +202,7 @@ void Watchdog::watch_own(double now) {
     since_ = now;
     if (alarmed_) recorder_->set_alarmed(alarmed_ = false);
   }
-  if (alarmed_ || now - since_ <= options_.timeout) return;
+  if (alarmed_ || now - since_ <= limit()) return;
   recorder_->set_alarmed(alarmed_ = true);
   alarmed_at_ = now;
 }
@@ -316,7 +333,16 @@ std::vector<RankReport> Watchdog::collect(double now) {
   return reports;
 }
 
+void Watchdog::end(std::string reason) {
+  const std::lock_guard door(door_);
+  if (finished_ || !reason_.empty() || is_over()) return;
+  find_neighbours();
+  tell_over();
+  reason_ = std::move(reason);
+}
+
 bool Watchdog::is_over() const {
+  if (recorder_->told_over()) return true;
   if (channel_ != nullptr && channel_->over()) return true;
   return std::any_of(neighbours_.begin(), neighbours_.end(),
                      [](const Neighbour& neighbour) { return neighbour != nullptr && neighbour->head().over != 0; });
@@ -348,7 +374,7 @@ void Watchdog::decide(double now, Door& door) {
   if (!larger && now - alarmed_at_ <= patience + grace) return;
   std::ostringstream message;
   message
-      << diagnosis.collective << " has stood still for " << options_.timeout << " s, " << diagnosis.text
+      << diagnosis.collective << " has stood still for " << limit() << " s, " << diagnosis.text
       << ". Where a rank is only slow, --communication-timeout (in a program: communication_timeout) gives it longer; "
          "what each did last tells: "
       << "ronda_trace " << recorder_->folder().string();
@@ -356,7 +382,9 @@ void Watchdog::decide(double now, Door& door) {
 }
 
 void Watchdog::tell_over() {
-  recorder_->set_over();
+  recorder_->set_over(true);
+  for (std::size_t rank = 0; rank < neighbours_.size(); ++rank)
+    if (neighbours_[rank] != nullptr) ronda::tell_over(records_[rank]);
   for (int times = 0; times < 3 && channel_ != nullptr; ++times) channel_->say_over();
 }
 
@@ -365,14 +393,14 @@ void Watchdog::finish(std::string message, bool speaks, bool here, Door& door) {
   recorder_->keep();
   speaks_ = speaks;
   if (here) tell_over();
-  recorder_->set_over();  // what a voice has heard, its host's ranks see here
+  recorder_->set_over(true);  // what a voice has heard, its host's ranks see here
   if (options_.on_stall) {
     door.unlock();  // it may ask who is out of reach, or what diverged
     options_.on_stall({message, speaks});
     door.lock();
   }
   for (UnseenWork* work : unseen_) work->give_up(message.empty() ? "another rank has ended the job" : message);
-  message_ = message.empty() ? "the job stands still; another rank says why" : std::move(message);
+  message_ = message.empty() ? "another rank has ended the job, and says why" : std::move(message);
   verdict_.store(&message_, std::memory_order_release);
 }
 

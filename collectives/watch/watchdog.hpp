@@ -32,6 +32,9 @@ namespace ronda {
 ///
 /// What fails on a device (see UnseenWork) ends the job as well: the first rank that can say why does.
 ///
+/// Until the ranks have met, a process that is started late is waited for ten times as long; and what was found then
+/// is forgotten when they have.
+///
 /// Time in which this process was itself stopped does not count.
 class Watchdog {
  public:
@@ -73,6 +76,10 @@ class Watchdog {
   /// This rank is about to say why all of them end. False where another one has said it.
   [[nodiscard]] bool may_speak();
 
+  /// Ends the job, for a reason that this rank knows of: when this returns the ranks of this host know that, and those
+  /// of others will soon. `on_stall` hears of it.
+  void end(std::string reason);
+
  private:
   using Door = std::unique_lock<std::mutex>;
   using Neighbour = std::unique_ptr<RecordView>;
@@ -80,6 +87,7 @@ class Watchdog {
   void look(double now, Door& door);
   [[nodiscard]] bool look_at_unseen(double now, Door& door);
   void watch_own(double now);
+  void forget_start();
   void find_neighbours();
   void look_at_neighbours(double now);
   void talk(double now);
@@ -93,6 +101,7 @@ class Watchdog {
   [[nodiscard]] RankState own_state() const;
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] bool is_of_this_job(const RecordHead& head) const noexcept;
+  [[nodiscard]] double limit() const noexcept;
   void tell_over();
   /// @param here  it was found out here: the others do not know yet
   void finish(std::string message, bool speaks, bool here, Door& door);
@@ -121,7 +130,7 @@ class Watchdog {
   std::vector<UnseenWork*> unseen_;
   double failed_at_ = -1;  ///< when unseen work was found to have failed
   bool finished_ = false, speaks_ = false;
-  std::string message_;
+  std::string message_, reason_;
 
   std::atomic<bool> asked_{false};
   std::atomic<const std::string*> verdict_{nullptr};

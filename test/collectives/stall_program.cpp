@@ -149,6 +149,7 @@ int main(int argc, char** argv) {
         if (wish.how == "one-refuses" && odd) throw InputError("no such file");
         if (wish.how == "throws") options.on_stall = [](const Stall&) {};  // then what waits in a collective fails
         if (wish.how == "start" && odd) sleep_long();
+        if (wish.how == "starts-late" && odd) std::this_thread::sleep_for(std::chrono::milliseconds(4500));
         if (wish.how == "late-apart") options.trace = own_folder();
         return true;
       },

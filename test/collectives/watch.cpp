@@ -399,7 +399,7 @@ TEST_CASE("watchdogs on a host: the lowest rank tells whom all wait for, and all
   Job job(3);
   job.wait_in(0, 5);
   job.wait_in(1, 5);
-  expect_first_speaks(job, "bucket 5 by ring has stood still for 0.2 s, waiting for rank 2: it is at its own work");
+  expect_first_speaks(job, "bucket 5 by ring has stood still for 2 s, waiting for rank 2: it is at its own work");
   CHECK(job.dog(0).verdict() != nullptr);
 }
 
@@ -411,6 +411,28 @@ TEST_CASE("watchdogs of different hosts tell each other by datagrams") {
   job.recorder(2).set_step(3);
   expect_first_speaks(job, "waiting for rank 2 on host2: it is at its own work");
   CHECK(job.dog(1).unheard().empty());
+}
+
+TEST_CASE("what was found while a process was started late is forgotten when the ranks have met") {
+  Job job(2, 0.05);
+  job.wait_in(0, 5);
+  CHECK_FALSE(job.stall(0).message.empty());
+  while (job.dog(0).verdict() == nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  job.recorder(0).moved();
+  job.meet_over_network();
+  CHECK(job.dog(0).verdict() == nullptr);
+  CHECK(job.recorder(0).file().head.over == 0);
+  CHECK_FALSE(job.recorder(1).told_over());
+}
+
+TEST_CASE("who ends the job has told the ranks of its host when it goes on") {
+  Job job(2, 60);
+  job.dog(1).end("rank 1: what it has found");
+  CHECK(job.recorder(0).told_over());
+  const Stall stall = job.stall(1);
+  CHECK(stall.speaks);
+  CHECK(stall.message == "rank 1: what it has found");
+  CHECK_FALSE(job.stall(0).speaks);
 }
 
 TEST_CASE("who hears of a stall may ask the watchdog what it knows") {
@@ -443,7 +465,7 @@ TEST_CASE("records of ranks with one number, of two worlds in one job, stay apar
 
 TEST_CASE("what an earlier job has left in the folder is not this one's") {
   const Folder folder;
-  { Recorder(folder.path(), true, 1, 2).set_over(); }
+  { Recorder(folder.path(), true, 1, 2).set_over(true); }
   std::atomic<bool> ended = false;
   const Watchdog early(std::make_shared<Recorder>(folder.path(), false, 0, 2),
                        {60, true, [&](const Stall&) { ended = true; }});

@@ -22,6 +22,8 @@ class BorrowedTransport final : public Transport {
   [[nodiscard]] Request receive(int from, std::span<std::byte> message) override {
     return lender_.receive(from, message);
   }
+  [[nodiscard]] Open open() noexcept override { return lender_.open(); }
+  void take_back() noexcept override { lender_.take_back(); }
 
  private:
   bool test(Handle&) override { return true; }  // requests are the lender's

@@ -1,0 +1,68 @@
+// Blocking calls of one group while other collectives are in flight that only end later: what MPI allows.
+#include "support/catch.hpp"
+#include "support/operands.hpp"
+#include "support/ranks.hpp"
+
+#include <ronda/collectives/communicator.hpp>
+
+#include <vector>
+
+namespace ronda {
+namespace {
+
+Tensor tensor(std::vector<float>& values) { return Tensor(std::span(values)); }
+
+TEST_CASE("a barrier, a plan, a split and texts pass while a receive waits for what is sent after them") {
+  Communicator all = test::world().communicator();
+  const int rank = all.rank(), ranks = all.size();
+  if (ranks == 1) return;
+  std::vector<float> incoming(100'000), outgoing(100'000, static_cast<float>(rank + 1)), sums(5000, 1.0F);
+  const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
+  const auto receive = all.plan(ReceiveSpec{tensor(incoming), left});
+  const Event received = receive->start();
+  all.barrier();
+  CHECK(all.gather_texts(std::to_string(rank)).back() == std::to_string(ranks - 1));
+  CHECK(all.broadcast_text(rank == 1 ? "text" : "", 1) == "text");
+  Communicator part = all.split(rank % 2, rank);
+  part.barrier();
+  const Buffer shared = all.allocate(1000, Memory::node_shared);
+  all.allreduce(tensor(sums));
+  CHECK(sums.back() == static_cast<float>(ranks));
+  CHECK_FALSE(received.ready());
+  all.barrier();
+  all.send(tensor(outgoing), right);
+  received.wait();
+  CHECK(incoming.back() == static_cast<float>(left + 1));
+}
+
+TEST_CASE("allreduces of overlapping groups are in flight across each other's barriers") {
+  Communicator all = test::world().communicator();
+  const int rank = all.rank(), ranks = all.size();
+  if (ranks != 3) return;
+  // Group g has the ranks g and g+1; rank r is of the groups r and r-1, and starts what the next group needs last.
+  std::vector<Communicator> groups;
+  for (int g = 0; g < ranks; ++g) groups.push_back(all.split(rank == g || rank == (g + 1) % ranks ? 0 : 1, rank));
+  for (const auto algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi}) {
+    Communicator& mine = groups[static_cast<std::size_t>(rank)];
+    Communicator& before = groups[static_cast<std::size_t>((rank + ranks - 1) % ranks)];
+    std::vector<float> first(1000, 1.0F), second(1000, 1.0F);
+    // Plans are collective over their groups: all ranks make them in the groups' order.
+    std::unique_ptr<Collective> of_mine, of_before;
+    for (int g = 0; g < ranks; ++g) {
+      if (g == rank) of_mine = mine.plan(AllreduceSpec{{tensor(first)}, ReduceOp::sum, algorithm, "test"});
+      if (g == (rank + ranks - 1) % ranks)
+        of_before = before.plan(AllreduceSpec{{tensor(second)}, ReduceOp::sum, algorithm, "test"});
+    }
+    const Event started = of_mine->start();  // whose other rank starts it after its barrier
+    for (int g = 0; g < ranks; ++g)
+      if (g == (rank + ranks - 1) % ranks || g == rank) groups[static_cast<std::size_t>(g)].barrier();
+    const Event other = of_before->start();
+    started.wait();
+    other.wait();
+    CHECK(first.back() == 2.0F);
+    CHECK(second.back() == 2.0F);
+  }
+}
+
+}  // namespace
+}  // namespace ronda
