@@ -12,6 +12,7 @@ Hierarchical::Hierarchical(NodeCopies copies, const Reduction& reduction, int sl
       in_node_(reduction.unfinished()) {
   if (across == nullptr) return;
   slice_ = copies_.part(static_cast<std::size_t>(copies_.rank), static_cast<std::size_t>(slices));
+  copies_.touch(slice_);
   const Elements own{copies_.data[static_cast<std::size_t>(copies_.rank)], copies_.count, copies_.dtype};
   const Wire of_slice{wire.compression, wire.noise.at(static_cast<std::uint64_t>(copies_.rank))};
   across_ = make_ring(std::move(across), own.part(slice_), reduction, of_slice);

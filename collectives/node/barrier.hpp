@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <ronda/collectives/node/touch_pages.hpp>
 #include <ronda/collectives/task.hpp>
 #include <ronda/collectives/transport/traffic.hpp>
 
@@ -27,7 +28,9 @@ class NodeBarrier final : public Awaitable, public Traffic {
   /// @param rank   this rank's place among them
   /// @param names  what the ranks are called outside, by line; empty: as here
   NodeBarrier(std::span<BarrierLine* const> lines, int rank, std::span<const int> names = {})
-      : lines_(lines), names_(names), rank_(static_cast<std::size_t>(rank)) {}
+      : lines_(lines), names_(names), rank_(static_cast<std::size_t>(rank)) {
+    for (const BarrierLine* line : lines_) touch_pages(std::as_bytes(std::span(line, 1)));
+  }
 
   /// This rank is here; `co_await` of the barrier then goes on when all are.
   void arrive() noexcept {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ronda/collectives/node/barrier.hpp>
+#include <ronda/collectives/node/touch_pages.hpp>
 #include <ronda/runtime/core/dtype.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 
@@ -28,6 +29,11 @@ struct NodeCopies {
     const std::size_t line = 64 / size_of(dtype);
     const Range lines_of_part = part_of((count + line - 1) / line, index, parts);
     return {std::min(lines_of_part.begin * line, count), std::min(lines_of_part.end * line, count)};
+  }
+  /// What a rank is going to use: these elements of all copies.
+  void touch(Range elements) const noexcept {
+    for (const std::byte* copy : data)
+      touch_pages({copy + elements.begin * size_of(dtype), elements.size() * size_of(dtype)});
   }
 };
 

@@ -1,4 +1,5 @@
 #include <ronda/collectives/node/shared_memory.hpp>
+#include <ronda/collectives/node/touch_pages.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <fcntl.h>
@@ -77,12 +78,6 @@ std::string take_pages(const File& file, std::size_t offset, std::size_t bytes) 
   return error == 0 ? std::string() : reason("cannot take memory from");
 }
 
-/// So that no step pays for the first access to a page.
-void touch(const std::byte* base, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += 4096)
-    static_cast<void>(*static_cast<const volatile std::byte*>(base + at));
-}
-
 }  // namespace
 
 SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const Wish& wish) {
@@ -99,19 +94,20 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
     file = File(::shm_open(made.c_str(), O_RDWR, 0));
     if (!file.open()) refusal = reason("cannot open the first rank's file in");
   }
+  // Nobody needs the name any more. It goes before memory is taken: what is left without a name lasts no longer than
+  // its ranks.
+  const bool all_have_it = node.all(refusal.empty() && file.open());
+  if (rank == 0 && !name.empty()) ::shm_unlink(name.c_str());
 
   std::shared_ptr<SharedMemory> memory;
-  if (refusal.empty() && file.open()) refusal = take_pages(file, stride * static_cast<std::size_t>(rank), stride);
-  if (refusal.empty() && file.open()) {
+  if (all_have_it) refusal = take_pages(file, stride * static_cast<std::size_t>(rank), stride);
+  if (all_have_it && refusal.empty()) {
     memory.reset(new SharedMemory(wish.segment_bytes, stride, ranks));
     refusal = memory->map(file.descriptor());
   }
-
-  const auto refusals = node.allgather_texts(refusal);
-  if (rank == 0 && !name.empty()) ::shm_unlink(name.c_str());
-  for (const std::string& text : refusals)
+  for (const std::string& text : node.allgather_texts(refusal))
     if (!text.empty()) return {nullptr, text};
-  for (int owner = 0; owner < ranks; ++owner) touch(memory->segment(owner).data(), stride);
+  touch_pages(memory->segment(rank));
   return {std::move(memory), {}};
 }
 

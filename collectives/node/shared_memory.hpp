@@ -11,9 +11,12 @@ namespace ronda {
 /// Memory that all ranks of a node see: a segment for each, mapped one after the other. Unmapping is each rank's own
 /// affair, so the owner of a buffer can let go of it without waiting for anybody.
 ///
-/// It is a file of the memory file system that loses its name as soon as all ranks have opened it, so nothing is left
-/// behind, however the ranks end. Every page is taken from the system before anybody touches it: a file system that is
-/// too small is found out here, and never by a SIGBUS later.
+/// It is a file of the memory file system that loses its name as soon as all ranks have opened it, and takes memory
+/// only then, so none is left behind, however the ranks end. Every page is taken from the system before anybody touches
+/// it: a file system that is too small is found out here, and never by a SIGBUS later.
+///
+/// A rank has touched its own segment, and of the others' nothing: who is going to use a part of them touches that (see
+/// touch_pages).
 class SharedMemory {
  public:
   struct Wish {

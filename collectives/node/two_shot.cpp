@@ -13,7 +13,7 @@ Task TwoShot::run() {
 }
 
 void TwoShot::reduce_part() {
-  const Range mine = copies_.part(static_cast<std::size_t>(copies_.rank), copies_.data.size());
+  const Range mine = part();
   const std::size_t block = block_bytes / size_of(copies_.dtype), blocks = (mine.size() + block - 1) / block;
   for (std::size_t i = 0; i < blocks; ++i) {
     const std::size_t begin = mine.begin + (backwards_ ? blocks - 1 - i : i) * block;

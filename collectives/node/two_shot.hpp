@@ -20,7 +20,9 @@ namespace ronda {
 class TwoShot final : public Algorithm {
  public:
   TwoShot(NodeCopies copies, const Reduction& reduction)
-      : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {}
+      : copies_(std::move(copies)), barrier_(copies_.lines, copies_.rank, copies_.ranks), reduction_(reduction) {
+    copies_.touch(part());
+  }
 
   Task run() override;
   void each_traffic(const std::function<void(Traffic&)>& look) override { look(barrier_); }
@@ -30,6 +32,9 @@ class TwoShot final : public Algorithm {
   /// holds.
   static constexpr std::size_t block_bytes = 8 << 10;
   void reduce_part();
+  [[nodiscard]] Range part() const noexcept {
+    return copies_.part(static_cast<std::size_t>(copies_.rank), copies_.data.size());
+  }
 
   NodeCopies copies_;
   NodeBarrier barrier_;

@@ -1,3 +1,4 @@
+#include <ronda/collectives/node/touch_pages.hpp>
 #include <ronda/runtime/strategy/node_update.hpp>
 
 #include <algorithm>
@@ -39,6 +40,8 @@ NodeUpdate::NodeUpdate(const Communicator& communicator, Optimizer& optimizer, c
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     if (rank > 0) more_gradients_.push_back(floats(gradients[rank]) + mine.begin);
     if (rank != rank_) copies_.push_back(floats(values[rank]) + mine.begin);
+    for (const std::byte* arena : {values[rank], gradients[rank]})
+      touch_pages({arena + mine.begin * sizeof(float), mine.size() * sizeof(float)});
   }
   own_gradients_ = floats(gradients[rank_]) + mine.begin;
   part_ = {floats(values[rank_]) + mine.begin, floats(gradients[0]) + mine.begin, mine.size(), more_gradients_,
