@@ -29,7 +29,11 @@ auto curves_of(Costs& costs) {
   }};
 }
 
-bool sensible(double number) { return std::isfinite(number) && number >= 0; }
+/// Far beyond anything measured, and small enough for all that is computed with it.
+constexpr double most = 1e15;
+constexpr int most_streams = 1 << 20;
+
+bool sensible(double number) { return number >= 0 && number <= most; }
 
 /// Whatever the program's locale says of commas and points.
 std::istringstream reader(const std::string& text) {
@@ -77,7 +81,8 @@ Trial parse_trial(const std::string& text) {
   trial.algorithm = parse_allreduce(name);
   std::getline(in, name, ',');
   trial.compression = parse_compression(name);
-  if (!(in >> trial.bytes >> comma >> trial.factor) || comma != ',' || !in.eof() || !sensible(trial.factor))
+  if (!(in >> trial.bytes >> comma >> trial.factor) || comma != ',' || !in.eof() || !sensible(trial.factor) ||
+      !sensible(static_cast<double>(trial.bytes)))
     throw InputError("'" + text + "' is no trial of an allreduce");
   return trial;
 }
@@ -135,7 +140,7 @@ LinkCosts LinkCosts::parse(std::string_view text) {
     else if (name == "pack")
       costs.pack_seconds = parse_packing(value);
     else if (name == "streams"
-                 ? !(number >> costs.streams) || costs.streams < 1
+                 ? !(number >> costs.streams) || costs.streams < 1 || costs.streams > most_streams
                  : name != "combine" || !(number >> costs.combine_seconds) || !sensible(costs.combine_seconds))
       throw InputError("link costs have no '" + name + " " + value + "'");
   }

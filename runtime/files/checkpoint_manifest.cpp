@@ -2,8 +2,6 @@
 #include <ronda/runtime/files/detail/json.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 
-#include <limits>
-
 namespace ronda {
 namespace {
 
@@ -28,38 +26,7 @@ Json to_json(const CheckpointPart& part) {
           {"per_rank", part.per_rank}};
 }
 
-/// Takes values out of an object; knows the file for errors.
-class Object {
- public:
-  Object(const nlohmann::json& json, const std::filesystem::path& path) : json_(json), path_(path) {}
-
-  template <class T>
-  const Object& get(const char* key, T& value) const {
-    try {
-      const nlohmann::json& found = json_.at(key);
-      if constexpr (std::is_same_v<T, double>)  // what is not finite was written as null
-        value = found.is_null() ? std::numeric_limits<double>::quiet_NaN() : found.get<double>();
-      else
-        found.get_to(value);
-    } catch (const nlohmann::json::exception& error) {
-      throw InputError(path_.string() + ": its \"" + key + "\" is missing or of the wrong type (" + error.what() + ")");
-    }
-    return *this;
-  }
-  template <class T, class Read>
-  const Object& get_list(const char* key, std::vector<T>& values, Read read) const {
-    nlohmann::json list;
-    get(key, list);
-    for (const auto& each : list) values.push_back(read(Object(each, path_)));
-    return *this;
-  }
-
- private:
-  const nlohmann::json& json_;
-  const std::filesystem::path& path_;
-};
-
-EpochReport epoch_from(const Object& object) {
+EpochReport epoch_from(const JsonObject& object) {
   EpochReport epoch;
   object.get("epoch", epoch.epoch)
       .get("epochs", epoch.epochs)
@@ -73,7 +40,7 @@ EpochReport epoch_from(const Object& object) {
   return epoch;
 }
 
-CheckpointPart part_from(const Object& object) {
+CheckpointPart part_from(const JsonObject& object) {
   CheckpointPart part;
   object.get("file", part.file)
       .get("bytes", part.sum.bytes)
@@ -83,12 +50,13 @@ CheckpointPart part_from(const Object& object) {
   return part;
 }
 
-void check_format(const nlohmann::json& json, const char* format, const std::filesystem::path& path) {
-  if (!json.is_object() || json.value("format", nlohmann::json()) != format)
-    throw InputError(path.string() + ": expected \"format\": \"" + format + "\"");
-  if (const auto version = json.value("version", nlohmann::json()); version != CheckpointManifest::version)
-    throw ManifestVersionError(path.string() + ": expected version " + std::to_string(CheckpointManifest::version) +
-                               ", found " + version.dump() + "; read it with the Ronda that wrote it");
+/// Of the largest jobs: tens of thousands of ranks, hundreds of thousands of epochs.
+constexpr JsonLimits manifest_limits{.bytes = std::size_t{256} << 20, .values = std::size_t{1} << 22};
+
+/// Throws where the file is none of `format`.
+void check_format(const JsonObject& object, const char* format) {
+  object.require_format<ManifestVersionError>(format, CheckpointManifest::version,
+                                              "read it with the Ronda that wrote it");
 }
 
 Json progress_json(const CheckpointManifest& m) {
@@ -131,11 +99,10 @@ std::string manifest_text(const CheckpointManifest& m) {
 }
 
 CheckpointManifest parse_manifest(const std::string& text, const std::filesystem::path& path) {
-  const nlohmann::json json = parse_sealed(text, path);
-  check_format(json, manifest_format, path);
+  const nlohmann::json json = parse_sealed(text, path, manifest_limits);
+  const JsonObject object(json, path);
+  check_format(object, manifest_format);
   CheckpointManifest m;
-  nlohmann::json current;
-  const Object object(json, path);
   object.get("application", m.application)
       .get("ronda", m.ronda)
       .get("step", m.step)
@@ -153,15 +120,16 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
       .get("environment", m.environment)
       .get("picks", m.picks)
       .get("plan", m.plan)
-      .get("current", current)
       .get("weight", m.weight)
       .get_list("history", m.history, epoch_from)
       .get_list("parts", m.parts, part_from);
-  m.current = epoch_from(Object(current, path));
+  m.current = epoch_from(object.object("current"));
   return m;
 }
 
-CheckpointManifest read_manifest(const std::filesystem::path& path) { return parse_manifest(read_text(path), path); }
+CheckpointManifest read_manifest(const std::filesystem::path& path) {
+  return parse_manifest(read_text(path, manifest_limits.bytes), path);
+}
 
 void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest) {
   write_text(path, manifest_text(manifest));
@@ -169,11 +137,9 @@ void write_manifest(const std::filesystem::path& path, const CheckpointManifest&
 
 CheckpointPart read_part(const std::filesystem::path& path) {
   const nlohmann::json json = parse_sealed(read_text(path), path);
-  check_format(json, part_format, path);
-  CheckpointPart part;
-  nlohmann::json content;
-  Object(json, path).get("part", content);
-  return part_from(Object(content, path));
+  const JsonObject object(json, path);
+  check_format(object, part_format);
+  return part_from(object.object("part"));
 }
 
 void write_part(const std::filesystem::path& path, const CheckpointPart& part) {

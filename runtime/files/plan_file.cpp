@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace ronda {
@@ -23,33 +24,38 @@ std::optional<fs::path> wanted_directory() {
   return std::nullopt;
 }
 
+/// Questions and answers travel as lines.
+void check_picks(const PlanFile& plan, const JsonObject& object) {
+  const auto is_control = [](char c) { return c >= 0 && c < ' '; };
+  for (const auto& [question, answer] : plan.picks)
+    if (std::ranges::any_of(question, is_control) || std::ranges::any_of(answer, is_control))
+      throw object.bad("picks", "texts of one line", shown(question) + ": " + shown(answer));
+}
+
+PlanFile parse_plan(const std::string& text, const fs::path& path) {
+  const nlohmann::json json = parse_json(text, path);
+  const JsonObject object(json, path);
+  object.require_format("ronda-plan", PlanFile::version, "another version wrote it");
+  PlanFile plan;
+  object.get("environment", plan.environment)
+      .get("picks", plan.picks)
+      .get("entries", plan.entries)
+      .get("hash", plan.hash);
+  check_picks(plan, object);
+  if (plan.hash.size() != 16 || plan.hash.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw object.bad("hash", "16 hexadecimal digits", shown(plan.hash));
+  if (json.size() != 6) throw InputError(path.string() + ": it has keys that this version does not know");
+  return plan;
+}
+
 }  // namespace
 
 PlanFile read_plan(const fs::path& path) {
-  const nlohmann::json json = parse_json(read_text(path), path);
-  const auto bad = [&](const std::string& what) {
-    return InputError(path.string() + " is no plan: " + what + "; remove the file, and the next run writes a new one");
-  };
-  if (!json.is_object() || json.value("format", nlohmann::json()) != "ronda-plan")
-    throw bad("expected \"format\": \"ronda-plan\"");
-  if (const auto version = json.value("version", nlohmann::json()); version != PlanFile::version)
-    throw bad("expected version " + std::to_string(PlanFile::version) + ", found " + version.dump());
-  PlanFile plan;
-  const auto read = [&](const char* key, auto& value) {
-    try {
-      json.at(key).get_to(value);
-    } catch (const nlohmann::json::exception& error) {
-      throw bad(std::string("its \"") + key + "\" is missing or of the wrong type (" + error.what() + ")");
-    }
-  };
-  read("environment", plan.environment);
-  read("picks", plan.picks);
-  read("entries", plan.entries);
-  read("hash", plan.hash);
-  if (plan.hash.size() != 16 || plan.hash.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw bad("expected a hash of 16 hexadecimal digits, found '" + plan.hash + "'");
-  if (json.size() != 6) throw bad("it has keys that this version does not know");
-  return plan;
+  try {
+    return parse_plan(read_text(path), path);
+  } catch (const InputError& error) {
+    throw InputError(std::string(error.what()) + "; remove the file, and the next run writes a new plan");
+  }
 }
 
 void write_plan(const fs::path& path, const PlanFile& plan) {

@@ -2,6 +2,8 @@
 #include <ronda/runtime/files/run_report.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 
+#include <cmath>
+
 namespace ronda {
 namespace {
 
@@ -17,10 +19,12 @@ RunJson or_null(const std::optional<Number>& number) {
 void read_summary(const std::filesystem::path& summary, RunReport& report) {
   try {
     const nlohmann::json json = parse_json(read_text(summary), summary);
-    report.steps = json.at("steps").get<std::uint64_t>();
-    report.useful_seconds = json.at("train_seconds").get<double>();
-  } catch (const InputError&) {                 // the job did not reach its end
-  } catch (const nlohmann::json::exception&) {  // or is no training application of ours
+    std::uint64_t steps = 0;
+    double seconds = 0;
+    JsonObject(json, summary).get("steps", steps).get("train_seconds", seconds);
+    report.steps = steps;
+    if (std::isfinite(seconds)) report.useful_seconds = seconds;
+  } catch (const InputError&) {  // the job did not reach its end, or is no training application of ours
   }
 }
 

@@ -7,84 +7,38 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
+#include <tuple>
 
 namespace ronda {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so is what we copy");
 
-constexpr std::uint64_t longest_header = 100'000'000;  // the format's own limit
+using Entry = SafetensorsFile::Entry;
 
-/// Where a tensor's bytes are, after the header.
-struct Entry {
-  std::string name;
-  Shape shape;
-  std::uint64_t begin, end;
-};
-
-/// Reads one file; knows its name for errors.
-class Reader {
+/// Makes sense of a header; knows the file's name for errors.
+class Header {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), file_(path, std::ios::binary | std::ios::ate) {
-    std::error_code ignored;
-    if (!file_ || std::filesystem::is_directory(path, ignored))
-      throw InputError("cannot open " + path.string() + ": " + std::strerror(file_ ? EISDIR : errno));
-    size_ = static_cast<std::uint64_t>(file_.tellg());
-    file_.seekg(0);
-  }
+  Header(const std::filesystem::path& path, std::uint64_t data_bytes) : path_(path), data_bytes_(data_bytes) {}
 
-  Safetensors read() {
-    const nlohmann::json header = parse_json(read_header(), path_);
-    if (!header.is_object()) throw damaged("expected its header to be a JSON object");
-    Safetensors result;
-    std::vector<Entry> entries;
-    for (const auto& [name, value] : header.items()) {
-      if (name == "__metadata__")
-        result.metadata = metadata(value);
-      else
-        entries.push_back(entry(name, value));
-    }
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
-    check_cover(entries);
-    for (const auto& each : entries) result.tensors.push_back({each.name, each.shape, values(each)});
-    return result;
-  }
-
- private:
-  std::string read_header() {
-    std::uint64_t length = 0;
-    if (size_ < sizeof length)
-      throw damaged("expected at least 8 bytes, found " + std::to_string(size_) + "; it is cut off or no such file");
-    file_.read(reinterpret_cast<char*>(&length), sizeof length);
-    if (length > longest_header || length > size_ - sizeof length)
-      throw damaged("its first 8 bytes promise a header of " + std::to_string(length) + " bytes, the file has " +
-                    std::to_string(size_) + "; it is cut off or no such file");
-    data_bytes_ = size_ - sizeof length - length;
-    std::string text(length, '\0');
-    read_bytes(text.data(), length);
-    return text;
-  }
-
-  std::map<std::string, std::string> metadata(const nlohmann::json& value) const {
+  [[nodiscard]] std::map<std::string, std::string> metadata(const nlohmann::json& value) const {
     std::map<std::string, std::string> result;
     if (!value.is_object()) throw damaged("expected __metadata__ to be an object");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) throw damaged("expected __metadata__ to hold texts, found " + text.dump());
+      if (!text.is_string()) throw damaged("expected __metadata__ to hold texts, found " + shown(text));
       result[key] = text.get<std::string>();
     }
     return result;
   }
 
-  Entry entry(const std::string& name, const nlohmann::json& value) const {
-    const auto bad = [&](const std::string& what) { return damaged("tensor '" + name + "': " + what); };
+  [[nodiscard]] Entry entry(const std::string& name, const nlohmann::json& value) const {
+    const auto bad = [&](const std::string& what) { return damaged("tensor " + quoted(name) + ": " + what); };
     if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
         !value.contains("data_offsets"))
       throw bad("expected dtype, shape and data_offsets, and nothing else");
     if (value["dtype"] != "F32")
-      throw bad("expected dtype F32, found " + value["dtype"].dump() + "; save it as float32");
+      throw bad("expected dtype F32, found " + shown(value["dtype"]) + "; save it as float32");
     const auto numbers = [&](const char* key) {
       std::vector<std::uint64_t> result;
       if (!value[key].is_array()) throw bad(std::string("expected a list of numbers as ") + key);
@@ -97,7 +51,8 @@ class Reader {
     const auto extents = numbers("shape"), offsets = numbers("data_offsets");
     if (extents.size() > Shape::capacity)
       throw bad("it has " + std::to_string(extents.size()) + " axes, at most 6 can be read");
-    if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_bytes_)
+    if (offsets.size() != 2) throw bad("expected two data_offsets, found " + std::to_string(offsets.size()));
+    if (offsets[0] > offsets[1] || offsets[1] > data_bytes_)
       throw bad("data_offsets " + value["data_offsets"].dump() + " lie outside of the file's " +
                 std::to_string(data_bytes_) + " bytes of data; it is cut off or damaged");
     std::uint64_t bytes = sizeof(float);
@@ -112,11 +67,11 @@ class Reader {
   }
 
   /// Every byte of the data belongs to exactly one tensor.
-  void check_cover(const std::vector<Entry>& entries) const {
+  void check_cover(std::span<const Entry> entries) const {
     std::uint64_t at = 0;
     for (const auto& entry : entries) {
       if (entry.begin != at)
-        throw damaged("tensor '" + entry.name + "' begins at byte " + std::to_string(entry.begin) +
+        throw damaged("tensor " + quoted(entry.name) + " begins at byte " + std::to_string(entry.begin) +
                       " of the data, expected " + std::to_string(at) + ": the tensors overlap or leave a gap");
       at = entry.end;
     }
@@ -124,28 +79,80 @@ class Reader {
       throw damaged("its tensors take " + std::to_string(at) + " bytes of data, found " + std::to_string(data_bytes_));
   }
 
-  std::vector<float> values(const Entry& entry) {
-    std::vector<float> values((entry.end - entry.begin) / sizeof(float));
-    read_bytes(reinterpret_cast<char*>(values.data()), entry.end - entry.begin);
-    return values;
-  }
-
-  void read_bytes(char* to, std::uint64_t count) {
-    if (!file_.read(to, static_cast<std::streamsize>(count))) throw InputError("cannot read " + path_.string());
-  }
-
-  InputError damaged(const std::string& what) const {
+  [[nodiscard]] InputError damaged(const std::string& what) const {
     return InputError(path_.string() + " is no sound safetensors file: " + what);
   }
 
+ private:
+  static std::string quoted(const std::string& name) {
+    const std::string text = shown(name);
+    return "'" + text.substr(1, text.size() - 2) + "'";
+  }
+
   const std::filesystem::path& path_;
-  std::ifstream file_;
-  std::uint64_t size_ = 0, data_bytes_ = 0;
+  std::uint64_t data_bytes_;
 };
 
 }  // namespace
 
-Safetensors read_safetensors(const std::filesystem::path& path) { return Reader(path).read(); }
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path), file_(path, std::ios::binary) {
+  std::error_code ignored;
+  if (!file_ || std::filesystem::is_directory(path, ignored))
+    throw InputError("cannot open " + path.string() + ": " + std::strerror(file_ ? EISDIR : errno));
+  const nlohmann::json json = parse_json(read_header(), path_);
+  const Header header(path_, data_bytes_);
+  if (!json.is_object()) throw header.damaged("expected its header to be a JSON object");
+  for (const auto& [name, value] : json.items())
+    if (name == "__metadata__")
+      metadata_ = header.metadata(value);
+    else
+      entries_.push_back(header.entry(name, value));
+  std::ranges::sort(entries_,
+                    [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  header.check_cover(entries_);
+}
+
+std::string SafetensorsFile::read_header() {
+  file_.seekg(0, std::ios::end);
+  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file_.tellg(), 0));
+  file_.seekg(0);
+  const Header header(path_, 0);
+  std::uint64_t length = 0;
+  if (size < sizeof length)
+    throw header.damaged("expected at least 8 bytes, found " + std::to_string(size) +
+                         "; it is cut off or no such file");
+  read_bytes(reinterpret_cast<char*>(&length), sizeof length);
+  if (length > size - sizeof length)
+    throw header.damaged("its first 8 bytes promise a header of " + std::to_string(length) + " bytes, the file has " +
+                         std::to_string(size) + "; it is cut off or no such file");
+  if (const std::uint64_t most = JsonLimits().bytes; length > most)
+    throw header.damaged("its header has " + std::to_string(length) + " bytes, at most " + std::to_string(most) +
+                         " are read");
+  data_begin_ = sizeof length + length;
+  data_bytes_ = size - data_begin_;
+  std::string text(length, '\0');
+  read_bytes(text.data(), length);
+  return text;
+}
+
+std::vector<float> SafetensorsFile::read(const Entry& entry) {
+  std::vector<float> values((entry.end - entry.begin) / sizeof(float));
+  file_.seekg(static_cast<std::streamoff>(data_begin_ + entry.begin));
+  read_bytes(reinterpret_cast<char*>(values.data()), entry.end - entry.begin);
+  return values;
+}
+
+void SafetensorsFile::read_bytes(char* to, std::uint64_t count) {
+  if (!file_.read(to, static_cast<std::streamsize>(count))) throw InputError("cannot read " + path_.string());
+}
+
+Safetensors read_safetensors(const std::filesystem::path& path) {
+  SafetensorsFile file(path);
+  Safetensors result;
+  result.metadata = file.metadata();
+  for (const auto& entry : file.entries()) result.tensors.push_back({entry.name, entry.shape, file.read(entry)});
+  return result;
+}
 
 FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                           const std::map<std::string, std::string>& metadata) {

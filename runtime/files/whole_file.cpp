@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <string>
 
 namespace ronda {
 
@@ -17,13 +17,20 @@ bool is_there(const std::filesystem::path& path) {
   return true;
 }
 
-std::string read_text(const std::filesystem::path& path) {
+std::string read_text(const std::filesystem::path& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.fail()) throw InputError("cannot read " + path.string());
-  return text.str();
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  std::string text;
+  for (std::size_t have = 0; file; have = text.size()) {
+    text.resize(have + piece);
+    file.read(text.data() + have, piece);
+    text.resize(have + static_cast<std::size_t>(file.gcount()));
+    if (text.size() > most)
+      throw InputError(path.string() + ": expected at most " + std::to_string(most) + " bytes, and there are more");
+  }
+  if (file.bad() || !file.eof()) throw InputError("cannot read " + path.string());
+  return text;
 }
 
 void write_text(const std::filesystem::path& path, std::string_view text) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -9,8 +10,8 @@ namespace ronda {
 /// look into.
 [[nodiscard]] bool is_there(const std::filesystem::path& path);
 
-/// Content of a whole file. Throws InputError where there is none or it cannot be read.
-[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+/// Content of a whole file. Throws InputError where there is none, it cannot be read, or it has more than `most` bytes.
+[[nodiscard]] std::string read_text(const std::filesystem::path& path, std::size_t most = std::size_t{16} << 20);
 
 /// `text` becomes the file, whole or not at all. Throws InputError where it cannot be created, ResourceError where it
 /// cannot be written.

@@ -32,7 +32,8 @@ class Setter {
   /// Sets those of the part's tensors that `names` lists.
   void read(const fs::path& path, const std::vector<std::string>& names) {
     const std::set<std::string> ours(names.begin(), names.end());
-    for (const auto& tensor : read_safetensors(path).tensors) {
+    SafetensorsFile file(path);
+    for (const auto& tensor : file.entries()) {
       if (!ours.contains(tensor.name)) continue;
       const auto state = wanted_.find(tensor.name);
       if (state == wanted_.end()) {
@@ -48,7 +49,7 @@ class Setter {
       if (!fits)
         throw InputError(path.string() + ": " + tensor.name + " has shape " + tensor.shape.text() +
                          ", this training's has " + state->second->tensor.shape().text());
-      from_file(*state->second, tensor.values);
+      from_file(*state->second, file.read(tensor));
       wanted_.erase(state);
     }
   }

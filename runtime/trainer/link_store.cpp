@@ -5,7 +5,7 @@
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
-#include <fstream>
+#include <system_error>
 
 namespace ronda {
 namespace {
@@ -13,17 +13,6 @@ namespace {
 /// Not where the nodes had no room for shared memory: next time they may have.
 bool are_whole(const LinkCosts& costs, const Topology& topology) {
   return topology.most_ranks_on_a_node == 1 || !costs.window.empty();
-}
-
-/// Empty where they cannot be read, are not whole, or are no costs of this version's.
-std::string read_costs(const std::filesystem::path& file, const Topology& topology) {
-  std::string line;
-  if (!std::getline(std::ifstream(file), line)) return {};
-  try {
-    return are_whole(LinkCosts::parse(line), topology) ? line : std::string();
-  } catch (const InputError&) {
-    return {};
-  }
 }
 
 }  // namespace
@@ -41,14 +30,30 @@ LinkStore::LinkStore(Communicator communicator, Progress progress) : communicato
 }
 
 void LinkStore::load() {
-  if (!file_.empty()) known_ = read_costs(file_, communicator_.topology());
+  if (!file_.empty()) read();
   const std::string costs = communicator_.broadcast_text(known_);
   if (!costs.empty()) communicator_.use_link_costs(LinkCosts::parse(costs));
 }
 
+void LinkStore::read() {
+  try {
+    if (!is_there(file_)) return;
+    const std::string text = read_text(file_);
+    const std::string line = text.substr(0, text.find('\n'));
+    if (are_whole(LinkCosts::parse(line), communicator_.topology())) known_ = line;
+  } catch (const InputError& error) {
+    damage_ = file_.string() + ": " + error.what();
+  }
+}
+
 void LinkStore::keep() {
+  if (file_.empty()) return;
   const LinkCosts* costs = communicator_.known_link_costs();
-  if (file_.empty() || costs == nullptr || !are_whole(*costs, communicator_.topology())) return;
+  if (costs == nullptr || !are_whole(*costs, communicator_.topology())) {
+    std::error_code ignored;
+    if (!damage_.empty()) std::filesystem::remove(file_, ignored);
+    return;
+  }
   const std::string text = costs->text();
   if (text == known_) return;
   try {

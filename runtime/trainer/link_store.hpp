@@ -16,14 +16,19 @@ class LinkStore {
 
   /// The communicator gets what is known; nothing where that is not there or damaged. Collective.
   void load();
-  /// Writes what the communicator knows by now, where that is new. A cache that cannot be written is no error. Not
-  /// collective.
+  /// After load, on rank 0: what is wrong with the file; empty where nothing is.
+  [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
+  /// Writes what the communicator knows by now, where that is new; a damaged file goes in any case. A cache that cannot
+  /// be written is no error. Not collective.
   void keep();
 
  private:
+  void read();
+
   Communicator communicator_;
   std::filesystem::path file_;  ///< empty: there is no cache, or this is not rank 0
   std::string known_;           ///< what the file has, as text
+  std::string damage_;
 };
 
 }  // namespace ronda

@@ -7,9 +7,11 @@
 namespace ronda {
 namespace {
 
-const NamedTensor& find(const Safetensors& file, const std::filesystem::path& path, const Parameter& parameter) {
-  const auto tensor = std::ranges::find(file.tensors, parameter.name, &NamedTensor::name);
-  if (tensor == file.tensors.end())
+using Entry = SafetensorsFile::Entry;
+
+const Entry& find(const SafetensorsFile& file, const std::filesystem::path& path, const Parameter& parameter) {
+  const auto tensor = std::ranges::find(file.entries(), parameter.name, &Entry::name);
+  if (tensor == file.entries().end())
     throw InputError(path.string() + ": the model's parameter " + parameter.name +
                      " is not in this file; was it saved by another model?");
   if (tensor->shape != parameter.value.shape())
@@ -21,14 +23,15 @@ const NamedTensor& find(const Safetensors& file, const std::filesystem::path& pa
 }  // namespace
 
 void load_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters) {
-  const Safetensors file = read_safetensors(path);
-  for (const auto& tensor : file.tensors)
+  SafetensorsFile file(path);
+  for (const auto& tensor : file.entries())
     if (std::ranges::find(parameters, tensor.name, &Parameter::name) == parameters.end())
       throw InputError(path.string() + ": the model has no parameter " + tensor.name +
                        "; was it saved by another model?");
-  for (const auto& parameter : parameters) find(file, path, parameter);  // nothing is set before everything fits
   for (const auto& parameter : parameters)
-    from_file(parameter, find(file, path, parameter).values, parameter.trained());
+    find(file, path, parameter);  // nothing is read or set before everything fits
+  for (const auto& parameter : parameters)
+    from_file(parameter, file.read(find(file, path, parameter)), parameter.trained());
 }
 
 void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters) {

@@ -58,16 +58,19 @@ PlanStore::PlanStore(const World& world, std::filesystem::path file, std::map<st
 
 Picks PlanStore::load() {
   agree(communicator_, [&] {
-    if (communicator_.rank() != 0 || file_.empty() || !is_there(file_)) return;
+    if (communicator_.rank() != 0 || file_.empty()) return;
     try {
+      if (!is_there(file_)) return;
       const PlanFile plan = read_plan(file_);
       check_environment(plan, environment_, file_);
       known_.insert(plan.picks.begin(), plan.picks.end());
       entries_ = plan.entries;
       given_ = users_;
       check_links();
-    } catch (const Error&) {
-      if (users_) throw;  // a damaged cache is only a cache: it will be written anew
+    } catch (const Error& error) {
+      if (users_) throw;
+      known_.clear();
+      damage_ = error.what();
     }
   });
   given_ = communicator_.broadcast_text(given_ ? "given" : "") == "given";
@@ -77,6 +80,13 @@ Picks PlanStore::load() {
     communicator_.use_link_costs(LinkCosts::parse(links->second));
   known_links_ = links();  // an earlier training of this process may have measured them
   return known_;
+}
+
+std::vector<std::string> PlanStore::damages() const {
+  std::vector<std::string> lines;
+  for (const auto& damage : {damage_, link_store_.damage()})
+    if (!damage.empty()) lines.push_back("a file of the cache is damaged, and made anew: " + damage);
+  return lines;
 }
 
 /// In the user's file.
@@ -102,7 +112,7 @@ void PlanStore::keep(const MirroredStrategy& strategy) {
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
     if (given_) return compare(strategy);
-    if (file_.empty() || (!users_ && !strategy.timed_something())) return;
+    if (file_.empty() || (!users_ && damage_.empty() && !strategy.timed_something())) return;
     try {
       write(strategy);
     } catch (const Error&) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
@@ -21,6 +22,9 @@ class PlanStore {
   /// What is known; the communicator gets what it has of link costs. Collective; throws InputError, agreed, where the
   /// user's file is damaged or from another environment.
   [[nodiscard]] Picks load();
+  /// After load, on rank 0: what is wrong with a cached file, a line each. It is made anew; the user's own file would
+  /// be an error.
+  [[nodiscard]] std::vector<std::string> damages() const;
   /// The user's file, where it was there: then the plan has to be that one. Otherwise empty.
   [[nodiscard]] std::string given_name() const { return given_ ? file_.string() : std::string(); }
 
@@ -43,6 +47,7 @@ class PlanStore {
   Picks known_;
   std::string known_links_;  ///< as text; empty: none
   std::vector<std::string> entries_;
+  std::string damage_;  ///< of the cache's file; empty: none
 };
 
 }  // namespace ronda

@@ -5,6 +5,7 @@
 #include <ronda/collectives/choice.hpp>
 #include <ronda/collectives/cost_model.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/random.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -298,6 +299,65 @@ TEST_CASE("link costs are kept as a line of text") {
         LinkCosts().text() + " node-flow 8=1"}) {
     INFO(damaged);
     CHECK_THROWS_AS(LinkCosts::parse(damaged), InputError);
+  }
+}
+
+TEST_CASE("damaged link costs are refused, or costs that can be asked for") {
+  LinkCosts costs = network(millisecond, gigabit);
+  costs.node = messages(1e-6, 1e-10);
+  costs.crowded_network = messages(millisecond, 4 * gigabit);
+  costs.streams = 4;
+  costs.window = CostCurve({{512, 1e-7}});
+  costs.trials = {{halving, Compression::none, 65536, 1.25}};
+  const std::string text = costs.text();
+  const Nodes nodes = nodes_of(4, 2);
+  const RngKey key(30, Purpose::test);
+  std::uint64_t draw = 0;
+  const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(key.below(bound, draw++)); };
+  const std::vector<std::string> words{"1e999",
+                                       "-1",
+                                       "nan",
+                                       "1e300",
+                                       "2147483648",
+                                       "99999999999999999999",
+                                       " ",
+                                       ",",
+                                       "=",
+                                       "0",
+                                       "trial ring,none,-5,1",
+                                       "node-flow 8=1",
+                                       "\xff",
+                                       std::string(1, '\0')};
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = text;
+    for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
+      const std::size_t at = below(damaged.size());
+      switch (below(4)) {
+        case 0: damaged[at] = static_cast<char>(damaged[at] ^ (1 << below(8))); break;
+        case 1: damaged.insert(at, words[below(words.size())]); break;
+        case 2: damaged.erase(at, 1 + below(12)); break;
+        default: {  // a word becomes another
+          const std::size_t begin = damaged.find(' ', at);
+          if (begin != std::string::npos) {
+            const std::size_t end = damaged.find_first_of(" ,=", begin + 1);
+            damaged.replace(begin + 1, std::min(end, damaged.size()) - begin - 1, words[below(words.size())]);
+          }
+        }
+      }
+      if (damaged.empty()) damaged = "x";
+    }
+    INFO(damaged);
+    try {
+      const LinkCosts kept = LinkCosts::parse(damaged);
+      static_cast<void>(LinkCosts::parse(kept.text()));
+      const CostModel model(kept, nodes);
+      for (const std::size_t bytes : {std::size_t{0}, std::size_t{4}, std::size_t{1} << 20, std::size_t{1} << 40}) {
+        static_cast<void>(model.trial_bytes(bytes));
+        for (const auto algorithm : {node, ring, halving, doubling, hierarchical})
+          if (const auto seconds = model.seconds(algorithm, bytes)) REQUIRE(*seconds >= 0);
+      }
+    } catch (const InputError&) {
+    }
   }
 }
 

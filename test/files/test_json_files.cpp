@@ -93,9 +93,9 @@ TEST_CASE("a plan that is none is refused, with the place") {
   require_mentions(message([](Json& json) { json.erase("picks"); }), {"\"picks\""});
   require_mentions(message([](Json& json) { json["picks"]["a"] = 1; }), {"\"picks\""});
   require_mentions(message([](Json& json) { json["entries"] = "text"; }), {"\"entries\""});
-  require_mentions(message([](Json& json) { json["hash"] = "xyz"; }), {"hash", "'xyz'"});
+  require_mentions(message([](Json& json) { json["hash"] = "xyz"; }), {"\"hash\"", "\"xyz\""});
   require_mentions(message([](Json& json) { json["more"] = 1; }), {"does not know"});
-  require_mentions(message([](Json& json) { json = Json::array(); }), {"ronda-plan"});
+  require_mentions(message([](Json& json) { json = Json::array(); }), {"an object", "a list"});
   write_file(folder / "plan", "{\"format\"");
   require_mentions(message_of<InputError>([&] { (void)read_plan(folder / "plan"); }), {"plan", "JSON"});
   require_mentions(message_of<InputError>([&] { (void)read_plan(folder / "none"); }), {"none", "No such file"});
