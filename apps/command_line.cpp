@@ -190,6 +190,7 @@ bool CommandLine::parse(int argc, char** argv) {
   if (!on_nonfinite_.empty()) training.on_nonfinite = parse_on_nonfinite(on_nonfinite_);
   for (const auto& fault : faults_) training.faults.push_back(parse_fault(fault));
   apply_names();
+  if (!training.checkpoint_dir.empty()) stop_signals.emplace();
   return true;
 }
 

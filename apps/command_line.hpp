@@ -1,10 +1,12 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/runtime/resilience/stop_signals.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda::apps {
@@ -33,6 +35,8 @@ class CommandLine {
   std::filesystem::path data;
   double label_smoothing = 0;
   bool quiet = false, verbose = false;
+  /// From the end of parse on, where the training is saved: signals that ask for its end are heard of from the start.
+  std::optional<StopSignals> stop_signals;
 
  private:
   void add_data_and_length();

@@ -7,7 +7,6 @@
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/files/metrics_file.hpp>
 #include <ronda/runtime/observe/terminal.hpp>
-#include <ronda/runtime/resilience/stop_signals.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -34,15 +33,12 @@ int train(World& world, const CommandLine& command_line, Layer& model, Loss& los
   FanOut sinks;
   sinks.add(console);
   if (metrics) sinks.add(*metrics);
-  std::optional<StopSignals> signals;
-  if (!options.checkpoint_dir.empty()) {
-    signals.emplace();
-    options.leave = [&] { return signals->received(); };
-  }
+  const std::optional<StopSignals>& signals = command_line.stop_signals;
+  if (signals) options.leave = [&] { return signals->received(); };
   Trainer trainer(world, model, loss, options, &sinks);
   const Evaluation result = trainer.fit(train_data, test_data);
   if (trainer.left()) {
-    signals->ignore_from_now_on();
+    if (signals) signals->ignore_from_now_on();
     return static_cast<int>(ExitStatus::stopped_resumable);
   }
   if (world.rank() == 0 && !command_line.quiet)

@@ -46,7 +46,7 @@ void CheckpointWriter::write(const Snapshot& snapshot, std::uint64_t step) {
   if (faults_.happens(FaultKind::fail_write, step))
     throw ResourceError("cannot write " + path.string() + ": No space left on device (injected)");
   std::error_code error;
-  fs::create_directory(folder, error);  // whichever rank comes first
+  fs::create_directories(folder, error);  // whichever rank comes first; all of them where somebody has removed them
   if (error) throw ResourceError("cannot create the folder " + folder.string() + ": " + error.message());
   CheckpointPart part{
       .file = part_name(rank_), .sum = write_safetensors(path, snapshot.tensors()), .tensors = {}, .per_rank = {}};

@@ -34,6 +34,17 @@ class Stopwatch {
   double start_;
 };
 
+/// A disk that is full takes empty files.
+void write_on_trial(const fs::path& path) {
+  try {
+    write_text(path, std::string(1 << 14, '-'));
+    fs::remove(path);
+  } catch (const ResourceError& error) {
+    throw InputError(std::string("checkpoints cannot be written: ") + error.what() +
+                     "; make room, or give another --checkpoint-dir");
+  }
+}
+
 }  // namespace
 
 CheckpointInterval parse_checkpoint_interval(std::string_view text) {
@@ -60,12 +71,13 @@ void Checkpointer::check_directory() {
   const fs::path token = directory / (".token-" + words);
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
-    const Phase phase(communicator_, Activity::writing);
+    const Phase phase(communicator_, Activity::writing, FolderLock::longest);
     std::error_code error;
     fs::create_directories(directory, error);
     if (error || !fs::is_directory(directory))
       throw InputError("cannot create the folder of checkpoints " + directory.string() + ": " +
                        (error ? error.message() : "there is something else of that name"));
+    lock_.emplace(directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); });
     remove_leftovers(directory);
     write_text(token, words);
   });
@@ -75,7 +87,7 @@ void Checkpointer::check_directory() {
     if (found != words)
       throw InputError("the folder of checkpoints " + directory.string() +
                        " is not the one that rank 0 sees: give --checkpoint-dir a place that all hosts share");
-    check_creatable(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())));
+    write_on_trial(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())));
   });
   std::error_code ignored;
   if (communicator_.rank() == 0) fs::remove(token, ignored);
@@ -85,6 +97,7 @@ void Checkpointer::bind(std::span<const State> states, const ComputeDevice& devi
   std::ranges::copy_if(states, std::back_inserter(counters_), is_counter);
   agree(communicator_,
         [&] { snapshot_.emplace(share_of(states, communicator_.rank(), communicator_.size()), device); });
+  last_save_ = steady_seconds();
 }
 
 StepFlags Checkpointer::flags() const {

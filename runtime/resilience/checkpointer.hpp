@@ -14,6 +14,7 @@
 #include <ronda/runtime/core/step_control.hpp>
 #include <ronda/runtime/files/checkpoint_manifest.hpp>
 #include <ronda/runtime/resilience/checkpoint_writer.hpp>
+#include <ronda/runtime/resilience/folder_lock.hpp>
 #include <ronda/runtime/resilience/snapshot.hpp>
 
 namespace ronda {
@@ -31,6 +32,8 @@ struct CheckpointOptions {
   std::filesystem::path directory;
   CheckpointInterval every;
   std::size_t keep = 3;  ///< checkpoints that stay; 1 or more
+  /// Seconds that another run in the same directory is waited for; where it is not given, see FolderLock.
+  std::optional<double> patience = {};
 };
 
 /// Saves a training while it goes on. All ranks hold one and use it at the same steps:
@@ -50,8 +53,9 @@ struct CheckpointOptions {
 /// A part that cannot be written is a warning; the checkpoint is dropped, those before it stay, and the next is tried.
 class Checkpointer {
  public:
-  /// Makes the directory, and sees by a token that all ranks look at the same one and can write there. Removes what
-  /// earlier runs left half-written. Collective; throws InputError, agreed.
+  /// Makes the directory, keeps it for this run (FolderLock), and sees by a token that all ranks look at the same one
+  /// and that it takes what they write. Removes what earlier runs left half-written. Collective; throws InputError,
+  /// agreed.
   /// @param sink  rank 0's; outlives this object
   Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink);
 
@@ -88,6 +92,7 @@ class Checkpointer {
   Communicator communicator_;
   CheckpointOptions options_;
   EventSink& sink_;
+  std::optional<FolderLock> lock_;  ///< rank 0's
   std::optional<Snapshot> snapshot_;
   std::vector<State> counters_;
   CheckpointManifest manifest_;  ///< of the one under way, or the last

@@ -6,10 +6,15 @@ namespace ronda {
 namespace {
 
 // A handler reaches nothing but what is global.
-std::atomic<bool> signalled{false};
+std::atomic<bool> signalled{false}, interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void note(int) { signalled.store(true, std::memory_order_relaxed); }
+void note(int signal) {
+  signalled.store(true, std::memory_order_relaxed);
+  if (signal != SIGINT || !interrupted.exchange(true, std::memory_order_relaxed)) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);  // comes when this handler has returned
+}
 
 }  // namespace
 
@@ -28,6 +33,6 @@ StopSignals::~StopSignals() {
 
 bool StopSignals::received() const noexcept { return signalled.load(std::memory_order_relaxed); }
 
-void StopSignals::ignore_from_now_on() noexcept { note(0); }
+void StopSignals::ignore_from_now_on() const noexcept { note(0); }
 
 }  // namespace ronda

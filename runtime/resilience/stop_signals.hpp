@@ -4,9 +4,10 @@
 
 namespace ronda {
 
-/// Takes SIGTERM and SIGUSR1 for wishes that the training end in good order; for applications, since a library takes no
-/// signals. One at a time. From the first such signal on, all further ones are ignored to the end of the process, so
-/// that nothing disturbs the saving; without one, destroying this object gives the signals back.
+/// Takes SIGTERM, SIGUSR1 and SIGINT for wishes that the training end in good order; for applications, since a library
+/// takes no signals. One at a time, made before anything that takes long. From the first such signal on, all further
+/// ones are ignored to the end of the process, so that nothing disturbs the saving; but a second SIGINT, which is a
+/// person at a keyboard, ends the process at once. Without a signal, destroying this object gives them back.
 class StopSignals {
  public:
   StopSignals();
@@ -16,10 +17,10 @@ class StopSignals {
 
   [[nodiscard]] bool received() const noexcept;
   /// As if one had come: another rank's did, and all are about to end.
-  void ignore_from_now_on() noexcept;
+  void ignore_from_now_on() const noexcept;
 
  private:
-  static constexpr std::array<int, 2> signals{SIGTERM, SIGUSR1};
+  static constexpr std::array<int, 3> signals{SIGTERM, SIGUSR1, SIGINT};
   std::array<struct sigaction, signals.size()> before_{};
 };
 

@@ -7,20 +7,50 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace ronda {
+namespace {
+
+/// Samples a step of the training that was saved; at most those of an epoch.
+std::uint64_t global_batch_of(const Resumption& resumption) {
+  const auto found = resumption.manifest.options.find("global-batch-size");
+  const std::string text = found == resumption.manifest.options.end() ? "" : found->second;
+  std::uint64_t batch = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
+  if (error != std::errc() || end != text.data() + text.size() || batch == 0 || batch > std::uint64_t{1} << 40)
+    throw InputError(manifest_of(resumption.folder).string() +
+                     ": its options have no sound global-batch-size; take another checkpoint");
+  return batch;
+}
+
+}  // namespace
+
+/// Before anything is read there: no other run may change the folder meanwhile.
+void Trainer::open_checkpoints() {
+  if (options_.checkpoint_dir.empty()) return;
+  leave_.emplace(options_.time_limit, options_.leave);
+  checkpointer_ = std::make_unique<Checkpointer>(
+      world_.communicator(), CheckpointOptions{options_.checkpoint_dir, options_.checkpoint_every, options_.keep},
+      faults_, sink_);
+}
+
+/// Whether any rank is to end now, before the long work of planning: there is nothing to save then.
+bool Trainer::leaves_at_once() {
+  if (!leave_) return false;
+  std::int32_t asked = leave_->due(0) ? 1 : 0;
+  Communicator all = world_.communicator();
+  all.allreduce(Tensor(std::span(&asked, 1)), ReduceOp::maximum);
+  left_ = asked > 0;
+  if (left_) sink_.on_note("ended before the first step of this run; nothing is lost, --resume goes on from there");
+  return left_;
+}
 
 void Trainer::resume(const Dataset& train) {
   StateList states;
   strategy_->visit(states);
-  if (!options_.checkpoint_dir.empty()) {
-    leave_.emplace(options_.time_limit, options_.leave);
-    checkpointer_ = std::make_unique<Checkpointer>(
-        world_.communicator(), CheckpointOptions{options_.checkpoint_dir, options_.checkpoint_every, options_.keep},
-        faults_, sink_);
-    checkpointer_->bind(states.states(), platform_.device);
-  }
+  if (checkpointer_) checkpointer_->bind(states.states(), platform_.device);
   if (!resumption_) return sink_.on_start(0);
   const CheckpointManifest& manifest = resumption_->manifest;
   agree(world_.communicator(), [&] { tell_exactness(); });
@@ -58,9 +88,11 @@ void Trainer::set_position(const CheckpointManifest& manifest, const BatchPlan& 
   history_ = manifest.history;
   last_step_.loss = manifest.last_loss;
   std::uint64_t updates = manifest.updates;
-  if (manifest.options.at("global-batch-size") != options_that_matter_.at("global-batch-size")) {
+  const std::uint64_t their_batch = global_batch_of(*resumption_);
+  if (their_batch != plan.global_batch()) {
     // Steps are others now: what counts is how many samples of the epoch are done.
-    const std::uint64_t done = manifest.step_in_epoch * std::stoull(manifest.options.at("global-batch-size"));
+    const std::uint64_t steps = (plan.size() + their_batch - 1) / their_batch;
+    const std::uint64_t done = std::min(manifest.step_in_epoch, steps) * their_batch;
     step_in_epoch_ =
         std::min<std::uint64_t>((done + plan.global_batch() - 1) / plan.global_batch(), plan.steps_per_epoch());
     step_ = updates = history_.size() * plan.steps_per_epoch() + step_in_epoch_;
@@ -130,6 +162,7 @@ double Trainer::train_seconds() const {
 
 void Trainer::end_saving() {
   const bool saved = checkpointer_->finish();
+  unsaved_ = !saved;
   if (!left_) return;
   agree(world_.communicator(), [&] {
     if (saved || world_.rank() != 0 || !list_checkpoints(options_.checkpoint_dir).empty()) return;
@@ -138,6 +171,15 @@ void Trainer::end_saving() {
   });
   sink_.on_note("ended after step " + std::to_string(step_) + " of " + std::to_string(total_steps_) +
                 (saved ? ", saved" : ", saved at an earlier step") + "; --resume goes on from there");
+}
+
+/// What was trained is in the files that were asked for; a run that ends with status 0 has its last checkpoint too.
+void Trainer::require_saved() const {
+  if (!unsaved_) return;
+  ResourceError error("the training is done, but its last checkpoint could not be written in " +
+                      options_.checkpoint_dir.string() + "; make room, and --resume does what is missing again");
+  error.set_agreed();
+  throw error;
 }
 
 }  // namespace ronda

@@ -60,6 +60,8 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   choose_platform();
   sink_.on_note(first_line(train));
   tell_binding(world_, threads_, sink_);
+  open_checkpoints();
+  if (leaves_at_once()) return {};
   resumption_ = find_checkpoint(world_.communicator(), options_, sink_);
   agree(world_.communicator(), [&] {
     if (resumption_) check_changes(*resumption_, options_that_matter_, options_);
@@ -99,6 +101,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   report = history_.back();
   if (!options_.predictions.empty() && test_loader_) write_predictions(test);
   write_files(report);
+  require_saved();
   return {report.test_loss, report.test_accuracy};
 }
 
@@ -111,6 +114,10 @@ void Trainer::check_options(const Dataset& train) {
   if (options_.batch_size > 0) options_.global_batch_size = options_.batch_size * ranks;
   if (options_.global_batch_size == 0) options_.global_batch_size = 128;
   options_.global_batch_size = std::min(options_.global_batch_size, train.size());
+  const std::size_t largest_part = (options_.global_batch_size + ranks - 1) / ranks;
+  if (options_.accumulate > largest_part)
+    throw InputError("--accumulate " + std::to_string(options_.accumulate) + " micro-batches are more than the " +
+                     counted(largest_part, "sample") + " of a step that a rank has; give at most as many");
   if (options_.learning_rate == 0) options_.learning_rate = default_learning_rate(options_.optimizer.name);
   threads_ = options_.threads > 0 ? options_.threads : world_.cores();
   prefetch_ = world_.cores() > threads_ && !world_.communicator().topology().oversubscribed;
@@ -171,6 +178,7 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
   options.device_update = platform_.update;
   options.gather = platform_.gather;
   options.picks = store.load();
+  for (const auto& damage : store.damages()) sink_.on_note(damage);
   options.plan_name = store.given_name();
   if (resumption_ && options.plan_name.empty())
     for (const auto& [question, choice] : resumption_->manifest.picks) options.picks.insert_or_assign(question, choice);

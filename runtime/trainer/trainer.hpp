@@ -53,7 +53,8 @@ class Trainer {
   void set_platform(Platform platform) { platform_ = std::move(platform); }
 
   /// Trains on `train` and returns the last test's result. Collective; once for a trainer. Ranks must be given equal
-  /// data. Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks.
+  /// data. Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks;
+  /// ResourceError, agreed, after all else is done, where the last checkpoint could not be written.
   Evaluation fit(const Dataset& train, const Dataset& test);
 
   /// Any rank's hook may ask to end after the next step.
@@ -71,6 +72,8 @@ class Trainer {
   void check_ranks_agree(const Dataset& test);
   void choose_platform();
   void build(const Dataset& train, const Dataset& test);
+  void open_checkpoints();
+  [[nodiscard]] bool leaves_at_once();
   void resume(const Dataset& train);
   void set_position(const CheckpointManifest& manifest, const BatchPlan& plan);
   void tell_exactness();
@@ -79,6 +82,7 @@ class Trainer {
   [[nodiscard]] CheckpointManifest manifest(const EpochReport& report) const;
   [[nodiscard]] StepFlags flags() const;
   void end_saving();
+  void require_saved() const;
   [[nodiscard]] std::uint64_t samples() const;  ///< of all steps, also of those before a checkpoint
   [[nodiscard]] double train_seconds() const;   ///< likewise
   void begin_step(BatchLoader& loader);
@@ -134,6 +138,7 @@ class Trainer {
   std::uint64_t step_in_epoch_ = 0;  ///< steps done of the epoch after `history_`
   double epoch_weight_ = 0;          ///< of the samples of these steps
   bool stopped_ = false, left_ = false;
+  bool unsaved_ = false;  ///< the last save failed
   double startup_seconds_ = 0, slowest_test_ = 0;
   StepResult last_step_;
   std::vector<EpochReport> history_;

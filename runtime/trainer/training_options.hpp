@@ -74,8 +74,10 @@ struct TrainingOptions {
   bool exact = false;                           ///< rather end than go on with other bits
   std::vector<std::string> allow_changes = {};  ///< options that may differ from the checkpoint's, by name
   double time_limit = 0;                        ///< seconds from the start of the process; 0: none
-  std::function<bool()> leave = {};  ///< asked before each step: end in good order, saved (any rank's yes counts)
-  std::uint64_t audit_every = 0;     ///< steps between two comparisons of the replicas; 0: none but at the end
+  /// Asked before the planning and before each step: end in good order, saved (any rank's yes counts). Without a
+  /// `checkpoint_dir` never.
+  std::function<bool()> leave = {};
+  std::uint64_t audit_every = 0;  ///< steps between two comparisons of the replicas; 0: none but at the end
   OnDivergence on_divergence = OnDivergence::stop;
   /// Gradients are looked at in each step where this is given; otherwise the loss alone, and the training stops.
   std::optional<OnNonfinite> on_nonfinite = {};

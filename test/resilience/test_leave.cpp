@@ -6,6 +6,9 @@
 #include <ronda/runtime/resilience/leave.hpp>
 #include <ronda/runtime/resilience/stop_signals.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -63,6 +66,28 @@ TEST_CASE("the time has come: by the limit, by the end of the allocation, or by 
   setenv("SLURM_JOB_END_TIME", "soon", 1);
   CHECK_FALSE(LeaveRequest(0, {}).due(0));
   unsetenv("SLURM_JOB_END_TIME");
+}
+
+TEST_CASE("the first signal is a wish, whichever it is; a second SIGINT ends at once") {
+  // In processes of their own: what a signal leaves is for the rest of a process's life.
+  const auto status_after = [](std::initializer_list<int> signals) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const StopSignals listening;
+      for (const int signal : signals) raise(signal);
+      _exit(listening.received() ? 75 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  };
+  CHECK(status_after({}) == 0);
+  CHECK(status_after({SIGINT}) == 75);
+  CHECK(status_after({SIGTERM}) == 75);
+  CHECK(status_after({SIGUSR1}) == 75);
+  CHECK(status_after({SIGTERM, SIGTERM, SIGUSR1, SIGINT, SIGTERM}) == 75);
+  CHECK(status_after({SIGINT, SIGINT}) == -SIGINT);
+  CHECK(status_after({SIGTERM, SIGINT, SIGINT}) == -SIGINT);
 }
 
 TEST_CASE("signals are wishes, and given back where none came") {

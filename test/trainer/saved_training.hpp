@@ -50,7 +50,9 @@ template <class Train>
 void run_until(std::uint64_t step, TrainingOptions options, const Train& train) {
   const bool told = world().rank() + 1 == world().size();
   options.steps_in_flight = 1;  // more, and it is heard of later
-  options.leave = [told, asked = std::uint64_t{0}, step]() mutable { return ++asked == step && told; };
+  options.leave = [told, asked = std::uint64_t{0}, step]() mutable {
+    return ++asked == step + 1 && told;
+  };  // once at the start
   const auto training = train(std::move(options));
   CHECK(training->trainer.left());
   CHECK(training->trainer.statistics().steps() == step);
