@@ -6,6 +6,7 @@
 #include <ronda/collectives/coordinator.hpp>
 #include <ronda/collectives/launch.hpp>
 #include <ronda/runtime/core/clock.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
@@ -263,8 +264,9 @@ Result measure(const Communicator& communicator, const Options& options, std::si
 
 void print_head(const World& world, const Options& options, double cycle) {
   const auto& hosts = world.communicator().topology().hosts;
-  std::printf("# %d ranks on %zu hosts (%s), %s, progress %s, %d threads a rank hand in float32 to be summed\n",
-              world.size(), hosts.names().size(), hosts[0].c_str(),
+  std::printf("# %s on %s (%s), %s, progress %s, threads a rank that hand in float32 to be summed: %d\n",
+              counted(world.size(), "rank").c_str(),
+              counted(static_cast<std::int64_t>(hosts.names().size()), "host").c_str(), hosts[0].c_str(),
               processor_name().c_str(), std::string(name_of(world.progress())).c_str(), options.threads);
   std::printf("# a cycle with nothing to reduce: %.1f us from submission to result\n", cycle);
   std::printf(

@@ -1,5 +1,6 @@
 #include "command_line.hpp"
 
+#include <cstdlib>
 #include <sstream>
 
 #include <ronda/optim/make_optimizer.hpp>
@@ -13,6 +14,11 @@ namespace ronda::apps {
 namespace {
 
 constexpr const char* default_optimizer = "nesterov";
+
+/// Of a text that is known to be a number. Given as a check, which CLI11's own would begin to explain with digits.
+std::string why_not_positive(const std::string& text) {
+  return std::strtod(text.c_str(), nullptr) > 0 ? "" : text + " is not above 0";
+}
 
 }  // namespace
 
@@ -72,7 +78,7 @@ void CommandLine::add_learning() {
        << ", otherwise the --optimizer's]";
   in(app_.add_option("--learning-rate", training.learning_rate, rate.str()))
       ->default_str("")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(why_not_positive, ""));
   in(app_.add_option("--scale-learning-rate", training.scale_learning_rate,
                      "With the global batch, from 128: none, linear, sqrt"));
   in(app_.add_option("--schedule", training.schedule, "constant, step, cosine, polynomial"));
@@ -106,7 +112,8 @@ void CommandLine::add_placement() {
   in(app_.add_option("--compression", compression_,
                      "Of gradients on the wire: none, bf16, fp16, int8; auto: bf16 between nodes, where that saves a "
                      "tenth of the time"));
-  in(app_.add_option("--progress", progress_, "Who moves messages along: auto, inline, thread"));
+  in(app_.add_option("--communication-progress,--progress", progress_,
+                     "Who moves messages along: auto, inline, thread"));
   in(app_.add_option("--communication-timeout", world.communication_timeout,
                      "Seconds a rank is waited for before the job ends, by name; 0: for ever"))
       ->check(CLI::Range(0.0, 1e6));

@@ -6,18 +6,13 @@
 #include <ronda/ronda.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/files/metrics_file.hpp>
-#include <ronda/runtime/observe/terminal.hpp>
 
 namespace ronda::apps {
 namespace {
 
-ConsoleOptions console_options(const CommandLine& command_line) {
-  ConsoleOptions options;
-  if (command_line.quiet) options.verbosity = Verbosity::quiet;
-  if (command_line.verbose) options.verbosity = Verbosity::verbose;
-  options.bar_width = terminal_width(2);
-  options.table_on_terminal = terminal_width(1) > 0;
-  return options;
+Verbosity verbosity(const CommandLine& command_line) {
+  if (command_line.quiet) return Verbosity::quiet;
+  return command_line.verbose ? Verbosity::verbose : Verbosity::normal;
 }
 
 }  // namespace
@@ -29,7 +24,7 @@ int train(World& world, const CommandLine& command_line, Layer& model, Loss& los
   agree(world.communicator(), [&] {
     if (world.rank() == 0 && !options.metrics.empty()) metrics.emplace(options.metrics);
   });
-  Console console(std::cout, std::cerr, console_options(command_line));
+  Console console(verbosity(command_line));
   FanOut sinks;
   sinks.add(console);
   if (metrics) sinks.add(*metrics);
@@ -41,9 +36,12 @@ int train(World& world, const CommandLine& command_line, Layer& model, Loss& los
     if (signals) signals->ignore_from_now_on();
     return static_cast<int>(ExitStatus::stopped_resumable);
   }
-  if (world.rank() == 0 && !command_line.quiet)
-    std::cout << "test accuracy " << result.accuracy * 100 << " %, "
-              << static_cast<long>(trainer.statistics().samples_per_second()) << " samples/s" << std::endl;
+  if (world.rank() == 0 && !command_line.quiet) {
+    std::cout << "test accuracy " << result.accuracy * 100 << " %";
+    if (trainer.statistics().steps() > 0)  // none where a training goes on that was over
+      std::cout << ", " << static_cast<long>(trainer.statistics().samples_per_second()) << " samples/s";
+    std::cout << std::endl;
+  }
   return 0;
 }
 
@@ -52,7 +50,11 @@ int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::
     std::optional<Mnist> mnist;
     agree(world.communicator(), [&] {
       const Phase phase(world.communicator(), Activity::starting);
-      mnist.emplace(load_mnist(command_line.data));
+      try {
+        mnist.emplace(load_mnist(command_line.data));
+      } catch (const InputError& error) {
+        throw InputError(std::string(error.what()) + " (--data DIR names another folder)");
+      }
     });
     Sequential model = make_model();
     SoftmaxCrossEntropy loss(command_line.label_smoothing);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/safetensors.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
@@ -56,7 +57,7 @@ struct Line {
   [[nodiscard]] std::string text(bool verified) const {
     if (!manifest) return path.string() + "  DAMAGED: " + error;
     return path.string() + "  step " + std::to_string(manifest->step) + ", epoch " + std::to_string(manifest->epoch) +
-           ", " + manifest->application + ", " + std::to_string(manifest->ranks) + " ranks, " +
+           ", " + manifest->application + ", " + counted(manifest->ranks, "rank") + ", " +
            std::to_string(bytes_of(*manifest)) + " bytes" + (verified ? ", whole" : "");
   }
   [[nodiscard]] std::string json(bool verified) const {
@@ -116,9 +117,11 @@ int show(const fs::path& place, bool json) {
     return 0;
   }
   std::cout << checkpoint.string() << "\n  " << manifest.application << " by Ronda " << manifest.ronda << ", "
-            << manifest.ranks << " ranks on " << manifest.hosts << " hosts\n  after step " << manifest.step
-            << ", in epoch " << manifest.epoch << " after " << manifest.step_in_epoch << " steps of it; "
-            << manifest.samples << " samples in " << manifest.train_seconds << " s\n";
+            << counted(manifest.ranks, "rank") << " on " << counted(manifest.hosts, "host") << "\n  after step "
+            << manifest.step << ", in epoch " << manifest.epoch << " after "
+            << counted(static_cast<std::int64_t>(manifest.step_in_epoch), "step") << " of it; "
+            << counted(static_cast<std::int64_t>(manifest.samples), "sample") << " in " << manifest.train_seconds
+            << " s\n";
   for (const auto& [name, value] : manifest.options) std::cout << "  " << name << ": " << value << "\n";
   for (const auto& epoch : manifest.history)
     std::cout << "  epoch " << epoch.epoch << ": train loss " << epoch.train_loss << ", test accuracy "

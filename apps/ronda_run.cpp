@@ -1,6 +1,7 @@
 // Keeps a training job going: starts it under mpirun, and again from its newest checkpoint when a rank or a host dies.
 #include <CLI/CLI.hpp>
 
+#include <ronda/runtime/core/core_mask.hpp>
 #include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/process.hpp>
@@ -84,8 +85,8 @@ void define(CLI::App& app, Arguments& arguments) {
   app.footer(
       "PROGRAM is given --resume. It needs --checkpoint-dir, where all hosts see it, and should be given\n"
       "--checkpoint-every. SIGUSR1, SIGTERM or SIGINT: it saves and stops (status 75); once more: at once.");
-  auto* hosts =
-      app.add_option("--hosts", arguments.hosts, "NAME:SLOTS,…: where ranks may run [here; in Slurm: the allocation]");
+  auto* hosts = app.add_option("--hosts", arguments.hosts,
+                               "NAME:SLOTS,…: where ranks may run [here, a slot a core; in Slurm: the allocation]");
   app.add_option("--hostfile", arguments.hostfile, "The same from a file: NAME slots=N a line")->excludes(hosts);
   app.add_option("-n,--ranks", o.ranks, "Ranks where all hosts are there; 0: one a slot")
       ->check(CLI::Range(0, 1 << 20));
@@ -117,11 +118,15 @@ std::vector<std::string> default_agent() {
   return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
 }
 
+/// As many as mpirun takes where it is not told: one a core.
+int slots_of_this_machine() { return std::max(static_cast<int>(CoreMask::of(0).physical()), 1); }
+
 void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
   if (!arguments.hosts.empty()) options.hosts = parse_hosts(arguments.hosts);
   if (!arguments.hostfile.empty()) options.hosts = read_hostfile(arguments.hostfile);
   if (options.hosts.empty()) options.hosts = hosts_of_allocation();
-  if (options.hosts.empty()) options.hosts = {{"localhost", std::max(options.ranks, 1)}};
+  if (options.hosts.empty())
+    options.hosts = {{"localhost", options.ranks > 0 ? options.ranks : slots_of_this_machine()}};
   const int slots = slots_of(options.hosts);
   if (options.ranks == 0) options.ranks = slots;
   if (options.ranks > slots)
@@ -129,14 +134,13 @@ void choose_hosts(const Arguments& arguments, SupervisorOptions& options) {
                      " slots; give them more, as NAME:SLOTS");
   if (options.min_ranks > options.ranks)
     throw InputError("--min-ranks " + std::to_string(options.min_ranks) + " are more than the " +
-                     std::to_string(options.ranks) + " ranks in all");
+                     counted(options.ranks, "rank") + " in all");
 }
 
 /// What the program is told on every start: to resume, and to keep the global batch whatever the number of ranks.
 void complete(const Program& program, int ranks) {
   std::vector<std::string>& command = program.words;
   if (command.empty()) throw InputError("expected a program to run (--help says more)");
-  if (command[0].starts_with('-')) throw InputError("unknown option " + command[0] + " (--help lists the options)");
   if (!program.value("--checkpoint-dir"))
     throw InputError("the program is given no --checkpoint-dir: a restart would begin anew");
   if (program.value("--resume-from"))
@@ -159,6 +163,31 @@ void complete(const Program& program, int ranks) {
     command[i] = "--global-batch-size=" + std::to_string(each * static_cast<unsigned long long>(ranks));
     return;
   }
+}
+
+/// Why this machine cannot run `program`; empty where it can, as far as can be seen from outside.
+std::string why_not_runnable(const std::filesystem::path& program) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(program, ignored)) return "does not exist";
+  if (!std::filesystem::is_regular_file(program, ignored)) return "is no file";
+  return access(program.c_str(), X_OK) == 0 ? "" : "is not executable (chmod +x " + program.string() + ")";
+}
+
+/// Throws InputError where a rank on this machine could not begin, which the launcher would be told again and again.
+void require_runnable(const std::string& program, const std::vector<Host>& hosts) {
+  if (std::ranges::none_of(hosts, [](const Host& host) { return is_this_machine(host.name); })) return;
+  if (program.find('/') != std::string::npos) {
+    const std::string why = why_not_runnable(program);
+    if (!why.empty()) throw InputError("cannot start " + program + ": it " + why);
+    return;
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (why_not_runnable(std::filesystem::path(folder) / program).empty()) return;
+  const bool here = why_not_runnable(program).empty();
+  throw InputError("cannot start " + program + ": no folder of PATH has it" +
+                   (here ? "; did you mean ./" + program + "?" : ""));
 }
 
 /// A place for the job's summary. The host of its rank 0 has to see it, as it has to see the folder of checkpoints.
@@ -195,6 +224,7 @@ int run(Arguments& arguments) {
   choose_hosts(arguments, options);
   const Program program{options.command};
   complete(program, options.ranks);
+  require_runnable(options.command.front(), options.hosts);
   options.checkpoints = program.value("--checkpoint-dir").value_or("");
   std::string summary = program.value("--summary-json").value_or("");
   const bool own_summary = summary.empty();
@@ -239,6 +269,8 @@ int main(int argc, char** argv) {
     define(app, arguments);
     if (!apps::parse(app, argc, argv)) return 0;
     arguments.supervisor.command = app.remaining();
+    const auto& command = arguments.supervisor.command;
+    if (!command.empty() && command[0].starts_with('-')) apps::refuse_unknown(app, command[0]);
     return run(arguments);
   });
 }

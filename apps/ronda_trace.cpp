@@ -3,15 +3,23 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tool.hpp"
@@ -96,11 +104,57 @@ bool parse(int argc, char** argv, Options& options) {
   CLI::App app("Explains the records that the ranks of a job leave: who went another way, whom the others waited for.",
                "ronda_trace");
   app.set_version_flag("--version", std::string("ronda_trace (Ronda) ") + version());
-  app.add_option("places", options.places, "folders of records, or their files (rank-0000.ronda, …)")->required();
+  app.add_option(
+      "places", options.places,
+      "folders of records, or their files (rank-0000.ronda, …); without any it lists the jobs that have left "
+      "records on this host, and those that run");
   app.add_option("--json", options.json, "write the same for programs");
   app.add_option("--timeline", options.timeline,
                  "write what each rank did when, for ui.perfetto.dev or chrome://tracing");
   return apps::parse(app, argc, argv);
+}
+
+std::string began_text(double seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm local{};
+  std::array<char, 32> text{};
+  if (::localtime_r(&time, &local) == nullptr || std::strftime(text.data(), text.size(), "%F %T", &local) == 0)
+    return "at an unknown time  ";
+  return text.data();
+}
+
+/// `2026-11-22 10:12:44  4 ranks   running  /dev/shm/ronda-1000/1712783361  mnist_mlp --epochs 10`.
+std::string line_of(const std::filesystem::path& folder, const Trace& trace) {
+  const RankTrace& first = trace.ranks.front();
+  const bool well =
+      trace.missing.empty() && std::ranges::all_of(trace.ranks, [](const auto& rank) { return rank.ended; });
+  const char* how = records_in_use(folder) ? "running" : well ? "ended well" : "ended badly";
+  std::array<char, 64> columns{};
+  std::snprintf(columns.data(), columns.size(), "  %-9s  %-11s  ", counted(trace.size, "rank").c_str(), how);
+  return began_text(first.began) + columns.data() + apps::printable(folder.string()) + "  " +
+         apps::printable(first.program.empty() ? "a program without a name" : first.program);
+}
+
+/// The jobs of this user that have left records where they do unless told otherwise, the latest first.
+void list_jobs() {
+  std::vector<std::pair<double, std::string>> jobs;
+  std::error_code ignored;
+  for (const auto& place : record_places()) {
+    const auto own = record_folder_in(place);
+    if (!own) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(own->parent_path(), ignored)) try {
+        const std::filesystem::path folder = entry.path();
+        const Trace trace = read_trace(std::span(&folder, 1));
+        jobs.emplace_back(trace.ranks.front().began, line_of(folder, trace));
+      } catch (const Error&) {  // it is being made, or removed, or none of ours
+      }
+  }
+  std::ranges::sort(jobs, std::greater());
+  for (const auto& [began, line] : jobs) std::cout << line << "\n";
+  if (jobs.empty())
+    std::cout << "no job of yours runs on this host, and none has left records: those that end well keep none\n";
+  else
+    std::cout << "ronda_trace FOLDER tells what each of its ranks did last\n";
 }
 
 std::string text_of(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -111,6 +165,12 @@ int main(int argc, char** argv) {
   return apps::run_alone([&] {
     Options options;
     if (!parse(argc, argv, options)) return 0;
+    if (options.places.empty()) {
+      if (!options.json.empty() || !options.timeline.empty())
+        throw InputError("--json and --timeline are of one job: name the folder of its records");
+      list_jobs();
+      return 0;
+    }
     const Trace trace = read_trace(options.places);
     const Explanation explanation = explain(trace);
     if (!options.json.empty()) write_text(options.json, text_of(to_json(trace, explanation)));

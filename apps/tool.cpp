@@ -1,6 +1,7 @@
 #include "tool.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -9,10 +10,10 @@
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
 
-namespace ronda::apps {
-namespace {
+#include "nearest_name.hpp"
 
-/// A text that quotes what was given, which may be anything, for a terminal.
+namespace ronda::apps {
+
 std::string printable(std::string text) {
   constexpr std::size_t enough = 200;
   if (text.size() > enough) text = text.substr(0, enough) + "...";
@@ -21,21 +22,78 @@ std::string printable(std::string text) {
   return text;
 }
 
-/// What would be read as a number that was not meant: -1 is no count, and nan no rate.
+namespace {
+
+/// Empty where all of `text` is a whole number from 0 on, or any, as strtoull reads them; otherwise what is wrong.
+std::string why_no_count(const std::string& text, bool negative_too) {
+  if (text.starts_with('-') && !negative_too) return text + " is negative";
+  char* end = nullptr;
+  errno = 0;
+  if (negative_too)
+    static_cast<void>(std::strtoll(text.c_str(), &end, 0));
+  else
+    static_cast<void>(std::strtoull(text.c_str(), &end, 0));
+  if (text.empty() || *end != '\0') return "'" + text + "' is no whole number";
+  return errno == ERANGE ? text + " is too large" : "";
+}
+
+/// The same of a finite number.
+std::string why_no_number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0') return std::isfinite(value) ? "" : text + " is no finite number";
+  std::string pointed = text;
+  std::ranges::replace(pointed, ',', '.');
+  const bool meant = pointed != text && why_no_number(pointed).empty();
+  return "'" + text + "' is no number" + (meant ? ": write " + pointed + ", with a point" : "");
+}
+
+/// What would be read as a number that was not meant: -1 is no count, nan no rate, and 0,1 neither.
 void refuse_odd_numbers(CLI::App& app) {
-  const CLI::Validator count([](std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }, "");
-  const CLI::Validator number(
-      [](std::string& text) {
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        return end == text.c_str() || std::isfinite(value) ? "" : text + " is no finite number";
-      },
-      "");
+  const auto check = [](auto&& why) { return CLI::Validator(std::forward<decltype(why)>(why), ""); };
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
-    if (type.starts_with("UINT")) option->transform(count);  // before what else looks at it
-    if (type.starts_with("FLOAT")) option->transform(number);
+    const bool with_unit = type.find("SIZE") != std::string::npos;  // 4M: whoever knows the units reads the number
+    if (type.starts_with("UINT"))
+      option->transform(check([with_unit](std::string& text) {
+        return with_unit ? (text.starts_with('-') ? text + " is negative" : "") : why_no_count(text, false);
+      }));
+    else if (type.starts_with("INT"))
+      option->transform(check([](std::string& text) { return why_no_count(text, true); }));
+    else if (type.starts_with("FLOAT"))
+      option->transform(check([](std::string& text) { return why_no_number(text); }));
   }
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (!option->get_group().empty())  // of those that --help shows
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+/// `there is no option --epoch; did you mean --epochs?`
+/// @param dashes  what its name begins with where it is written
+std::string no_option(const CLI::App& app, const std::string& word, const std::string& dashes) {
+  const auto begin = std::min(word.find_first_not_of('-'), word.size());
+  const std::string nearest = nearest_name(word.substr(begin, word.find('=') - begin), names_of_options(app));
+  return "there is no option " + printable(word.substr(0, word.find('='))) +
+         (nearest.empty() ? "" : "; did you mean " + dashes + nearest + "?");
+}
+
+/// About the first of the words that nobody has taken.
+std::string unexpected(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  const auto option = std::ranges::find_if(words, [](const auto& word) { return word.size() > 1 && word[0] == '-'; });
+  if (option != words.end()) return no_option(app, *option, "--");
+  return "'" + printable(words.empty() ? "" : words.front()) + "' belongs to no option";
+}
+
+/// A key of the --config file that is no option, out of CLI11's message about it.
+std::string in_file(const CLI::App& app, const std::string& message) {
+  constexpr std::string_view before = "INI was not able to parse ";
+  return message.starts_with(before) ? no_option(app, message.substr(before.size()), "") : printable(message);
 }
 
 int fail(const std::string& text, ExitStatus status) {
@@ -54,15 +112,21 @@ bool parse(CLI::App& app, int argc, char** argv) {
     app.exit(success);
     return false;
   } catch (const CLI::ConfigError& error) {
-    throw InputError("the --config file: " + printable(error.what()) + "; its names are those of the options, see " +
+    throw InputError("the --config file: " + in_file(app, error.what()) + "; its names are those of the options, see " +
                      app.get_name() + " --help");
+  } catch (const CLI::ExtrasError&) {
+    throw InputError(unexpected(app) + "; see " + app.get_name() + " --help");
   } catch (const CLI::ParseError& error) {
     throw InputError(printable(error.what()) + "; see " + app.get_name() + " --help");
   }
 }
 
+void refuse_unknown(const CLI::App& app, const std::string& word) {
+  throw InputError(no_option(app, word, "--") + "; see " + app.get_name() + " --help");
+}
+
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress) {
-  app.add_option("--progress", progress, "auto, inline, thread")->capture_default_str();
+  app.add_option("--communication-progress,--progress", progress, "auto, inline, thread")->capture_default_str();
   app.add_option("--communication-timeout", world.communication_timeout,
                  "seconds a rank is waited for before the job ends; 0: for ever")
       ->check(CLI::Range(0.0, 1e6))

@@ -12,6 +12,12 @@ namespace ronda::apps {
 /// Reads the command line; false where it asked for help or the version, which is printed. Throws InputError.
 bool parse(CLI::App& app, int argc, char** argv);
 
+/// A text that quotes what was given, which may be anything, for a terminal: no control characters, not too long.
+[[nodiscard]] std::string printable(std::string text);
+
+/// Throws the InputError for a word that looks like an option and is none, with the name that was probably meant.
+[[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word);
+
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);
 

@@ -197,7 +197,8 @@ std::vector<Communicator::Group::Site> Communicator::Group::locate(std::span<con
   // A bit of every number and of its inverse: both are 1 only where ranks have different numbers.
   std::vector<std::uint64_t> bits;
   for (const Place& one : mine) bits.insert(bits.end(), {one.allocation, ~one.allocation});
-  together_in_mpi("planning: where tensors lie", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(bits))); });
+  together_in_mpi("planning: where tensors lie",
+                  [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(bits))); });
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (mine[i].allocation == 0 || (bits[2 * i] & bits[2 * i + 1]) != 0) sites[i].memory.reset();
     for (int rank = 0; rank < topology().ranks_on_node; ++rank) sites[i].offsets.push_back(place(rank, i).offset);
@@ -272,7 +273,8 @@ Tag Communicator::Group::next_tag() {
   auto tag = tags_->take();
   if (!tag) {
     TagPool::InUse in_use = tags_->in_use();
-    together_in_mpi("finding free tags", [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
+    together_in_mpi("finding free tags",
+                    [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
     tags_->renew(in_use);
     tag = tags_->take();
   }

@@ -1,4 +1,5 @@
 #include <ronda/data/memory_dataset.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
 
@@ -41,8 +42,8 @@ MemoryDataset::MemoryDataset(std::vector<Column> columns) : columns_(std::move(c
     const std::size_t rows = rows_of(column, fields_.back());
     if (fields_.size() == 1) size_ = rows;
     if (rows != size_)
-      throw InputError("column '" + column.name + "' has " + std::to_string(rows) + " samples, '" + fields_[0].name +
-                       "' has " + std::to_string(size_));
+      throw InputError("column '" + column.name + "' has " + counted(static_cast<std::int64_t>(rows), "sample") +
+                       ", '" + fields_[0].name + "' has " + std::to_string(size_));
   }
   if (size_ == 0) throw InputError("a dataset needs samples, none were given");
 }

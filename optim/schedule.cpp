@@ -1,4 +1,5 @@
 #include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/enum_names.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -70,8 +71,8 @@ std::vector<double> Schedule::rates() const {
   constexpr std::uint64_t most = std::uint64_t{1} << 24;  // 128 MiB
   const std::uint64_t changing = kind_ == Kind::constant ? 0 : after_warmup_;
   if (warmup_ >= most || changing >= most - warmup_)
-    throw InputError("a table of learning rates has " + std::to_string(most) + " steps at most, found " +
-                     std::to_string(warmup_) + " of warm-up and " + std::to_string(changing) +
+    throw InputError("a table of learning rates has " + counted(static_cast<std::int64_t>(most), "step") +
+                     " at most, found " + std::to_string(warmup_) + " of warm-up and " + std::to_string(changing) +
                      " after it in which the rate changes; take fewer, or a constant schedule");
   std::vector<double> all(warmup_ + changing + 1);
   for (std::size_t step = 0; step < all.size(); ++step) all[step] = rate(step);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/process.hpp>
 
 namespace ronda::apps {
@@ -49,9 +50,10 @@ nlohmann::json to_json(const Result& result, const BenchOptions& options, int ra
 }  // namespace
 
 void print_head(const World& world, const BenchOptions& options) {
-  std::printf("# %d ranks on %zu hosts (%s), %s, progress %s, %d cores a rank\n", world.size(), count_hosts(world),
+  std::printf("# %s on %s (%s), %s, progress %s, %s a rank\n", counted(world.size(), "rank").c_str(),
+              counted(static_cast<std::int64_t>(count_hosts(world)), "host").c_str(),
               world.communicator().topology().hosts[0].c_str(), processor_name().c_str(),
-              std::string(name_of(world.progress())).c_str(), world.cores());
+              std::string(name_of(world.progress())).c_str(), counted(world.cores(), "core").c_str());
   std::printf(
       "#      bytes        count     type   op              algorithm     time(us)  algbw(GB/s)  busbw(GB/s)  "
       "wrong%s%s\n",

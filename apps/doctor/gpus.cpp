@@ -1,5 +1,5 @@
 #include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/strategy/memory_use.hpp>
+#include <ronda/runtime/core/counted.hpp>
 
 #include "finding.hpp"
 #include "libraries.hpp"
@@ -9,16 +9,25 @@ namespace {
 
 using State = Finding::State;
 
-Finding driver() {
+/// What a build for CPUs lacks of a GPU's is no fault.
+Finding absent(const std::string& subject, const std::string& text, bool built, const std::string& remedy) {
+  if (!built) return {subject, text + ", and not needed by this build, which is for CPUs"};
+  return {subject, text, State::missing, remedy};
+}
+
+Finding driver(bool built) {
   const OptionalLibrary library = find_driver();
   const std::string module = first_line("/proc/driver/nvidia/version");
   if (library.version.empty() && module.empty())
-    return {"GPU driver", "none", State::missing,
-            "only for GPUs: install NVIDIA's driver; in a container, docker run --gpus all"};
+    return absent("GPU driver", "none", built,
+                  "only for GPUs: install NVIDIA's driver; in a container, docker run --gpus all");
   if (library.version.empty())
     return {"GPU driver", "the kernel has it, and libcuda.so.1 is not found", State::off,
             "in a container, docker run --gpus all; else put its folder in LD_LIBRARY_PATH"};
-  return {"GPU driver", "for CUDA " + library.version + (module.empty() ? "" : "; " + module)};
+  Finding found{"GPU driver", "for CUDA " + library.version + (module.empty() ? "" : "; " + module)};
+  if (built) return found;
+  return {found.subject, found.text + "; this build is for CPUs", State::missing,
+          "to train on the GPU: cmake --preset cuda"};
 }
 
 Findings devices(const GpuSurvey& survey) {
@@ -29,7 +38,9 @@ Findings devices(const GpuSurvey& survey) {
                                                         "." + std::to_string(gpu.minor) + ", " +
                                                         human_bytes(gpu.memory_bytes)});
   }
-  if (!survey.reason.empty())
+  if (!survey.built)
+    findings.push_back({"GPUs", "not looked for: training is on the CPU"});
+  else if (!survey.reason.empty())
     findings.push_back({"GPUs", "none to train on: " + survey.reason, State::missing, "training is on the CPU"});
   return findings;
 }
@@ -37,15 +48,16 @@ Findings devices(const GpuSurvey& survey) {
 Finding library(const std::string& name, const OptionalLibrary& found, const GpuSurvey& survey,
                 const std::string& without) {
   if (!found.version.empty()) return {name, found.version};
-  const bool wanted = survey.reason.empty();
-  return {name, "not found: " + found.problem, wanted ? State::off : State::missing, without};
+  if (!survey.reason.empty())
+    return absent(name, "not found" + (survey.built ? ": " + found.problem : ""), survey.built, without);
+  return {name, "not found: " + found.problem, State::off, without};
 }
 
 }  // namespace
 
 Findings look_at_gpus() {
   const GpuSurvey survey = find_gpus();
-  Findings findings{driver()};
+  Findings findings{driver(survey.built)};
   if (survey.built)
     findings.push_back({"CUDA runtime", survey.runtime_version > 0 ? cuda_version_text(survey.runtime_version)
                                                                    : "built in; not asked, for want of a driver"});

@@ -9,6 +9,7 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/collectives/transport/mpi.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/device_context.hpp>
 #include <ronda/runtime/files/plan_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -69,7 +70,7 @@ Finding cache() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(*folder, ignored))
     files += entry.path().extension() == ".json" ? 1 : 0;
-  return {"cache", folder->string() + ", " + std::to_string(files) + " files of what was timed"};
+  return {"cache", folder->string() + ", " + counted(static_cast<std::int64_t>(files), "file") + " of what was timed"};
 }
 
 Finding data() {

@@ -13,7 +13,6 @@
 #include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/cpu_quota.hpp>
 #include <ronda/runtime/core/process.hpp>
-#include <ronda/runtime/strategy/memory_use.hpp>
 
 #include "finding.hpp"
 

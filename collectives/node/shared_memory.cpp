@@ -1,5 +1,6 @@
 #include <ronda/collectives/node/shared_memory.hpp>
 #include <ronda/collectives/node/touch_pages.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 
 #include <fcntl.h>
@@ -19,12 +20,6 @@ namespace ronda {
 namespace {
 
 constexpr const char* folder = "/dev/shm";
-
-std::string mebibytes(std::size_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text.data();
-}
 
 std::string reason(const char* what) { return std::string(what) + " " + folder + ": " + std::strerror(errno); }
 
@@ -53,8 +48,8 @@ std::string room_refusal(std::size_t total, const SharedMemory::Wish& wish) {
   if (::statvfs(folder, &system) != 0) return reason("cannot look at");
   const std::size_t free = std::min<std::size_t>(std::size_t{system.f_bavail} * system.f_frsize, wish.limit);
   if (free >= wish.keep_free && free - wish.keep_free >= total) return {};
-  return std::string(folder) + " has " + mebibytes(free) + " free, " + mebibytes(total) + " are needed besides " +
-         mebibytes(wish.keep_free) + " that MPI itself may need (docker run --shm-size gives a container more)";
+  return std::string(folder) + " has " + human_bytes(free) + " free, " + human_bytes(total) + " are needed besides " +
+         human_bytes(wish.keep_free) + " that MPI itself may need (docker run --shm-size gives a container more)";
 }
 
 /// The node's first rank makes the file: its name, or the refusal, goes to the others.

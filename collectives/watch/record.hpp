@@ -156,6 +156,9 @@ struct RecordHead {
   std::uint64_t over = 0;         ///< 1: it has said why, and all ranks end
   std::uint64_t told_over = 0;    ///< 1: another rank has, which wrote this
   std::uint64_t asked = 0;  ///< 1: a rank of another host stands still, and wants to know whom each rank waits for
+
+  // Written once. Records of earlier programs of this version have zeros here.
+  alignas(64) FixedText<128> program;  ///< its name and arguments
 };
 static_assert(sizeof(RecordHead) <= 4096);
 

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -66,6 +67,15 @@ std::string own_host() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+/// This process's program, without its folder, and its arguments.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string line, words;
+  for (std::string word; std::getline(file, word, '\0');)
+    words += words.empty() ? fs::path(word).filename().string() : " " + word;
+  return words;
+}
+
 /// A folder of this user's that nobody else can write to, and no link to one.
 bool is_own_folder(const fs::path& folder) {
   struct stat status {};
@@ -91,19 +101,6 @@ std::optional<fs::path> find_own_folder(const fs::path& place, const std::string
       found.push_back(entry->path());
   if (found.empty()) return {};
   return *std::ranges::min_element(found);
-}
-
-/// Whether a process still writes to one of the records in `folder`, or it cannot be known.
-bool in_use(const fs::path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const int file = open_plain(entry.path(), O_NOFOLLOW);
-    if (file < 0) continue;
-    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0;
-    ::close(file);
-    if (locked) return true;
-  }
-  return false;
 }
 
 /// A store that misses the cache holds up those behind it, for which other ranks wait.
@@ -152,11 +149,23 @@ std::optional<fs::path> record_folder_in(const fs::path& place) {
   return *folder / job_name();
 }
 
+bool records_in_use(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const int file = open_plain(entry.path(), O_NOFOLLOW);
+    if (file < 0) continue;
+    const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0;
+    ::close(file);
+    if (locked) return true;
+  }
+  return false;
+}
+
 void remove_old_records(const fs::path& folder) noexcept try {
   std::vector<std::pair<fs::file_time_type, fs::path>> others;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder.parent_path(), ignored))
-    if (entry.path() != folder && entry.is_directory(ignored) && !in_use(entry.path()))
+    if (entry.path() != folder && entry.is_directory(ignored) && !records_in_use(entry.path()))
       others.emplace_back(entry.last_write_time(ignored), entry.path());
   std::sort(others.rbegin(), others.rend());
   for (std::size_t i = kept_jobs; i < others.size(); ++i) fs::remove_all(others[i].second, ignored);
@@ -195,6 +204,7 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::s
   head.process = ::getpid();
   head.launch = Hash().add(job_name()).value();
   head.host = std::string_view(own_host());
+  head.program = std::string_view(command_line());
   head.wall_nanoseconds = nanoseconds_of(std::chrono::system_clock::now());
   beat();
   head.first = head.last;

@@ -21,6 +21,8 @@ namespace ronda {
 /// to: `place`/ronda-<user>, or where somebody else has made that, one of a random name, which the user's other
 /// processes and later jobs find again. Nothing where there can be none, or others could take it away.
 [[nodiscard]] std::optional<std::filesystem::path> record_folder_in(const std::filesystem::path& place);
+/// Whether a process still writes to one of the records in `folder`, or it cannot be known.
+[[nodiscard]] bool records_in_use(const std::filesystem::path& folder);
 /// Removes what other jobs, now dead, have left beside `folder`, but for the latest few.
 void remove_old_records(const std::filesystem::path& folder) noexcept;
 /// `folder`/rank-0003.ronda, or rank-0003.`apart`.ronda

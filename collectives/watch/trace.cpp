@@ -126,6 +126,8 @@ RankTrace trace_of(const fs::path& path, const RecordFile& file) {
   trace.rank = file.head.rank;
   trace.host = printable(file.head.host.view());
   trace.process = file.head.process;
+  trace.program = file.head.program.view();
+  trace.began = 1e-9 * static_cast<double>(file.head.wall_nanoseconds);
   trace.state = state_of(file, record_ring);
   const Times times(file.head);
   trace.last_life = times.of_nanoseconds(file.head.last.nanoseconds);

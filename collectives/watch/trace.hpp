@@ -23,6 +23,8 @@ struct RankTrace {
   int rank = 0;
   std::string host;
   std::int64_t process = 0;
+  std::string program;      ///< and its arguments; empty where it is not known
+  double began = 0;         ///< seconds since 1970
   RankState state;          ///< all records that are kept
   std::vector<Span> spans;  ///< likewise
   double last_life = 0;     ///< its last sign of life, on the same clock

@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <bit>
+#include <fstream>
+#include <set>
 
 namespace ronda {
 
@@ -17,6 +19,18 @@ std::size_t CoreMask::count() const noexcept {
   std::size_t count = 0;
   for (const unsigned long word : words_) count += static_cast<std::size_t>(std::popcount(word));
   return count;
+}
+
+std::size_t CoreMask::physical() const {
+  std::set<std::string> cores;  // each by the list of its threads
+  for (std::size_t core = 0; core < most; ++core) {
+    if (!has(core)) continue;
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/thread_siblings_list");
+    std::string threads;
+    if (!std::getline(file, threads)) return count();
+    cores.insert(threads);
+  }
+  return cores.size();
 }
 
 CoreMask& CoreMask::operator|=(const CoreMask& other) noexcept {

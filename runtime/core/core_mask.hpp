@@ -17,6 +17,9 @@ class CoreMask {
 
   [[nodiscard]] bool has(std::size_t core) const noexcept { return (words_[core / bits] >> core % bits & 1) != 0; }
   [[nodiscard]] std::size_t count() const noexcept;
+  /// Of this machine's: those that share a core's circuits (hyper-threads) count once. As `count` where it does not
+  /// say.
+  [[nodiscard]] std::size_t physical() const;
   CoreMask& operator|=(const CoreMask& other) noexcept;
   /// `0-3,8`.
   [[nodiscard]] std::string text() const;

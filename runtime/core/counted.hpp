@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -8,5 +9,8 @@ namespace ronda {
 [[nodiscard]] inline std::string counted(std::int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
+
+/// 1536 bytes as `1.5 KiB`.
+[[nodiscard]] std::string human_bytes(std::size_t bytes);
 
 }  // namespace ronda

@@ -1,10 +1,11 @@
 #include <ronda/runtime/observe/console.hpp>
+#include <ronda/runtime/observe/terminal.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <ostream>
+#include <iostream>
 #include <utility>
 
 namespace ronda {
@@ -50,6 +51,10 @@ void add_duration(Text& text, double seconds) {
 }
 
 }  // namespace
+
+Console::Console(Verbosity verbosity)
+    : Console(std::cout, std::cerr,
+              {.verbosity = verbosity, .bar_width = terminal_width(2), .table_on_terminal = terminal_width(1) > 0}) {}
 
 Console::~Console() { clear_bar(); }
 

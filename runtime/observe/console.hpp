@@ -20,6 +20,8 @@ struct ConsoleOptions {
 /// far. Quiet: warnings alone. Verbose: details too, and where a step's time went. For one rank of a job.
 class Console final : public EventSink {
  public:
+  /// To standard output and standard error, with a bar where that is a terminal (also mpirun's).
+  explicit Console(Verbosity verbosity = Verbosity::normal);
   /// @param table     what was asked for: standard output, as a rule
   /// @param messages  the bar, notes and warnings: standard error, as a rule. Both outlive the console.
   Console(std::ostream& table, std::ostream& messages, ConsoleOptions options)

@@ -5,13 +5,21 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace ronda {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A terminal that calls itself dumb, or nothing at all, prints escape codes as they are.
+bool understands_escapes() {
+  const char* kind = std::getenv("TERM");
+  return kind != nullptr && *kind != '\0' && kind != std::string_view("dumb");
+}
 
 int width_of(int descriptor) {
   if (::isatty(descriptor) == 0) return 0;
@@ -30,6 +38,7 @@ fs::path launcher() {
 }  // namespace
 
 int terminal_width(int descriptor) {
+  if (!understands_escapes()) return 0;
   const fs::path above = launcher();
   if (above.empty()) return width_of(descriptor);
   std::error_code error;

@@ -123,6 +123,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, ChildOutput 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
       status_(other.status_),
+      signal_(other.signal_),
       errors_(std::exchange(other.errors_, -1)),
       unread_(std::move(other.unread_)) {}
 
@@ -135,22 +136,27 @@ ChildProcess::~ChildProcess() {
 
 std::optional<int> ChildProcess::status() {
   int word = 0;
-  if (!status_ && waitpid(pid_, &word, WNOHANG) == pid_)
-    status_ = WIFSIGNALED(word) ? 128 + WTERMSIG(word) : WEXITSTATUS(word);
+  if (!status_ && waitpid(pid_, &word, WNOHANG) == pid_) {
+    if (WIFSIGNALED(word)) signal_ = WTERMSIG(word);
+    status_ = signal_ != 0 ? 128 + signal_ : WEXITSTATUS(word);
+  }
   return status_;
 }
 
-bool ChildProcess::said(std::string_view words) {
+std::string_view ChildProcess::said(std::span<const std::string_view> texts) {
   constexpr int most = 64;  // pieces at a time, which a pipe does not hold: who calls has signals and limits to heed
   std::array<char, 4096> piece{};
   ssize_t bytes = 0;
-  bool found = false;
+  std::string_view found;
+  std::size_t longest = 1;
+  for (const auto text : texts) longest = std::max(longest, text.size());
   for (int i = 0; errors_ >= 0 && i < most && (bytes = read(errors_, piece.data(), piece.size())) > 0; ++i) {
-    const std::string_view text(piece.data(), static_cast<std::size_t>(bytes));
-    pass_on(text);
-    unread_ += text;
-    found = found || unread_.find(words) != std::string::npos;
-    unread_.erase(0, unread_.size() - std::min(unread_.size(), words.size() - 1));
+    const std::string_view heard(piece.data(), static_cast<std::size_t>(bytes));
+    pass_on(heard);
+    unread_ += heard;
+    for (const auto text : texts)
+      if (found.empty() && unread_.find(text) != std::string::npos) found = text;
+    unread_.erase(0, unread_.size() - std::min(unread_.size(), longest - 1));
   }
   return found;
 }

@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,17 +48,20 @@ class ChildProcess {
 
   /// Its exit status, 128 + the signal where one ended it; nothing where it still runs. Does not wait.
   [[nodiscard]] std::optional<int> status();
+  /// The signal that ended it; 0: none did, or it still runs.
+  [[nodiscard]] int ended_by() const noexcept { return signal_; }
   /// Passes on what an overheard child has said on standard error since the last call, a good piece of it at most while
-  /// it runs; true where `words` were among it. Does not wait for the child.
-  [[nodiscard]] bool said(std::string_view words);
+  /// it runs; the first of `texts` that was among it, empty where none was. Does not wait for the child.
+  [[nodiscard]] std::string_view said(std::span<const std::string_view> texts);
   void signal(int number) const noexcept;        ///< to it alone
   void signal_group(int number) const noexcept;  ///< to it and all it started that stayed in its group
 
  private:
   pid_t pid_ = 0;
   std::optional<int> status_;
+  int signal_ = 0;
   int errors_ = -1;     ///< the pipe that an overheard child says its errors to
-  std::string unread_;  ///< the end of what it has said, where the words may have begun
+  std::string unread_;  ///< the end of what it has said, where one of the texts may have begun
 };
 
 }  // namespace ronda

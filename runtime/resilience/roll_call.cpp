@@ -7,15 +7,12 @@
 #include <array>
 
 namespace ronda {
-namespace {
 
 bool is_this_machine(const std::string& name) {
   std::array<char, 256> own{};
   gethostname(own.data(), own.size() - 1);
   return name == "localhost" || name == own.data();
 }
-
-}  // namespace
 
 RollCall::RollCall(std::span<const std::string> agent, std::span<const Host> hosts, double patience)
     : end_(steady_seconds() + patience) {

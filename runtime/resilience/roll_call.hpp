@@ -8,6 +8,9 @@
 
 namespace ronda {
 
+/// Whether a host's name is this machine's own, or localhost.
+[[nodiscard]] bool is_this_machine(const std::string& name);
+
 /// Asks hosts, all at once, whether they still answer: each is to run `true`. This machine always answers.
 class RollCall {
  public:

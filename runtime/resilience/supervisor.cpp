@@ -1,11 +1,13 @@
 #include <ronda/runtime/core/clock.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/supervisor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <iterator>
 #include <csignal>
+#include <iterator>
 
 namespace ronda {
 namespace {
@@ -13,6 +15,10 @@ namespace {
 constexpr double tick = 0.2;       // seconds; a child that ends wakes us at once
 constexpr double time_to_die = 5;  // seconds from SIGTERM to SIGKILL
 constexpr std::string_view error_mark = "ronda: error: ";
+/// What a job says that has failed, and launchers of a program that they cannot start: Open MPI's, and Hydra.
+constexpr std::array<std::string_view, 4> telling{"was unable to launch the specified application",
+                                                  "was unable to find the specified executable", "execvp error on file",
+                                                  error_mark};
 
 /// Of the steady clock; 0 is no deadline.
 bool passed(double deadline) { return deadline != 0 && steady_seconds() > deadline; }
@@ -30,10 +36,16 @@ std::string names(const std::vector<Host>& hosts) {
   return text;
 }
 
-std::string how_it_ended(int status) {
-  if (status > 128 && status <= 128 + SIGRTMAX) return "by signal " + std::to_string(status - 128);
-  return "with status " + std::to_string(status);
+/// Launchers have statuses above 128 of their own, and take others from a rank that a signal has ended.
+std::string how_it_ended(int status, int signal) {
+  if (signal != 0) return "by signal " + std::to_string(signal);
+  const bool of_rank = status > 128 && status <= 128 + SIGRTMAX;
+  return "with status " + std::to_string(status) +
+         (of_rank ? ", as where signal " + std::to_string(status - 128) + " has ended a rank" : "");
 }
+
+/// A shell's words, and the loader's, for a program that is no program here or misses a library.
+bool says_not_started(int status) { return status == 126 || status == 127; }
 
 }  // namespace
 
@@ -61,7 +73,7 @@ SupervisorReport Supervisor::run() {
     if (stopping_) break;
     failures_in_a_row = newest_checkpoint() == before ? failures_in_a_row + 1 : 1;
     if (failures_in_a_row > options_.max_failures) {
-      tell("gives up: " + std::to_string(failures_in_a_row) + " failures in a row without a new checkpoint");
+      tell("gives up: " + counted(failures_in_a_row, "failure") + " in a row without a new checkpoint");
       break;
     }
     const double backoff = options_.first_backoff * std::exp2(failures_in_a_row - 1);
@@ -87,7 +99,7 @@ std::optional<std::vector<Host>> Supervisor::enough_hosts() {
     }
     if (!told)
       tell("waits: no answer from " + names(without(options_.hosts, present)) + "; the others have room for " +
-           std::to_string(slots_of(present)) + " ranks of " + std::to_string(options_.min_ranks) + " at least");
+           counted(slots_of(present), "rank") + " of " + std::to_string(options_.min_ranks) + " at least");
     pause(std::min(options_.look_every, 5.0));
   }
   return std::nullopt;
@@ -99,10 +111,10 @@ Supervisor::Ending Supervisor::run_job(const std::vector<Host>& hosts) {
   command.insert(command.end(), {"-n", std::to_string(ranks), "--host", list_of(hosts)});
   command.insert(command.end(), options_.command.begin(), options_.command.end());
   const auto missing = without(options_.hosts, hosts);
-  tell("starts " + std::to_string(ranks) + " ranks on " + names(hosts) +
+  tell("starts " + counted(ranks, "rank") + " on " + names(hosts) +
        (missing.empty() ? "" : "; without " + names(missing) + ", which did not answer"));
   ++report_.starts;
-  making_way_ = false;
+  making_way_ = not_started_ = false;
   save_until_ = leave_until_ = kill_at_ = 0;
   ChildProcess job(command, ChildOutput::overheard);
   return watch(job, hosts);
@@ -128,14 +140,22 @@ Supervisor::Ending Supervisor::watch(ChildProcess& job, const std::vector<Host>&
     if (stopping_ || !making_way_) tell("stopped in good order; it can be resumed");
     return making_way_ && !stopping_ ? Ending::made_way : Ending::stopped;
   }
-  tell("the job ended " + how_it_ended(status));
+  // Later a host may have lost its file system for a while; at first the program is just not there.
+  if (report_.starts == 1 && (not_started_ || says_not_started(status))) {
+    tell(options_.command.front() + " cannot be started on " + names(hosts) +
+         " (above is why): it is not tried again; is it there on every host, at the same path, with its libraries?");
+    return Ending::refused;
+  }
+  tell("the job ended " + how_it_ended(status, job.ended_by()));
   return Ending::failed;
 }
 
 /// Passes on what the job says. When a rank has told an error, all ranks end, and the launcher follows; unless it waits
 /// for a host that neither answers it nor is gone.
 void Supervisor::listen(ChildProcess& job) {
-  if (job.said(error_mark) && leave_until_ == 0 && kill_at_ == 0) leave_until_ = steady_seconds() + options_.grace;
+  const std::string_view said = job.said(telling);
+  not_started_ = not_started_ || !(said.empty() || said == error_mark);
+  if (!said.empty() && leave_until_ == 0 && kill_at_ == 0) leave_until_ = steady_seconds() + options_.grace;
 }
 
 /// Every now and then: a host in use that is silent takes the job with it, where mpirun has not noticed; a lost one

@@ -42,8 +42,8 @@ struct SupervisorReport {
 /// Runs a training job under mpirun until it is done: starts it again on the hosts that answer when a rank or a host
 /// dies, and on all of them when lost ones are back. The job itself goes on from its newest checkpoint.
 ///
-/// What a job ends with: 0 done; 2 wrong input, which trying again does not mend; 75 stopped in good order; anything
-/// else is a failure.
+/// What a job ends with: 0 done; 2 wrong input, which trying again does not mend, as a program that cannot be started;
+/// 75 stopped in good order; anything else is a failure.
 class Supervisor {
  public:
   /// @param say  is told what happens, a line each
@@ -73,11 +73,12 @@ class Supervisor {
   SupervisorReport report_;
   double beginning_;
 
-  bool stopping_ = false;    ///< we were asked to
-  bool making_way_ = false;  ///< the job was told to save, because a host is back
-  double save_until_ = 0;    ///< when a job that was asked to save is ended; 0: was not asked
-  double leave_until_ = 0;   ///< when a job that told an error is ended; 0: told none
-  double kill_at_ = 0;       ///< when a job that was ended is killed; 0: was not ended
+  bool stopping_ = false;     ///< we were asked to
+  bool not_started_ = false;  ///< the launcher has said that it cannot start the program
+  bool making_way_ = false;   ///< the job was told to save, because a host is back
+  double save_until_ = 0;     ///< when a job that was asked to save is ended; 0: was not asked
+  double leave_until_ = 0;    ///< when a job that told an error is ended; 0: told none
+  double kill_at_ = 0;        ///< when a job that was ended is killed; 0: was not ended
   std::optional<RollCall> roll_call_;
   double next_look_ = 0;
   std::vector<Host> missed_;  ///< those in use that did not answer the last look

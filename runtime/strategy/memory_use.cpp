@@ -1,20 +1,8 @@
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
 
-#include <array>
-#include <cstdio>
-
 namespace ronda {
-
-std::string human_bytes(std::size_t bytes) {
-  static constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text.data();
-}
 
 std::string MemoryUse::text() const {
   return "a rank needs " + human_bytes(total()) + ": parameters " + human_bytes(parameters) + ", gradients " +

@@ -19,9 +19,6 @@ struct MemoryUse {
   [[nodiscard]] std::string text() const;
 };
 
-/// 1536 as `1.5 KiB`.
-[[nodiscard]] std::string human_bytes(std::size_t bytes);
-
 /// Throws InputError where `use` is beyond `limit`, with the batch (or the accumulation) that would fit.
 /// @param rows  of a micro-batch, for which `use` holds
 void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t rows, std::size_t micro_batches);

@@ -1,4 +1,5 @@
 // How a mirrored strategy is planned and takes its memory; mirrored_strategy.cpp has its steps.
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/core/hash.hpp>
 #include <ronda/runtime/core/parallel.hpp>

@@ -60,7 +60,7 @@ std::size_t RankPicker::fastest(std::span<const Candidate> candidates, const std
   if (choices == 0) throw Error("no implementation runs on every rank's processor");
   if (choices == 1)
     return static_cast<std::size_t>(std::find(runnable.begin(), runnable.end(), true) - runnable.begin());
-  if (!timed_) sink_.on_note("timing the library's primitives for this model and machine; the next run starts at once");
+  if (!timed_) sink_.on_note("timing the library's primitives for this model and machine");
   timed_ = true;
   constexpr int rounds = 7;  // in turns, so that a disturbance does not hit one candidate alone
   std::vector<double> best(candidates.size(), std::numeric_limits<double>::infinity());

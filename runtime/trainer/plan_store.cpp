@@ -32,13 +32,16 @@ Picks from_text(const std::string& text) {
 
 void check_environment(const PlanFile& plan, const std::map<std::string, std::string>& mine,
                        const std::filesystem::path& file) {
+  std::string differences;
   for (const auto& [key, value] : mine) {
     const auto entry = plan.environment.find(key);
     const std::string found = entry == plan.environment.end() ? "nothing" : "'" + entry->second + "'";
     if (found != "'" + value + "'")
-      throw InputError(file.string() + ": this plan is for another set-up: " + key + " is '" + value +
-                       "' here, the plan has " + found + "; name a new file to make a plan for this one");
+      differences += (differences.empty() ? "" : "; ") + key + " is '" + value + "' here, the plan has " + found;
   }
+  if (!differences.empty())
+    throw InputError(file.string() + ": this plan is for another set-up: " + differences +
+                     "; name a new file to make a plan for this one");
 }
 
 }  // namespace
@@ -107,17 +110,25 @@ std::string PlanStore::links() const {
   return costs == nullptr ? std::string() : costs->text();
 }
 
-void PlanStore::keep(const MirroredStrategy& strategy) {
+void PlanStore::keep(const MirroredStrategy& strategy, EventSink& sink) {
   if (!given_) link_store_.keep();
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
     if (given_) return compare(strategy);
-    if (file_.empty() || (!users_ && damage_.empty() && !strategy.timed_something())) return;
+    if (!users_ && damage_.empty() && !strategy.timed_something()) return;
+    std::string why = file_.empty() ? "there is no folder for it that can be written to" : "";
     try {
-      write(strategy);
-    } catch (const Error&) {
+      if (why.empty()) write(strategy);
+    } catch (const Error& error) {
       if (users_) throw;
+      why = error.what();
     }
+    if (!strategy.timed_something()) return;
+    if (why.empty())
+      sink.on_note("what was timed is kept: the next run starts at once");
+    else
+      sink.on_note("what was timed could not be kept (" + why +
+                   "): the next run times again; RONDA_CACHE_DIR, or --plan, names a place");
   });
 }
 

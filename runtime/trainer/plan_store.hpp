@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/core/event_sink.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
@@ -29,8 +30,9 @@ class PlanStore {
   [[nodiscard]] std::string given_name() const { return given_ ? file_.string() : std::string(); }
 
   /// Compares with the user's file where it was there (InputError, agreed, on the first line that differs), and
-  /// otherwise writes what was chosen. A cache that cannot be written is no error. Collective.
-  void keep(const MirroredStrategy& strategy);
+  /// otherwise writes what was chosen; notes on rank 0 whether what was timed is there for the next run. A cache that
+  /// cannot be written is no error. Collective.
+  void keep(const MirroredStrategy& strategy, EventSink& sink);
 
  private:
   void check_links();

@@ -1,4 +1,5 @@
 #include <ronda/collectives/phase.hpp>
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
@@ -93,7 +94,7 @@ std::optional<Resumption> find_checkpoint(const Communicator& communicator, cons
 }
 
 std::string text_of(const Dataset& data) {
-  std::string text = std::to_string(data.size()) + (data.size() == 1 ? " sample" : " samples");
+  std::string text = counted(static_cast<std::int64_t>(data.size()), "sample");
   for (const auto& field : data.fields()) text += ", " + field.name + " " + field.shape.text();
   return text + ", contents " + std::to_string(data.fingerprint());
 }
@@ -117,14 +118,21 @@ void check_changes(const Resumption& resumption, const std::map<std::string, std
       for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
       throw InputError("--allow-changes: there is no '" + allowed + "'; choose from " + known);
     }
-  for (const auto& name : names) {
+  std::vector<std::string> order(names.begin(), names.end());
+  std::ranges::stable_partition(order, [](const auto& name) { return name == "model"; });  // whoever has another is at
+                                                                                           // the wrong folder
+  std::string differences, changed;
+  for (const auto& name : order) {
     if (!mine.contains(name) || !theirs.contains(name)) continue;  // another optimizer's or schedule's: that is said
     const std::string here = value_in(mine, name), there = value_in(theirs, name);
     if (here == there || std::ranges::find(options.allow_changes, name) != options.allow_changes.end()) continue;
-    throw InputError(resumption.folder.string() + " was made by another training: " + name + " is " + here +
-                     (name == "steps" ? " in all" : "") + " here, the checkpoint has " + there +
-                     "; give what it has, or --allow-changes " + name + " where that is meant");
+    differences += (differences.empty() ? "" : "; ") + name + " is " + here + (name == "steps" ? " in all" : "") +
+                   " here, the checkpoint has " + there;
+    changed += (changed.empty() ? "" : ",") + name;
   }
+  if (differences.empty()) return;
+  throw InputError(resumption.folder.string() + " was made by another training: " + differences +
+                   "; give what it has, or --allow-changes " + changed + " where that is meant");
 }
 
 std::string why_not_exact(const CheckpointManifest& manifest, const Communicator& communicator,
@@ -132,13 +140,15 @@ std::string why_not_exact(const CheckpointManifest& manifest, const Communicator
   const auto differ = [](const std::string& what, const std::string& there, const std::string& here) {
     return what + " is " + here + " here, the checkpoint has " + there;
   };
-  if (manifest.ranks != communicator.size())
-    return differ("the number of ranks", std::to_string(manifest.ranks), std::to_string(communicator.size()));
-  if (const int hosts = communicator.topology().nodes; manifest.hosts != hosts)
-    return differ("the number of hosts", std::to_string(manifest.hosts), std::to_string(hosts));
+  std::string differences;
+  const auto compare = [&](const std::string& what, const std::string& there, const std::string& here) {
+    if (here != there) differences += (differences.empty() ? "" : "; ") + differ(what, there, here);
+  };
+  compare("the number of ranks", std::to_string(manifest.ranks), std::to_string(communicator.size()));
+  compare("the number of hosts", std::to_string(manifest.hosts), std::to_string(communicator.topology().nodes));
   for (const auto& name : names_of(environment, manifest.environment))
-    if (value_in(environment, name) != value_in(manifest.environment, name))
-      return differ(name, value_in(manifest.environment, name), value_in(environment, name));
+    compare(name, value_in(manifest.environment, name), value_in(environment, name));
+  if (!differences.empty()) return differences;  // which the plan then follows
   for (std::size_t i = 0; i < std::max(plan.size(), manifest.plan.size()); ++i) {
     const std::string here = i < plan.size() ? plan[i] : "nothing",
                       there = i < manifest.plan.size() ? manifest.plan[i] : "nothing";

@@ -33,13 +33,13 @@ struct Resumption {
 [[nodiscard]] std::map<std::string, std::string> options_that_matter(const TrainingOptions& options,
                                                                      std::uint64_t total_steps, const Dataset& train);
 
-/// Throws InputError, with both values, where the training differs from the checkpoint's in something that
-/// `options.allow_changes` does not name, or where that names what there is not.
+/// Throws InputError, with both values of each option, where the training differs from the checkpoint's in something
+/// that `options.allow_changes` does not name, or where that names what there is not.
 void check_changes(const Resumption& resumption, const std::map<std::string, std::string>& mine,
                    const TrainingOptions& options);
 
-/// In which of these respects a training does not have what the checkpoint was made with, so that its bits will not be
-/// those of a training that was never interrupted; empty where they will.
+/// In which of these respects, all of them, a training does not have what the checkpoint was made with, so that its
+/// bits will not be those of a training that was never interrupted; empty where they will.
 [[nodiscard]] std::string why_not_exact(const CheckpointManifest& manifest, const Communicator& communicator,
                                         const std::map<std::string, std::string>& environment,
                                         const std::vector<std::string>& plan);

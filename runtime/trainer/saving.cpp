@@ -1,4 +1,5 @@
 // How a training is saved on the way, and goes on from what was saved.
+#include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/resilience/checkpoint_folder.hpp>
 #include <ronda/runtime/resilience/restore.hpp>
@@ -100,8 +101,8 @@ void Trainer::set_position(const CheckpointManifest& manifest, const BatchPlan& 
   strategy_->set_updates(updates);
   if (history_.size() + 1 != manifest.epoch || step_in_epoch_ > plan.steps_per_epoch() || step_ > total_steps_)
     throw InputError(resumption_->folder.string() + " is at step " + std::to_string(step_) + ", in epoch " +
-                     std::to_string(manifest.epoch) + "; this training ends after " + std::to_string(total_steps_) +
-                     " steps (--steps, --epochs)");
+                     std::to_string(manifest.epoch) + "; this training ends after " +
+                     counted(static_cast<std::int64_t>(total_steps_), "step") + " (--steps, --epochs)");
 }
 
 /// What this rank has to say to all in the step to come.

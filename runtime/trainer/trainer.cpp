@@ -197,7 +197,7 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
   Loss& loss = spoils ? spoiled_loss_ : loss_;
   strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss, std::move(optimizer), *rates,
                                                  std::move(options), &sink_);
-  store.keep(*strategy_);
+  store.keep(*strategy_, sink_);
   if (options_.init.empty() || resumption_) return;
   agree(world_.communicator(), [&] {
     if (world_.rank() == 0) load_parameters(options_.init, strategy_->parameters());
@@ -261,8 +261,9 @@ std::string Trainer::first_line(const Dataset& train) const {
          ", " +
          (device.device().kind == DeviceKind::cpu ? "cpu with " + counted(threads_, "thread") + " each"
                                                   : device.device().text() + ", " + device.name()) +
-         "; " + std::to_string(train.size()) + " samples, " + std::to_string(options_.global_batch_size) + " a step, " +
-         counted(epochs_, "epoch") + ", " + counted(total_steps_, "step");
+         "; " + counted(static_cast<std::int64_t>(train.size()), "sample") + ", " +
+         std::to_string(options_.global_batch_size) + " a step, " + counted(epochs_, "epoch") + ", " +
+         counted(total_steps_, "step");
 }
 
 // ---- training -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,10 @@
 
 #include <ronda/runtime/core/error.hpp>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,8 +16,13 @@ using namespace ronda::test;
 
 namespace {
 
+struct Parsed {
+  TrainingOptions training;
+  WorldOptions world;
+};
+
 /// An application's options, after these words.
-TrainingOptions parsed(std::vector<std::string> words) {
+Parsed parsed_all(std::vector<std::string> words) {
   apps::CommandLine options("program", "A test.", {.epochs = 3, .learning_rate = 0.25});
   words.insert(words.begin(), "program");
   words.insert(words.end(), {"--data", "."});
@@ -21,8 +30,10 @@ TrainingOptions parsed(std::vector<std::string> words) {
   for (auto& word : words) arguments.push_back(word.data());
   const bool goes_on = options.parse(static_cast<int>(arguments.size()), arguments.data());  // which may throw
   REQUIRE(goes_on);
-  return options.training;
+  return {options.training, options.world};
 }
+
+TrainingOptions parsed(std::vector<std::string> words) { return parsed_all(std::move(words)).training; }
 
 std::string refusal(const std::vector<std::string>& words) {
   return message_of<InputError>([&] { static_cast<void>(parsed(words)); });
@@ -44,7 +55,7 @@ TEST_CASE("less than nothing is no count, and what is not finite no number") {
 }
 
 TEST_CASE("what is no value of an option is refused, with those that there are") {
-  require_mentions(refusal({"--no-such-option"}), {"--no-such-option"});
+  require_mentions(refusal({"--no-such-option"}), {"no option --no-such-option; see program --help"});
   require_mentions(refusal({"--epochs"}), {"--epochs"});
   require_mentions(refusal({"--learning-rate", "-1"}), {"--learning-rate"});
   require_mentions(refusal({"--communication-timeout", "-1"}), {"--communication-timeout"});
@@ -71,4 +82,47 @@ TEST_CASE("epochs are the application's where no length is given") {
   REQUIRE(parsed({}).epochs == 3U);
   REQUIRE(!parsed({"--steps", "7"}).epochs);
   REQUIRE(parsed({"--epochs", "2", "--steps", "7"}).epochs == 2U);
+}
+
+TEST_CASE("a number with a comma, a letter or a fraction is told in a line") {
+  for (const std::string number : {"--learning-rate", "--momentum", "--clip-norm", "--label-smoothing"}) {
+    const std::string text = refusal({number, "0,1"});
+    require_mentions(text, {number, "'0,1' is no number: write 0.1, with a point"});
+    REQUIRE(text.size() < 120);
+    require_mentions(refusal({number, "0.9x"}), {number, "'0.9x' is no number"});
+  }
+  for (const std::string count : {"--epochs", "--threads", "--keep", "--batch-size"})
+    for (const std::string value : {"1,5", "1.5", "1e3", "ten"})
+      require_mentions(refusal({count, value}), {count, "'" + value + "' is no whole number"});
+  require_mentions(refusal({"--learning-rate", "-0.5"}), {"--learning-rate", "-0.5 is not above 0"});
+  require_mentions(refusal({"--steps", "18446744073709551616"}), {"--steps", "too large"});
+}
+
+TEST_CASE("an unknown option is named, with the one that was probably meant") {
+  const auto require_suggests = [](const std::vector<std::string>& words, const std::string& meant) {
+    require_mentions(refusal(words),
+                     {"no option " + words[0].substr(0, words[0].find('=')), "did you mean " + meant + "?"});
+  };
+  require_suggests({"--learning-rte", "0.1"}, "--learning-rate");
+  require_suggests({"--learning_rate=0.1"}, "--learning-rate");
+  require_suggests({"-epochs", "3"}, "--epochs");
+  require_suggests({"--epoch", "3"}, "--epochs");
+  require_suggests({"--bacth-size", "3"}, "--batch-size");
+  REQUIRE(refusal({"--horse"}).find("did you mean") == std::string::npos);
+  REQUIRE(refusal({"--injekt"}).find("did you mean") == std::string::npos);  // it is not in --help
+  require_mentions(refusal({"stray"}), {"'stray' belongs to no option"});
+}
+
+TEST_CASE("an unknown key of a configuration file is named, with the one that was probably meant") {
+  const auto file = std::filesystem::temp_directory_path() / ("ronda-config-" + std::to_string(::getpid()) + ".toml");
+  std::ofstream(file) << "epochs = 2\nlearning-rte = 0.1\n";
+  require_mentions(refusal({"--config", file}), {"no option learning-rte", "did you mean learning-rate?"});
+  std::ofstream(file) << "epochs = 2\nlearning-rate = 0,1\n";
+  require_mentions(refusal({"--config", file}), {"learning-rate"});
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("who moves messages along has a name that is not the progress bar's, and the old one still") {
+  for (const std::string name : {"--communication-progress", "--progress"})
+    REQUIRE(parsed_all({name, "thread"}).world.progress == Progress::thread);
 }

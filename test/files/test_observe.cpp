@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <sstream>
 
 #include <ronda/runtime/observe/console.hpp>
@@ -185,10 +186,16 @@ TEST_CASE("a terminal has a width") {
     WARN("not checked: there are no pseudo-terminals here, as in a container without /dev/pts");
     return;
   }
-  const int width = terminal_width(inside);
+  const auto width_of = [&](const char* kind) {
+    ::setenv("TERM", kind, 1);
+    return terminal_width(inside);
+  };
+  const int width = width_of("xterm"), without_escapes = width_of("dumb"), without_name = width_of("");
   ::close(inside);
   ::close(terminal);
   REQUIRE(width == 132);
+  REQUIRE(without_escapes == 0);
+  REQUIRE(without_name == 0);
 }
 
 TEST_CASE("a pipe and a file have no width") {

@@ -19,6 +19,10 @@ for ranks in 1 2; do
   expect 'a remedy for what is not fine' test "$(json 'all("remedy" in f for f in it["findings"] if f["state"] != "fine")')" == True
   expect 'GPUs as programs read them' test "$(json 'it["can_train_on_gpu"] == bool(it["gpus"])')" == True
 done
+# A build for CPUs misses nothing for want of a GPU.
+if grep -q 'Ronda .*without CUDA' "$work/out" && ! grep -q 'GPU driver .*CUDA' "$work/out"; then
+  expect 'no GPU missed' test "$(grep -cE '^(missing|off|broken) +(GPU|NCCL|cuDNN|cuBLASLt)' "$work/out")" -eq 0
+fi
 expect 'how it was started' grep -q 'started .*as rank 0 of 2, on one host' "$work/out"
 
 # A cache that cannot be is off; an MPI that cannot begin is broken.

@@ -66,6 +66,28 @@ if [[ $(mpirun --version) == *'(Open MPI) 4.'* ]]; then
   aside preempted interrupt_the_launcher 1 mpirun --mca odls_base_sigkill_timeout 3
 fi
 
+# Ctrl-C of a process that no launcher has started.
+interrupted() {
+  local process waited alone=(--global-batch-size 100 --plan "$work/plan.json")
+  what='Ctrl-C of one process'
+  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=10000 "$counted" "${alone[@]}" --epochs 30 \
+    --checkpoint-dir "$work/checkpoints" >"$work/out" 2>"$work/err" &
+  process=$!
+  for ((waited = 0; waited < 600; ++waited)); do
+    [[ ! -s $work/log.0 ]] || break
+    sleep 0.05
+  done
+  kill -INT "$process"
+  wait "$process"
+  status=$?
+  expect_status 75
+  expect 'the word of it' grep -q 'ended after step .* of 300, saved' "$work/err"
+  COUNT_DELAY=0 count 1 "${alone[@]}" --epochs 30 --checkpoint-dir "$work/checkpoints" --resume --exact
+  expect_status 0
+  all_seen_once 30
+}
+aside interrupted
+
 # A limit of time, and the end of an allocation.
 limited() {
   count 4 "${toy[@]}" --epochs 10000 --checkpoint-dir "$work/checkpoints" --time-limit 0:00:03

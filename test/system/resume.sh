@@ -111,6 +111,8 @@ aside other "optimizer is 'adam' here, the checkpoint has 'nesterov'" --optimize
 aside other "schedule is 'constant' here, the checkpoint has 'cosine'" --schedule constant
 aside other "steps is '100' in all here, the checkpoint has '40'" --epochs 10
 aside other 'model is .*smoothing 0.1.* here' --label-smoothing 0.1
+aside other "model is .* here, .*; global-batch-size is '50' .*; seed is '2' here.*--allow-changes model,global-batch-size,.*seed" \
+  --label-smoothing 0.1 --global-batch-size 50 --seed 2
 aside other "no 'sede'; choose from .*seed" --allow-changes sede
 wait
 usual --checkpoint-dir "$work/c2" --resume --epochs 5 --seed 2 --optimizer adam --allow-changes seed,steps,optimizer,learning-rate

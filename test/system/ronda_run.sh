@@ -16,6 +16,7 @@ case ${plan[$((starts - 1))]:-0} in
   killed) kill -KILL $$ ;;
   wait) trap 'exit 75' USR1; trap 'exit 143' TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
   deaf) trap '' USR1 TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
+  nowhere) printf 'mpirun was unable to find the specified executable file, and therefore\n' >&2; exit 134 ;;
   stays) echo 'ronda: error: a rank is lost' >&2; trap 'exit 143' TERM; while :; do sleep 0.1; done ;;
   *) exit "${plan[$((starts - 1))]:-0}" ;;
 esac
@@ -23,6 +24,13 @@ END
 # agent FOLDER HOST COMMAND: a host answers unless FOLDER/gone.HOST is there.
 printf '#!/bin/sh\n[ ! -e "$1/gone.$2" ]\n' >"$work/agent"
 chmod +x "$work/launcher" "$work/agent"
+mkdir "$work/bin"
+printf '#!/bin/sh\n' >"$work/bin/train"
+chmod +x "$work/bin/train"
+touch "$work/agent.txt"
+export PATH=$work/bin:$PATH
+cores=$(for cpu in $(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | sed 's/-/ /' | while read -r a b; do seq "$a" "${b:-$a}"; done); do
+  cat "/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list"; done | sort -u | wc -l)
 
 number=0
 prepare() { # prepare 'ENDING…' OPTION…: a job in $folder, in the words $job
@@ -59,11 +67,20 @@ expect_status 0
 expect 'a start there' grep -q '^-n 1 --host node7:1 train' "$folder/starts"
 
 supervise 0 1 '0'
-expect 'the program resumes' test "$(start 1)" = "-n 1 --host localhost:1 train --checkpoint-dir $folder/checkpoints --resume --summary-json=$(start 1 | sed 's/.*--summary-json=//')"
+expect 'the program resumes, on as many ranks as mpirun takes' test "$(start 1)" = "-n $cores --host localhost:$cores train --checkpoint-dir $folder/checkpoints --resume --summary-json=$(start 1 | sed 's/.*--summary-json=//')"
 supervise 0 3 '1 killed 0' -n 4
 expect 'four ranks' grep -q '^-n 4 --host localhost:4 train' "$folder/starts"
 expect 'both failures in the report' grep -q '"failures": 2' "$folder/report.json"
 expect 'the signal told' grep -q 'by signal 9' "$work/err"
+supervise 0 2 '139 0'
+expect "the launcher's status told" grep -q 'with status 139, as where signal 11 has ended a rank' "$work/err"
+
+# What cannot start is refused: here before the launcher is, elsewhere by what the launcher says; but for one that has been there before.
+supervise 2 1 '127 0'
+expect 'why told' grep -q 'train cannot be started on localhost' "$work/err"
+supervise 2 1 'nowhere 0'
+expect 'why told' grep -q 'train cannot be started on localhost' "$work/err"
+supervise 0 3 '1 127 0'
 supervise 2 1 '2'
 supervise 75 1 '75'
 supervise 1 4 '1 1 1 1 1 1' --max-failures 3
@@ -145,7 +162,7 @@ job=("${job[@]:0:${#job[@]}-2}" --config "$folder/train.toml")
 what='a program with a --config file'
 run "${job[@]}"
 expect_status 0 # two failures, with a checkpoint before each: never two in a row
-expect 'the program as it was given, and to resume' test "$(start 1)" = "-n 1 --host localhost:1 train --config $folder/train.toml --resume"
+expect 'the program as it was given, and to resume' test "$(start 1)" = "-n $cores --host localhost:$cores train --config $folder/train.toml --resume"
 expect 'the summary that the file names' grep -q '"steps": 7' "$folder/report.json"
 expect 'that summary to stay' test -e "$folder/summary.json"
 
@@ -161,6 +178,11 @@ refused_alone 'checkpoint-dir' train --config "$work/a_rank.toml"
 refused_alone 'none.toml' train --checkpoint-dir "$work" --config "$work/none.toml"
 refused_alone 'expected a program' -n 2
 refused_alone 'no-such-option' --no-such-option
+refused_alone 'no option --max-failure; did you mean --max-failures' --max-failure 3 train
+refused_alone "cannot start $work/nothere: it does not exist" "$work/nothere" --checkpoint-dir "$work"
+refused_alone "cannot start $work/agent.txt: it is not executable" "$work/agent.txt" --checkpoint-dir "$work"
+refused_alone "cannot start $work/bin: it is no file" "$work/bin" --checkpoint-dir "$work"
+refused_alone 'cannot start nothere: no folder of PATH has it' nothere --checkpoint-dir "$work"
 refused_alone 'resume-from' train --checkpoint-dir "$work" --resume-from "$work/step-1"
 refused_alone "$work/none/report" --json "$work/none/report" train --checkpoint-dir "$work"
 refused_alone 'slots' --hosts a:1 -n 2 train --checkpoint-dir "$work"

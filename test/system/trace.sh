@@ -35,6 +35,35 @@ for how in kill:node kill:ring kill:mpi kill:ring:thread; do
   expect 'its collective to be named' grep -Eq 'rank 2 on .*: its process is dead, last seen after bucket 0 by [a-z]* of step 2' "$work/out"
 done
 
+# After kill -9 of everything nobody is left to say where the records are: without an argument it lists the jobs.
+what='a list of jobs'
+mpirun -n 2 "$apps/mnist_softmax" --quiet --epochs 100000 >"$work/out" 2>"$work/err" </dev/null &
+launcher=$!
+for ((i = 0; i < 200; ++i)); do
+  run "$apps/ronda_trace"
+  ! grep -q 'running .* mnist_softmax --quiet --epochs 100000$' "$work/out" || break
+  sleep 0.1
+done
+expect_status 0
+expect 'the running job' grep -qE '^[0-9]{4}-[0-9-]+ [0-9:]+  2 ranks +running +/.*/ronda-.* mnist_softmax --quiet --epochs 100000$' "$work/out"
+mapfile -t processes < <(pgrep -P "$launcher")
+kill -KILL "$launcher" "${processes[@]}"
+wait "$launcher"
+for ((i = 0; i < 100; ++i)); do
+  run "$apps/ronda_trace"
+  ! grep -q 'running' "$work/out" || { sleep 0.1; continue; }
+  break
+done
+folder=$(sed -nE 's/.* 2 ranks +ended badly +(.*)  mnist_softmax --quiet --epochs 100000$/\1/p' "$work/out" | head -1)
+expect 'the killed job' test -n "$folder"
+run "$apps/ronda_trace" "$folder"
+expect_status 0
+expect 'its ranks' grep -q 'records of 2 of 2 ranks' "$work/out"
+rm -r "${folder:-$work/none}"
+run "$apps/ronda_trace" --json "$work/trace.json"
+expect_status 2
+expect_message 'name the folder'
+
 # A rank that went another way is named by the records as well.
 what='a skipped collective'
 run env RONDA_TRACE_DIR="$records" mpirun -n 3 "$stall" skip:ring
