@@ -27,7 +27,7 @@ std::filesystem::path find(const std::filesystem::path& directory, const std::st
   for (const auto& candidate : {directory / name, directory / (name + ".gz")})
     if (std::filesystem::exists(candidate, ignored)) return candidate;
   throw InputError(directory.string() + " has neither " + name + " nor " + name +
-                   ".gz; give the folder that holds MNIST's four files with --data DIR");
+                   ".gz; the folder has to hold MNIST's four files");
 }
 
 MnistDataset load(const std::filesystem::path& directory, const std::string& prefix) {
@@ -85,8 +85,7 @@ std::uint64_t MnistDataset::fingerprint() const {
 Mnist load_mnist(const std::filesystem::path& directory) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
-    throw InputError("there is no folder " + directory.string() +
-                     "; give the one that holds MNIST's four files with --data DIR");
+    throw InputError("there is no folder " + directory.string() + "; name the one that holds MNIST's four files");
   Mnist mnist{load(directory, "train"), load(directory, "t10k")};
   const Shape &train = mnist.train.fields()[0].shape, &test = mnist.test.fields()[0].shape;
   if (train != test)

@@ -118,10 +118,11 @@ TEST_CASE("a set that does not fit together is refused") {
   }
   SECTION("a file missing") {
     std::filesystem::remove(folder / "train-labels-idx1-ubyte");
-    require_mentions(message(), {"train-labels-idx1-ubyte.gz", "--data DIR"});
+    require_mentions(message(), {"train-labels-idx1-ubyte.gz", "MNIST's four files"});
   }
   SECTION("no folder") {
-    require_mentions(message_of<InputError>([&] { (void)load_mnist(folder / "nowhere"); }), {"nowhere", "--data DIR"});
+    require_mentions(message_of<InputError>([&] { (void)load_mnist(folder / "nowhere"); }),
+                     {"nowhere", "MNIST's four files"});
   }
 }
 

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Every command and program of README.md, docs/ and examples/ runs as it stands, from where it stands.
+
+    documents.py APPS BUILD CXX
+
+A fenced block of sh or bash is run; one of cmake, cpp, c or python is built, or run, against an installed tree; one that
+quotes an example has to be in it. What is not run stands below with the reason, by its exact text: a command that is
+changed, or new, is run, or noticed here. The repository's root is a copy of links, so that nothing is written into it.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+INLINE = re.compile(r"`((?:mpirun|srun|sbatch|cmake|ctest|cc|python3|build/|scripts/|test/|RONDA_\w+=)[^`]*)`")
+
+# Lines of blocks, and commands in the text, that are not run.
+NEEDS_PACKAGES = "installs packages and builds everything, as whoever runs this test has done"
+NEEDS_HOSTS = "needs the hosts that it names; system.several_hosts trains between hosts"
+NEEDS_SLURM = "needs a Slurm of several nodes; system.slurm runs the scripts"
+NEEDS_GPU = "needs a GPU"
+NO_COMMAND = "names a tool or an option, not a command to be typed"
+FOR_HOURS = "measures, or tries at random, for minutes or hours"
+NOT_RUN = {
+    "scripts/quickstart.sh    # installs what is missing, builds, trains a CNN on MNIST with two ranks to 99 %": NEEDS_PACKAGES,
+    "scripts/test.sh          # the same set-up, then all tests": NEEDS_PACKAGES,
+    "cmake --preset release && cmake --build --preset release && ctest --preset release": NEEDS_PACKAGES,
+    "cmake --preset release && cmake --build --preset release": NEEDS_PACKAGES,
+    "mpirun --hostfile hosts -n 16 build/release/apps/mnist_cnn": NEEDS_HOSTS,
+    "mpirun --hostfile hosts -n 32 build/release/apps/mnist_cnn": NEEDS_HOSTS,
+    "build/release/apps/ronda_run --hosts a:8,b:8,c:8 build/release/apps/mnist_cnn --checkpoint-dir run/checkpoints "
+    "--checkpoint-every 1m": NEEDS_HOSTS,
+    "test/beds/netns.sh --rate 1gbit --delay 100us 4 2 mpirun build/release/apps/mnist_mlp --verbose":
+        "needs root and network namespaces; system.several_hosts runs the bed",
+    "sbatch scripts/slurm/srun.sbatch": NEEDS_SLURM,
+    "srun --mpi=pmix -N 4 --ntasks-per-node=4 build/release/apps/mnist_cnn": NEEDS_SLURM,
+    "sbatch scripts/slurm/mpirun.sbatch build/release/apps/mnist_cnn --epochs 5": NEEDS_SLURM,
+    "sbatch scripts/slurm/srun.sbatch build/release/apps/mnist_cnn --epochs 5": NEEDS_SLURM,
+    "sbatch scripts/slurm/srun.sbatch build/release/apps/mnist_cnn --checkpoint-dir run/checkpoints --checkpoint-every 10m "
+    "--resume": NEEDS_SLURM,
+    "srun --mpi=pmix": NO_COMMAND,
+    "srun --mpi=list": NO_COMMAND,
+    "srun …": NO_COMMAND,
+    "mpirun -n 1": NO_COMMAND,
+    "mpirun -n 2 build/release/apps/bench_coordinator": FOR_HOURS,
+    "mpirun -n 4 program": "the program of the page, which is run",
+    "mpirun -n 4 python3 program.py": "the program of the page, which is run",
+    "test/system/kills.sh build/release/apps build/release/test/resilience/counted_training 100": FOR_HOURS,
+    "mpirun -n 2 build/release/apps/mnist_cnn --config examples/cnn.toml": "takes minutes; system.accuracy trains the network",
+}
+# Documents whose commands are those of a measurement, or of a GPU.
+NOT_RUN_DOCUMENTS = {"docs/gpu.md": NEEDS_GPU, "docs/gpu-results.md": NEEDS_GPU, "docs/performance.md": FOR_HOURS}
+
+# Lines that end with another status than 0, which is what they are there to show.
+FAILS = {
+    "run --inject kill@500:1                                # a rank dies",
+    "run --inject stop@700:0                                # the host is wanted back: status 75",
+}
+
+# Pieces of programs, by document and first line: what stands before, what stands for what is left out, what stands after.
+BARE = """#include <ronda/ronda.hpp>
+#include <ronda/collectives/mpi_world.hpp>
+#include <cstdio>
+#include <cstdlib>
+using namespace ronda;
+"""
+PIECES = {
+    ("docs/coordinator.md", "#include <ronda/ronda.h>"):
+        ("", ("ronda_group* world;", "int main(void) { float data[10] = {0}; const uint64_t count = 10; ronda_group* world;"),
+         "return 0; }\n"),
+    ("docs/first_program.md", "Console console;"):
+        (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("{…}", "{}"), "}\n"),
+    ("docs/no-silent-hang.md", "{"):
+        (BARE + "void write_everything();\nvoid f(Communicator communicator) {\n", ("", ""), "}\n"),
+    ("docs/no-silent-hang.md", "WorldOptions options;"): (BARE + "void f() {\n", ("", ""), "}\n"),
+}
+# Documents that quote an example.
+QUOTES = {"docs/first_program.md": "examples/first_program", "docs/custom_loop.md": "examples/custom_loop"}
+
+failures = []
+left_out = dict.fromkeys(NOT_RUN, 0)
+
+
+def fail(where, what, output=""):
+    failures.append(where)
+    print(f"FAILED: {where}: {what}")
+    print("".join(f"    | {line}\n" for line in output.splitlines()[-20:]), end="", flush=True)
+
+
+class Place:
+    """A temporary home, with Ronda installed in ~/ronda and the repository's root by links."""
+
+    def __init__(self, apps, build):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="ronda-documents."))
+        self.root, self.prefix = self.home / "repository", self.home / "ronda"
+        self.environment = dict(os.environ, HOME=str(self.home), TMPDIR=str(self.home))
+        self.root.mkdir()
+        for entry in REPOSITORY.iterdir():
+            if entry.name not in ("build", "run"):
+                (self.root / entry.name).symlink_to(entry)
+        own = self.root / "build" / "release"
+        (own / "apps").mkdir(parents=True)
+        for program in apps.iterdir():
+            if program.is_file() and os.access(program, os.X_OK):
+                (own / "apps" / program.name).symlink_to(program)
+        for entry in build.iterdir():
+            if entry.name != "apps":
+                (own / entry.name).symlink_to(entry)
+
+    def run(self, where, script, folder, fails=()):
+        """A bash script, each of whose commands succeeds but for those in `fails`; returns what it says."""
+        trap = "trap '[[ $BASH_COMMAND == wait ]] || printf \"%s\\n\" \"$BASH_COMMAND\" >>\"$FAILED\"' ERR\n"
+        failed = self.home / "failed"
+        failed.write_text("")
+        begin = f"set -uo pipefail\n{trap}"
+        try:
+            ended = subprocess.run(["bash", "-c", begin + script + "\nwait\n:"], cwd=folder, timeout=180, text=True,
+                                   env=dict(self.environment, FAILED=str(failed)), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except subprocess.TimeoutExpired as late:
+            fail(where, "not over in 180 s", (late.stdout or b"").decode())
+            return ""
+        wrong = failed.read_text().splitlines()  # of a function's call what it was at
+        if len(wrong) != len(fails) or ended.returncode != 0:
+            fail(where, f"status {ended.returncode}; {len(fails)} commands were to fail, these did: {wrong}", ended.stdout)
+        return ended.stdout
+
+
+def commands(script):
+    """What of a block is run, and what of that is to fail."""
+    kept = []
+    for line in script.splitlines():
+        if line in NOT_RUN:
+            left_out[line] += 1
+        else:
+            kept.append(line)
+    return "\n".join(kept), [line for line in kept if line in FAILS]
+
+
+def run_shell(place, document, where, text):
+    script, fails = commands(text)
+    if not script.strip():
+        return
+    folder = place.root / pathlib.Path(document).parent if document.startswith("examples/") else place.root
+    if "-S . -B build" in script:  # in a program's own folder
+        folder = place.home / ("program" if document == "README.md" else "first_program")
+        if document != "README.md" and not folder.exists():
+            shutil.copytree(place.prefix / "share/ronda/examples/first_program", folder)
+    if "program.c" in script:
+        folder = place.home / "pieces"
+    output = place.run(where, script, folder, fails)
+    if "build/program" in script and not re.search(r"^test accuracy 0\.9[89]", output, re.M):
+        fail(where, "expected an accuracy of 98 % or more", output)
+    if "build/first_program " in script and len(re.findall(r"^test accuracy 9[789]", output, re.M)) != 2:
+        fail(where, "expected an accuracy of 97 % or more, twice", output)
+    if "--inject" in script:
+        hashes = re.findall(r'"parameter_hash": "(\w+)"', output)
+        if len(hashes) != 2 or hashes[0] != hashes[1]:
+            fail(where, f"expected the same hash twice, not {hashes}", output)
+    if "kill -STOP" in script and not re.search(r"stood still.*its process is stopped", output):
+        fail(where, "expected the stopped rank to be named", output)
+
+
+def bare(line):
+    """A line of a program without its comment, blanks and the namespace."""
+    return re.sub(r"\s+|ronda::", "", re.sub(r"//.*", "", line))
+
+
+def quoted(text, example):
+    """The first line of a quotation that its example has not; … stands for anything."""
+    source = "".join(bare(line) for file in sorted((REPOSITORY / example).iterdir()) if file.is_file()
+                     for line in file.read_text().splitlines())
+    for line in filter(None, map(bare, text.splitlines())):
+        if not re.search(".*?".join(map(re.escape, line.split("…"))), source):
+            return line
+    return None
+
+
+def take_program(place, document, where, language, text):
+    """Puts programs and pieces where they are built."""
+    first = text.splitlines()[0]
+    pieces = place.home / "pieces"
+    pieces.mkdir(exist_ok=True)
+    name = re.sub(r"\W", "_", f"{document}_{first}")[:40]
+    if document == "README.md":
+        folder = place.home / "program"
+        folder.mkdir(exist_ok=True)
+        (folder / ("main.cpp" if language == "cpp" else "CMakeLists.txt")).write_text(text)
+    elif (document, first) in PIECES:
+        before, (left, put), after = PIECES[document, first]
+        (pieces / ("program.c" if language == "c" else f"{name}.cpp")).write_text(before + text.replace(left, put) + after)
+    elif language == "python":
+        (pieces / "program.py").write_text(text)
+    elif language == "cpp" and "int main(" in text and "…" not in text:
+        (pieces / f"{name}.program.cpp").write_text(text)
+    elif document in QUOTES:
+        missing = quoted(text, QUOTES[document])
+        if missing is not None:
+            fail(where, f"{QUOTES[document]} has no '{missing}'")
+    else:
+        fail(where, f"nobody knows what to do with this {language}; say it in PIECES or QUOTES")
+
+
+def build_pieces(place):
+    folder = place.home / "pieces"
+    programs = sorted(folder.glob("*.program.cpp"))
+    pieces = sorted(set(folder.glob("*.cpp")) - set(programs))
+    lines = ["cmake_minimum_required(VERSION 3.22)", "project(pieces LANGUAGES C CXX)", "find_package(ronda REQUIRED)",
+             "find_package(MPI REQUIRED)", f"add_library(pieces OBJECT {' '.join(file.name for file in pieces)})",
+             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)"]
+    for file in programs:
+        lines += [f"add_executable({file.stem.split('.')[0]} {file.name})",
+                  f"target_link_libraries({file.stem.split('.')[0]} ronda::collectives)"]
+    (folder / "CMakeLists.txt").write_text("\n".join(lines) + "\n")
+    place.run("pieces of programs", "cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH=~/ronda && cmake --build build", folder)
+    for file in programs:
+        place.run(file.name, f"mpirun -n 4 build/{file.stem.split('.')[0]}", folder)
+    script = f"PYTHONPATH='{REPOSITORY}/examples/python' RONDA_LIBRARY=~/ronda/lib/libronda.so mpirun -n 4 python3 program.py"
+    if (folder / "program.py").exists() and has_numpy():
+        place.run("docs/coordinator.md, Python", script, folder)
+
+
+def has_numpy():
+    return subprocess.run(["python3", "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def main():
+    apps, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    place = Place(apps, build)
+    place.environment["CXX"] = sys.argv[3]
+    if not has_numpy():
+        NOT_RUN["RONDA_LIBRARY=~/ronda/lib/libronda.so mpirun -n 2 python3 python/linear_regression.py"] = "there is no NumPy here"
+        left_out.update(dict.fromkeys(NOT_RUN, 1))
+    files = ["README.md", *sorted(str(file.relative_to(REPOSITORY)) for file in REPOSITORY.glob("docs/*.md")), "examples/README.md"]
+    shells, programs = [], []
+    for document in files:
+        text = (REPOSITORY / document).read_text()
+        for block in BLOCK.finditer(text):
+            where = f"{document}, line {text.count(chr(10), 0, block.start()) + 1}"
+            if document in NOT_RUN_DOCUMENTS:
+                continue
+            (shells if block[1] in ("sh", "bash") else programs).append((document, where, block[1], block[2]))
+        for command in INLINE.findall(BLOCK.sub("", text)):
+            if document not in NOT_RUN_DOCUMENTS and (" " in command or command.startswith("build/")):
+                shells.append((document, f"{document}, `{command}`", "sh", command.replace("\n", " ")))
+    for file in sorted(REPOSITORY.glob("examples/*.toml")):
+        for command in re.findall(r"^#     (\S.*)$", file.read_text(), re.M):
+            shells.append((".", file.name, "sh", command))
+    place.run("cmake --install", "cmake --install build/release --prefix ~/ronda >~/installed", place.root)
+    for document, where, language, text in programs:
+        take_program(place, document, where, language, text)
+    build_pieces(place)
+    for document, where, _, text in shells:
+        run_shell(place, document, where, text)
+    for line, times in left_out.items():
+        if times == 0:
+            fail("documents.py", f"no document has '{line}' any more")
+    shutil.rmtree(place.home)
+    print(f"{len(shells)} commands and blocks, {len(programs)} programs and pieces; {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
