@@ -7,6 +7,7 @@
 #include <ronda/collectives/watch/trace.hpp>
 #include <ronda/runtime/core/counted.hpp>
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/printable.hpp>
 #include <ronda/runtime/files/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
@@ -131,8 +132,8 @@ std::string line_of(const std::filesystem::path& folder, const Trace& trace) {
   const char* how = records_in_use(folder) ? "running" : well ? "ended well" : "ended badly";
   std::array<char, 64> columns{};
   std::snprintf(columns.data(), columns.size(), "  %-9s  %-11s  ", counted(trace.size, "rank").c_str(), how);
-  return began_text(first.began) + columns.data() + apps::printable(folder.string()) + "  " +
-         apps::printable(first.program.empty() ? "a program without a name" : first.program);
+  return began_text(first.began) + columns.data() + printable(folder.string()) + "  " +
+         printable(first.program.empty() ? "a program without a name" : first.program);
 }
 
 /// The jobs of this user that have left records where they do unless told otherwise, the latest first.

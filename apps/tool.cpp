@@ -8,18 +8,16 @@
 #include <iostream>
 
 #include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/core/printable.hpp>
 #include <ronda/runtime/files/atomic_file.hpp>
 
 #include "nearest_name.hpp"
 
 namespace ronda::apps {
 
-std::string printable(std::string text) {
+std::string excerpt(std::string_view text) {
   constexpr std::size_t enough = 200;
-  if (text.size() > enough) text = text.substr(0, enough) + "...";
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
+  return printable(text.substr(0, enough)) + (text.size() > enough ? "..." : "");
 }
 
 namespace {
@@ -78,7 +76,7 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
 std::string no_option(const CLI::App& app, const std::string& word, const std::string& dashes) {
   const auto begin = std::min(word.find_first_not_of('-'), word.size());
   const std::string nearest = nearest_name(word.substr(begin, word.find('=') - begin), names_of_options(app));
-  return "there is no option " + printable(word.substr(0, word.find('='))) +
+  return "there is no option " + excerpt(word.substr(0, word.find('='))) +
          (nearest.empty() ? "" : "; did you mean " + dashes + nearest + "?");
 }
 
@@ -87,13 +85,13 @@ std::string unexpected(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining();
   const auto option = std::ranges::find_if(words, [](const auto& word) { return word.size() > 1 && word[0] == '-'; });
   if (option != words.end()) return no_option(app, *option, "--");
-  return "'" + printable(words.empty() ? "" : words.front()) + "' belongs to no option";
+  return "'" + excerpt(words.empty() ? "" : words.front()) + "' belongs to no option";
 }
 
 /// A key of the --config file that is no option, out of CLI11's message about it.
 std::string in_file(const CLI::App& app, const std::string& message) {
   constexpr std::string_view before = "INI was not able to parse ";
-  return message.starts_with(before) ? no_option(app, message.substr(before.size()), "") : printable(message);
+  return message.starts_with(before) ? no_option(app, message.substr(before.size()), "") : excerpt(message);
 }
 
 int fail(const std::string& text, ExitStatus status) {
@@ -117,7 +115,7 @@ bool parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ExtrasError&) {
     throw InputError(unexpected(app) + "; see " + app.get_name() + " --help");
   } catch (const CLI::ParseError& error) {
-    throw InputError(printable(error.what()) + "; see " + app.get_name() + " --help");
+    throw InputError(excerpt(error.what()) + "; see " + app.get_name() + " --help");
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,7 @@ namespace ronda::apps {
 bool parse(CLI::App& app, int argc, char** argv);
 
 /// A text that quotes what was given, which may be anything, for a terminal: no control characters, not too long.
-[[nodiscard]] std::string printable(std::string text);
+[[nodiscard]] std::string excerpt(std::string_view text);
 
 /// Throws the InputError for a word that looks like an option and is none, with the name that was probably meant.
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word);
