@@ -9,7 +9,7 @@
  *     ronda_finalize(world);
  *
  * Rules. Every function that returns a ronda_status returns RONDA_OK or says with ronda_last_error what went wrong;
- * none ends the process or prints. Unless it says otherwise a function may be called by any thread at any time. A
+ * none ends the process, or prints unless it was asked to. Unless it says otherwise a function may be called by any thread at any time. A
  * pointer that may not be NULL and is one gives RONDA_ERROR_INPUT. Data belongs to the caller, who leaves it alone and
  * in place until the call, or the wait for it, has returned. A handle is gone once it was waited for, closed or
  * finalized, and what is done with it then is undefined; so is what a forked child does with any of them.
@@ -71,15 +71,22 @@ typedef struct ronda_tensor {
 
 typedef struct ronda_options {
   size_t size;                  /* as given to ronda_default_options, which sets it */
-  double communication_timeout; /* seconds that a rank is waited for which takes no part any more; 0: for ever */
-  double missing_warning; /* seconds after which on_warning hears of a tensor that some ranks have not submitted; 0:
-                             never */
-  double missing_limit;   /* seconds after which it fails; 0: never */
+  double communication_timeout; /* seconds that a rank is waited for which takes no part any more: it is dead, stopped,
+                                   or cut off from the network. Then every call of the others ends with an error.
+                                   60 unless it is set; 0: for ever */
+  double missing_warning; /* seconds after which on_warning hears of a tensor that some ranks have not submitted, or of
+                             ranks that wait in ronda_join, ronda_finalize or ronda_close; then again each time that the
+                             wait is twice as long. 60 unless it is set; 0: never */
+  double missing_limit;   /* seconds after which that fails. 0, as it is unless it is set: never, since a rank may be at
+                             its own work for as long as it likes */
   size_t batch_bytes;     /* a power of two; 0: tuned */
   double gather_seconds;  /* less than 0: tuned */
-  void (*on_warning)(const char* text,
-                     void* context); /* called by a thread of Ronda's; may call nothing of this file */
+  void (*on_warning)(const char* text, /* a line of ranks that are late, or of what the ranks had to do without, such as
+                                          shared memory; on every rank */
+                     void* context);   /* called by a thread of Ronda's, which goes on when it returns; may call nothing
+                                          of this file */
   void* context;
+  int print_warnings; /* other than 0: the first rank of each group prints these lines on standard error as well */
 } ronda_options;
 
 /* RONDA_ABI_VERSION of the library, which must be that of this file; and its version, "0.1.0". */

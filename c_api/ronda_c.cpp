@@ -170,6 +170,7 @@ ronda::CoordinatorOptions coordinator_options(const ronda_options& options) {
   if (options.gather_seconds >= 0) result.gather_seconds = options.gather_seconds;
   result.missing_warning = options.missing_warning;
   result.missing_limit = options.missing_limit;
+  result.print_warnings = options.print_warnings != 0;
   if (options.on_warning != nullptr)
     result.on_warning = [call = options.on_warning, context = options.context](const std::string& text) {
       call(text.c_str(), context);

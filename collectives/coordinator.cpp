@@ -31,6 +31,7 @@ CoordinatorLoop::Options loop_options(const Communicator& communicator, const Co
   inner.missing_warning = options.missing_warning;
   inner.missing_limit = options.missing_limit;
   inner.on_warning = options.on_warning;
+  inner.print_warnings = options.print_warnings;
   return inner;
 }
 

@@ -23,11 +23,17 @@ struct CoordinatorOptions {
   std::optional<std::size_t> batch_bytes = {};
   /// Seconds to wait for more tensors before a cycle; left out, it is tuned.
   std::optional<double> gather_seconds = {};
-  /// Seconds after which `on_warning` hears of a tensor that some ranks have submitted and others have not, and after
-  /// which it fails; 0: never.
-  double missing_warning = 10, missing_limit = 60;
-  /// Called by the coordinator's thread, on every rank, with one line; must not throw, nor call the coordinator.
+  /// Seconds after which `on_warning` hears of a tensor that some ranks have submitted and others have not, or of ranks
+  /// that wait in `join` or `close`; then again each time that the wait is twice as long. 0: never.
+  double missing_warning = 60;
+  /// Seconds after which that fails. 0: never. A rank may be busy for as long as its program likes; one that is gone or
+  /// takes no part any more is found by WorldOptions::communication_timeout.
+  double missing_limit = 0;
+  /// Called by the coordinator's thread, on every rank, with one line: of ranks that are late, and of what the ranks
+  /// had to do without, such as shared memory. Must not throw, nor call the coordinator, which goes on when it returns.
   std::function<void(const std::string&)> on_warning = {};
+  /// The first rank of the coordinator, and of each group that is split off, also prints these lines on standard error.
+  bool print_warnings = false;
 };
 
 /// Throws InputError where an option cannot be; so does a Coordinator.

@@ -14,6 +14,7 @@
 
 #include <ronda/collectives/algorithms/link_probe.hpp>
 #include <ronda/collectives/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/algorithms/tree_merge.hpp>
 #include <ronda/collectives/choice.hpp>
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/device/clique.hpp>
@@ -95,6 +96,9 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   std::unique_ptr<Collective> plan(const AlltoallSpec& spec);
   std::unique_ptr<Collective> plan(const SendSpec& spec);     ///< not collective
   std::unique_ptr<Collective> plan(const ReceiveSpec& spec);  ///< not collective
+  /// Every rank's `block`, of the same length, becomes what `merge` makes of them all: see TreeMerge. For this room; not
+  /// compared.
+  std::unique_ptr<Collective> plan_merge(std::span<std::byte> block, TreeMerge::Merge merge, std::string_view label);
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
   /// Null: nothing is written down.
   [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const noexcept { return ledger_.recorder; }

@@ -257,6 +257,12 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec,
                  description);
 }
 
+std::unique_ptr<Collective> Communicator::Group::plan_merge(std::span<std::byte> block, TreeMerge::Merge merge,
+                                                            std::string_view label) {
+  return planned(std::make_unique<TreeMerge>(across_all(), block, std::move(merge)), "tree",
+                 {Kind::allgather, label, {}, block.size()});
+}
+
 std::unique_ptr<Collective> Communicator::Group::plan(const GatherSpec& spec) { return plan_at_root(spec, true); }
 std::unique_ptr<Collective> Communicator::Group::plan(const ScatterSpec& spec) { return plan_at_root(spec, false); }
 

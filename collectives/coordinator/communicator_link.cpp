@@ -1,4 +1,5 @@
 #include <ronda/collectives/coordinator/communicator_link.hpp>
+#include <ronda/collectives/coordinator/descriptor.hpp>
 #include <ronda/collectives/group.hpp>
 #include <ronda/runtime/core/clock.hpp>
 #include <ronda/runtime/core/error.hpp>
@@ -44,8 +45,7 @@ CommunicatorLink::CommunicatorLink(Communicator communicator, std::size_t stage_
     : communicator_(std::move(communicator)),
       stage_bytes_(stage_bytes),
       words_(communicator_.allocate(word_counts.back() * sizeof(std::uint64_t), Memory::node_shared)),
-      small_blocks_(Buffer::host(small_block * static_cast<std::size_t>(size()))),
-      large_blocks_(Buffer::host(large_block * static_cast<std::size_t>(size()))) {
+      block_(Buffer::host(large_block())) {
   for (auto& stage : stages_) stage = communicator_.allocate(stage_bytes, Memory::node_shared);
   for (std::size_t i = 0; i < word_counts.size(); ++i)
     intersections_[i] = communicator_.plan(
@@ -53,19 +53,16 @@ CommunicatorLink::CommunicatorLink(Communicator communicator, std::size_t stage_
                       .op = ReduceOp::bitwise_and,
                       .label = "the coordinator's cycle",
                       .idles = true});
-  const auto plan_gather = [&](const Buffer& blocks) {
-    return communicator_.plan(
-        AllgatherSpec{view(blocks, DType::uint8, blocks.bytes()), {}, "the coordinator's announcements"});
+  const auto plan_merge = [&](std::size_t bytes) {
+    return communicator_.group().plan_merge({block_.data(), bytes}, merge_announcements,
+                                            "the coordinator's announcements");
   };
-  small_gather_ = plan_gather(small_blocks_);
-  large_gather_ = plan_gather(large_blocks_);
+  small_merge_ = plan_merge(small_block);
+  large_merge_ = plan_merge(large_block());
 }
 
-std::vector<std::string> CommunicatorLink::rank_names() const {
-  std::vector<std::string> names;
-  for (int rank = 0; rank < size(); ++rank)
-    names.push_back(communicator_.group().name_of_rank(static_cast<std::size_t>(rank)));
-  return names;
+std::string CommunicatorLink::name_of_rank(int rank) const {
+  return communicator_.group().name_of_rank(static_cast<std::size_t>(rank));
 }
 
 void CommunicatorLink::intersect(std::span<std::uint64_t> words, bool eager) {
@@ -76,12 +73,10 @@ void CommunicatorLink::intersect(std::span<std::uint64_t> words, bool eager) {
   std::memcpy(words.data(), words_.data(), words.size_bytes());
 }
 
-std::span<const std::byte> CommunicatorLink::gather(std::span<const std::byte> mine) {
-  const bool small = mine.size() == small_block;
-  const Buffer& blocks = small ? small_blocks_ : large_blocks_;
-  std::memcpy(blocks.data() + static_cast<std::size_t>(rank()) * mine.size(), mine.data(), mine.size());
-  (small ? small_gather_ : large_gather_)->start().wait();
-  return {blocks.data(), blocks.bytes()};
+void CommunicatorLink::merge(std::span<std::byte> block) {
+  std::memcpy(block_.data(), block.data(), block.size());
+  (block.size() == small_block ? small_merge_ : large_merge_)->start().wait();
+  std::memcpy(block.data(), block_.data(), block.size());
 }
 
 std::span<std::byte> CommunicatorLink::stage(int index) {

@@ -18,12 +18,13 @@ class CommunicatorLink final : public CoordinatorLink {
 
   [[nodiscard]] int rank() const noexcept override { return communicator_.rank(); }
   [[nodiscard]] int size() const noexcept override { return communicator_.size(); }
-  [[nodiscard]] std::vector<std::string> rank_names() const override;
+  [[nodiscard]] std::string name_of_rank(int rank) const override;
   void intersect(std::span<std::uint64_t> words, bool eager) override;
-  std::span<const std::byte> gather(std::span<const std::byte> mine) override;
+  void merge(std::span<std::byte> block) override;
   [[nodiscard]] std::span<std::byte> stage(int index) override;
   void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override;
   void finish(int stage) override;
+  [[nodiscard]] std::vector<std::string> take_notes() override { return communicator_.take_notes(); }
   std::unique_ptr<CoordinatorLink> split(int color, int key) override;
 
   /// What batches of `bytes` are rounded up to: eight classes for each doubling.
@@ -34,10 +35,10 @@ class CommunicatorLink final : public CoordinatorLink {
 
   Communicator communicator_;
   std::size_t stage_bytes_;
-  Buffer words_, small_blocks_, large_blocks_;
+  Buffer words_, block_;
   std::array<Buffer, stages> stages_;
   std::array<std::unique_ptr<Collective>, word_counts.size()> intersections_;
-  std::unique_ptr<Collective> small_gather_, large_gather_;
+  std::unique_ptr<Collective> small_merge_, large_merge_;
   std::map<std::tuple<int, ReduceOp, DType, std::size_t>, std::unique_ptr<Collective>> reductions_;
   std::array<Event, stages> done_;
 };

@@ -58,14 +58,12 @@ class LinkWithoutCustody final : public CoordinatorLink {
 
   [[nodiscard]] int rank() const noexcept override { return link_->rank(); }
   [[nodiscard]] int size() const noexcept override { return link_->size(); }
-  [[nodiscard]] std::vector<std::string> rank_names() const override { return link_->rank_names(); }
+  [[nodiscard]] std::string name_of_rank(int rank) const override { return link_->name_of_rank(rank); }
   void intersect(std::span<std::uint64_t> words, bool eager) override {
     custody_->without([&] { link_->intersect(words, eager); });
   }
-  std::span<const std::byte> gather(std::span<const std::byte> mine) override {
-    std::span<const std::byte> all;
-    custody_->without([&] { all = link_->gather(mine); });
-    return all;
+  void merge(std::span<std::byte> block) override {
+    custody_->without([&] { link_->merge(block); });
   }
   [[nodiscard]] std::span<std::byte> stage(int index) override { return link_->stage(index); }
   void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override {
@@ -74,6 +72,7 @@ class LinkWithoutCustody final : public CoordinatorLink {
   void finish(int stage) override {
     custody_->without([&] { link_->finish(stage); });
   }
+  [[nodiscard]] std::vector<std::string> take_notes() override { return link_->take_notes(); }
   std::unique_ptr<CoordinatorLink> split(int color, int key) override {
     std::unique_ptr<CoordinatorLink> part;
     custody_->without([&] { part = link_->split(color, key); });

@@ -2,14 +2,13 @@
 #include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <unordered_map>
 
 namespace ronda {
 namespace {
 
-/// Takes numbers and texts one after the other. All ranks run the same program on machines of one kind; where they do
-/// not, what comes may be anything.
+/// Takes numbers and texts one after the other. All ranks run the same program on machines of one kind.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -23,36 +22,63 @@ class Reader {
   template <class T>
   T take_up_to(T last) {
     const auto number = take<std::uint8_t>();
-    require(number <= static_cast<std::uint8_t>(last));
+    if (number > static_cast<std::uint8_t>(last)) refuse();
     return static_cast<T>(number);
   }
-  /// How many things follow, of at least `bytes_each`.
-  std::size_t take_count(std::size_t bytes_each) {
-    const std::size_t count = take<std::uint32_t>();
-    require(count <= bytes_.size() / bytes_each);
+  std::string take_text(std::size_t length) {
+    const auto bytes = next(length);
+    return {reinterpret_cast<const char*>(bytes.data()), length};
+  }
+  /// How many of something follow that takes at least so many bytes each.
+  std::size_t take_count(std::size_t least_bytes) {
+    const auto count = take<std::uint32_t>();
+    if (count > bytes_.size() / least_bytes) refuse();
     return count;
   }
-  std::string take_text() {
-    const auto text = next(take_count(1));
-    return {reinterpret_cast<const char*>(text.data()), text.size()};
-  }
-  static void require(bool sensible) {
-    if (!sensible)
-      throw CommunicationError("what a rank announces makes no sense; do all ranks run the same version of Ronda?");
+  [[noreturn]] static void refuse() {
+    throw CommunicationError("what a rank announced to the other coordinators is damaged");
   }
 
  private:
-  std::span<const std::byte> next(std::size_t bytes) {
-    require(bytes <= bytes_.size());
-    const auto taken = bytes_.first(bytes);
-    bytes_ = bytes_.subspan(bytes);
+  std::span<const std::byte> next(std::size_t length) {
+    if (length > bytes_.size()) refuse();
+    const auto taken = bytes_.first(length);
+    bytes_ = bytes_.subspan(length);
     return taken;
   }
-
   std::span<const std::byte> bytes_;
 };
 
-constexpr std::size_t fixed_bytes = 3 + sizeof(std::uint32_t) + sizeof(std::int32_t) + sizeof(std::uint32_t);
+constexpr std::size_t part_bytes = 2, range_bytes = 2 * sizeof(std::int32_t);
+constexpr std::size_t fixed_bytes = 3 + 4 * sizeof(std::uint32_t);
+
+Announcement read_one(Reader& reader) {
+  Announcement announcement;
+  Descriptor& descriptor = announcement.descriptor;
+  announcement.what = reader.take_up_to(Announcement::What::has);
+  descriptor.kind = reader.take_up_to(NamedKind::split);
+  descriptor.op = reader.take_up_to(last_reduce_op);
+  descriptor.root = reader.take<std::int32_t>();
+  announcement.name = reader.take_text(reader.take_count(1));
+  descriptor.parts.resize(reader.take_count(part_bytes));
+  for (auto& part : descriptor.parts) {
+    part.dtype = reader.take_up_to(DType::int64);
+    std::int64_t extents[Shape::capacity];
+    const auto axes = reader.take<std::uint8_t>();
+    if (axes > Shape::capacity) Reader::refuse();
+    for (int axis = 0; axis < axes; ++axis) {
+      extents[axis] = reader.take<std::int64_t>();
+      if (extents[axis] < 0) Reader::refuse();
+    }
+    part.shape = Shape(std::span<const std::int64_t>(extents, axes));
+  }
+  for (std::size_t left = reader.take_count(range_bytes); left > 0; --left) {
+    const auto first = reader.take<std::int32_t>(), last = reader.take<std::int32_t>();
+    if (first < 0 || last < first) Reader::refuse();
+    announcement.ranks.add({first, last});
+  }
+  return announcement;
+}
 
 }  // namespace
 
@@ -86,60 +112,97 @@ std::string Descriptor::text() const {
   return text;
 }
 
-std::size_t announcement_bytes(std::string_view name, const Descriptor& descriptor) noexcept {
-  std::size_t bytes = fixed_bytes + name.size();
+namespace {
+
+std::size_t bytes_of(std::string_view name, const Descriptor& descriptor, std::size_t ranges) noexcept {
+  std::size_t bytes = fixed_bytes + name.size() + ranges * range_bytes;
   for (const auto& part : descriptor.parts)
-    bytes += 2 + static_cast<std::size_t>(part.shape.rank()) * sizeof(std::int64_t);
+    bytes += part_bytes + static_cast<std::size_t>(part.shape.rank()) * sizeof(std::int64_t);
   return bytes;
 }
 
-void AnnouncementWriter::put(const void* data, std::size_t bytes) noexcept {
-  if (bytes > 0) std::memcpy(bytes_.data() + end_, data, bytes);
-  end_ += bytes;
+}  // namespace
+
+std::size_t announcement_bytes(std::string_view name, const Descriptor& descriptor) noexcept {
+  return bytes_of(name, descriptor, 1);
 }
 
-bool AnnouncementWriter::add(Announcement::What what, std::string_view name, const Descriptor& descriptor) {
-  if (end_ + announcement_bytes(name, descriptor) > bytes_.size()) return false;
-  put(what);
-  put(descriptor.kind);
-  put(descriptor.op);
-  put(static_cast<std::int32_t>(descriptor.root));
-  put(static_cast<std::uint32_t>(name.size()));
-  put(name.data(), name.size());
-  put(static_cast<std::uint32_t>(descriptor.parts.size()));
-  for (const auto& part : descriptor.parts) {
-    put(part.dtype);
-    put(static_cast<std::uint8_t>(part.shape.rank()));
-    for (const std::int64_t extent : part.shape) put(extent);
-  }
-  ++count_;
-  std::memcpy(bytes_.data(), &count_, sizeof(count_));
-  return true;
-}
+AnnouncementBlock::AnnouncementBlock(std::span<std::byte> bytes) : bytes_(bytes) { write_head(); }
 
-std::vector<Announcement> read_announcements(std::span<const std::byte> block) {
-  Reader reader(block);
-  std::vector<Announcement> announcements(reader.take_count(fixed_bytes));
-  for (Announcement& announcement : announcements) {
-    announcement.what = reader.take_up_to(Announcement::What::left);
-    announcement.descriptor.kind = reader.take_up_to(NamedKind::split);
-    announcement.descriptor.op = reader.take_up_to(last_reduce_op);
-    announcement.descriptor.root = reader.take<std::int32_t>();
-    announcement.name = reader.take_text();
-    announcement.descriptor.parts.resize(reader.take_count(2));
-    for (auto& part : announcement.descriptor.parts) {
-      part.dtype = reader.take_up_to(DType::int64);
-      std::array<std::int64_t, Shape::capacity> extents{};
-      const std::size_t rank = reader.take<std::uint8_t>();
-      Reader::require(rank <= extents.size());
-      for (std::size_t axis = 0; axis < rank; ++axis) {
-        extents[axis] = reader.take<std::int64_t>();
-        Reader::require(extents[axis] >= 0);
-      }
-      part.shape = Shape(std::span(extents).first(rank));
+bool AnnouncementBlock::add(const Announcement& announcement) {
+  const auto& [what, name, descriptor, ranks] = announcement;
+  const bool fits = end_ + bytes_of(name, descriptor, ranks.ranges().size()) <= bytes_.size();
+  const auto put_bytes = [&](const void* data, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(bytes_.data() + end_, data, bytes);
+    end_ += bytes;
+  };
+  const auto put = [&](const auto& value) { put_bytes(&value, sizeof value); };
+  if (fits) {
+    put(what);
+    put(descriptor.kind);
+    put(descriptor.op);
+    put(static_cast<std::int32_t>(descriptor.root));
+    put(static_cast<std::uint32_t>(name.size()));
+    put_bytes(name.data(), name.size());
+    put(static_cast<std::uint32_t>(descriptor.parts.size()));
+    for (const auto& part : descriptor.parts) {
+      put(part.dtype);
+      put(static_cast<std::uint8_t>(part.shape.rank()));
+      for (const std::int64_t extent : part.shape) put(extent);
     }
+    put(static_cast<std::uint32_t>(ranks.ranges().size()));
+    for (const auto& range : ranks.ranges()) {
+      put(static_cast<std::int32_t>(range.first));
+      put(static_cast<std::int32_t>(range.last));
+    }
+    ++count_;
   }
+  left_out_ = left_out_ || !fits;
+  write_head();
+  return fits;
+}
+
+void AnnouncementBlock::leave_out() noexcept {
+  left_out_ = true;
+  write_head();
+}
+
+void AnnouncementBlock::write_head() noexcept {
+  const std::uint32_t head[] = {count_, left_out_ ? 1U : 0U};
+  std::memcpy(bytes_.data(), head, sizeof head);
+}
+
+Announcements Announcements::read(std::span<const std::byte> block) {
+  Reader reader(block);
+  Announcements announcements;
+  announcements.all.resize(reader.take_count(fixed_bytes));
+  announcements.left_out = reader.take<std::uint32_t>() != 0;
+  for (Announcement& announcement : announcements.all) announcement = read_one(reader);
   return announcements;
+}
+
+bool Announcements::say(Announcement::What what, int rank) const noexcept {
+  return std::ranges::any_of(all, [&](const auto& one) { return one.what == what && one.ranks.contains(rank); });
+}
+
+void merge_announcements(std::span<std::byte> mine, std::span<const std::byte> other) {
+  Announcements merged = Announcements::read(mine), others = Announcements::read(other);
+  merged.all.reserve(merged.all.size() + others.all.size());  // so that the names stay where they are
+  std::unordered_multimap<std::string_view, Announcement*> by_name;
+  for (Announcement& announcement : merged.all) by_name.emplace(announcement.name, &announcement);
+  for (Announcement& announcement : others.all) {
+    const auto [begin, end] = by_name.equal_range(announcement.name);
+    const auto same =
+        std::find_if(begin, end, [&](const auto& known) { return known.second->says_the_same_as(announcement); });
+    if (same != end)
+      same->second->ranks.add(announcement.ranks);
+    else
+      merged.all.push_back(std::move(announcement));
+  }
+  AnnouncementBlock block(mine);
+  bool all_fit = !merged.left_out && !others.left_out;
+  for (const Announcement& announcement : merged.all) all_fit &= block.add(announcement);
+  if (!all_fit) block.leave_out();
 }
 
 }  // namespace ronda

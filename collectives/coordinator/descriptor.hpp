@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/collectives/coordinator/rank_set.hpp>
 #include <ronda/collectives/reduce_op.hpp>
 #include <ronda/runtime/core/tensor.hpp>
 
@@ -41,43 +42,57 @@ struct Descriptor {
   [[nodiscard]] std::string text() const;
 };
 
-/// What a rank tells all others.
+/// What ranks tell all others.
 struct Announcement {
   enum class What : std::uint8_t {
-    tensors,  ///< it has submitted these, and the others may not know the name or know another descriptor
-    joined,   ///< it has no more data
-    closed,   ///< it will submit nothing more
-    left,     ///< it is going away; `name` says why
+    tensors,  ///< they have submitted these, and the others may not know the name or know another descriptor
+    joined,   ///< they have no more data
+    closed,   ///< they will submit nothing more
+    left,     ///< they are going away; `name` says why
+    has,      ///< they have in flight what all ranks know by a number, of which `name` are the bytes
   };
   What what = What::tensors;
   std::string name;
   Descriptor descriptor;
+  RankSet ranks;  ///< who says so
+
+  [[nodiscard]] bool says_the_same_as(const Announcement& other) const noexcept {
+    return what == other.what && name == other.name && descriptor == other.descriptor;
+  }
 };
 
-/// A block of bytes that announcements are put into one after the other, while there is room.
-class AnnouncementWriter {
+/// A block of bytes with announcements one after the other, as many as there is room for.
+class AnnouncementBlock {
  public:
-  explicit AnnouncementWriter(std::size_t capacity) : bytes_(capacity) {}
-  /// False, and nothing written, where it does not fit any more.
-  bool add(Announcement::What what, std::string_view name, const Descriptor& descriptor);
-  /// The whole block; what is not used is zero.
-  [[nodiscard]] std::span<const std::byte> block() const noexcept { return bytes_; }
+  /// Begins anew in `bytes`, which outlive this object.
+  explicit AnnouncementBlock(std::span<std::byte> bytes);
+  /// False, and nothing written but that something was left out, where it does not fit any more.
+  bool add(const Announcement& announcement);
+  /// More was to be said than is in it.
+  void leave_out() noexcept;
 
  private:
-  void put(const void* data, std::size_t bytes) noexcept;
-  template <class T>
-  void put(const T& value) noexcept {
-    put(&value, sizeof(T));
-  }
+  void write_head() noexcept;
 
-  std::vector<std::byte> bytes_;
-  std::uint32_t count_ = 0;  ///< in the block, before all else
-  std::size_t end_ = sizeof(std::uint32_t);
+  std::span<std::byte> bytes_;
+  std::uint32_t count_ = 0;
+  bool left_out_ = false;
+  std::size_t end_ = 2 * sizeof(std::uint32_t);
 };
 
-/// What it takes in a block.
+/// What is in a block.
+struct Announcements {
+  std::vector<Announcement> all;
+  bool left_out = false;  ///< more than that was said, and has to be said again
+
+  /// Throws CommunicationError where this is no such block.
+  [[nodiscard]] static Announcements read(std::span<const std::byte> block);
+  [[nodiscard]] bool say(Announcement::What what, int rank) const noexcept;
+};
+
+/// What an announcement by one rank takes in a block.
 [[nodiscard]] std::size_t announcement_bytes(std::string_view name, const Descriptor& descriptor) noexcept;
-/// Throws CommunicationError for what no writer has written.
-[[nodiscard]] std::vector<Announcement> read_announcements(std::span<const std::byte> block);
+/// Adds to the block `mine` what `other` has; what both say becomes one announcement by the ranks of both.
+void merge_announcements(std::span<std::byte> mine, std::span<const std::byte> other);
 
 }  // namespace ronda

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <iostream>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -67,7 +68,7 @@ CoordinatorLoop::CoordinatorLoop(std::unique_ptr<CoordinatorLink> link, Options 
       desk_(bell_),
       rank_(link_->rank()),
       size_(link_->size()),
-      table_(link_->rank_names()),
+      table_(size_, [this](int rank) { return link_->name_of_rank(rank); }),
       fusion_(*link_),
       tuner_(options_.tuning),
       settings_(tuner_.settings()) {}
@@ -126,6 +127,7 @@ bool CoordinatorLoop::cycle() {
     return false;
   if ((agreed_flags_ & something_overdue) != 0 && !report_missing(steady_seconds())) return false;
   tune(worked);
+  if (worked || counters_.cycles.load(std::memory_order_relaxed) == 0) tell_notes();
   std::erase_if(groups_, [](const auto& group) {
     if (group->cycle()) return false;
     group->hang_up();
@@ -151,15 +153,11 @@ void CoordinatorLoop::take_arrivals() {
   if (!arrived_.empty()) {
     const double now = steady_seconds();
     if (in_flight_ == 0) busy_since_ = now;
-    for (Submission* submission : arrived_) {
-      submission->since = now;
-      submission->warned = false;
-    }
+    for (Submission* submission : arrived_) submission->since = now;
     std::erase_if(arrived_, [&](Submission* submission) { return fail_given_up(*submission); });
     in_flight_ += arrived_.size();
     waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
-    if (const auto closed = table_.first_closed())
-      fail_all_in_flight(table_.rank_text(static_cast<std::size_t>(*closed)) + " has closed the coordinator");
+    fail_if_closed();
   }
   sort_out();
 }
@@ -195,7 +193,7 @@ bool CoordinatorLoop::is_ready(Submission& submission) {
 bool CoordinatorLoop::must_announce(const Submission& submission) const {
   if (!submission.id) return true;
   const NameTable::Name& name = table_[*submission.id];
-  return !name.contested || !name.announced[static_cast<std::size_t>(rank_)];
+  return !name.contested || !name.announced_by(rank_);
 }
 
 // ---- a cycle of all ranks -------------------------------------------------------------------------------------------
@@ -206,7 +204,7 @@ std::uint64_t CoordinatorLoop::flags() {
   std::size_t bytes = 256;  // what comes besides
   for (const Submission* submission : unannounced_)
     bytes += announcement_bytes(submission->name(), submission->descriptor());
-  if (bytes > CoordinatorLink::small_block) flags |= much_to_announce;
+  if (left_out_ || bytes > CoordinatorLink::small_block) flags |= much_to_announce;
   if (overdue(steady_seconds())) flags |= something_overdue;
   if (in_flight_ == 0) flags |= nothing_in_flight;
   return flags;
@@ -230,22 +228,23 @@ void CoordinatorLoop::reduce_ready() {
   if (std::all_of(ready.begin(), ready.end(), [](std::uint64_t word) { return word == 0; })) return;
   const double start = steady_seconds();
   word_since_ = start;
+  word_warnings_ = 0;
   std::uint64_t ended = 0;
   for_each_bit(ready, [&](std::uint32_t id) {
     const NameTable::Name& name = table_[id];
     Submission* const submission = std::exchange(by_id_[id], nullptr);  // null where this rank has joined
     ready_[id / bits_a_word] &= ~bit_of(id);
     if (submission != nullptr) --in_flight_;
+    if (!warnings_.empty()) warnings_.erase(id);
     ++ended;
     const Descriptor& descriptor = name.descriptor;
     const bool has_no_root = descriptor.kind == NamedKind::broadcast && table_.has_joined(descriptor.root);
     if (descriptor.kind == NamedKind::split || has_no_root) {
       if (table_.anybody_joined()) {
         if (submission != nullptr)
-          submission->fail(communication_error(
-              "'" + name.text + "' cannot be done: " +
-              (has_no_root ? table_.rank_text(static_cast<std::size_t>(descriptor.root)) + " has joined"
-                           : std::string("some ranks have joined"))));
+          submission->fail(communication_error("'" + name.text + "' cannot be done: " +
+                                               (has_no_root ? table_.text_of(RankSet(descriptor.root)) + " has joined"
+                                                            : std::string("some ranks have joined"))));
       } else {
         make_group(*submission);
       }
@@ -288,22 +287,29 @@ void CoordinatorLoop::tune(bool worked) {
 
 /// False where this was the last cycle.
 bool CoordinatorLoop::exchange_announcements(bool large) {
-  AnnouncementWriter writer(large ? CoordinatorLink::large_block : CoordinatorLink::small_block);
-  if (const auto word = desk_.word(in_flight_ == 0)) {
-    writer.add(word->what, word->name, word->descriptor);
-    word_since_ = steady_seconds();
-    word_warned_ = false;
-    given_up_.clear();  // who joins is behind in nothing
+  block_.resize(large ? link_->large_block() : CoordinatorLink::small_block);
+  AnnouncementBlock block(block_);
+  auto word = desk_.word(in_flight_ == 0);
+  if (word) {
+    word->ranks = RankSet(rank_);
+    block.add(*word);
   }
   for (const Submission* submission : unannounced_)  // those that do not fit come in the next cycle
-    if (!writer.add(Announcement::What::tensors, submission->name(), submission->descriptor())) break;
-  const auto block = writer.block();
-  const auto blocks = link_->gather(block);
-  std::vector<std::vector<Announcement>> by_rank;
-  for (int rank = 0; rank < size_; ++rank)
-    by_rank.push_back(read_announcements(blocks.subspan(static_cast<std::size_t>(rank) * block.size(), block.size())));
+    if (!block.add({Announcement::What::tensors, submission->name(), submission->descriptor(), RankSet(rank_)})) break;
+  link_->merge(block_);
+  const Announcements heard = Announcements::read(block_);
+  left_out_ = heard.left_out;
   counters_.announcements.fetch_add(1, std::memory_order_relaxed);
-  return apply(table_.hear(by_rank));
+  if (word && heard.say(word->what, rank_)) word_was_heard(word->what);
+  const auto is_word = [](const Announcement& one) { return one.what != Announcement::What::tensors; };
+  if (std::ranges::any_of(heard.all, is_word)) word_warnings_ = 0;
+  return apply(table_.hear(heard.all));
+}
+
+void CoordinatorLoop::word_was_heard(Announcement::What what) {
+  desk_.word_was_heard(what);
+  word_since_ = steady_seconds();
+  if (what == Announcement::What::joined) given_up_.clear();  // who joins is behind in nothing
 }
 
 bool CoordinatorLoop::apply(const NameTable::Changes& changes) {
@@ -318,8 +324,7 @@ bool CoordinatorLoop::apply(const NameTable::Changes& changes) {
   }
   for (const auto& failure : changes.failures) fail_waiting(failure.name, failure.text);
   if (changes.all_joined) desk_.end_join(table_.last_to_join());
-  if (const auto closed = table_.first_closed())
-    fail_all_in_flight(table_.rank_text(static_cast<std::size_t>(*closed)) + " has closed the coordinator");
+  fail_if_closed();
   if (!changes.all_closed) return true;
   for (const auto& group : groups_) {
     group->fail(std::make_exception_ptr(LogicError("the coordinator that this group was split off was closed")));
@@ -331,12 +336,18 @@ bool CoordinatorLoop::apply(const NameTable::Changes& changes) {
 }
 
 void CoordinatorLoop::fail_waiting(std::string_view name, const std::string& text) {
+  if (const auto id = table_.find(name)) warnings_.erase(*id);
   std::erase_if(waiting_, [&](Submission* submission) {
     if (submission->name() != name) return false;
     submission->fail(std::make_exception_ptr(LogicError(text)));
     --in_flight_;
     return true;
   });
+}
+
+void CoordinatorLoop::fail_if_closed() {
+  if (!table_.closed().empty())
+    fail_all_in_flight(table_.text_of(RankSet(table_.closed().first())) + " has closed the coordinator");
 }
 
 void CoordinatorLoop::fail_all_in_flight(const std::string& text) {
@@ -348,57 +359,36 @@ void CoordinatorLoop::fail_all_in_flight(const std::string& text) {
     if (submission != nullptr) end(std::exchange(submission, nullptr));
   waiting_.clear();
   std::fill(ready_.begin(), ready_.end(), 0);
+  warnings_.clear();
   in_flight_ = 0;
 }
 
 // ---- what is missing ------------------------------------------------------------------------------------------------
 
-/// What each rank has in flight, and what of it is late: three vectors of bits by id, of every rank, the first of all
-/// that it has, then one for each lateness; and how late its word is that it joins or closes.
-class CoordinatorLoop::InFlightReport {
- public:
-  explicit InFlightReport(std::size_t names)
-      : words_(words_for(names)), mine_(CoordinatorLink::large_block / sizeof(std::uint64_t)) {}
+/// Seconds after which there is one more: each comes after twice as long as the one before.
+double CoordinatorLoop::waiting_for_warning(std::uint32_t warnings) const {
+  return std::ldexp(options_.missing_warning, static_cast<int>(warnings));
+}
 
-  void add(std::uint32_t id, Lateness lateness) {
-    mine_[place_of(Lateness::in_time, id)] |= bit_of(id);
-    mine_[place_of(lateness, id)] |= bit_of(id);
-  }
-  void set_word(Lateness lateness) { mine_[vectors * words_] = static_cast<std::uint64_t>(lateness); }
-  /// Collective; then all ranks know all, until the link's next call.
-  void exchange(CoordinatorLink& link) { all_ = link.gather(std::as_bytes(std::span(mine_))); }
-  /// Of what is so late; `in_time`: of all that is in flight.
-  [[nodiscard]] bool has(std::size_t rank, std::uint32_t id, Lateness lateness = Lateness::in_time) const {
-    return (at(rank, place_of(lateness, id)) & bit_of(id)) != 0;
-  }
-  [[nodiscard]] Lateness word(std::size_t rank) const { return static_cast<Lateness>(at(rank, vectors * words_)); }
-
- private:
-  static constexpr std::size_t vectors = 3;
-  [[nodiscard]] std::size_t place_of(Lateness lateness, std::uint32_t id) const {
-    return static_cast<std::size_t>(lateness) * words_ + id / bits_a_word;
-  }
-  [[nodiscard]] std::uint64_t at(std::size_t rank, std::size_t place) const {
-    std::uint64_t word = 0;
-    std::memcpy(&word, all_.data() + rank * CoordinatorLink::large_block + place * sizeof word, sizeof word);
-    return word;
-  }
-
-  std::size_t words_;
-  std::vector<std::uint64_t> mine_;
-  std::span<const std::byte> all_;
-};
-
-CoordinatorLoop::Lateness CoordinatorLoop::lateness(double since, bool warned, double now) const {
+CoordinatorLoop::Lateness CoordinatorLoop::lateness(double since, std::uint32_t warnings, double now) const {
   const auto over = [&](double limit) { return limit > 0 && now - since > limit; };
   if (over(options_.missing_limit)) return Lateness::over_the_limit;
-  return !warned && over(options_.missing_warning) ? Lateness::worth_a_warning : Lateness::in_time;
+  return over(waiting_for_warning(warnings)) ? Lateness::worth_a_warning : Lateness::in_time;
+}
+
+std::uint32_t CoordinatorLoop::warnings_of(std::uint32_t id) const {
+  const auto found = warnings_.find(id);
+  return found == warnings_.end() ? 0 : found->second;
+}
+
+CoordinatorLoop::Lateness CoordinatorLoop::lateness(const Submission& submission, double now) const {
+  return lateness(submission.since, submission.id ? warnings_of(*submission.id) : 0, now);
 }
 
 /// Of this rank's word that it joins or closes, for which it waits for the others'.
 CoordinatorLoop::Lateness CoordinatorLoop::lateness_of_word(double now) const {
   const bool waits = table_.has_joined(rank_) || table_.has_closed(rank_);
-  return waits ? lateness(word_since_, word_warned_, now) : Lateness::in_time;
+  return waits ? lateness(word_since_, word_warnings_, now) : Lateness::in_time;
 }
 
 bool CoordinatorLoop::overdue(double now) {
@@ -406,7 +396,7 @@ bool CoordinatorLoop::overdue(double now) {
   checked_overdue_ = now;
   if (lateness_of_word(now) != Lateness::in_time) return true;
   const auto late = [&](const Submission* submission) {
-    return submission != nullptr && lateness(submission->since, submission->warned, now) != Lateness::in_time;
+    return submission != nullptr && lateness(*submission, now) != Lateness::in_time;
   };
   return std::any_of(waiting_.begin(), waiting_.end(), late) || std::any_of(by_id_.begin(), by_id_.end(), late);
 }
@@ -423,79 +413,119 @@ std::vector<Submission*> CoordinatorLoop::submissions_by_id() {
   return all;
 }
 
-/// Every rank tells what it has in flight, and what of it is late; so all know who misses what. False where all of it
-/// has to end, on all ranks.
+CoordinatorLoop::Late CoordinatorLoop::agree_on_late(std::span<Submission* const> of_id, double now) {
+  const Lateness word = lateness_of_word(now);
+  const auto agree = [&](Lateness wanted) {  // a bit for the word, then one for each name
+    std::vector<std::uint64_t> bits(1 + words_for(of_id.size()));
+    bits[0] = word == wanted ? 1 : 0;
+    for (std::uint32_t id = 0; id < of_id.size(); ++id)
+      if (of_id[id] != nullptr && lateness(*of_id[id], now) == wanted) bits[1 + id / bits_a_word] |= bit_of(id);
+    for (std::uint64_t& word_of_bits : bits) word_of_bits = ~word_of_bits;  // what any rank has, not what all have
+    link_->intersect(bits, true);
+    for (std::uint64_t& word_of_bits : bits) word_of_bits = ~word_of_bits;
+    return bits;
+  };
+  Late late{agree(Lateness::worth_a_warning), agree(Lateness::over_the_limit)};
+  if (late.warn[0] != 0) late.word = Lateness::worth_a_warning;
+  if (late.give_up[0] != 0) late.word = Lateness::over_the_limit;
+  late.warn.erase(late.warn.begin());
+  late.give_up.erase(late.give_up.begin());
+  return late;
+}
+
+/// The same on all ranks.
+std::map<std::uint32_t, RankSet> CoordinatorLoop::find_who_has(std::span<const std::uint32_t> ids,
+                                                               std::span<Submission* const> of_id) {
+  block_.resize(link_->large_block());
+  AnnouncementBlock block(block_);
+  for (const std::uint32_t id : ids)
+    if (of_id[id] != nullptr)
+      block.add({Announcement::What::has, {reinterpret_cast<const char*>(&id), sizeof id}, {}, RankSet(rank_)});
+  link_->merge(block_);
+  std::map<std::uint32_t, RankSet> who_has;
+  for (const Announcement& announcement : Announcements::read(block_).all) {
+    std::uint32_t id = 0;
+    std::memcpy(&id, announcement.name.data(), sizeof id);
+    who_has[id] = announcement.ranks;
+  }
+  return who_has;
+}
+
+/// All ranks find out what is late anywhere, and who has it. False where all of it has to end, on all ranks.
 bool CoordinatorLoop::report_missing(double now) {
   const std::vector<Submission*> of_id = submissions_by_id();
-  InFlightReport report(of_id.size());
-  for (std::uint32_t id = 0; id < of_id.size(); ++id)
-    if (of_id[id] != nullptr) report.add(id, lateness(of_id[id]->since, of_id[id]->warned, now));
-  report.set_word(lateness_of_word(now));
-  report.exchange(*link_);
-
-  Lateness latest_word = Lateness::in_time;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank)
-    latest_word = std::max(latest_word, report.word(rank));
-  for (std::uint32_t id = 0; id < of_id.size(); ++id) {
-    bool warn = false, give_up = false;
-    std::string have, have_not;
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank) {
-      warn |= report.has(rank, id, Lateness::worth_a_warning);
-      give_up |= report.has(rank, id, Lateness::over_the_limit);
-      if (table_.has_joined(static_cast<int>(rank))) continue;
-      std::string& list = report.has(rank, id) ? have : have_not;
-      list += (list.empty() ? "" : ", ") + table_.rank_text(rank);
+  const Late late = agree_on_late(of_id, now);
+  const auto is_late = [&](const std::vector<std::uint64_t>& bits, std::uint32_t id) {
+    return (bits[id / bits_a_word] & bit_of(id)) != 0;
+  };
+  std::vector<std::uint32_t> ids;  // at most as many as fit a block with any ranks; the others come next time
+  const std::size_t most = link_->large_block() / (64 + 4 * static_cast<std::size_t>(size_));
+  for (std::uint32_t id = 0; id < of_id.size() && ids.size() < most; ++id)
+    if (is_late(late.warn, id) || is_late(late.give_up, id)) ids.push_back(id);
+  if (!ids.empty()) {
+    const auto who_has = find_who_has(ids, of_id);
+    for (const auto& [id, have] : who_has) {
+      RankSet not_missing = have;
+      not_missing.add(table_.joined());
+      const RankSet missing = not_missing.complement(size_);
+      if (!missing.empty()) tell_missing(id, of_id[id], have, missing, is_late(late.give_up, id));
     }
-    if ((warn || give_up) && !have_not.empty()) tell_missing(id, of_id[id], have, have_not, give_up);
   }
-  return latest_word == Lateness::in_time || tell_word_missing(latest_word == Lateness::over_the_limit);
+  return late.word == Lateness::in_time || tell_word_missing(late.word == Lateness::over_the_limit);
 }
 
 /// Warns that ranks which have joined or closed wait for others, or gives all up: then false.
 bool CoordinatorLoop::tell_word_missing(bool give_up) {
-  const bool closes = table_.first_closed().has_value();
-  std::string said, not_said;
-  for (int rank = 0; rank < size_; ++rank) {
-    std::string& list = table_.has_closed(rank) || (!closes && table_.has_joined(rank)) ? said : not_said;
-    list += (list.empty() ? "" : ", ") + table_.rank_text(static_cast<std::size_t>(rank));
-  }
+  const bool closes = !table_.closed().empty();
+  RankSet said = table_.closed();
+  if (!closes) said = table_.joined();
   std::ostringstream text;
-  text << said << (closes ? " closed the coordinator" : " joined") << ", and for "
-       << (give_up ? options_.missing_limit : options_.missing_warning) << " s not " << not_said
-       << ", and nothing was reduced";
+  text << table_.text_of(said) << (closes ? " closed the coordinator" : " joined") << ", and for "
+       << (give_up ? options_.missing_limit : waiting_for_warning(word_warnings_)) << " s not "
+       << table_.text_of(said.complement(size_)) << ", and nothing was reduced";
   if (give_up) {
     fail(communication_error(text.str()));
     return false;
   }
-  word_warned_ = true;
+  ++word_warnings_;
   warn(text.str());
   return true;
 }
 
 /// Whoever is called may take its time, and any lock.
 void CoordinatorLoop::warn(const std::string& text) {
-  if (options_.on_warning) custody_->without([&] { options_.on_warning(text); });
+  custody_->without([&] {
+    if (options_.print_warnings && rank_ == 0) std::cerr << "ronda: warning: " + text + "\n" << std::flush;
+    if (options_.on_warning) options_.on_warning(text);
+  });
+}
+
+/// What the ranks had to do without, each thing once. Where nobody listens, whoever asks the communicator hears of it.
+void CoordinatorLoop::tell_notes() {
+  if (!options_.on_warning && !options_.print_warnings) return;
+  for (const std::string& note : link_->take_notes())
+    if (told_notes_.insert(note).second) warn(note);
 }
 
 /// Warns that some ranks miss what others have submitted, or gives it up.
 /// @param submission  ours; null where we are one of those who miss it
-void CoordinatorLoop::tell_missing(std::uint32_t id, Submission* submission, const std::string& have,
-                                   const std::string& have_not, bool give_up) {
+void CoordinatorLoop::tell_missing(std::uint32_t id, Submission* submission, const RankSet& have,
+                                   const RankSet& missing, bool give_up) {
   std::ostringstream text;
-  text << "'" << table_[id].text << "' (" << table_[id].descriptor.text() << ") was submitted by " << have
-       << ", and for " << (give_up ? options_.missing_limit : options_.missing_warning) << " s not by " << have_not;
-  if (!give_up) {
-    if (submission != nullptr) submission->warned = true;
-    warn(text.str());
-    return;
-  }
-  abandon(id, submission, text.str());
+  text << "'" << table_[id].text << "' (" << table_[id].descriptor.text() << ") was submitted by "
+       << table_.text_of(have) << ", and for "
+       << (give_up ? options_.missing_limit : waiting_for_warning(warnings_of(id))) << " s not by "
+       << table_.text_of(missing);
+  if (give_up) return abandon(id, submission, text.str());
+  ++warnings_[id];
+  warn(text.str());
 }
 
 /// The n-th use of a name on one rank belongs to the n-th on all others: where a rank has none to fail now, its next
 /// one does, so that nothing of this use is ever reduced with anything of the next.
 void CoordinatorLoop::abandon(std::uint32_t id, Submission* submission, const std::string& why) {
   table_.forget_contest(id);
+  warnings_.erase(id);
   if (submission == nullptr) {
     if (table_.has_joined(rank_)) return;
     GivenUp& given_up = given_up_[id];

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +32,9 @@ class CoordinatorLoop {
  public:
   struct Options {
     CycleTuner::Limits tuning;
-    double missing_warning = 10, missing_limit = 60;  ///< seconds; 0: never
+    double missing_warning = 60, missing_limit = 0;  ///< seconds; 0: never
     std::function<void(const std::string&)> on_warning;
+    bool print_warnings = false;  ///< by the first rank
   };
   /// What has been done so far; may be read by any thread.
   struct Counters {
@@ -59,9 +62,13 @@ class CoordinatorLoop {
   /// How a cycle went, for the pace of the next.
   enum class Progress : std::uint8_t { some, none_while_others_rest, none };
 
-  /// Of what waits for other ranks; greater ones are worse.
+  /// What waits for other ranks.
   enum class Lateness : std::uint8_t { in_time, worth_a_warning, over_the_limit };
-  class InFlightReport;
+  /// What is late on any rank: the same on all of them.
+  struct Late {
+    std::vector<std::uint64_t> warn, give_up;  ///< a bit by id
+    Lateness word = Lateness::in_time;         ///< of ranks that have said that they join or close
+  };
 
   bool cycle();
   void hang_up() noexcept;
@@ -77,21 +84,30 @@ class CoordinatorLoop {
   void reduce_ready();
   void make_group(Submission& submission);
   bool exchange_announcements(bool large);
+  void word_was_heard(Announcement::What what);
   bool apply(const NameTable::Changes& changes);
   void fail_waiting(std::string_view name, const std::string& text);
+  void fail_if_closed();
   void fail_all_in_flight(const std::string& text);
-  [[nodiscard]] bool overdue(double now);
-  [[nodiscard]] Lateness lateness(double since, bool warned, double now) const;
+  [[nodiscard]] double waiting_for_warning(std::uint32_t warnings) const;
+  [[nodiscard]] Lateness lateness(double since, std::uint32_t warnings, double now) const;
+  [[nodiscard]] Lateness lateness(const Submission& submission, double now) const;
   [[nodiscard]] Lateness lateness_of_word(double now) const;
+  [[nodiscard]] std::uint32_t warnings_of(std::uint32_t id) const;
+  [[nodiscard]] bool overdue(double now);
   [[nodiscard]] std::vector<Submission*> submissions_by_id();
+  [[nodiscard]] Late agree_on_late(std::span<Submission* const> of_id, double now);
+  [[nodiscard]] std::map<std::uint32_t, RankSet> find_who_has(std::span<const std::uint32_t> ids,
+                                                              std::span<Submission* const> of_id);
   bool report_missing(double now);
   bool tell_word_missing(bool give_up);
-  void tell_missing(std::uint32_t id, Submission* submission, const std::string& have, const std::string& have_not,
+  void tell_missing(std::uint32_t id, Submission* submission, const RankSet& have, const RankSet& missing,
                     bool give_up);
   void abandon(std::uint32_t id, Submission* submission, const std::string& why);
   bool fail_given_up(Submission& submission);
   void tune(bool worked);
   void warn(const std::string& text);
+  void tell_notes();
   void fail(const std::exception_ptr& error) noexcept;
 
   std::shared_ptr<Custody> custody_;
@@ -117,14 +133,19 @@ class CoordinatorLoop {
   Progress progress_ = Progress::some;
   double backoff_ = 0, checked_overdue_ = 0, busy_since_ = 0;
   double word_since_ = 0;  ///< when this rank said that it joins or closes, or anything was reduced after that
-  bool word_warned_ = false;
-  double work_ = 0;  ///< of this cycle
+  std::uint32_t word_warnings_ = 0;  ///< since any rank said that, or anything was reduced: the same on all ranks
+  bool left_out_ = false;            ///< of the last announcements, which have to be made in a large block: likewise
+  double work_ = 0;                  ///< of this cycle
   /// What the others have given up while this rank did not have it, by id: it fails here when it comes.
   struct GivenUp {
     std::uint64_t times = 0;
     std::string why;  ///< the last time
   };
   std::map<std::uint32_t, GivenUp> given_up_;
+  /// How often all ranks have been warned of what is in flight, by id: the same on all of them.
+  std::map<std::uint32_t, std::uint32_t> warnings_;
+  std::set<std::string> told_notes_;
+  std::vector<std::byte> block_;  ///< of announcements
   std::vector<std::shared_ptr<CoordinatorLoop>> groups_;
 };
 

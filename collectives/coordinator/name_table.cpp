@@ -4,8 +4,8 @@
 
 namespace ronda {
 
-NameTable::NameTable(std::vector<std::string> rank_names)
-    : rank_names_(std::move(rank_names)), joined_(rank_names_.size()), closed_(rank_names_.size()) {}
+NameTable::NameTable(int ranks, std::function<std::string(int)> name_of_rank)
+    : ranks_(ranks), name_of_rank_(std::move(name_of_rank)) {}
 
 std::optional<std::uint32_t> NameTable::find(std::string_view text) const {
   const auto found = ids_.find(text);
@@ -13,42 +13,33 @@ std::optional<std::uint32_t> NameTable::find(std::string_view text) const {
   return found->second;
 }
 
-bool NameTable::anybody_joined() const noexcept {
-  return std::find(joined_.begin(), joined_.end(), char{1}) != joined_.end();
-}
-
-std::optional<int> NameTable::first_closed() const noexcept {
-  const auto first = std::find(closed_.begin(), closed_.end(), char{1});
-  if (first == closed_.end()) return {};
-  return static_cast<int>(first - closed_.begin());
-}
-
-NameTable::Changes NameTable::hear(std::span<const std::vector<Announcement>> by_rank) {
+NameTable::Changes NameTable::hear(std::span<const Announcement> announcements) {
   Changes changes;
-  for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
-    for (const Announcement& announcement : by_rank[rank]) switch (announcement.what) {
-        case Announcement::What::tensors: hear_tensors(rank, announcement, changes); break;
-        case Announcement::What::joined:
-          joined_[rank] = 1;
-          last_to_join_ = static_cast<int>(rank);
-          break;
-        case Announcement::What::closed: closed_[rank] = 1; break;
-        case Announcement::What::left:
-          if (!changes.left)
-            changes.left = rank_text(rank) + " has left without closing the coordinator" +
-                           (announcement.name.empty() ? "" : ": " + announcement.name);
-          break;
-      }
+  for (const Announcement& announcement : announcements) switch (announcement.what) {
+      case Announcement::What::tensors: hear_tensors(announcement, changes); break;
+      case Announcement::What::joined:
+        joined_.add(announcement.ranks);
+        last_to_join_ = announcement.ranks.last();
+        break;
+      case Announcement::What::closed: closed_.add(announcement.ranks); break;
+      case Announcement::What::left:
+        if (!changes.left)
+          changes.left = text_of(announcement.ranks) + " left without closing the coordinator" +
+                         (announcement.name.empty() ? "" : ": " + announcement.name);
+        break;
+      case Announcement::What::has: break;
+    }
   settle(changes);
-  changes.all_closed = std::find(closed_.begin(), closed_.end(), char{0}) == closed_.end();
-  changes.all_joined = anybody_joined();  // who has closed joins nothing, and keeps nobody waiting
-  for (std::size_t rank = 0; rank < joined_.size(); ++rank)
-    changes.all_joined &= joined_[rank] != 0 || closed_[rank] != 0;
-  if (changes.all_joined) std::fill(joined_.begin(), joined_.end(), char{0});
+  const auto everybody = static_cast<std::size_t>(ranks_);
+  changes.all_closed = closed_.size() == everybody;
+  RankSet idle = joined_;  // who has closed joins nothing, and keeps nobody waiting
+  idle.add(closed_);
+  changes.all_joined = anybody_joined() && idle.size() == everybody;
+  if (changes.all_joined) joined_.clear();
   return changes;
 }
 
-void NameTable::hear_tensors(std::size_t rank, const Announcement& announcement, Changes& changes) {
+void NameTable::hear_tensors(const Announcement& announcement, Changes& changes) {
   auto found = ids_.find(announcement.name);
   if (found == ids_.end()) {
     if (names_.size() == capacity) {
@@ -65,56 +56,45 @@ void NameTable::hear_tensors(std::size_t rank, const Announcement& announcement,
   if (!name.contested) {
     if (name.descriptor == announcement.descriptor) return;
     name.contested = true;
-    name.announced.assign(rank_names_.size(), std::nullopt);
     contested_.push_back(found->second);
     changes.contested.push_back(found->second);
   }
-  name.announced[rank] = announcement.descriptor;
+  const auto variant = std::ranges::find(name.variants, announcement.descriptor, &Variant::descriptor);
+  if (variant == name.variants.end())
+    name.variants.push_back({announcement.descriptor, announcement.ranks});
+  else
+    variant->ranks.add(announcement.ranks);
 }
 
 /// Ends what is contested, where every rank that takes part has said what it has.
 void NameTable::settle(Changes& changes) {
   std::erase_if(contested_, [&](std::uint32_t id) {
     Name& name = names_[id];
-    const Descriptor* first = nullptr;
-    bool equal = true;
-    for (std::size_t rank = 0; rank < rank_names_.size(); ++rank) {
-      const auto& announced = name.announced[rank];
-      if (!announced && joined_[rank]) continue;
-      if (!announced) return false;
-      if (first == nullptr) first = &*announced;
-      equal = equal && *announced == *first;
-    }
-    if (first == nullptr) return false;
-    if (!equal) changes.failures.push_back({name.text, disagreement(name)});
-    name.descriptor = Descriptor(*first);
+    RankSet accounted_for = joined_;
+    for (const Variant& variant : name.variants) accounted_for.add(variant.ranks);
+    if (name.variants.empty() || accounted_for.size() < static_cast<std::size_t>(ranks_)) return false;
+    std::ranges::sort(name.variants, {}, [](const Variant& variant) { return variant.ranks.first(); });
+    if (name.variants.size() > 1) changes.failures.push_back({name.text, disagreement(name)});
+    name.descriptor = std::move(name.variants.front().descriptor);
     ++name.version;
     name.contested = false;
-    name.announced.clear();
+    name.variants.clear();
     return true;
   });
 }
 
 void NameTable::forget_contest(std::uint32_t id) {
   names_[id].contested = false;
-  names_[id].announced.clear();
+  names_[id].variants.clear();
   std::erase(contested_, id);
 }
 
-/// `rank 0 on a: sum of float32 (3), ranks 1, 2: sum of float32 (4)`.
+/// `rank 0 on a: sum of float32 (3); rank 1 on b, rank 2 on c: sum of float32 (4)`.
 std::string NameTable::disagreement(const Name& name) const {
   std::string text = "the ranks submit '" + name.text + "' differently";
-  std::vector<char> told(rank_names_.size());
   const char* before = ": ";
-  for (std::size_t rank = 0; rank < rank_names_.size(); ++rank) {
-    if (told[rank] || !name.announced[rank]) continue;
-    std::string ranks;
-    for (std::size_t other = rank; other < rank_names_.size(); ++other) {
-      if (!name.announced[other] || !(*name.announced[other] == *name.announced[rank])) continue;
-      told[other] = 1;
-      ranks += (ranks.empty() ? "" : ", ") + rank_text(other);
-    }
-    text += before + ranks + ": " + name.announced[rank]->text();
+  for (const Variant& variant : name.variants) {
+    text += before + text_of(variant.ranks) + ": " + variant.descriptor.text();
     before = "; ";
   }
   return text;

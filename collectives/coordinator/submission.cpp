@@ -149,11 +149,15 @@ std::optional<Announcement> SubmissionDesk::word(bool none_in_flight) {
   const std::lock_guard door(door_);
   const auto what = next_word(none_in_flight);
   if (!what) return {};
-  (*what == Announcement::What::left     ? leaving_
-   : *what == Announcement::What::joined ? joining_
-                                         : closing_) = State::announced;
+  return Announcement{*what, *what == Announcement::What::left ? why_leaving_ : std::string(), {}, {}};
+}
+
+void SubmissionDesk::word_was_heard(Announcement::What what) {
+  const std::lock_guard door(door_);
+  (what == Announcement::What::left     ? leaving_
+   : what == Announcement::What::joined ? joining_
+                                        : closing_) = State::announced;
   has_word_.store(leaving_ == State::wanted || joining_ == State::wanted || closing_ == State::wanted);
-  return Announcement{*what, *what == Announcement::What::left ? why_leaving_ : std::string(), {}};
 }
 
 void SubmissionDesk::end_join(int last) {

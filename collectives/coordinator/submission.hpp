@@ -50,7 +50,6 @@ class Submission {
   std::uint64_t checked_with = 0;   ///< the table's of this one
   double since = 0;                 ///< when the coordinator took it
   std::size_t pieces_left = 0;      ///< to be reduced before it is done
-  bool warned = false;              ///< that others have not submitted it
   int color = 0, key = 0;           ///< of a split
   std::shared_ptr<void> result;     ///< of a split: what came of it
 
@@ -121,9 +120,10 @@ class SubmissionDesk {
 
   /// Appends what was submitted since the last time.
   void take(std::vector<Submission*>& into);
-  /// What this rank has to announce besides tensors, once, where it has nothing in flight any more; `none_in_flight`
-  /// says so.
+  /// What this rank has to announce besides tensors, where it has nothing in flight any more; `none_in_flight` says so.
+  /// The same again until all have heard it.
   [[nodiscard]] std::optional<Announcement> word(bool none_in_flight);
+  void word_was_heard(Announcement::What what);
   /// Whether `word` has something.
   [[nodiscard]] bool has_word(bool none_in_flight);
   void end_join(int last);

@@ -26,6 +26,9 @@ class SubTransport final : public Transport {
     return whole_.receive(member(from), message);
   }
 
+  [[nodiscard]] Open open() noexcept override { return whole_.open(); }
+  void take_back() noexcept override { whole_.take_back(); }
+
  private:
   bool test(Handle& /*handle*/) override { return true; }  // requests belong to the whole transport
   void abandon(Handle /*handle*/) noexcept override {}

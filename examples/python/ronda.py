@@ -88,6 +88,22 @@ def view(array, dtype=None):
     return array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.size), number
 
 
+class Options(ctypes.Structure):
+    """ronda_options: what they mean stands in ronda.h."""
+    _fields_ = [("size", ctypes.c_size_t), ("communication_timeout", ctypes.c_double), ("missing_warning", ctypes.c_double),
+                ("missing_limit", ctypes.c_double), ("batch_bytes", ctypes.c_size_t), ("gather_seconds", ctypes.c_double),
+                ("on_warning", ctypes.c_void_p), ("context", ctypes.c_void_p), ("print_warnings", ctypes.c_int)]
+    NAMES = ["communication_timeout", "missing_warning", "missing_limit", "batch_bytes", "gather_seconds", "print_warnings"]
+
+    def __init__(self, wanted):
+        super().__init__()
+        call("ronda_default_options", ctypes.byref(self), ctypes.c_size_t(ctypes.sizeof(self)))
+        self.print_warnings = 1
+        for name, value in wanted.items():
+            known(dict.fromkeys(self.NAMES), "option", name)
+            setattr(self, name, value)
+
+
 class Request:
     """A reduction under way. Wait for each once; until then its array is the library's, and lives: of one that is
     dropped, until its group is closed."""
@@ -178,13 +194,20 @@ class Group:
 
 
 class World(Group):
-    """All ranks. `communicator`: of mpi4py, where it has started MPI; otherwise the library does."""
+    """All ranks. `communicator`: of mpi4py, where it has started MPI; otherwise the library does.
+
+    Options, the same on all ranks, in seconds where they are times (0: never):
+        missing_warning=60         ranks that others wait for are told of on standard error, then again at doubled times
+        missing_limit=0            what these wait for fails
+        communication_timeout=60   everything fails where a rank is dead, stopped or cut off from the network
+        print_warnings=True        by the first rank, also of what the ranks had to do without, such as shared memory
+        batch_bytes, gather_seconds: see ronda.h"""
     end = "ronda_finalize"
 
-    def __init__(self, communicator=None):
-        handle = ctypes.c_void_p()
+    def __init__(self, communicator=None, **options):
+        handle, wanted = ctypes.c_void_p(), Options(options)
         if communicator is None:
-            call("ronda_init", None, ctypes.byref(handle))
+            call("ronda_init", ctypes.byref(wanted), ctypes.byref(handle))
         else:
-            call("ronda_init_comm", communicator.py2f(), None, ctypes.byref(handle))
+            call("ronda_init_comm", communicator.py2f(), ctypes.byref(wanted), ctypes.byref(handle))
         super().__init__(handle)

@@ -1,16 +1,8 @@
 """examples/python/ronda.py as a program uses it wrongly: every mistake is an exception that says so, and the next call works."""
-import os
-import sys
 import weakref
 
-SYSTEM = "/usr/bin/python3"  # its NumPy is Debian's package
-try:
-    import numpy
-except ImportError:
-    if os.path.exists(SYSTEM) and not os.environ.get("RONDA_TRIED_SYSTEM_PYTHON"):
-        os.execve(SYSTEM, [SYSTEM, *sys.argv], {**os.environ, "RONDA_TRIED_SYSTEM_PYTHON": "1"})
-    print("skipped: no NumPy (python3-numpy)")
-    sys.exit(77)
+import numpy_or_skip  # noqa: F401
+import numpy
 
 import ronda
 

@@ -122,5 +122,35 @@ TEST_CASE("who has joined has nothing behind him") {
   coordinator.close();
 }
 
+TEST_CASE("nothing is given up that nobody limited: a rank is told of, again at doubled times, and waited for") {
+  CHECK(CoordinatorOptions().missing_limit == 0);
+  if (ranks() == 1) return;
+  std::mutex door;
+  std::vector<std::string> warnings;
+  CoordinatorOptions options{.missing_warning = 0.2};
+  options.on_warning = [&](const std::string& text) {
+    const std::lock_guard lock(door);
+    warnings.push_back(text);
+  };
+  const auto times_told = [&](const std::string& part) {
+    const std::lock_guard lock(door);
+    return std::ranges::count_if(warnings, [&](const auto& text) { return text.find(part) != std::string::npos; });
+  };
+  Coordinator coordinator = open(options);
+  coordinator.barrier("start").wait();
+  if (is_last()) sleep(1.2);
+  CHECK(step(coordinator, 1) == "");
+  if (is_last()) sleep(0.6);
+  coordinator.join();
+  if (is_last()) sleep(0.6);
+  coordinator.close();
+  for (const char* seconds : {"0.2", "0.4", "0.8"})
+    CHECK(times_told("and for " + std::string(seconds) + " s not by " + name_of_last()) == 1);
+  for (const char* seconds : {"0.2", "0.4"}) {
+    CHECK(times_told(" joined, and for " + std::string(seconds) + " s not " + name_of_last()) == 1);
+    CHECK(times_told(" closed the coordinator, and for " + std::string(seconds) + " s not " + name_of_last()) == 1);
+  }
+}
+
 }  // namespace
 }  // namespace ronda

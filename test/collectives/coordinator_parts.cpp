@@ -1,5 +1,6 @@
 // What a coordinator is made of, without MPI: the table of names, the tuner, and the whole loop between threads, one a
 // rank, where ThreadSanitizer looks on.
+#include "thread_link.hpp"
 #include "support/catch.hpp"
 
 #include <ronda/collectives/coordinator/communicator_link.hpp>
@@ -22,38 +23,137 @@
 namespace ronda {
 namespace {
 
+using test::sum;
+using test::wait;
+using test::with_loops;
+
 // ---- announcements and names ----------------------------------------------------------------------------------------
 
 Descriptor sum_of(std::int64_t count) {
   return {NamedKind::allreduce, ReduceOp::sum, 0, {{Shape{count}, DType::float32}}};
 }
 Announcement has(const std::string& name, std::int64_t count) {
-  return {Announcement::What::tensors, name, sum_of(count)};
+  return {Announcement::What::tensors, name, sum_of(count), {}};
 }
-Announcement says(Announcement::What what) { return {what, {}, {}}; }
+Announcement says(Announcement::What what) { return {what, {}, {}, {}}; }
 
+using Bytes = std::vector<std::byte>;
+
+/// What each rank announces.
 using Round = std::vector<std::vector<Announcement>>;
 
+/// All of it merged, as it comes to all ranks.
+std::vector<Announcement> merged(const Round& round) {
+  Bytes all(65536);
+  AnnouncementBlock first(all);
+  for (std::size_t rank = 0; rank < round.size(); ++rank) {
+    Bytes mine(all.size());
+    AnnouncementBlock block(mine);
+    for (Announcement announcement : round[rank]) {
+      announcement.ranks = RankSet(static_cast<int>(rank));
+      block.add(announcement);
+    }
+    merge_announcements(all, mine);
+  }
+  return Announcements::read(all).all;
+}
+
+NameTable table_of(int ranks) {
+  return {ranks, [](int rank) { return "rank " + std::to_string(rank) + " on " + static_cast<char>('a' + rank); }};
+}
+
 TEST_CASE("announcements are read as they were written, and only what fits is") {
-  AnnouncementWriter writer(1024);
+  Bytes bytes(1024);
+  AnnouncementBlock block(bytes);
+  CHECK(Announcements::read(bytes).all.empty());
+  RankSet ranks(7);
+  ranks.add({3, 5});
   const Descriptor several{
       NamedKind::broadcast, ReduceOp::sum, 3, {{Shape{2, 3}, DType::int8}, {Shape{}, DType::float64}}};
-  REQUIRE(writer.add(Announcement::What::tensors, "a name", several));
-  REQUIRE(writer.add(Announcement::What::left, "why", {}));
+  REQUIRE(block.add({Announcement::What::tensors, "a name", several, ranks}));
+  REQUIRE(block.add({Announcement::What::left, "why", {}, RankSet(2)}));
+  CHECK(!Announcements::read(bytes).left_out);
   int more = 0;
-  while (writer.add(Announcement::What::tensors, "x", sum_of(7))) ++more;
-  const auto announcements = read_announcements(writer.block());
+  while (block.add({Announcement::What::tensors, "x", sum_of(7), {}})) ++more;
+  const auto [announcements, left_out] = Announcements::read(bytes);
+  CHECK(left_out);
   REQUIRE(announcements.size() == 2 + static_cast<std::size_t>(more));
   CHECK(announcements[0].name == "a name");
   CHECK(announcements[0].descriptor == several);
+  CHECK(announcements[0].ranks == ranks);
   CHECK(announcements[1].what == Announcement::What::left);
   CHECK(announcements.back().descriptor == sum_of(7));
-  CHECK(read_announcements(AnnouncementWriter(1024).block()).empty());
+}
+
+TEST_CASE("a damaged block of announcements is an error, never read beyond") {
+  Bytes whole(1024);
+  AnnouncementBlock block(whole);
+  while (block.add({Announcement::What::tensors, "a name", sum_of(7), RankSet(2)})) {
+  }
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes damaged(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(random() % whole.size()));
+    for (int flips = 0; flips < 3 && !damaged.empty(); ++flips)
+      damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+    try {
+      static_cast<void>(Announcements::read(damaged));
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 10'000);
+}
+
+TEST_CASE("what all ranks say is merged into one announcement, whatever was left out is said to be") {
+  Bytes mine(1024), other(1024);
+  AnnouncementBlock block(mine), others(other);
+  block.add({Announcement::What::tensors, "x", sum_of(3), RankSet(0)});
+  others.add({Announcement::What::tensors, "x", sum_of(3), RankSet(1)});
+  others.add({Announcement::What::tensors, "x", sum_of(4), RankSet(2)});
+  others.add({Announcement::What::joined, "", {}, RankSet(2)});
+  merge_announcements(mine, other);
+  const auto both = Announcements::read(mine);
+  REQUIRE(both.all.size() == 3);
+  CHECK(both.all[0].ranks == RankSet::all(2));
+  CHECK(both.all[1].descriptor == sum_of(4));
+  CHECK(both.say(Announcement::What::joined, 2));
+  CHECK(!both.say(Announcement::What::joined, 1));
+  CHECK(!both.left_out);
+  while (others.add({Announcement::What::tensors, "y", sum_of(4), RankSet(2)})) {
+  }
+  merge_announcements(mine, other);
+  CHECK(Announcements::read(mine).left_out);
+}
+
+TEST_CASE("a set of ranks holds what was added, in ranges") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::array<bool, 20> has{};
+    RankSet set;
+    for (int i = 0; i < 6; ++i) {
+      const int first = static_cast<int>(random() % 20), last = std::min(19, first + static_cast<int>(random() % 4));
+      set.add({first, last});
+      std::fill(has.begin() + first, has.begin() + last + 1, true);
+    }
+    const RankSet others = set.complement(20);
+    RankSet all = set;
+    all.add(others);
+    CHECK(all == RankSet::all(20));
+    CHECK(set.size() == static_cast<std::size_t>(std::count(has.begin(), has.end(), true)));
+    for (int rank = 0; rank < 20; ++rank) {
+      CHECK(set.contains(rank) == has[static_cast<std::size_t>(rank)]);
+      CHECK(others.contains(rank) != set.contains(rank));
+    }
+  }
+  const auto name = [](int rank) { return "rank " + std::to_string(rank); };
+  CHECK(RankSet::all(2).text(name) == "rank 0, rank 1");
+  CHECK_THAT(RankSet::all(4096).text(name), Contains("rank 7 and 4088 more"));
 }
 
 TEST_CASE("the first to announce a name settles it; who has the same need not say so") {
-  NameTable table({"rank 0 on a", "rank 1 on b", "rank 2 on c"});
-  const auto changes = table.hear(Round{{}, {has("x", 3), has("y", 4)}, {has("x", 3)}});
+  NameTable table = table_of(3);
+  const auto changes = table.hear(merged(Round{{}, {has("x", 3), has("y", 4)}, {has("x", 3)}}));
   CHECK(changes.contested.empty());
   CHECK(changes.failures.empty());
   CHECK(table.find("x") == 0U);
@@ -63,52 +163,52 @@ TEST_CASE("the first to announce a name settles it; who has the same need not sa
 }
 
 TEST_CASE("a contested name waits for all ranks, then changes or fails") {
-  NameTable table({"rank 0 on a", "rank 1 on b", "rank 2 on c"});
-  table.hear(Round{{has("x", 3)}, {}, {}});
-  auto changes = table.hear(Round{{}, {has("x", 5)}, {}});
+  NameTable table = table_of(3);
+  table.hear(merged(Round{{has("x", 3)}, {}, {}}));
+  auto changes = table.hear(merged(Round{{}, {has("x", 5)}, {}}));
   CHECK(changes.contested == std::vector<std::uint32_t>{0});
   CHECK(table[0].contested);
-  changes = table.hear(Round{{has("x", 5)}, {}, {}});
+  changes = table.hear(merged(Round{{has("x", 5)}, {}, {}}));
   CHECK(table[0].contested);
   SECTION("all the same") {
-    changes = table.hear(Round{{}, {}, {has("x", 5)}});
+    changes = table.hear(merged(Round{{}, {}, {has("x", 5)}}));
     CHECK(!table[0].contested);
     CHECK(table[0].descriptor == sum_of(5));
     CHECK(changes.failures.empty());
   }
   SECTION("one is different") {
-    changes = table.hear(Round{{}, {}, {has("x", 6)}});
+    changes = table.hear(merged(Round{{}, {}, {has("x", 6)}}));
     REQUIRE(changes.failures.size() == 1);
     CHECK_THAT(changes.failures[0].text, Contains("'x'") && Contains("rank 0 on a, rank 1 on b: sum of float32 (5)") &&
                                              Contains("rank 2 on c: sum of float32 (6)"));
     CHECK(!table[0].contested);
   }
   SECTION("one has joined") {
-    changes = table.hear(Round{{}, {}, {says(Announcement::What::joined)}});
+    changes = table.hear(merged(Round{{}, {}, {says(Announcement::What::joined)}}));
     CHECK(!table[0].contested);
     CHECK(changes.failures.empty());
   }
 }
 
 TEST_CASE("all have joined when the last has, and begin anew; who has closed keeps nobody waiting") {
-  NameTable table({"rank 0 on a", "rank 1 on b", "rank 2 on c"});
+  NameTable table = table_of(3);
   const Announcement joined = says(Announcement::What::joined), closed = says(Announcement::What::closed);
-  CHECK(!table.hear(Round{{joined}, {}, {}}).all_joined);
+  CHECK(!table.hear(merged(Round{{joined}, {}, {}})).all_joined);
   CHECK(table.has_joined(0));
-  CHECK(!table.hear(Round{{}, {}, {joined}}).all_joined);
-  CHECK(table.hear(Round{{}, {joined}, {}}).all_joined);
+  CHECK(!table.hear(merged(Round{{}, {}, {joined}})).all_joined);
+  CHECK(table.hear(merged(Round{{}, {joined}, {}})).all_joined);
   CHECK(table.last_to_join() == 1);
   CHECK(!table.anybody_joined());
-  CHECK(!table.hear(Round{{}, {closed}, {}}).all_joined);
-  CHECK(table.first_closed() == 1);
-  CHECK(table.hear(Round{{joined}, {}, {joined}}).all_joined);
-  CHECK(table.hear(Round{{closed}, {}, {closed}}).all_closed);
+  CHECK(!table.hear(merged(Round{{}, {closed}, {}})).all_joined);
+  CHECK(table.closed() == RankSet(1));
+  CHECK(table.hear(merged(Round{{joined}, {}, {joined}})).all_joined);
+  CHECK(table.hear(merged(Round{{closed}, {}, {closed}})).all_closed);
 }
 
 TEST_CASE("there are only so many names") {
-  NameTable table({"rank 0 on a"});
-  for (std::size_t i = 0; i < NameTable::capacity; ++i) table.hear(Round{{has("n" + std::to_string(i), 1)}});
-  const auto changes = table.hear(Round{{has("one more", 1)}});
+  NameTable table = table_of(1);
+  for (std::size_t i = 0; i < NameTable::capacity; ++i) table.hear(merged(Round{{has("n" + std::to_string(i), 1)}}));
+  const auto changes = table.hear(merged(Round{{has("one more", 1)}}));
   REQUIRE(changes.failures.size() == 1);
   CHECK_THAT(changes.failures[0].text, Contains("again and again"));
 }
@@ -189,124 +289,6 @@ TEST_CASE("the tuner leaves alone what is fixed") {
 
 // ---- the loop, between threads --------------------------------------------------------------------------------------
 
-/// Where the ranks of a group of threads meet.
-struct Meeting {
-  explicit Meeting(int ranks)
-      : all(ranks), words(static_cast<std::size_t>(ranks)), blocks(words.size()), stages(words.size()) {}
-  std::barrier<> all;
-  std::vector<std::vector<std::uint64_t>> words;  ///< by rank
-  std::vector<std::vector<std::byte>> blocks;
-  std::vector<std::array<std::vector<std::byte>, CoordinatorLink::stages>> stages;
-  std::mutex door;
-  std::map<int, std::shared_ptr<Meeting>> split_off;  ///< by colour
-};
-
-class ThreadLink final : public CoordinatorLink {
- public:
-  ThreadLink(std::shared_ptr<Meeting> meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {
-    for (auto& stage : mine(meeting_->stages)) stage.resize(4096);
-  }
-  [[nodiscard]] int rank() const noexcept override { return rank_; }
-  [[nodiscard]] int size() const noexcept override { return static_cast<int>(meeting_->words.size()); }
-  [[nodiscard]] std::vector<std::string> rank_names() const override {
-    std::vector<std::string> names;
-    for (int rank = 0; rank < size(); ++rank) names.push_back("rank " + std::to_string(rank));
-    return names;
-  }
-
-  void intersect(std::span<std::uint64_t> words, bool /*eager*/) override {
-    mine(meeting_->words).assign(words.begin(), words.end());
-    meet();
-    for (const auto& other : meeting_->words)
-      for (std::size_t i = 0; i < words.size(); ++i) words[i] &= other[i];
-    meet();
-  }
-  std::span<const std::byte> gather(std::span<const std::byte> block) override {
-    mine(meeting_->blocks).assign(block.begin(), block.end());
-    meet();
-    gathered_.clear();
-    for (const auto& other : meeting_->blocks) gathered_.insert(gathered_.end(), other.begin(), other.end());
-    meet();
-    return gathered_;
-  }
-  [[nodiscard]] std::span<std::byte> stage(int index) override {
-    return mine(meeting_->stages)[static_cast<std::size_t>(index)];
-  }
-  void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override {
-    started_[static_cast<std::size_t>(stage)] = {op, dtype, bytes};
-  }
-  void finish(int stage) override {
-    const auto index = static_cast<std::size_t>(stage);
-    const Started& started = started_[index];
-    const std::size_t count = started.bytes / size_of(started.dtype);
-    meet();
-    auto result = meeting_->stages[0][index];
-    for (std::size_t rank = 1; rank < meeting_->stages.size(); ++rank)
-      combine(started.op, {result.data(), count, started.dtype}, meeting_->stages[rank][index].data());
-    meet();
-    mine(meeting_->stages)[index] = result;
-  }
-  std::unique_ptr<CoordinatorLink> split(int color, int key) override {
-    const std::int32_t said[2] = {color, key};
-    const auto all = gather(std::as_bytes(std::span(said)));
-    std::vector<std::pair<int, int>> members;
-    for (int rank = 0; rank < size(); ++rank) {
-      std::int32_t other[2];
-      std::memcpy(other, all.data() + static_cast<std::size_t>(rank) * sizeof(other), sizeof(other));
-      if (other[0] == color) members.emplace_back(other[1], rank);
-    }
-    std::sort(members.begin(), members.end());
-    const auto place = std::find(members.begin(), members.end(), std::pair{key, rank_});
-    std::shared_ptr<Meeting> group;
-    {
-      const std::lock_guard lock(meeting_->door);
-      auto& known = meeting_->split_off[color];
-      if (known == nullptr) known = std::make_shared<Meeting>(static_cast<int>(members.size()));
-      group = known;
-    }
-    meet();
-    return std::make_unique<ThreadLink>(std::move(group), static_cast<int>(place - members.begin()));
-  }
-
- private:
-  struct Started {
-    ReduceOp op = ReduceOp::sum;
-    DType dtype = DType::float32;
-    std::size_t bytes = 0;
-  };
-  template <class Value>
-  Value& mine(std::vector<Value>& values) const {
-    return values[static_cast<std::size_t>(rank_)];
-  }
-  void meet() { meeting_->all.arrive_and_wait(); }
-
-  std::shared_ptr<Meeting> meeting_;
-  int rank_;
-  std::vector<std::byte> gathered_;
-  std::array<Started, stages> started_;
-};
-
-/// Runs `body` for every rank of a world of threads, each with a loop of its own, and closes these.
-void with_loops(int ranks, const std::function<void(CoordinatorLoop&)>& body) {
-  const auto meeting = std::make_shared<Meeting>(ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      CoordinatorLoop loop(std::make_unique<ThreadLink>(meeting, rank), {}, std::make_shared<Bell>());
-      std::thread runner([&] { loop.run(); });
-      body(loop);
-      loop.desk().close();
-      runner.join();
-    });
-  for (auto& thread : threads) thread.join();
-}
-
-SubmissionDesk::Receipt sum(CoordinatorLoop& loop, const std::string& name, std::vector<std::int32_t>& values) {
-  const Tensor tensor{std::span(values)};
-  return loop.desk().submit(name, {}, {&tensor, 1});
-}
-void wait(const SubmissionDesk::Receipt& receipt) { receipt.submission->wait(receipt.number); }
-
 TEST_CASE("ranks as threads, several submitting at once, in different orders") {
   constexpr int ranks = 3, submitters = 3, rounds = 20;
   constexpr std::size_t count = 60;
@@ -369,6 +351,39 @@ TEST_CASE("ranks as threads join, disagree, and form groups") {
   });
   CHECK(wrong == 0);
   CHECK(errors == 4);
+}
+
+/// Stands in a call, as a coordinator does that waits inside MPI for a rank that is stopped.
+class StandingLink final : public test::ThreadLink {
+ public:
+  using ThreadLink::ThreadLink;
+  void start(int stage, ReduceOp op, DType dtype, std::size_t bytes) override {
+    standing.store(true);
+    standing.notify_all();
+    go_on.wait(false);
+    ThreadLink::start(stage, op, dtype, bytes);
+  }
+  std::atomic<bool> standing{false}, go_on{false};
+};
+
+TEST_CASE("what is given up while the coordinator's thread stands in a call is its owner's again") {
+  const auto meeting = std::make_shared<test::Meeting>(1);
+  auto owned = std::make_unique<StandingLink>(meeting, 0);
+  StandingLink& link = *owned;
+  CoordinatorLoop loop(std::move(owned), {}, std::make_shared<Bell>());
+  std::thread runner([&] { loop.run(); });
+  auto values = std::make_unique<std::vector<std::int32_t>>(1000, 1);
+  const auto receipt = sum(loop, "x", *values);
+  link.standing.wait(false);
+  loop.give_up(std::make_exception_ptr(CommunicationError("the job stands still")));
+  CHECK_THROWS_WITH(wait(receipt), "the job stands still");
+  values.reset();  // AddressSanitizer sees it where it is touched now
+  link.go_on.store(true);
+  link.go_on.notify_all();
+  runner.join();
+  std::vector<std::int32_t> later{1};
+  CHECK_THROWS_WITH(sum(loop, "x", later), "the job stands still");
+  CHECK_THROWS_WITH(loop.desk().close(), "the job stands still");
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ class CountingTransport final : public Transport {
     return counted_.receive(from, message);
   }
 
+  [[nodiscard]] Open open() noexcept override { return counted_.open(); }
+  void take_back() noexcept override { counted_.take_back(); }
+
  private:
   bool test(Handle&) override { return true; }  // requests are the counted one's
   void abandon(Handle) noexcept override {}

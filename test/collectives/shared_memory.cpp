@@ -4,7 +4,12 @@
 #include "support/ranks.hpp"
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/coordinator.hpp>
 #include <ronda/runtime/core/error.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -37,6 +42,19 @@ TEST_CASE("memory that fits is shared") {
   CHECK(communicator.copies_on_node(Tensor(data)).size() == static_cast<std::size_t>(communicator.size()));
   const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, {}, "test"});
   CHECK(reduction->algorithm() == "node");
+}
+
+TEST_CASE("a coordinator tells of memory that does not fit, once") {
+  std::vector<std::string> warnings;
+  CoordinatorOptions options;
+  options.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  Coordinator coordinator(test::world().communicator(), options);
+  std::vector<float> values(1000, 1.0F);
+  for (int step = 0; step < 3; ++step) coordinator.allreduce("x", Tensor(std::span(values))).wait();
+  coordinator.close();
+  REQUIRE(std::ranges::count_if(warnings, [](const std::string& text) {
+            return text.find("reductions use private memory") != std::string::npos;
+          }) == 1);
 }
 
 // As many as need more for their barriers than the limit leaves.

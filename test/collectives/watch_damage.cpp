@@ -148,15 +148,15 @@ TEST_CASE("printable keeps characters, and nothing that acts on a terminal") {
 }
 
 TEST_CASE("damaged announcements are refused, however they are") {
-  AnnouncementWriter writer(1024);
+  std::vector<std::byte> block(1024);
+  AnnouncementBlock writer(block);
   const Descriptor several{
       NamedKind::broadcast, ReduceOp::sum, 3, {{Shape{2, 3}, DType::int8}, {Shape{}, DType::float64}}};
-  while (writer.add(Announcement::What::tensors, "a name", several)) continue;
-  const auto block = writer.block();
+  while (writer.add({Announcement::What::tensors, "a name", several, RankSet(3)})) continue;
   const std::string whole(reinterpret_cast<const char*>(block.data()), block.size());
   const auto refused = [](const std::string& bytes) {
     try {
-      static_cast<void>(read_announcements(std::as_bytes(std::span(bytes))));
+      static_cast<void>(Announcements::read(std::as_bytes(std::span(bytes))));
       return 0;
     } catch (const CommunicationError&) {
       return 1;
