@@ -60,6 +60,9 @@ class CountingTransport final : public Transport {
     return lender_.receive(from, message);
   }
 
+  [[nodiscard]] Open open() noexcept override { return {}; }
+  void take_back() noexcept override {}
+
  private:
   bool test(Handle&) override { return true; }  // requests are the lender's
   void abandon(Handle) noexcept override {}
