@@ -43,6 +43,7 @@ if ((cores > 1)); then
   silent
 fi
 
+tries=0
 # A quota, by a control group of version 1 or 2 of our own, where that may be made.
 quota() { # quota CORES: sets `group`
   local folder
@@ -67,7 +68,7 @@ if ((cores > 1)) && quota 1; then
   warned '1 thread on the time of 0.5 cores, .*quota'
   run bash -c 'inside "$@"' inside "$apps/ronda_doctor"
   expect 'the doctor to say so' grep -qE '^off +cores .*, time for 1 of them; ' "$work/out"
-  rmdir "$group"
+  until rmdir "$group" 2>/dev/null || ((++tries > 50)); do sleep 0.1; done # its last processes are going
 fi
 
 # How long threads look for work is what the environment of the process says, which a user may have set.
