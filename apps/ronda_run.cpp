@@ -115,7 +115,7 @@ std::vector<std::string> default_agent() {
       const std::string first(agents, std::strcspn(agents, ":"));
       if (auto agent = words(first); !agent.empty()) return agent;
     }
-  return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
+  return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "--"};
 }
 
 /// As many as mpirun takes where it is not told: one a core.

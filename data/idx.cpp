@@ -63,13 +63,17 @@ Shape read_header(Source& source, int rank) {
   return Shape(extents);
 }
 
-/// The number of elements; a damaged header may promise more than there can be.
+/// The number of elements; a damaged header may promise more than there can be, also beside a 0.
 std::size_t checked_count(const Source& source, const Shape& shape) {
-  std::size_t count = 1;
-  for (const std::int64_t extent : shape)
-    if (__builtin_mul_overflow(count, static_cast<std::size_t>(extent), &count) || count > std::size_t{1} << 40)
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::int64_t product = 1;
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    empty = empty || extent == 0;
+    if (extent > 0 && (__builtin_mul_overflow(product, extent, &product) || product > most))
       throw source.damaged("its header promises dimensions " + shape.text());
-  return count;
+  }
+  return empty ? 0 : static_cast<std::size_t>(product);
 }
 
 }  // namespace

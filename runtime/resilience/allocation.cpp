@@ -18,7 +18,7 @@ std::vector<std::string> names_of_allocation() {
   while (output && fgets(line.data(), line.size(), output.get()) != nullptr) {
     std::string name = line.data();
     name.erase(name.find_last_not_of(" \n") + 1);
-    if (!name.empty()) names.push_back(std::move(name));
+    if (!name.empty()) names.push_back(checked_host(name));
   }
   if (names.empty())
     throw InputError("scontrol does not tell the hosts of this Slurm allocation; name them with --hosts");
@@ -28,7 +28,9 @@ std::vector<std::string> names_of_allocation() {
 }  // namespace
 
 std::vector<Host> hosts_of_allocation() {
-  if (std::getenv("SLURM_JOB_NODELIST") == nullptr) return {};
+  const char* list = std::getenv("SLURM_JOB_NODELIST");
+  if (list == nullptr) return {};
+  if (*list == '-') throw InputError("SLURM_JOB_NODELIST begins with '-', which is no list of hosts");
   const char* tasks = std::getenv("SLURM_TASKS_PER_NODE");
   const std::vector<int> slots = parse_tasks_per_node(tasks == nullptr ? "" : tasks);
   const std::vector<std::string> names = names_of_allocation();

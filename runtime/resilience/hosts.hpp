@@ -9,13 +9,18 @@ namespace ronda {
 
 /// A machine that ranks may be started on.
 struct Host {
-  std::string name;
-  int slots = 1;  ///< the most ranks on it
+  std::string name;  ///< that ssh and mpirun may be given: see checked_host; an IPv6 address without brackets
+  int slots = 1;     ///< the most ranks on it
 
   bool operator==(const Host&) const = default;
 };
 
-/// `a:2,b`: two slots on a, one on b. Throws InputError.
+/// A host's name as it is given, or an IPv6 address, in brackets or not: letters, digits, '.', '_', ':' and '-', which
+/// is not the first, because it would be an option where the name is a word of a command. Throws InputError.
+[[nodiscard]] std::string checked_host(std::string_view name);
+
+/// `a:2,b`: two slots on a, one on b; of an address with colons, `[fe80::1]:2`. At most 2^20 slots in all. Throws
+/// InputError.
 [[nodiscard]] std::vector<Host> parse_hosts(std::string_view list);
 
 /// Open MPI's hostfile: `NAME slots=N` a line, # begins a comment. Throws InputError that names file and line.

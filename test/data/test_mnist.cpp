@@ -147,3 +147,16 @@ TEST_CASE("the MNIST files of the repository are MNIST") {
   const auto labels = batch.target().as<std::int32_t>();
   REQUIRE(std::vector<std::int32_t>(labels.begin(), labels.end()) == std::vector<std::int32_t>{5, 0, 4, 1, 9});
 }
+
+TEST_CASE("dimensions whose product overflows are refused, also beside a 0") {
+  const TemporaryFolder folder;
+  constexpr std::uint32_t most = 0xffffffff;
+  for (const auto& extents :
+       {std::vector<std::uint32_t>{0, most, most}, {most, most, 0}, {most, most, most}, {most, 0, most}}) {
+    write_file(folder / "file", idx(extents, ""));
+    require_mentions(message_of<InputError>([&] { (void)read_idx(folder / "file", 3); }),
+                     {"file", "promises dimensions"});
+  }
+  write_file(folder / "file", idx({0, 28, 28}, ""));
+  CHECK(read_idx(folder / "file", 3).values.empty());
+}
