@@ -13,6 +13,7 @@
 #include <ronda/runtime/observe/console.hpp>
 #include <ronda/runtime/resilience/stop_signals.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/node_data.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/version.hpp>

@@ -6,6 +6,7 @@
 #include <ronda/ronda.hpp>
 #include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/files/metrics_file.hpp>
+#include <ronda/runtime/trainer/node_data.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -47,18 +48,10 @@ int train(World& world, const CommandLine& command_line, Layer& model, Loss& los
 
 int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::function<Sequential()>& make_model) {
   return launch_with(command_line, argc, argv, [&](World& world) {
-    std::optional<Mnist> mnist;
-    agree(world.communicator(), [&] {
-      const Phase phase(world.communicator(), Activity::starting);
-      try {
-        mnist.emplace(load_mnist(command_line.data));
-      } catch (const InputError& error) {
-        throw InputError(std::string(error.what()) + " (--data DIR names another folder)");
-      }
-    });
+    const Mnist mnist = load(world, command_line.data);
     Sequential model = make_model();
     SoftmaxCrossEntropy loss(command_line.label_smoothing);
-    return train(world, command_line, model, loss, mnist->train, mnist->test);
+    return train(world, command_line, model, loss, mnist.train, mnist.test);
   });
 }
 

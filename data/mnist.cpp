@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -30,10 +31,13 @@ std::filesystem::path find(const std::filesystem::path& directory, const std::st
                    ".gz; the folder has to hold MNIST's four files");
 }
 
-MnistDataset load(const std::filesystem::path& directory, const std::string& prefix) {
-  const auto images = find(directory, prefix + "-images-idx3-ubyte");
-  const auto labels = find(directory, prefix + "-labels-idx1-ubyte");
-  return {read_idx(images, 3), read_idx(labels, 1), images.string() + " with " + labels.filename().string()};
+std::string images_of(const std::string& prefix) { return prefix + "-images-idx3-ubyte"; }
+std::string labels_of(const std::string& prefix) { return prefix + "-labels-idx1-ubyte"; }
+
+MnistDataset dataset(IdxArray images, IdxArray labels, const std::filesystem::path& directory,
+                     const std::string& prefix) {
+  return {std::move(images), std::move(labels),
+          (directory / images_of(prefix)).string() + " with " + labels_of(prefix)};
 }
 
 }  // namespace
@@ -82,16 +86,25 @@ std::uint64_t MnistDataset::fingerprint() const {
       .value();
 }
 
-Mnist load_mnist(const std::filesystem::path& directory) {
+MnistFiles read_mnist(const std::filesystem::path& directory) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
     throw InputError("there is no folder " + directory.string() + "; name the one that holds MNIST's four files");
-  Mnist mnist{load(directory, "train"), load(directory, "t10k")};
+  const auto read = [&](const std::string& name, int rank) { return read_idx(find(directory, name), rank); };
+  return {read(images_of("train"), 3), read(labels_of("train"), 1), read(images_of("t10k"), 3),
+          read(labels_of("t10k"), 1)};
+}
+
+Mnist make_mnist(MnistFiles files, const std::filesystem::path& directory) {
+  Mnist mnist{dataset(std::move(files.train_images), std::move(files.train_labels), directory, "train"),
+              dataset(std::move(files.test_images), std::move(files.test_labels), directory, "t10k")};
   const Shape &train = mnist.train.fields()[0].shape, &test = mnist.test.fields()[0].shape;
   if (train != test)
     throw InputError(directory.string() + ": expected images of one size, found " + train.text() +
                      " for training and " + test.text() + " for testing; take all four files from one set");
   return mnist;
 }
+
+Mnist load_mnist(const std::filesystem::path& directory) { return make_mnist(read_mnist(directory), directory); }
 
 }  // namespace ronda

@@ -44,6 +44,16 @@ struct Mnist {
   MnistDataset train, test;
 };
 
+/// What MNIST's four files hold, as it lies there.
+struct MnistFiles {
+  IdxArray train_images, train_labels, test_images, test_labels;
+};
+
+/// Reads the files that load_mnist names, without looking at what is in them. Throws InputError likewise.
+[[nodiscard]] MnistFiles read_mnist(const std::filesystem::path& directory);
+/// The data that they hold. Throws InputError, with `directory`, where they do not belong together.
+[[nodiscard]] Mnist make_mnist(MnistFiles files, const std::filesystem::path& directory);
+
 /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`,
 /// each with or without `.gz`. Throws InputError that names the file and the remedy.
 [[nodiscard]] Mnist load_mnist(const std::filesystem::path& directory);

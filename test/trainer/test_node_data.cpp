@@ -1,0 +1,27 @@
+#include <ronda/runtime/core/error.hpp>
+#include <ronda/runtime/trainer/node_data.hpp>
+
+#include "core/message.hpp"
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+TEST_CASE("one rank of a node reads, and all have the data") {
+  const Communicator& all = world().communicator();
+  const bool reads = all.topology().rank_on_node == 0;
+  const Mnist mnist = load_mnist(all, reads ? RONDA_MNIST : "/dev/null/nowhere");
+  CHECK(mnist.train.size() == 60000);
+  CHECK(mnist.test.size() == 10000);
+  const Mnist alone = load_mnist(RONDA_MNIST);
+  CHECK(mnist.train.fingerprint() == alone.train.fingerprint());
+  CHECK(mnist.test.fingerprint() == alone.test.fingerprint());
+}
+
+TEST_CASE("where it cannot be read all ranks hear of it") {
+  const Communicator& all = world().communicator();
+  const bool reads = all.topology().rank_on_node == 0;
+  require_mentions(message_of<InputError>([&] { (void)load_mnist(all, reads ? "/dev/null/nowhere" : RONDA_MNIST); }),
+                   {"/dev/null/nowhere"});
+}
