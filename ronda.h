@@ -100,8 +100,8 @@ size_t ronda_last_error(char* text, size_t size);
 /* `size` is sizeof(ronda_options) as the program was compiled with: of an older one no more is written. */
 ronda_status ronda_default_options(ronda_options* options, size_t size);
 
-/* Starts MPI and makes the group of all ranks; `options` may be NULL. To be called once, by one thread, on all ranks.
- * `*world` is written where it returns RONDA_OK. */
+/* Starts MPI, on a thread of the library's, and makes the group of all ranks; `options` may be NULL. To be called once, by
+ * one thread, on all ranks. `*world` is written where it returns RONDA_OK. */
 ronda_status ronda_init(const ronda_options* options, ronda_group** world);
 /* The same in a program that has MPI: over the communicator with this Fortran handle (MPI_Comm_c2f; comm.py2f() in
  * mpi4py). MPI must have been initialised with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE; from this call to

@@ -6,6 +6,8 @@
 #include <ronda/ronda.h>
 #include <ronda/runtime/core/error.hpp>
 
+#include "world_keeper.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -15,8 +17,13 @@
 #include <vector>
 
 struct ronda_group {
-  std::optional<ronda::World> world;  // of the first group; the others share it
-  ronda::Coordinator coordinator;
+  std::unique_ptr<ronda::WorldKeeper> keeper;  // of the first group, with its coordinator
+  std::optional<ronda::Coordinator> part;      // of a split
+
+  [[nodiscard]] ronda::Coordinator& coordinator() { return keeper != nullptr ? keeper->coordinator() : *part; }
+  [[nodiscard]] const ronda::Coordinator& coordinator() const {
+    return keeper != nullptr ? keeper->coordinator() : *part;
+  }
 };
 
 struct ronda_request {
@@ -121,13 +128,15 @@ Ticket allreduce(ronda_group* group, const char* name, void* data, std::size_t c
   const Tensor tensor = to_tensor(data, count, dtype);
   const ReduceOp wanted = to_op(op);
   return given(group, "the group")
-      .coordinator.allreduce(name_or(name, std::string(ronda::name_of(wanted)), tensor), tensor, wanted);
+      .coordinator()
+      .allreduce(name_or(name, std::string(ronda::name_of(wanted)), tensor), tensor, wanted);
 }
 
 Ticket broadcast(ronda_group* group, const char* name, void* data, std::size_t count, ronda_dtype dtype, int root) {
   const Tensor tensor = to_tensor(data, count, dtype);
   return given(group, "the group")
-      .coordinator.broadcast(name_or(name, "broadcast from " + std::to_string(root), tensor), tensor, root);
+      .coordinator()
+      .broadcast(name_or(name, "broadcast from " + std::to_string(root), tensor), tensor, root);
 }
 
 /// `*request` becomes what waits for the ticket that `submit` gives; null where that throws.
@@ -197,15 +206,19 @@ void require_mpi() {
                                            : "MPI is not initialised; ronda_init does that");
 }
 
-ronda_group* open(ronda::World world, const ronda_options& options) {
-  Coordinator coordinator(world.communicator(), coordinator_options(options));
-  return std::make_unique<ronda_group>(ronda_group{std::move(world), std::move(coordinator)}).release();
+/// @param make  the world
+ronda_group* open(const ronda::WorldKeeper::Make& make, const ronda_options& options) {
+  auto keeper = std::make_unique<ronda::WorldKeeper>(make, world_options(options), coordinator_options(options));
+  return std::make_unique<ronda_group>(ronda_group{std::move(keeper), {}}).release();
 }
 
-/// Freed in any case. Where closing fails, the world goes while an exception is under way, and so waits for nobody.
+/// Freed in any case.
 void close(ronda_group* group) {
-  const std::unique_ptr<ronda_group> owned(&given(group, "the group"));
-  owned->coordinator.close();
+  const std::unique_ptr<ronda_group> owned(group);
+  if (owned->keeper != nullptr)
+    owned->keeper->close();
+  else
+    owned->part->close();
 }
 
 }  // namespace
@@ -236,9 +249,12 @@ ronda_status ronda_init(const ronda_options* options, ronda_group** world) {
   return guarded([&] {
     static_cast<void>(given(world, "world"));
     const ronda_options complete_options = complete(options);
-    int argc = 0;
-    char** argv = nullptr;
-    *world = open(ronda::World(argc, argv, world_options(complete_options)), complete_options);
+    const auto make = [](const ronda::WorldOptions& world_options) {
+      int argc = 0;
+      char** argv = nullptr;
+      return ronda::World(argc, argv, world_options);
+    };
+    *world = open(make, complete_options);
   });
 }
 
@@ -247,24 +263,27 @@ ronda_status ronda_init_comm(int communicator, const ronda_options* options, ron
     static_cast<void>(given(world, "world"));
     const ronda_options complete_options = complete(options);
     require_mpi();  // or the handle's conversion ends the process
-    *world = open(ronda::World::adopt(MPI_Comm_f2c(communicator), world_options(complete_options)), complete_options);
+    const auto make = [communicator](const ronda::WorldOptions& world_options) {
+      return ronda::World::adopt(MPI_Comm_f2c(communicator), world_options);
+    };
+    *world = open(make, complete_options);
   });
 }
 
 ronda_status ronda_finalize(ronda_group* world) {
   return guarded([&] {
-    if (!given(world, "world").world)
+    if (given(world, "world").keeper == nullptr)
       throw ronda::LogicError("ronda_finalize is for the first group; take ronda_close");
     close(world);
   });
 }
 
 ronda_status ronda_rank(const ronda_group* group, int* rank) {
-  return guarded([&] { given(rank, "rank") = given(group, "the group").coordinator.rank(); });
+  return guarded([&] { given(rank, "rank") = given(group, "the group").coordinator().rank(); });
 }
 
 ronda_status ronda_size(const ronda_group* group, int* size) {
-  return guarded([&] { given(size, "size") = given(group, "the group").coordinator.size(); });
+  return guarded([&] { given(size, "size") = given(group, "the group").coordinator().size(); });
 }
 
 ronda_status ronda_allreduce(ronda_group* group, const char* name, void* data, size_t count, ronda_dtype dtype,
@@ -280,7 +299,7 @@ ronda_status ronda_broadcast(ronda_group* group, const char* name, void* data, s
 ronda_status ronda_allgather(ronda_group* group, const char* name, const void* mine, void* all, size_t count,
                              ronda_dtype dtype) {
   return guarded([&] {
-    Coordinator& coordinator = given(group, "the group").coordinator;
+    Coordinator& coordinator = given(group, "the group").coordinator();
     const Tensor part = to_tensor(const_cast<void*>(mine), count, dtype);
     const Tensor whole = to_tensor(all, count, dtype, coordinator.size());
     coordinator.allgather(name_or(name, "allgather", part), part, whole).wait();
@@ -288,7 +307,7 @@ ronda_status ronda_allgather(ronda_group* group, const char* name, const void* m
 }
 
 ronda_status ronda_barrier(ronda_group* group, const char* name) {
-  return guarded([&] { given(group, "the group").coordinator.barrier(name == nullptr ? "barrier" : name).wait(); });
+  return guarded([&] { given(group, "the group").coordinator().barrier(name == nullptr ? "barrier" : name).wait(); });
 }
 
 ronda_status ronda_allreduce_async(ronda_group* group, const char* name, void* data, size_t count, ronda_dtype dtype,
@@ -309,7 +328,7 @@ ronda_status ronda_allreduce_together(ronda_group* group, const char* name, cons
       std::vector<Tensor> views;
       for (std::size_t i = 0; i < tensor_count; ++i)
         views.push_back(to_tensor(tensors[i].data, tensors[i].count, tensors[i].dtype));
-      return given(group, "the group").coordinator.allreduce(&given(name, "name"), views, to_op(op));
+      return given(group, "the group").coordinator().allreduce(&given(name, "name"), views, to_op(op));
     });
   });
 }
@@ -327,7 +346,7 @@ ronda_status ronda_wait(ronda_request* request) {
 
 ronda_status ronda_join(ronda_group* group, int* last) {
   return guarded([&] {
-    const int rank = given(group, "the group").coordinator.join();
+    const int rank = given(group, "the group").coordinator().join();
     if (last != nullptr) *last = rank;
   });
 }
@@ -335,16 +354,17 @@ ronda_status ronda_join(ronda_group* group, int* last) {
 ronda_status ronda_split(ronda_group* group, const char* name, int color, int key, ronda_group** part) {
   return guarded([&] {
     given(part, "part") = nullptr;
-    auto& coordinator = given(group, "the group").coordinator;
+    auto& coordinator = given(group, "the group").coordinator();
     *part = std::make_unique<ronda_group>(
-                ronda_group{std::nullopt, coordinator.split(name == nullptr ? "split" : name, color, key)})
+                ronda_group{nullptr, coordinator.split(name == nullptr ? "split" : name, color, key)})
                 .release();
   });
 }
 
 ronda_status ronda_close(ronda_group* part) {
   return guarded([&] {
-    if (given(part, "part").world) throw ronda::LogicError("ronda_close is for groups of a split; take ronda_finalize");
+    if (given(part, "part").keeper != nullptr)
+      throw ronda::LogicError("ronda_close is for groups of a split; take ronda_finalize");
     close(part);
   });
 }

@@ -1,5 +1,7 @@
-// A rank stops while the coordinators plan what is new to them, which other ranks may wait for inside MPI. The calls of
-// the others end with an error, and so do their processes, in good time.
+// A rank stops where other ranks may wait for it inside MPI: before MPI starts, while the coordinators plan what is new
+// to them, before MPI ends. The calls of the others end with an error, and so do their processes, in good time.
+#include <mpi.h>
+
 #include <ronda/ronda.h>
 
 #include <sys/prctl.h>
@@ -8,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,28 +35,47 @@ std::string last_error() {
 
 }  // namespace
 
-/// stopped_rank MILLISECONDS: after so many the last rank stops.
+bool stops_at_end = false;
+
+/// Called by the library when all is closed.
+extern "C" int MPI_Finalize() {
+  if (stops_at_end) std::raise(SIGSTOP);
+  return PMPI_Finalize();
+}
+
+namespace {
+
+int tell(ronda_status status) {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (std::strcmp(rank, "0") == 0 && status == RONDA_ERROR_COMMUNICATION)
+    std::fprintf(stderr, "ronda: error: %s\n", last_error().c_str());
+  return status == RONDA_ERROR_COMMUNICATION ? 1 : 3;
+}
+
+}  // namespace
+
+/// stopped_rank WHEN: the last of three ranks stops at the `start`, at the `end`, or after so many milliseconds.
 int main(int, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string when = argv[1];
+  const bool last = std::strcmp(std::getenv("OMPI_COMM_WORLD_RANK"), "2") == 0;
+  if (last && when == "start") std::raise(SIGSTOP);
+  stops_at_end = last && when == "end";
   ronda_options options;
   ronda_group* world = nullptr;
-  int rank = 0, size = 0;
   ronda_default_options(&options, sizeof options);
   options.communication_timeout = 2;
-  if (ronda_init(&options, &world) != RONDA_OK || ronda_rank(world, &rank) != RONDA_OK ||
-      ronda_size(world, &size) != RONDA_OK)
-    return 1;
-  if (rank == size - 1) {
+  if (const ronda_status status = ronda_init(&options, &world)) return tell(status);
+  if (when == "end") return tell(ronda_finalize(world));
+  if (last) {
     std::thread([milliseconds = std::atoi(argv[1])] {
       std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
       std::raise(SIGSTOP);
     }).detach();
   }
   const ronda_status status = sum_until_it_fails(world);
-  const std::string text = last_error();
-  const ronda_status late = ronda_barrier(world, "after that");
-  if (rank == 0 && status == RONDA_ERROR_COMMUNICATION && late == status)
-    std::fprintf(stderr, "ronda: error: %s\n", text.c_str());
-  const ronda_status end = ronda_finalize(world);
-  return end == RONDA_ERROR_COMMUNICATION ? 1 : 3;
+  const int told = tell(status);
+  if (ronda_barrier(world, "after that") != RONDA_ERROR_COMMUNICATION) return 4;
+  if (ronda_finalize(world) != RONDA_ERROR_COMMUNICATION) return 5;
+  return told;
 }

@@ -353,6 +353,39 @@ TEST_CASE("ranks as threads join, disagree, and form groups") {
   CHECK(errors == 4);
 }
 
+// Ranks that are late at random, for longer than the others wait.
+TEST_CASE("a use of a name succeeds on all ranks, with each rank's tensor of that use, or fails on all") {
+  constexpr int ranks = 3, uses = 40;
+  constexpr std::size_t names = 3;
+  std::array<std::array<std::array<char, uses>, names>, ranks> succeeded{};
+  std::atomic<int> mixed = 0;
+  const auto body = [&](CoordinatorLoop& loop) {
+    std::mt19937 random(static_cast<unsigned>(loop.rank() + 1));
+    for (int use = 0; use < uses; ++use) {
+      std::array<std::vector<std::int32_t>, names> values;
+      std::array<SubmissionDesk::Receipt, names> receipts;
+      for (std::size_t i = 0; i < names; ++i) {
+        const std::size_t name = (i + static_cast<std::size_t>(use)) % names;
+        if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5 + random() % 100));
+        values[name] = {use};
+        receipts[name] = sum(loop, "name " + std::to_string(name), values[name]);
+      }
+      for (std::size_t name = 0; name < names; ++name) try {
+          wait(receipts[name]);
+          succeeded[static_cast<std::size_t>(loop.rank())][name][static_cast<std::size_t>(use)] = 1;
+          mixed += values[name][0] == ranks * use ? 0 : 1;
+        } catch (const CommunicationError&) {
+        }
+    }
+    loop.desk().join();  // the others may have uses left that this one is not behind in
+  };
+  CoordinatorLoop::Options options{.tuning = {}, .missing_warning = 0, .missing_limit = 0.05, .on_warning = {}};
+  with_loops(ranks, body, options);
+  CHECK(mixed == 0);
+  CHECK(succeeded[1] == succeeded[0]);
+  CHECK(succeeded[2] == succeeded[0]);
+}
+
 /// Stands in a call, as a coordinator does that waits inside MPI for a rank that is stopped.
 class StandingLink final : public test::ThreadLink {
  public:
