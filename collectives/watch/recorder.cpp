@@ -197,7 +197,9 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::s
   errno = error.value();
   if (error) refuse<InputError>("cannot make the folder of");
   make_file();
-  file_ = new (take_memory()) RecordFile;
+  void* const memory = take_memory();
+  guard_.emplace(memory, sizeof(RecordFile));
+  file_ = new (memory) RecordFile;
   RecordHead& head = file_->head;
   head.rank = rank;
   head.size = size;
@@ -246,6 +248,7 @@ void* Recorder::take_memory() {
 }
 
 Recorder::~Recorder() {
+  guard_.reset();
   ::munmap(file_, sizeof(RecordFile));
   if (!keep_) {
     ::unlink(path_.c_str());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ronda/collectives/watch/record.hpp>
+#include <ronda/collectives/watch/record_guard.hpp>
 
 namespace ronda {
 
@@ -108,6 +109,7 @@ class Recorder {
   bool keep_;
   int descriptor_ = -1;  ///< locked as long as this process lives, so that others can tell
   RecordFile* file_ = nullptr;
+  std::optional<RecordGuard> guard_;
   bool processor_ticks_;
   std::uint64_t recorded_ = 0;
 };

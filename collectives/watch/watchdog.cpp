@@ -35,12 +35,13 @@ constexpr double fresh = 2;
 /// Records of a rank that are looked at for where ranks diverged.
 constexpr std::size_t looked_back = record_ring / 2;
 
-/// Signals are for the program's own threads.
+/// Signals are for the program's own threads, but for those that a thread brings on itself (see RecordGuard).
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
     sigset_t all;
     sigfillset(&all);
+    for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, signal);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;

@@ -114,6 +114,23 @@ TEST_CASE("records that are cut off while others look at them") {
   CHECK(RecordView::open(records.of(0)) == nullptr);
 }
 
+TEST_CASE("a rank whose own record is cut off goes on") {
+  const test::Folder folder("cut");
+  const auto recorder = std::make_shared<Recorder>(folder.path(), false, 0, 2);
+  Ledger ledger{recorder};
+  const auto run = [&] { ledger.end(ledger.begin({Kind::allreduce, "bucket", "ring", 512}), Outcome::done); };
+  run();
+  for (const std::uintmax_t left : {5000U, 0U}) {
+    fs::resize_file(recorder->path(), left);
+    for (std::uint32_t i = 0; i < 2 * record_ring; ++i) run();
+    recorder->beat();
+    recorder->stands_still();
+  }
+  CHECK(recorder->file().head.last.nanoseconds > 0);
+  CHECK(state_of(recorder->file(), 10).status.still);
+  CHECK(RecordView::open(recorder->path()) == nullptr);
+}
+
 TEST_CASE("what is no plain file is no record, and nobody waits for it") {
   const Records records;
   fs::remove(records.of(0));

@@ -78,6 +78,20 @@ run "$apps/ronda_trace" "$records"
 expect_status 0
 expect 'the missing rank to be named' grep -q 'records of 2 of 3 ranks; there is none of rank 1' "$work/out"
 
+# Records that somebody cuts off while their ranks run: the job goes on without.
+what='live records that are cut off'
+rm -rf "$work/cut"
+timeout -k 5 60 mpirun -n 2 "$apps/mnist_mlp" --quiet --epochs 1000000 --trace "$work/cut" \
+  --checkpoint-dir "$work/checkpoints" --time-limit 0:0:5 >"$work/out" 2>"$work/err" </dev/null &
+job=$!
+for ((i = 0; i < 300 && $(ls "$work/cut" 2>/dev/null | wc -l) < 2; ++i)); do sleep 0.05; done
+sleep 0.3
+truncate -s 0 "$work"/cut/*.ronda
+wait $job
+status=$?
+expect_status 75 # saved at its limit of time
+expect 'records without contents' test "$(cat "$work"/cut/*.ronda | wc -c)" == 0
+
 # What is no record.
 wrong() { # wrong REGEX FILE…
   what="ronda_trace ${*:2}"
