@@ -207,7 +207,7 @@ TEST_CASE("all have joined when the last has, and begin anew; who has closed kee
 
 TEST_CASE("there are only so many names") {
   NameTable table = table_of(1);
-  for (std::size_t i = 0; i < NameTable::capacity; ++i) table.hear(merged(Round{{has("n" + std::to_string(i), 1)}}));
+  for (std::size_t i = 0; i < NameTable::capacity; ++i) table.hear(std::array{has("n" + std::to_string(i), 1)});
   const auto changes = table.hear(merged(Round{{has("one more", 1)}}));
   REQUIRE(changes.failures.size() == 1);
   CHECK_THAT(changes.failures[0].text, Contains("again and again"));
