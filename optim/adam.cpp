@@ -7,9 +7,9 @@
 namespace ronda {
 namespace {
 
-RONDA_MULTIVERSION void adam(const ArenaPart& part, rules::Scalars s) {
-  update_each<2>(part, [=](float& value, float summed, float& mean, float& square)
-                           RONDA_INLINE { rules::adam(s, value, summed, mean, square); });
+RONDA_MULTIVERSION bool adam(const ArenaPart& part, rules::Scalars s) {
+  return update_each<2>(part, [=](float& value, float summed, float& mean, float& square)
+                                  RONDA_INLINE { rules::adam(s, value, summed, mean, square); });
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ std::span<const std::string_view> Adam::states() const noexcept {
   return names;
 }
 
-void Adam::update(const ArenaPart& part, const Scalars& s) const noexcept { adam(part, rounded(s)); }
+bool Adam::update(const ArenaPart& part, const Scalars& s) const noexcept { return adam(part, rounded(s)); }
 
 rules::Hyperparameters Adam::hyperparameters() const noexcept {
   return {.kind = rules::Kind::adam,

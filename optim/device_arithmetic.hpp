@@ -82,6 +82,7 @@ struct Decide {
     const bool finite = loss_finite && (gradients_finite || overflowed);
     outcome->gradient_norm = 0;
     outcome->finite = finite ? 1 : 0;
+    outcome->spoiled = 0;
     outcome->overflowed = overflowed ? 1 : 0;
     outcome->applied = finite && !overflowed && total->weight > 0 ? 1 : 0;
     const bool counts = overflowed || outcome->applied != 0;
@@ -104,7 +105,7 @@ struct Decide {
 template <Number T>
 struct Update {
   rules::Kind kind;
-  const DeviceOutcome* outcome;
+  DeviceOutcome* outcome;
   const rules::Scalars* scalars;
   const std::uint16_t* group_of_line;
   float* values;
@@ -121,6 +122,7 @@ struct Update {
       case rules::Kind::momentum: rules::momentum(scalars[group], values[i], gradient, first_state[i]); break;
       case rules::Kind::adam: rules::adam(scalars[group], values[i], gradient, first_state[i], second_state[i]); break;
     }
+    if (!std::isfinite(values[i]) || (second_state != nullptr && !std::isfinite(second_state[i]))) outcome->spoiled = 1;
     if (rounded != nullptr) rounded[i] = as_number<T>(values[i]);
   }
 };

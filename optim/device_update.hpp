@@ -30,6 +30,7 @@ struct DeviceOutcome {
   double gradient_norm;      ///< of the mean, before clipping; 0 without clipping, and where `applied` is
   std::uint32_t applied;     ///< 0: there was no weight, or something was not finite
   std::uint32_t finite;      ///< 0: the loss, or a gradient where they are looked at, was not finite
+  std::uint32_t spoiled;     ///< 1: the update was applied, and a parameter or a state of it is not finite
   std::uint32_t overflowed;  ///< 1: a gradient was beyond float16, and the loss scale is smaller from here on
   float loss_scale;          ///< that follows the gradients, for the next step; 1 where none does
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 
 namespace ronda {
@@ -76,7 +77,7 @@ void Optimizer::for_each_run(ArenaRange range, Body&& body) const {
   }
 }
 
-void Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
+bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
   if (bindings_.device.kind != DeviceKind::cpu)
     throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
   const DenormalScope flushing(true);
@@ -84,6 +85,7 @@ void Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
   const auto state = [&](std::size_t i, std::size_t offset) {
     return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
   };
+  std::atomic<bool> finite = true;
   for_each_run(range, [&](const Run& run) {
     const ParameterGroup& group = bindings_.groups[run.group];
     const Scalars ours{scalars.learning_rate * group.rate_factor, group.weight_decay.value_or(weight_decay_),
@@ -91,12 +93,14 @@ void Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
     const std::size_t count = run.end - run.begin;
     const auto update_part = [&](Range part) {
       const std::size_t at = run.begin + part.begin;
-      update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size(),
-              at - first, range.more_gradients, range.copies},
-             ours);
+      if (!update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size(),
+                   at - first, range.more_gradients, range.copies},
+                  ours))
+        finite.store(false, std::memory_order_relaxed);
     };
     parallel_for(threads_for(count, stream), count, update_part, cache_line);
   });
+  return finite.load(std::memory_order_relaxed);
 }
 
 double Optimizer::squared_norm(ArenaRange range, Stream& stream) {

@@ -88,7 +88,8 @@ class Optimizer {
 
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
   void bind(OptimizerBindings bindings);
-  void step(ArenaRange range, const StepScalars& scalars, Stream& stream);
+  /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
+  bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);
   /// The sum of the squares of `range.gradients`, as they are there (without gradient_factor), in float64.
   /// Blocks of fixed size are summed and then added in order, so the bits do not depend on threads.
   [[nodiscard]] double squared_norm(ArenaRange range, Stream& stream);
@@ -104,8 +105,9 @@ class Optimizer {
     double learning_rate, weight_decay, gradient_factor;  ///< of the elements' group
     std::uint64_t step;
   };
-  /// Updates some elements; called from several threads at once, for different ones. Must not throw.
-  virtual void update(const ArenaPart& part, const Scalars& scalars) const noexcept = 0;
+  /// Updates some elements, and tells whether they are finite; called from several threads at once, for different ones.
+  /// Must not throw.
+  [[nodiscard]] virtual bool update(const ArenaPart& part, const Scalars& scalars) const noexcept = 0;
   [[nodiscard]] rules::Scalars rounded(const Scalars& s) const noexcept {
     return rules::scalars_of(hyperparameters(), s.learning_rate, s.weight_decay, s.gradient_factor, s.step);
   }

@@ -7,18 +7,19 @@
 namespace ronda {
 namespace {
 
-RONDA_MULTIVERSION void descend(const ArenaPart& part, rules::Scalars s) {
-  update_each<0>(part, [=](float& value, float summed, float&, float&) RONDA_INLINE { rules::sgd(s, value, summed); });
+RONDA_MULTIVERSION bool descend(const ArenaPart& part, rules::Scalars s) {
+  return update_each<0>(part,
+                        [=](float& value, float summed, float&, float&) RONDA_INLINE { rules::sgd(s, value, summed); });
 }
 
-RONDA_MULTIVERSION void descend_with_momentum(const ArenaPart& part, rules::Scalars s) {
-  update_each<1>(part, [=](float& value, float summed, float& velocity, float&)
-                           RONDA_INLINE { rules::momentum(s, value, summed, velocity); });
+RONDA_MULTIVERSION bool descend_with_momentum(const ArenaPart& part, rules::Scalars s) {
+  return update_each<1>(part, [=](float& value, float summed, float& velocity, float&)
+                                  RONDA_INLINE { rules::momentum(s, value, summed, velocity); });
 }
 
 }  // namespace
 
-void Sgd::update(const ArenaPart& part, const Scalars& s) const noexcept { descend(part, rounded(s)); }
+bool Sgd::update(const ArenaPart& part, const Scalars& s) const noexcept { return descend(part, rounded(s)); }
 
 rules::Hyperparameters Sgd::hyperparameters() const noexcept {
   return {.kind = rules::Kind::sgd, .weight_decay = weight_decay()};
@@ -29,8 +30,8 @@ std::span<const std::string_view> Momentum::states() const noexcept {
   return names;
 }
 
-void Momentum::update(const ArenaPart& part, const Scalars& s) const noexcept {
-  descend_with_momentum(part, rounded(s));
+bool Momentum::update(const ArenaPart& part, const Scalars& s) const noexcept {
+  return descend_with_momentum(part, rounded(s));
 }
 
 rules::Hyperparameters Momentum::hyperparameters() const noexcept {

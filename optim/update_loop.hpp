@@ -1,7 +1,9 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/core/lanes.hpp>
@@ -9,10 +11,18 @@
 
 namespace ronda {
 
+/// The largest magnitude seen, infinity and NaN above all numbers: by integers, since compilers may take floating point
+/// for finite, and make vectors of these.
+[[gnu::always_inline]] inline std::int32_t magnitude(float value) {
+  return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
+}
+[[nodiscard]] inline bool is_finite(std::int32_t largest_magnitude) noexcept { return largest_magnitude < 0x7f800000; }
+
 /// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies `rule`, and writes
 /// the new values into all copies, so that every byte comes from memory once.
 template <std::size_t States, class Width, class Rule>
-[[gnu::always_inline]] inline void update_lanes(const ArenaPart& part, std::size_t at, Width width, const Rule& rule) {
+[[gnu::always_inline]] inline void update_lanes(const ArenaPart& part, std::size_t at, Width width, const Rule& rule,
+                                                std::array<std::int32_t, 16>& largest) {
   alignas(64) std::array<float, 16> values, gradients, first{}, second{};
   const auto load = [&](std::array<float, 16>& lanes, const float* from)
                         RONDA_INLINE { each_lane(width, [&](auto l) RONDA_INLINE { lanes[l] = from[at + l]; }); };
@@ -25,6 +35,9 @@ template <std::size_t States, class Width, class Rule>
   if constexpr (States > 0) load(first, part.first_state);
   if constexpr (States > 1) load(second, part.second_state);
   each_lane(width, [&](auto l) RONDA_INLINE { rule(values[l], gradients[l], first[l], second[l]); });
+  each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(values[l])); });
+  if constexpr (States > 1)
+    each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(second[l])); });
   if constexpr (States > 0) store(part.first_state, first);
   if constexpr (States > 1) store(part.second_state, second);
   store(part.values, values);
@@ -37,22 +50,30 @@ template <std::size_t States, class Width, class Rule>
 
 /// The one loop of every update rule: calls `rule(value, gradient, first state, second state)` for each element, all
 /// but the gradient by reference; a rule with fewer `States` leaves the others alone. For RONDA_MULTIVERSION functions.
+/// Returns whether all that was written is finite: values and second states are looked at, since what is wrong with a
+/// gradient or a first state shows in the value.
 template <std::size_t States, class Rule>
-[[gnu::always_inline]] inline void update_each(const ArenaPart& part, const Rule& rule) {
+[[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const Rule& rule) {
   if (!part.more_gradients.empty() || !part.copies.empty()) {
+    alignas(64) std::array<std::int32_t, 16> largest{};
     by_lanes(static_cast<std::int64_t>(part.count), [&](std::int64_t at, auto width) RONDA_INLINE {
-      update_lanes<States>(part, static_cast<std::size_t>(at), width, rule);
+      update_lanes<States>(part, static_cast<std::size_t>(at), width, rule, largest);
     });
     finish_past_caches();
-    return;
+    return is_finite(*std::ranges::max_element(largest));
   }
   float* __restrict values = part.values;
   const float* __restrict gradients = part.gradients;
   float* __restrict first = part.first_state;
   float* __restrict second = part.second_state;
   float none = 0;
-  for (std::size_t i = 0; i < part.count; ++i)
+  std::int32_t largest = 0;
+  for (std::size_t i = 0; i < part.count; ++i) {
     rule(values[i], gradients[i], States > 0 ? first[i] : none, States > 1 ? second[i] : none);
+    largest = std::max(largest, magnitude(values[i]));
+    if constexpr (States > 1) largest = std::max(largest, magnitude(second[i]));
+  }
+  return is_finite(largest);
 }
 
 }  // namespace ronda

@@ -4,7 +4,8 @@
 
 namespace ronda {
 
-/// What becomes of a training whose loss or gradients are not finite. There is no update in such a step, on any rank.
+/// What becomes of a training whose loss, gradients or parameters are not finite. Where loss or gradients are not there
+/// is no update in such a step, on any rank; an update that overflows cannot be skipped any more, and stops it.
 enum class OnNonfinite : std::uint8_t {
   stop,      ///< it fails, and says where that came from
   skip,      ///< it goes on with the next batch

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 namespace ronda {
@@ -162,10 +163,8 @@ StepResult MirroredStrategy::update(const StepControl& total, const Pass& pass, 
       factor *= clip_factor(result.gradient_norm, options_.clip_norm);
     }
     const StepScalars scalars{result.learning_rate, factor, updates_ + 1};
-    if (node_update_)
-      node_update_->run(gradients, scalars);
-    else
-      optimizer_->step(arena, scalars, pass.stream);
+    result.spoiled =
+        node_update_ ? !node_update_->run(gradients, scalars) : !optimizer_->step(arena, scalars, pass.stream);
     ++updates_;
   }
   lap(&StepTimes::optimizer);
@@ -217,6 +216,7 @@ void MirroredStrategy::pass_on_device() {
 StepResult MirroredStrategy::result_on_device(const DeviceStep::Result& found) {
   StepResult result = result_of(found.total);
   result.nonfinite = found.outcome.finite == 0;
+  result.spoiled = found.outcome.spoiled != 0;
   result.overflow = found.outcome.overflowed != 0;
   result.loss_scale = found.outcome.loss_scale;
   result.gradient_norm = found.outcome.gradient_norm;
@@ -232,9 +232,25 @@ void MirroredStrategy::lap(double StepTimes::*phase) noexcept {
   last_lap_ = time;
 }
 
+/// The name of the first, in the order of backward; empty where there is none. All ranks have the same.
+std::string MirroredStrategy::clear_nonfinite_parameters() {
+  std::string first;
+  for (const auto& slot : slots_) {
+    const Parameter& parameter = parameters_[index_of(slot.id)];
+    const Tensor found = shown(parameter.trained());
+    if (all_finite(1, found.as<float>())) continue;
+    if (first.empty()) first = slot.name;
+    const Tensor read = shown(parameter.value);  // by layers
+    std::fill_n(read.data(), read.desc().bytes(), std::byte{0});
+    if (device_) compute_.context->copy(read.data(), parameter.value.data(), read.desc().bytes(), *compute_.stream);
+  }
+  return first;
+}
+
 std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
   const FlushDenormals flushing = arithmetic();
   const Batch& batch = place(given);
+  const std::string lost = clear_nonfinite_parameters();
   evaluation_->clear();
   Pass pass = pass_on(batch);  // nobody hears of a gradient, so nothing is sent
   pass.control = evaluation_->there();
@@ -253,8 +269,8 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
     if (!all[rank].empty())
       text += (text.empty() ? "" : "; ") + std::string("on rank ") + std::to_string(rank) + " on " +
               communicator_.topology().hosts[rank] + " " + all[rank];
-  if (text.empty()) text = "each rank's own are finite: their sum is not, or those of an earlier micro-batch were not";
-  return text;
+  if (text.empty()) text = "each rank's own are finite: their sum or the update is not, or those of an earlier micro-batch were not";
+  return lost.empty() ? text : lost + " after the update; " + text;
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
   bool stop = false;         ///< some rank asked to stop after this step
   bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
+  bool spoiled = false;      ///< there was an update, and what it left of parameters or states is not all finite
   bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
   double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
   StepFlags flags = {};      ///< how many ranks raised each
@@ -152,9 +153,10 @@ class MirroredStrategy {
   const StepControl& reduce(const Pass& pass);
   StepResult apply(const StepControl& total, const Pass& pass);
 
-  /// After a step that was not finite: computes this rank's part of it once more and tells which ranks' loss or
-  /// gradients are not finite, with the first parameter that backward came to. `batch` is the one of train_step.
-  /// Collective; the same on all ranks. The gradients are this rank's own then.
+  /// After a step that was not finite, or spoiled: computes this rank's part of it once more and tells which ranks'
+  /// loss or gradients are not finite, with the first parameter that backward came to. `batch` is the one of
+  /// train_step. Collective; the same on all ranks. The gradients are this rank's own then. Parameters that are not
+  /// finite are named, and become 0 first, so that they are not taken for the cause: there is no training on with them.
   [[nodiscard]] std::string explain_nonfinite(const Batch& batch);
 
   /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch
@@ -231,6 +233,7 @@ class MirroredStrategy {
   [[nodiscard]] std::size_t elements() const noexcept { return arena_bytes_ / size_of(dtype_); }
   [[nodiscard]] bool mixed() const noexcept { return dtype_ != DType::float32; }
   [[nodiscard]] const Buffer& trained() const noexcept { return mixed() ? masters_ : values_; }
+  [[nodiscard]] std::string clear_nonfinite_parameters();
   void lap(double StepTimes::*phase) noexcept;
 
   Communicator communicator_;

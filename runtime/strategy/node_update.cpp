@@ -53,19 +53,23 @@ Range NodeUpdate::part_of_rank(std::size_t rank) const noexcept {
   return {std::min(lines.begin * line, count_), std::min(lines.end * line, count_)};
 }
 
-void NodeUpdate::run(Gradients gradients, const StepScalars& scalars) {
+bool NodeUpdate::run(Gradients gradients, const StepScalars& scalars) {
   ArenaRange part = part_;
   if (gradients == Gradients::summed) {
     part.gradients = own_gradients_;
     part.more_gradients = {};
   }
-  meet();
-  optimizer_.step(part, scalars, stream_);
-  meet();
+  static_cast<void>(meet());
+  return meet(optimizer_.step(part, scalars, stream_));
 }
 
-/// Goes on when all ranks have come; what they wrote before is seen then.
-void NodeUpdate::meet() { meeting_->start().wait(); }
+/// Goes on when all ranks have come; what they wrote before is seen then. Whether it is good for all of them.
+bool NodeUpdate::meet(bool good) {
+  float& bad = *floats(meeting_memory_.data());
+  bad = good ? 0 : 1;
+  meeting_->start().wait();
+  return bad == 0;
+}
 
 void NodeUpdate::gather(std::span<float* const> states) {
   std::vector<std::size_t> counts;

@@ -42,8 +42,8 @@ class NodeUpdate {
                                           const Buffer& gradients, int threads);
 
   /// Collective. All ranks' gradients are complete on their own ranks when they call this, and nobody reads parameters.
-  /// Returns when all replicas are updated. Allocates nothing.
-  void run(Gradients gradients, const StepScalars& scalars);
+  /// Returns when all replicas are updated: whether all ranks' parts are finite. Allocates nothing.
+  bool run(Gradients gradients, const StepScalars& scalars);
 
   /// Makes states, of which each rank knows its part, whole on all. Collective.
   /// @param states  an arena each
@@ -53,7 +53,7 @@ class NodeUpdate {
   NodeUpdate(const Communicator& communicator, Optimizer& optimizer, const std::vector<std::byte*>& values,
              const std::vector<std::byte*>& gradients, std::size_t count, int threads);
   [[nodiscard]] Range part_of_rank(std::size_t rank) const noexcept;
-  void meet();
+  bool meet(bool good = true);
 
   Communicator communicator_;
   Optimizer& optimizer_;

@@ -88,7 +88,8 @@ void Trainer::spoil(const Batch& batch) {
   if (faults_.happens(FaultKind::nan, step_ + 1)) *batch.input().pointer<float>() = std::nanf("");
 }
 
-/// After a step; it was not finite on all ranks or on none.
+/// After a step; it was not finite on all ranks or on none. What is spoiled by now is never saved: a step is looked at
+/// before anything is written that knows of it.
 void Trainer::guard(const Batch& batch) {
   if (last_step_.overflow) {
     ++guarded_.overflow_steps;
@@ -96,7 +97,7 @@ void Trainer::guard(const Batch& batch) {
                     " is not applied: a gradient is beyond float16; the loss scale is " +
                     std::to_string(last_step_.loss_scale) + " from here on");
   }
-  if (!last_step_.nonfinite) {
+  if (!last_step_.nonfinite && !last_step_.spoiled) {
     guarded_.nonfinite_in_a_row = 0;
     return;
   }
@@ -111,6 +112,7 @@ void Trainer::guard(const Batch& batch) {
     fail_together(why + "; the " + std::to_string(most_in_a_row) +
                   "th step in a row: no batch is to blame, but the parameters");
   if (choice == OnNonfinite::rollback) return roll_back(why);
+  if (last_step_.spoiled) fail_together(why + "; the update is done, and nothing is left to go on with");
   sink_.on_warning(why + "; it is skipped");
 }
 

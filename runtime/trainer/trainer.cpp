@@ -323,7 +323,7 @@ void Trainer::begin_step(BatchLoader& loader) {
 void Trainer::end_step(BatchLoader& loader, EpochReport& report) {
   const std::uint64_t rollbacks = guarded_.rollbacks;
   const StepReport step_report = finish_step(loader.plan(), report);
-  if (!last_step_.nonfinite) {
+  if (!last_step_.nonfinite && !last_step_.spoiled) {
     epoch_weight_ += last_step_.weight;
     report.train_loss += last_step_.loss * last_step_.weight;
     report.train_accuracy += last_step_.accuracy * last_step_.weight;

@@ -79,7 +79,8 @@ struct TrainingOptions {
   std::function<bool()> leave = {};
   std::uint64_t audit_every = 0;  ///< steps between two comparisons of the replicas; 0: none but at the end
   OnDivergence on_divergence = OnDivergence::stop;
-  /// Gradients are looked at in each step where this is given; otherwise the loss alone, and the training stops.
+  /// Where this is given, loss and gradients are looked at in each step before they are applied; otherwise the loss
+  /// before and the parameters after, and the training stops.
   std::optional<OnNonfinite> on_nonfinite = {};
   std::vector<Fault> faults = {};  ///< what goes wrong, for tests
 };

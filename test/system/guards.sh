@@ -89,7 +89,16 @@ audited_in_unequal_nodes() {
 }
 aside audited_in_unequal_nodes
 aside repaired_after_rollback
-aside fails 'step 15 is not finite: on rank 1 on [^ ]+ the gradient of dense1.weight' --inject nan@15:1 --on-nonfinite stop # ReLU keeps it from the loss
+for choice in '' '--on-nonfinite stop'; do
+  aside fails 'step 15 is not finite: on rank 1 on [^ ]+ the loss and the gradient of dense2.bias' --inject nan@15:1 $choice
+done
+nothing_is_saved() {
+  mpi 2 "$apps/${training[0]}" "${training[@]:1}" --quiet --inject nan@40:1 --save "$work/spoiled" --checkpoint-dir "$work/spoiled.d"
+  expect_status 1
+  expect 'no parameters' test ! -e "$work/spoiled"
+  expect 'no checkpoint' test -z "$(ls "$work/spoiled.d")"
+}
+aside nothing_is_saved
 aside fails 'is not finite: on rank 0 on [^ ]+ the loss' --learning-rate 1e30 # the loss is watched unasked
 aside fails 'th step in a row' --on-nonfinite skip --learning-rate 1e30 --clip-norm 0
 for ranks in 1 2 3; do aside goes_on $ranks nonfinite_steps --on-nonfinite skip --inject nan@15 --audit-every 10; done
