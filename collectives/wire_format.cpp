@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -61,6 +62,10 @@ constexpr float most_quanta = 127.0F - 0x1p-10F;
 /// Blocks below are zero on the wire: the inverse of their scale could not be had.
 constexpr float smallest_magnitude = 1e-30F;
 
+constexpr std::uint32_t infinity = 0x7f800000U;  ///< magnitudes of finite numbers are less
+/// 127 times it is finite too.
+constexpr float largest_scale = 0x1.fffffp127F / 127.0F;
+
 /// 32 bits that look random, for each i (Wellons, "Prospecting for hash functions", 2018: lowbias32).
 [[gnu::always_inline]] inline std::uint32_t mixed(std::uint32_t i) noexcept {
   i = (i ^ (i >> 16)) * 0x7feb352dU;
@@ -73,6 +78,17 @@ constexpr float smallest_magnitude = 1e-30F;
   return (static_cast<std::int32_t>(fixed) + static_cast<std::int32_t>(random)) >> 16;
 }
 
+/// What is beyond the largest number, though `values` is not, becomes that. Returns the largest magnitude.
+std::uint32_t saturate(const float* values, Floats& sums) noexcept {
+  constexpr float most = std::numeric_limits<float>::max();
+  std::uint32_t top = 0;
+  for (std::size_t i = 0; i < block_size; ++i) {
+    if (std::isfinite(values[i])) sums[i] = std::clamp(sums[i], -most, most);
+    top = std::max(top, std::bit_cast<std::uint32_t>(sums[i]) & 0x7fffffffU);
+  }
+  return top;
+}
+
 /// Returns the scale. `residual` becomes what is lost.
 RONDA_MULTIVERSION float quantize(const float* __restrict values, float* __restrict residual, Noise noise,
                                   std::int8_t* __restrict quanta) {
@@ -82,10 +98,11 @@ RONDA_MULTIVERSION float quantize(const float* __restrict values, float* __restr
     exact[i] = values[i] + residual[i];
     top = std::max(top, std::bit_cast<std::uint32_t>(exact[i]) & 0x7fffffffU);
   }
+  if (top >= infinity) top = saturate(values, exact);
   const float magnitude = std::bit_cast<float>(top);
-  const bool finite = top < 0x7f800000U;
+  const bool finite = top < infinity;
   const bool some = finite && magnitude >= smallest_magnitude;
-  const float scale = some ? magnitude / most_quanta : 0.0F;
+  const float scale = some ? std::min(magnitude / most_quanta, largest_scale) : 0.0F;
   const float to_fixed = some ? most_quanta * 65536.0F / magnitude : 0.0F;
   const auto seed = static_cast<std::uint32_t>(noise.key());
   constexpr std::size_t half = block_size / 2;

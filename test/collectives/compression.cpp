@@ -132,6 +132,25 @@ TEST_CASE("who keeps what is decoded has the same bits") {
   }
 }
 
+TEST_CASE("numbers next to the largest stay finite by int8, and what is lost of them too") {
+  constexpr float most = std::numeric_limits<float>::max();
+  for (const float largest : {most, std::nextafter(most, 0.0F), most * 0.99999F})
+    for (const std::size_t count : {std::size_t{512}, std::size_t{100}}) {
+      std::vector<float> values(count), residual(count);
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = largest * (i % 3 == 0 ? 1.0F : -static_cast<float>(i) / static_cast<float>(count));
+      for (std::uint64_t run = 0; run < 20; ++run) {  // with what earlier ones lost, which may lie beyond
+        const std::vector<float> before = residual;
+        const Coded coded = code(Compression::int8, values, residual, Noise(run));
+        for (std::size_t i = 0; i < count; ++i) {
+          REQUIRE(std::isfinite(coded.decoded[i]));
+          REQUIRE(std::isfinite(residual[i]));
+          REQUIRE(std::abs(double{coded.decoded[i]} - (double{values[i]} + before[i])) <= largest / 100.0);
+        }
+      }
+    }
+}
+
 TEST_CASE("a block that is not finite is decoded as NaN, and leaves nothing behind") {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     auto values = numbers(1200, 0);
