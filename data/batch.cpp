@@ -98,10 +98,11 @@ void Batch::set_real(std::size_t real) {
     request_[0] = real;
     return;
   }
-  const auto weights = weights_.as<float>();
-  std::fill(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(real), 1.0F);
-  std::fill(weights.begin() + static_cast<std::ptrdiff_t>(real), weights.end(), 0.0F);
+  std::ranges::fill(weights_.as<float>().first(real), 1.0F);
+  clear_padding_weights();
 }
+
+void Batch::clear_padding_weights() { std::ranges::fill(weights_.as<float>().subspan(real_), 0.0F); }
 
 void Batch::set_samples(std::span<const std::uint64_t> rows, std::size_t real) {
   if (source_ == nullptr || rows.size() != capacity_)

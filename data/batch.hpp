@@ -57,6 +57,9 @@ class Batch {
 
   /// Of a batch on the host. Sets the weights: 1 for the first `real` rows, 0 for the rest.
   void set_real(std::size_t real);
+  /// Of a batch on the host that has values: no row beyond the real ones weighs anything, whatever weights the dataset
+  /// has written.
+  void clear_padding_weights();
   /// Of a batch on a device, whose weights come in the order of a stream.
   void note_real(std::size_t real) noexcept { real_ = real; }
 

@@ -23,9 +23,11 @@ class Dataset {
   /// What a sample consists of; at least `input` and `target`.
   [[nodiscard]] virtual std::span<const Field> fields() const = 0;
   /// Writes sample samples[i] to row i of `batch`. Allocates nothing. samples.size() ≤ batch.capacity(); each < size().
+  /// A sample counts as much as its place in `batch.weights()` says, in losses, gradients and results: 1, unless `read`
+  /// writes another number there, finite and not negative.
   virtual void read(std::span<const std::uint64_t> samples, Batch& batch) const = 0;
   /// The same fields, in their order, for a device that keeps them and makes its batches itself, to the bits of `read`;
-  /// valid as long as the dataset. Empty where `read` alone knows how a sample comes about.
+  /// valid as long as the dataset. Empty where `read` alone knows how a sample comes about, or weighs samples.
   [[nodiscard]] virtual std::vector<StoredField> stored() const { return {}; }
   /// A hash of the contents, so that ranks can see whether they have the same data.
   [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;

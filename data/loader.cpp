@@ -44,8 +44,9 @@ class Assembler {
                                samples_.begin() + static_cast<std::ptrdiff_t>(part.end), rows_.begin());
     std::fill(end, rows_.end(), part.size() > 0 ? *(end - 1) : 0);
     if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
-    data_.read(rows_, batch);
     batch.set_real(part.size());
+    data_.read(rows_, batch);
+    batch.clear_padding_weights();
   }
 
  private:

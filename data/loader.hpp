@@ -21,7 +21,7 @@ struct LoaderOptions {
 /// Gives this shard's micro-batches, one after the other and epoch after epoch, without end.
 ///
 /// Rows of a batch beyond its real samples repeat the last real one (or sample 0 where there is none) with weight 0.
-/// Allocates nothing after construction. One thread uses it.
+/// The others weigh 1, or what the dataset says. Allocates nothing after construction. One thread uses it.
 class BatchLoader {
  public:
   /// @param data  outlives the loader; read from another thread where `prefetch`
