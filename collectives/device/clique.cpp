@@ -48,8 +48,13 @@ class Clique::Memory {
 
 Clique::Clique(std::shared_ptr<Library> library, std::shared_ptr<DeviceLanes> lanes, Place place)
     : library_(std::move(library)), lanes_(std::move(lanes)), place_(std::move(place)) {
-  connect();
-  if (place_.watchdog != nullptr) place_.watchdog->look_after(*this);
+  try {
+    connect();
+    if (place_.watchdog != nullptr) place_.watchdog->look_after(*this);
+  } catch (...) {  // also of the group's messages: NCCL's thread may be at work for this object still
+    disconnect("it was never connected");
+    throw;
+  }
 }
 
 Clique::~Clique() {
@@ -120,6 +125,7 @@ Answer Clique::wait_for_own(Answer answer, double seconds) {
 // ---- memory -------------------------------------------------------------------------------------------------------
 
 Buffer Clique::allocate(std::size_t bytes, std::string& note) {
+  forget_unused();
   void* data = nullptr;
   lanes_->context->enter();
   const Answer taken = library_->allocate(&data, bytes);
@@ -129,24 +135,44 @@ Buffer Clique::allocate(std::size_t bytes, std::string& note) {
   lanes_->context->clear(data, bytes, *lanes_->collectives);
   lanes_->collectives->synchronize();
 
-  Window window = nullptr;
   const std::unique_lock turn = begin_queueing();
+  Window& window = registered_.emplace_back(memory).window;  // there for NCCL's thread until it is aborted
   Answer opened = library_->open_window(comm_, data, bytes, window);
   const bool refused = opened.status == Status::failed;  // at once, so that nothing is under way
   const Outcome registered = settle("making memory known to NCCL", std::move(opened));
   if (registered.late) fail(registered.error);
   if (registered.error.empty()) {
-    registered_.push_back(memory);
     const auto words = place_.gather(window != nullptr ? "opened" : "none");  // NCCL calls either a success
     if (const auto none = std::ranges::find(words, "none"); none != words.end())
       note = "NCCL gives no symmetric window on " + place_.names[static_cast<std::size_t>(none - words.begin())] +
              ", which costs speed where GPUs reach each other's memory";
   } else {
     if (!refused && window != nullptr) library_->close_window(comm_, window);
+    registered_.pop_back();
     if (library_->state(comm_).status != Status::success) fail(registered.error);
     note = "NCCL works in memory that it does not know beforehand, which is slower: " + registered.error;
   }
   return {static_cast<std::byte*>(data), bytes, lanes_->context->device(), std::move(memory)};
+}
+
+/// Lets go of memory that nobody refers to any more on any rank. Collective.
+void Clique::forget_unused() {
+  if (registered_.empty()) return;
+  std::string unused;
+  for (const auto& each : registered_) unused += each.memory.use_count() == 1 ? 'y' : 'n';
+  if (unused.find('y') != std::string::npos) lanes_->collectives->synchronize();  // what used it is over here
+  const auto all = place_.gather(unused);
+  const std::unique_lock turn = begin_queueing();
+  std::size_t place = 0;
+  for (auto each = registered_.begin(); each != registered_.end(); ++place) {
+    if (!std::ranges::all_of(all, [&](const std::string& one) { return one[place] == 'y'; })) {
+      ++each;
+      continue;
+    }
+    if (each->window != nullptr) library_->close_window(comm_, each->window);
+    each = registered_.erase(each);
+  }
+  end_queueing();
 }
 
 // ---- queueing -----------------------------------------------------------------------------------------------------
@@ -186,7 +212,8 @@ void Clique::fail(const std::string& reason) {
 /// Whoever calls this has the turn, or is the only one to know this object.
 void Clique::disconnect(const std::string& reason) noexcept {
   if (reason_.empty()) reason_ = reason;
-  if (comm_ != nullptr) library_->abort(std::exchange(comm_, nullptr));
+  if (comm_ != nullptr) library_->abort(comm_);  // from here on NCCL writes nowhere
+  comm_ = nullptr;
   registered_.clear();
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -55,8 +56,9 @@ class Clique final : public UnseenWork {
   [[nodiscard]] int size() const noexcept { return static_cast<int>(place_.names.size()); }
   [[nodiscard]] Stream& stream() noexcept { return *lanes_->collectives; }
 
-  /// Zeroed memory that NCCL knows beforehand. It may go before this object does, or after. Collective. `note` says
-  /// where NCCL would not have it, which only costs speed. Throws as the constructor does; ResourceError.
+  /// Zeroed memory that NCCL knows beforehand. It may go before this object does, or after; NCCL forgets it, and the
+  /// GPU has it back, at the first allocation after it has gone on all ranks. Collective. `note` says where NCCL would
+  /// not have it, which only costs speed. Throws as the constructor does; ResourceError.
   Buffer allocate(std::size_t bytes, std::string& note);
 
   /// Queues what `calls` asks of the library on `stream`, as one. Not collective by itself, but all ranks queue the
@@ -104,6 +106,7 @@ class Clique final : public UnseenWork {
   void check(const Answer& answer);
   [[noreturn]] void fail(const std::string& reason);
   void disconnect(const std::string& reason) noexcept;
+  void forget_unused();
   [[nodiscard]] std::unique_lock<std::mutex> begin_queueing();
   void end_queueing();
   [[nodiscard]] std::string blame(const Answer& answer) const;
@@ -114,10 +117,15 @@ class Clique final : public UnseenWork {
   std::shared_ptr<DeviceLanes> lanes_;
   Place place_;
 
-  std::mutex turn_;  ///< guards `comm_` and `reason_`
-  Comm comm_ = nullptr;
-  std::string reason_;  ///< why it is over; empty: it is not
-  std::vector<std::shared_ptr<Memory>> registered_;
+  std::mutex turn_;      ///< guards `comm_`, `reason_` and `registered_`
+  Comm comm_ = nullptr;  ///< NCCL writes it until the call that connects is over, or aborted
+  std::string reason_;   ///< why it is over; empty: it is not
+  /// Memory that NCCL was told of, in the order in which all ranks did.
+  struct Registered {
+    std::shared_ptr<Memory> memory;
+    Window window = nullptr;  ///< NCCL writes it when the call that opens it is over
+  };
+  std::list<Registered> registered_;
 
   std::mutex runs_door_;  ///< guards what follows; never held for long
   std::array<Run, 256> runs_{};

@@ -255,6 +255,66 @@ TEST_CASE("a window that never opens ends it for all") {
   }
 }
 
+TEST_CASE("memory that has gone on all ranks is given back at the next allocation") {
+  Ranks ranks(2);
+  ranks.connect();
+  std::vector<Buffer> kept(2);
+  const auto allocate = [](Rank& rank) {
+    std::string note;
+    return rank.clique->allocate(4096, note);
+  };
+  kept = ranks.on_all(allocate);
+  for (int i = 0; i < 10; ++i) ranks.on_all(allocate);  // and dropped at once
+  kept[1] = {};                                         // of one rank alone
+  ranks.on_all(allocate);
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(ranks[rank].nccl->count("close window") == 10);
+    CHECK(ranks[rank].nccl->memory_in_use() == 2);
+  }
+  kept[0] = {};
+  ranks.on_all(allocate);
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(ranks[rank].nccl->count("close window") == 12);
+    CHECK(ranks[rank].nccl->memory_in_use() == 1);
+  }
+}
+
+/// A way to the others that breaks, as MPI's may, at the given use of it.
+Clique::Gather breaking_at(int use) {
+  return [left = use](std::string_view text) mutable {
+    if (--left == 0) throw CommunicationError("the way to the others broke");
+    return std::vector<std::string>{std::string(text)};
+  };
+}
+
+TEST_CASE("where the ranks lose each other while NCCL connects, it is aborted before what it writes to is gone") {
+  Ranks ranks(1);
+  ranks[0].nccl->start.status = Status::in_progress;
+  ranks[0].nccl->looks_until_over = -1;
+  ranks[0].place.gather = breaking_at(2);
+  ranks.connect();
+  CHECK(ranks[0].error == "the way to the others broke");
+  CHECK(ranks[0].nccl->count("abort") == 1);
+}
+
+TEST_CASE("where the ranks lose each other while a window opens, NCCL still writes to memory that is there") {
+  Ranks ranks(1);
+  ranks[0].place.gather = breaking_at(5);  // two to connect, one for the memory
+  ranks.connect();
+  REQUIRE(ranks[0].clique != nullptr);
+  ranks[0].nccl->window.status = Status::in_progress;
+  ranks[0].nccl->looks_until_over = -1;
+  std::string note;
+  REQUIRE(thrown_by<CommunicationError>([&] {
+            for (;;) static_cast<void>(ranks[0].clique->allocate(4096, note));
+          }) == "the way to the others broke");
+  CHECK(ranks[0].nccl->count("open window") == 1);
+  CHECK(ranks[0].nccl->memory_in_use() == 1);
+  ranks[0].clique.reset();
+  CHECK(ranks[0].nccl->count("abort") == 1);
+  CHECK(ranks[0].nccl->memory_in_use() == 0);
+}
+
 // Collectives ---------------------------------------------------------------------------------------------------------
 
 template <class T>

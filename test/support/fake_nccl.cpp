@@ -46,6 +46,7 @@ Answer FakeNccl::make_unique_id(nccl::UniqueId& id) {
 Answer FakeNccl::init(nccl::Comm& comm, int ranks, const nccl::UniqueId& id, int rank) {
   rank_ = rank;
   comm = reinterpret_cast<nccl::Comm>(this);
+  if (start.status == Status::in_progress) connecting_ = &comm;
   const bool whole = id[0] == 'x' && id[5] == '\0' && id[127] == 'x';
   return say("init " + std::to_string(rank) + " of " + std::to_string(ranks) + (whole ? "" : " by another id"), start);
 }
@@ -53,12 +54,22 @@ Answer FakeNccl::init(nccl::Comm& comm, int ranks, const nccl::UniqueId& id, int
 Answer FakeNccl::state(nccl::Comm comm) {
   if (comm != reinterpret_cast<nccl::Comm>(this)) return {Status::failed, "no communicator"};
   if (trouble != Status::success) return {trouble, trouble == Status::remote_error ? "remote trouble" : "trouble"};
-  if (in_progress_ && looks_until_over >= 0 && ++looks_ > looks_until_over) in_progress_ = false;
+  if (in_progress_ && looks_until_over >= 0 && ++looks_ > looks_until_over) {
+    in_progress_ = false;
+    finish_writing();
+  }
   return {in_progress_ ? Status::in_progress : Status::success};
+}
+
+/// What NCCL's thread does at the end of a call that was in progress.
+void FakeNccl::finish_writing() noexcept {
+  if (connecting_ != nullptr) *std::exchange(connecting_, nullptr) = reinterpret_cast<nccl::Comm>(this);
+  if (opening_ != nullptr) *std::exchange(opening_, nullptr) = opened_;
 }
 
 void FakeNccl::abort(nccl::Comm) noexcept {
   say("abort", {});
+  finish_writing();
   if (when_aborted) when_aborted();
 }
 
@@ -79,7 +90,11 @@ void FakeNccl::free(void* memory_of) noexcept {
 }
 
 Answer FakeNccl::open_window(nccl::Comm, void* memory_of, std::size_t bytes, nccl::Window& opened) {
-  opened = reinterpret_cast<nccl::Window>(memory_of);
+  opened_ = reinterpret_cast<nccl::Window>(memory_of);
+  if (window.status == Status::in_progress)
+    opening_ = &opened;
+  else
+    opened = opened_;
   return say("open window of " + std::to_string(bytes), window);
 }
 

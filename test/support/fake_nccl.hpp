@@ -60,6 +60,7 @@ class FakeNccl : public nccl::Library {
 
  private:
   nccl::Answer say(std::string call, const nccl::Answer& answer);
+  void finish_writing() noexcept;
   nccl::Answer queue(std::string call, nccl::Comm comm, Stream& stream, std::function<void()> work);
   [[nodiscard]] std::string reduced(std::byte* data, std::size_t count, DType dtype, ReduceOp op);
 
@@ -69,6 +70,9 @@ class FakeNccl : public nccl::Library {
   int rank_ = 0;
   std::atomic<int> looks_{0};
   std::atomic<bool> in_progress_{false};
+  nccl::Comm* connecting_ = nullptr;  ///< where NCCL's thread will write at the end of a call in progress
+  nccl::Window* opening_ = nullptr;   ///< likewise
+  nccl::Window opened_ = nullptr;
   int grouped_ = 0;
   std::vector<std::function<void()>> group_;
   std::atomic<int> memory_in_use_{0};
