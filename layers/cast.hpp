@@ -8,6 +8,7 @@ class Cast final : public OperationLayer {
  public:
   explicit Cast(DType to) : to_(to) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "cast"; }
+  [[nodiscard]] FeatureOrder feature_order() const noexcept override { return FeatureOrder::kept; }
 
  protected:
   std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,

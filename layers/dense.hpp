@@ -9,12 +9,13 @@ class Dense final : public OperationLayer {
   explicit Dense(std::int64_t outputs, bool bias = true) : outputs_(outputs), bias_(bias) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "dense"; }
   bool absorb(const Layer& next) override;  ///< a ReLU
+  /// The weight's columns are stored in the order of the features.
+  [[nodiscard]] FeatureOrder feature_order() const noexcept override { return FeatureOrder::read; }
 
  protected:
   std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
                                   const OperationContext& context) override;
   [[nodiscard]] Fans fans(const TensorDesc& input) const override { return {input.shape[1], outputs_}; }
-  [[nodiscard]] bool reads_features() const noexcept override { return true; }
 
  private:
   std::int64_t outputs_;

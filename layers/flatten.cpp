@@ -1,3 +1,4 @@
+#include <ronda/layers/feature_reorder.hpp>
 #include <ronda/layers/flatten.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -19,14 +20,16 @@ TensorDesc Flatten::plan(const TensorDesc& input, Planner& planner) {
   }
   input_desc_ = image_ = input;
   gradient_needed_ = planner.mode() == Mode::training && planner.input_gradient_needed();
-  if (!samples_are_dense(input)) {
-    image_ = {in, input.dtype, {}};
+  const bool any_order = in.rank() != 4 || planner.may_give_any_feature_order() || in_logical_order(input);
+  if (!samples_are_dense(input) || !any_order) {
+    image_ = any_order ? TensorDesc{in, input.dtype, {}} : logical_order_of(input);
     const std::string name = planner.next_name(kind());
     reorder_ = planner.primitives().reorder(input, image_, {planner.picker(), planner.mode(), gradient_needed_});
     copy_id_ = planner.buffer(name + " output", image_.bytes(), Lifetime::pass);
     if (gradient_needed_) gradient_id_ = planner.buffer(name + " input gradient", input.bytes(), Lifetime::gradient);
   }
-  if (in.rank() == 4) planner.set_flattened({in.without_batch(), input.dtype, *image_.layout.without_outermost()});
+  if (in.rank() == 4 && !in_logical_order(image_))
+    planner.set_flattened({in.without_batch(), input.dtype, *image_.layout.without_outermost()});
   return output_desc_ = {Shape{in[0], in.without_batch().count()}, input.dtype, {}};
 }
 

@@ -23,7 +23,7 @@ TensorDesc OperationLayer::plan(const TensorDesc& input, Planner& planner) {
 void OperationLayer::request_parameters(const TensorDesc& input, const std::string& name, Planner& planner) {
   static constexpr std::array suffixes{".weight", ".bias"};
   const auto& wanted = operation_->plan().parameters;
-  const auto flattened = reads_features() ? planner.take_flattened() : std::nullopt;
+  const auto flattened = feature_order() == FeatureOrder::read ? planner.take_flattened() : std::nullopt;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     ParameterRequest request{.name = name + suffixes[i], .desc = wanted[i]};
     if (i == 0) {

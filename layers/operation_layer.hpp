@@ -13,12 +13,13 @@ class OperationLayer : public Layer {
  public:
   [[nodiscard]] bool reads_any_layout() const noexcept final { return true; }
   [[nodiscard]] bool runs_on_any_device() const noexcept final { return true; }
-  TensorDesc plan(const TensorDesc& input, Planner& planner) final;
+  [[nodiscard]] GradientFlow gradient_flow() const noexcept final { return GradientFlow::own; }
   void bind(const Bindings& bindings) final;
   const Tensor& forward(const Tensor& input, const Pass& pass) final;
   const Tensor& backward(const Tensor& output_gradient, const Pass& pass) final;
 
  protected:
+  TensorDesc plan(const TensorDesc& input, Planner& planner) final;
   virtual std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
                                           const OperationContext& context) = 0;
   /// What the weight's initial values rest on; both 0 for a layer without parameters.
@@ -26,8 +27,6 @@ class OperationLayer : public Layer {
     std::int64_t in = 0, out = 0;
   };
   [[nodiscard]] virtual Fans fans(const TensorDesc& /*input*/) const { return {}; }
-  /// Whether the weight's columns are the features of what a flatten gave.
-  [[nodiscard]] virtual bool reads_features() const noexcept { return false; }
 
  private:
   void request_parameters(const TensorDesc& input, const std::string& name, Planner& planner);

@@ -7,6 +7,7 @@ namespace ronda {
 class ReLU final : public OperationLayer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "relu"; }
+  [[nodiscard]] FeatureOrder feature_order() const noexcept override { return FeatureOrder::kept; }
 
  protected:
   std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,

@@ -1,6 +1,6 @@
+#include <ronda/layers/feature_reorder.hpp>
 #include <ronda/layers/operation_layer.hpp>
 #include <ronda/layers/sequential.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 
@@ -12,6 +12,7 @@ TensorDesc plain(const TensorDesc& desc) { return {desc.shape, desc.dtype, {}}; 
 class ToPlain final : public OperationLayer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "to_plain"; }
+  [[nodiscard]] FeatureOrder feature_order() const noexcept override { return FeatureOrder::kept; }
 
  protected:
   std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
@@ -30,22 +31,31 @@ std::vector<Layer*> Sequential::fused() const {
 }
 
 TensorDesc Sequential::plan(const TensorDesc& input, Planner& planner) {
-  if (!run_.empty()) throw LogicError("a model is planned once; make another for another plan");
-  const bool needed_before = planner.input_gradient_needed();
-  const std::size_t parameters_before = planner.parameters().size();
   TensorDesc desc = input;
-  for (Layer* layer : fused()) {
-    // What lies before the first parameter needs no gradient, unless somebody before this composite does.
-    planner.set_input_gradient_needed(needed_before || planner.parameters().size() > parameters_before);
-    if (!layer->reads_any_layout() && !same_bytes(desc, plain(desc))) {
-      run_.push_back(reorders_.emplace_back(std::make_unique<ToPlain>()).get());
-      desc = run_.back()->plan(desc, planner);
-    }
-    desc = layer->plan(layer->reads_any_layout() ? desc : plain(desc), planner);
-    run_.push_back(layer);
-  }
-  planner.set_input_gradient_needed(needed_before);
+  for (Layer* layer : fused()) desc = plan_next(*layer, desc, planner);
+  if (!planner.may_give_any_layout()) desc = plan_plain(desc, planner);
+  if (!planner.may_give_any_feature_order()) desc = plan_logical_order(desc, planner);
   return desc;
+}
+
+TensorDesc Sequential::plan_next(Layer& layer, TensorDesc desc, Planner& planner) {
+  if (!layer.reads_any_layout()) desc = plan_plain(desc, planner);
+  if (layer.feature_order() == FeatureOrder::logical) desc = plan_logical_order(desc, planner);
+  desc = planner.plan(layer, desc);
+  run_.push_back(&layer);
+  return desc;
+}
+
+TensorDesc Sequential::plan_plain(const TensorDesc& desc, Planner& planner) {
+  if (same_bytes(desc, plain(desc))) return plain(desc);
+  run_.push_back(reorders_.emplace_back(std::make_unique<ToPlain>()).get());
+  return planner.plan(*run_.back(), desc);
+}
+
+TensorDesc Sequential::plan_logical_order(const TensorDesc& desc, Planner& planner) {
+  if (!planner.flattened()) return desc;
+  run_.push_back(reorders_.emplace_back(std::make_unique<FeatureReorder>()).get());
+  return planner.plan(*run_.back(), desc);
 }
 
 bool Sequential::runs_on_any_device() const noexcept {

@@ -15,13 +15,15 @@ class SoftmaxCrossEntropy final : public Loss {
   /// Throws InputError where `label_smoothing` is not in [0, 1).
   explicit SoftmaxCrossEntropy(double label_smoothing = 0);
 
-  void plan(const TensorDesc& outputs, Planner& planner) override;
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
   void bind(const Bindings& bindings) override;
   /// Throws InputError for targets that are no labels, and for a label outside [0, classes); a GPU, which cannot throw,
   /// makes the loss NaN for the latter.
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
+
+ protected:
+  void plan(const TensorDesc& outputs, Planner& planner) override;
 
  private:
   void check(const Tensor& target) const;

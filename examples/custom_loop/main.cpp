@@ -9,6 +9,7 @@
 
 #include "hinge_loss.hpp"
 #include "prelu.hpp"
+#include "residual.hpp"
 
 using namespace ronda;
 
@@ -73,9 +74,9 @@ std::array<double, classes> recall(MirroredStrategy& strategy, BatchLoader& load
   return shares;
 }
 
-/// Own layer, own loss, own metric, own loop.
+/// Own layers, own loss, own metric, own loop.
 void train(const World& world, const Dataset& data, const Dataset& test) {
-  Sequential model(Dense(32), PReLU(), Dense(classes));
+  Sequential model(Dense(32), PReLU(), Residual(Sequential(Dense(32), PReLU())), Dense(classes));
   HingeLoss loss;
   BatchLoader loader = load(world, data, true), test_loader = load(world, test, false);
   MirroredStrategy strategy = mirror(world, model, loss, loader, data);

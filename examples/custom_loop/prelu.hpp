@@ -9,6 +9,9 @@ class PReLU final : public ronda::Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "prelu"; }
 
+  /// Backward always returns memory that was asked for here: saying so saves some.
+  [[nodiscard]] ronda::GradientFlow gradient_flow() const noexcept override { return ronda::GradientFlow::own; }
+
   /// Before there is memory: says what shapes it takes and gives, and asks for what it needs.
   ronda::TensorDesc plan(const ronda::TensorDesc& input, ronda::Planner& planner) override {
     if (input.shape.rank() != 2) throw ronda::InputError("this PReLU takes (N, features), not " + input.text());

@@ -20,6 +20,18 @@ struct Convert {
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const { to[i] = as_number<To>(as_float(from[i])); }
 };
 
+/// Matrices (rows, columns), one after another, as (columns, rows).
+template <Number T>
+struct Transpose {
+  const T* from;
+  T* to;
+  std::int64_t rows, columns;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t place = i % (rows * columns);
+    to[i] = from[i - place + place % rows * columns + place / rows];
+  }
+};
+
 /// y = y + bias, then max(y, 0) as `rectified` has it, in place; y (rows, channels).
 template <Number T>
 struct AddBias {

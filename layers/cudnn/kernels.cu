@@ -25,6 +25,7 @@ void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t col
 
 // What the files that are not compiled by nvcc call.
 #define RONDA_KERNELS(T)                                                   \
+  template void launch(Stream&, std::int64_t, const Transpose<T>&);        \
   template void launch(Stream&, std::int64_t, const AddBias<T>&);          \
   template void launch(Stream&, std::int64_t, const Relu<T>&);             \
   template void launch(Stream&, std::int64_t, const ReluGradient<T>&);     \

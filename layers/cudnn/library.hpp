@@ -58,6 +58,8 @@ std::unique_ptr<Operation> make_dense(std::shared_ptr<Library>, const DenseSpec&
 std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library>, const ConvolutionSpec&, const OperationContext&);
 std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const PoolSpec& spec);
 std::unique_ptr<Operation> make_relu(DType dtype, const TensorDesc& input);
+/// From plain (N, H, W, C) to (C, H, W) order, sample by sample.
+std::unique_ptr<Operation> make_transposition(DType dtype, const TensorDesc& image);
 /// Between float32 and `dtype`. Throws LogicError for anything else.
 std::unique_ptr<Operation> make_conversion(DType dtype, const TensorDesc& from, const TensorDesc& to);
 std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs, float smoothing);

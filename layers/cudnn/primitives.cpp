@@ -1,4 +1,5 @@
 #include <ronda/layers/cudnn/library.hpp>
+#include <ronda/layers/feature_reorder.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/core/error.hpp>
 
@@ -24,8 +25,11 @@ class CudnnPrimitives final : public Primitives {
   std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override {
     return make_relu(dtype(), input);
   }
-  /// Everything on a GPU is plain: there are other types, no other layouts.
+  /// Everything on a GPU is plain: there are other types, and the features of files behind a flatten; no other layouts.
   std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) override {
+    if (from.dtype == dtype() && from.dtype == to.dtype && from.layout.is_plain() && from.shape.rank() == 4 &&
+        from.shape == to.shape && in_logical_order(to))
+      return make_transposition(dtype(), from);
     return make_conversion(dtype(), from, to);
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {

@@ -2,6 +2,7 @@
 #include <ronda/layers/cudnn/geometry.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/library.hpp>
+#include <ronda/layers/feature_reorder.hpp>
 
 namespace ronda::cudnn {
 namespace {
@@ -76,6 +77,30 @@ class Conversion final : public Operation {
 };
 
 template <Number T>
+class Transposition final : public Operation {
+ public:
+  explicit Transposition(const TensorDesc& image)
+      : pixels_(image.shape[1] * image.shape[2]), channels_(image.shape[3]) {
+    plan_.output = logical_order_of(image);
+    plan_.picks = "kernel";
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void forward(const Tensor& input, const Pass& pass) override {
+    launch(pass.stream, plan_.output.count(),
+           Transpose<T>{input.pointer<T>(), memory_.output.pointer<T>(), pixels_, channels_});
+  }
+  void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
+    if (memory_.input_gradient.empty()) return;
+    launch(pass.stream, plan_.output.count(),
+           Transpose<T>{output_gradient.pointer<T>(), memory_.input_gradient.pointer<T>(), channels_, pixels_});
+  }
+
+ private:
+  std::int64_t pixels_, channels_;
+  OperationMemory memory_;
+};
+
+template <Number T>
 class SoftmaxCrossEntropyOperation final : public LossOperation {
  public:
   SoftmaxCrossEntropyOperation(const TensorDesc& outputs, float smoothing)
@@ -109,6 +134,12 @@ std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const
 std::unique_ptr<Operation> make_relu(DType dtype, const TensorDesc& input) {
   return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
     return std::make_unique<ReluOperation<T>>(input);
+  });
+}
+
+std::unique_ptr<Operation> make_transposition(DType dtype, const TensorDesc& image) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Transposition<T>>(image);
   });
 }
 

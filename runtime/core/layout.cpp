@@ -98,6 +98,15 @@ std::optional<Layout> Layout::without_outermost() const {
   return Layout(order, blocks);
 }
 
+Layout Layout::with_outermost() const {
+  if (is_plain()) return {};
+  std::vector<int> order{0};
+  for (int i = 0; i < rank_; ++i) order.push_back(order_[static_cast<std::size_t>(i)] + 1);
+  std::vector<Block> blocks;
+  for (const auto& block : this->blocks()) blocks.push_back({block.axis + 1, block.size});
+  return Layout(order, blocks);
+}
+
 std::vector<std::int64_t> Layout::offsets(const Shape& shape, int axis) const {
   const std::int64_t outer_stride = outer_strides(shape)[static_cast<std::size_t>(axis)];
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(shape[axis]));

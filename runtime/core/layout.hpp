@@ -53,6 +53,9 @@ class Layout {
   /// The layout of one entry of axis 0, where these lie one after another; nothing where they do not.
   [[nodiscard]] std::optional<Layout> without_outermost() const;
 
+  /// The inverse: entries of this layout one after another, along a new axis 0.
+  [[nodiscard]] Layout with_outermost() const;
+
   bool operator==(const Layout&) const = default;
 
  private:

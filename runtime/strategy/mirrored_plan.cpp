@@ -99,8 +99,8 @@ void MirroredStrategy::plan() {
   if (mixed() && compute_.context->device().kind == DeviceKind::cpu)
     throw InputError("half types are for GPUs in this version; use float32, or --device cuda");
   if (mixed()) cast_.emplace(dtype_);
-  const TensorDesc outputs = model_.plan(cast_ ? cast_->plan(input_, planner_) : input_, planner_);
-  loss_.plan(outputs, planner_);
+  const TensorDesc outputs = planner_.plan(model_, cast_ ? planner_.plan(*cast_, input_) : input_);
+  planner_.plan(loss_, outputs);
   plan_arena();
   buffers_ = place_buffers(planner_.buffers());
   const std::size_t exact_bytes = elements() * sizeof(float);

@@ -1,5 +1,6 @@
 #pragma once
 #include <ronda/layers/layer.hpp>
+#include <ronda/layers/planner.hpp>
 #include <ronda/runtime/resilience/faults.hpp>
 
 namespace ronda {
@@ -11,12 +12,14 @@ class SpoiledLoss final : public Loss {
   /// Both outlive this object.
   SpoiledLoss(Loss& loss, Faults& faults) : loss_(loss), faults_(faults) {}
 
-  void plan(const TensorDesc& outputs, Planner& planner) override { loss_.plan(outputs, planner); }
   void bind(const Bindings& bindings) override { loss_.bind(bindings); }
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
     loss_.forward(outputs, target, pass);
   }
+
+ protected:
+  void plan(const TensorDesc& outputs, Planner& planner) override { planner.plan(loss_, outputs); }
 
  private:
   Loss& loss_;

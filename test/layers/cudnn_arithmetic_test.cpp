@@ -147,6 +147,20 @@ TEST_CASE("ReLU, bias and pooling on a GPU keep NaN, as the plain loops do") {
     }
 }
 
+TEST_CASE("matrices one after another are transposed, and come back") {
+  constexpr std::int64_t count = 3, rows = 4, columns = 7;
+  const auto x = numbers(count * rows * columns, 9);
+  auto y = nothing(count * rows * columns), back = y;
+  for_each(count * rows * columns, cudnn::Transpose<float>{x.data(), y.data(), rows, columns});
+  for (std::int64_t n = 0; n < count; ++n)
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        CHECK(y[static_cast<std::size_t>((n * columns + c) * rows + r)] ==
+              x[static_cast<std::size_t>((n * rows + r) * columns + c)]);
+  for_each(count * rows * columns, cudnn::Transpose<float>{y.data(), back.data(), columns, rows});
+  CHECK(back == x);
+}
+
 TEST_CASE("columns are summed in two goes, whatever their number") {
   for (const std::int64_t rows : {1, 15, 16, 100, 5000})
     for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{3}, std::int64_t{64}, 100000 / rows}) {

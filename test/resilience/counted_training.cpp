@@ -52,7 +52,7 @@ class CountingLoss final : public Loss {
   }
   void plan(const TensorDesc& outputs, Planner& planner) override {
     batch_.resize(static_cast<std::size_t>(outputs.shape[0]));
-    loss_.plan(outputs, planner);
+    planner.plan(loss_, outputs);
   }
   void bind(const Bindings& bindings) override { loss_.bind(bindings); }
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {

@@ -16,7 +16,7 @@ class PlainModel {
              bool input_gradient = true)
       : layer_(layer), planner_(primitives, picker, Mode::training) {
     planner_.set_input_gradient_needed(input_gradient);
-    output_ = layer.plan(input, planner_);
+    output_ = planner_.plan(layer, input);
     const BufferPlan buffers = place_buffers(planner_.buffers());
     activations_ = Buffer::host(buffers.bytes);
     for (const auto& request : planner_.parameters()) {

@@ -21,7 +21,7 @@ class TimedLoss final : public Loss {
     if (file != nullptr && speaks) times_.open(file);
     times_ << std::fixed << std::setprecision(6);
   }
-  void plan(const TensorDesc& outputs, Planner& planner) override { loss_.plan(outputs, planner); }
+  void plan(const TensorDesc& outputs, Planner& planner) override { planner.plan(loss_, outputs); }
   void bind(const Bindings& bindings) override { loss_.bind(bindings); }
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
     times_ << steady_seconds() << '\n';
