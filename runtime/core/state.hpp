@@ -8,14 +8,21 @@
 
 namespace ronda {
 
-/// Who holds a state: all ranks the same, each rank its own, or each rank a piece.
-enum class Scope : std::uint8_t { replicated, per_rank, sharded };
+/// How a state's numbers on the ranks belong together.
+enum class Scope : std::uint8_t {
+  replicated,  ///< all ranks have the same bits, and whoever holds it keeps it so
+  averaged,    ///< each rank changes its own, and now and then all take the mean over the ranks: before they evaluate
+               ///< (MirroredStrategy::average_states), and where a training goes on with another number of ranks
+  per_rank,    ///< each rank has its own, and a training with another number of ranks begins anew with it
+  sharded,     ///< each rank has a piece
+};
 
-/// Something that exact continuation needs: a parameter, its momentum, batch statistics.
+/// Something that exact continuation needs: a parameter, its momentum, a layer's running mean. Float32, or a counter of
+/// int64.
 struct State {
   std::string name;
   Tensor tensor;
-  Scope scope = Scope::replicated;
+  Scope scope = Scope::averaged;
   std::optional<TensorDesc> flattened = {};  ///< as in Parameter: what belongs to one lies as it does
 };
 

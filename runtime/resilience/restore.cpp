@@ -7,6 +7,7 @@
 #include <ronda/runtime/resilience/state_copy.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,12 +23,13 @@ std::string joined(const std::set<std::string>& names) {
   return text;
 }
 
-/// The states of one scope, by name; what is left in `wanted` in the end was not in the checkpoint.
+/// The states that all ranks have alike, or those that each has for itself, by name; what is left in `wanted` in the
+/// end was not in the checkpoint.
 class Setter {
  public:
-  Setter(std::span<const State> states, Scope scope) : scope_(scope) {
+  Setter(std::span<const State> states, bool alike) : alike_(alike) {
     for (const auto& state : states)
-      if (state.scope == scope && !is_counter(state)) wanted_.emplace(state.name, &state);
+      if ((state.scope == Scope::replicated) == alike && !is_counter(state)) wanted_.emplace(state.name, &state);
   }
   /// Sets those of the part's tensors that `names` lists.
   void read(const fs::path& path, const std::vector<std::string>& names) {
@@ -41,7 +43,7 @@ class Setter {
         continue;
       }
       const bool fits = tensor.shape == state->second->tensor.shape();
-      if (!fits && scope_ == Scope::per_rank) {  // as what compression owes, under another algorithm
+      if (!fits && !alike_) {  // as what compression owes, under another algorithm
         reshaped_.insert(tensor.name);
         wanted_.erase(state);
         continue;
@@ -71,7 +73,7 @@ class Setter {
 
   std::map<std::string, const State*> wanted_;
   std::set<std::string> surplus_, reshaped_;
-  Scope scope_;
+  bool alike_;
 };
 
 /// Their bytes as they lie in memory, padding included.
@@ -88,10 +90,44 @@ void set_counter(const State& state, const CheckpointManifest& manifest) {
     std::ranges::copy(found->second, numbers.begin());
 }
 
-bool any_per_rank(const CheckpointManifest& manifest) {
-  for (const auto& part : manifest.parts)
-    if (!part.per_rank.empty()) return true;
-  return false;
+std::vector<State> averaged(std::span<const State> states) {
+  std::vector<State> some;
+  std::ranges::copy_if(states, std::back_inserter(some),
+                       [](const State& state) { return state.scope == Scope::averaged && !is_counter(state); });
+  return some;
+}
+
+/// Whether the checkpoint's ranks kept for themselves what is not averaged here.
+bool any_lost(const CheckpointManifest& manifest, std::span<const State> averaged) {
+  const auto lost = [&](const std::string& name) {
+    return std::ranges::find(averaged, name, &State::name) == averaged.end();
+  };
+  return std::ranges::any_of(manifest.parts,
+                             [&](const CheckpointPart& part) { return std::ranges::any_of(part.per_rank, lost); });
+}
+
+/// The means over the ranks that wrote the checkpoint; what it does not have, or in another shape, stays.
+void set_means(std::span<const State> averaged, const fs::path& folder, const CheckpointManifest& manifest) {
+  std::map<std::string, std::vector<double>> sums;
+  std::map<std::string, int> ranks;
+  for (const auto& part : manifest.parts) {
+    if (part.per_rank.empty()) continue;
+    for (const auto& tensor : read_safetensors(folder / part.file).tensors) {
+      const auto state = std::ranges::find(averaged, tensor.name, &State::name);
+      if (state == averaged.end() || state->tensor.shape() != tensor.shape) continue;
+      auto& sum = sums[tensor.name];
+      sum.resize(tensor.values.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += tensor.values[i];
+      ++ranks[tensor.name];
+    }
+  }
+  for (const auto& state : averaged) {
+    const auto sum = sums.find(state.name);
+    if (sum == sums.end()) continue;
+    std::vector<float> means;
+    for (const double number : sum->second) means.push_back(static_cast<float>(number / ranks[state.name]));
+    from_file(state, means);
+  }
 }
 
 /// States of the host.
@@ -102,7 +138,7 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
   agree(communicator, [&] {
     if (communicator.rank() != 0) return;
     const Phase phase(communicator, Activity::reading, limit);
-    Setter replicated(states, Scope::replicated);
+    Setter replicated(states, true);
     for (const auto& part : manifest.parts)
       if (!part.tensors.empty()) replicated.read(folder / part.file, part.tensors);
     replicated.check(folder, partly, notes);
@@ -114,7 +150,14 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
       send_to_all(state, communicator);
 
   if (manifest.ranks != communicator.size()) {
-    if (any_per_rank(manifest))
+    const auto means = averaged(states);
+    agree(communicator, [&] {
+      if (communicator.rank() != 0 || means.empty()) return;
+      const Phase phase(communicator, Activity::reading, limit);
+      set_means(means, folder, manifest);
+    });
+    for (const auto& state : means) send_to_all(state, communicator);
+    if (any_lost(manifest, means))
       notes.push_back("what the checkpoint's " + std::to_string(manifest.ranks) +
                       " ranks kept each for itself is dropped on " + std::to_string(communicator.size()));
     return notes;
@@ -122,7 +165,7 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
   agree(communicator, [&] {
     const Phase phase(communicator, Activity::reading, limit);
     const CheckpointPart& part = manifest.parts[static_cast<std::size_t>(communicator.rank())];
-    Setter own(states, Scope::per_rank);
+    Setter own(states, false);
     if (!part.per_rank.empty()) own.read(folder / part.file, part.per_rank);
     own.check(folder, true, notes);  // without it a training goes on, if not to the bit
   });

@@ -14,9 +14,9 @@ void check(std::span<const State> states) {
   for (const auto& state : states)
     if ((state.tensor.dtype() != DType::float32 && !is_counter(state)) || state.scope == Scope::sharded ||
         !names.insert(state.name).second)
-      throw LogicError(
-          "the state " + state.name + ", " + state.tensor.desc().text() +
-          ", cannot be saved: checkpoints hold float32 states that are replicated or per rank, each name once");
+      throw LogicError("the state " + state.name + ", " + state.tensor.desc().text() +
+                       ", cannot be saved: checkpoints hold float32 states that are replicated, averaged or per rank, "
+                       "each name once");
 }
 
 }  // namespace

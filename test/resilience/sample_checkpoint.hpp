@@ -20,9 +20,9 @@ struct SampleStates {
     const auto at = [&](std::size_t offset, Shape shape) {
       return Tensor({shape, DType::float32, {}}, numbers.data() + offset);
     };
-    return {{"a.weight", at(0, {3, 4})},
-            {"a.bias", at(12, {3})},
-            {"a.bias.momentum_buffer", at(15, {3})},
+    return {{"a.weight", at(0, {3, 4}), Scope::replicated},
+            {"a.bias", at(12, {3}), Scope::replicated},
+            {"a.bias.momentum_buffer", at(15, {3}), Scope::replicated},
             {"residual", at(18, {2}), Scope::per_rank}};
   }
 };

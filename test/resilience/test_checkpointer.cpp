@@ -110,6 +110,30 @@ TEST_CASE("what all ranks have saved is whole and comes back") {
   CHECK(other.numbers[18] == -1);
 }
 
+TEST_CASE("what is averaged comes back rank by rank, and on another number of ranks as the mean of all") {
+  const SharedFolder folder;
+  Communicator all = world().communicator();
+  std::vector<float> mean(3);
+  const auto set = [&](float value) { mean.assign(3, value); };
+  const std::vector<State> states{{"mean", Tensor(std::span(mean))}};
+  const auto own = static_cast<float>(2 + all.rank());
+  set(own);
+  Warnings sink;
+  Checkpointer checkpointer(all, {folder.path, {}, 1}, Faults({}, all.rank()), sink);
+  checkpointer.bind(states);
+  checkpointer.save_last(sample_manifest(7));
+  CHECK(checkpointer.finish());
+  all.barrier();
+  const fs::path saved = checkpoint_path(folder.path, 7);
+  const CheckpointManifest manifest = read_manifest(manifest_of(saved));
+  set(-1);
+  CHECK(restore(saved, manifest, states, false, all).empty());
+  CHECK(mean == std::vector<float>(3, own));
+  set(-1);
+  CHECK(restore(saved, manifest, states, false, all.split(all.rank(), 0)).empty());
+  CHECK(mean == std::vector<float>(3, static_cast<float>(all.size() + 3) / 2));
+}
+
 TEST_CASE("the last save is there when all is over, whatever is under way") {
   const SharedFolder folder;
   Training training(world().communicator(), {folder.path, {.steps = 1, .seconds = 0}, 3});
