@@ -52,6 +52,13 @@ void DeviceStep::keep(const Dataset& data, const GatherRows& gather) {
   datasets_.emplace_back(data, *device_.context, *device_.stream, gather);
 }
 
+void DeviceStep::forget_data() noexcept {
+  drain();
+  for (Slot& slot : slots_)
+    if (std::exchange(slot.recorded, nullptr) != nullptr) slot.recording.reset();
+  datasets_.clear();
+}
+
 const DeviceDataset* DeviceStep::find(const Dataset* data) const noexcept {
   const auto found = std::ranges::find(datasets_, data, [](const DeviceDataset& each) { return &each.source(); });
   return found == datasets_.end() ? nullptr : &*found;

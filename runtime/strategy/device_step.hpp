@@ -45,6 +45,8 @@ class DeviceStep {
   void set_update(std::unique_ptr<DeviceUpdate> update) noexcept { update_ = std::move(update); }
   /// From now on batches that name samples of `data` are made of what the device holds of it. Throws ResourceError.
   void keep(const Dataset& data, const GatherRows& gather);
+  /// Waits for the steps in flight, and keeps no data any more.
+  void forget_data() noexcept;
   [[nodiscard]] bool keeps(const Dataset& data) const noexcept { return find(&data) != nullptr; }
   /// Do every step call by call: where the host moves collectives on, or as what a recorded one is held against.
   void record_nothing() noexcept { record_ = false; }

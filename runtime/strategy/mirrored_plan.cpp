@@ -195,6 +195,12 @@ std::string MirroredStrategy::why_no_room_for(const Dataset& data, std::size_t s
   return {};
 }
 
+void MirroredStrategy::forget_data() noexcept {
+  options_.device_data.clear();
+  memory_.data = 0;
+  if (device_) device_->forget_data();
+}
+
 FusionOptions MirroredStrategy::take_host_arenas() {
   gradient_arena_ = communicator_.allocate(arena_bytes_, Memory::node_shared);
   FusionOptions fusion = options_.fusion;

@@ -6,6 +6,40 @@
 #include <cstddef>
 
 namespace ronda {
+namespace {
+
+/// Sets what a model's layers keep to its means over all ranks. Equal numbers stay as they are, to the bit: their sum
+/// is exact in float64.
+class Averaging final : public StateVisitor {
+ public:
+  explicit Averaging(Communicator& communicator) : communicator_(communicator) {}
+  void visit(const State& state) override {
+    if (state.scope != Scope::averaged || state.tensor.dtype() != DType::float32) return;
+    states_.push_back(state.tensor);
+  }
+  void run() {
+    std::vector<double> sums;
+    for (const auto& tensor : states_) {
+      std::vector<float> mine(static_cast<std::size_t>(tensor.desc().count()));
+      reorder(tensor, Tensor({tensor.shape(), DType::float32, {}}, mine.data()));
+      sums.insert(sums.end(), mine.begin(), mine.end());
+    }
+    if (sums.empty()) return;
+    communicator_.allreduce(Tensor(std::span(sums)));
+    auto sum = sums.begin();
+    for (const auto& tensor : states_) {
+      std::vector<float> means(static_cast<std::size_t>(tensor.desc().count()));
+      for (float& mean : means) mean = static_cast<float>(*sum++ / communicator_.size());
+      reorder(Tensor({tensor.shape(), DType::float32, {}}, means.data()), tensor);
+    }
+  }
+
+ private:
+  Communicator& communicator_;
+  std::vector<Tensor> states_;
+};
+
+}  // namespace
 
 void MirroredStrategy::visit(StateVisitor& visitor) {
   for (const auto& parameter : parameters_)
@@ -13,7 +47,8 @@ void MirroredStrategy::visit(StateVisitor& visitor) {
   optimizer_->visit(visitor);
   if (scale_.bytes() > 0) {
     const auto number = [&](const char* name, std::size_t place) {
-      visitor.visit({name, {{Shape{1}, DType::float32, {}}, scale_.data() + place, scale_.device()}});
+      visitor.visit(
+          {name, {{Shape{1}, DType::float32, {}}, scale_.data() + place, scale_.device()}, Scope::replicated});
     };
     number("loss_scale", offsetof(LossScale, scale));
     number("loss_scale.good_steps", offsetof(LossScale, good_steps));
@@ -28,6 +63,13 @@ void MirroredStrategy::set_updates(std::uint64_t updates) {
   if (!device_) return;
   device_->set_updates(updates);
   device_->round_values();
+}
+
+void MirroredStrategy::average_states() {
+  if (communicator_.size() == 1) return;
+  Averaging averaging(communicator_);
+  model_.visit(averaging);
+  averaging.run();
 }
 
 void MirroredStrategy::gather_state() {

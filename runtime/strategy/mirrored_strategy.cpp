@@ -278,6 +278,7 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
   const FlushDenormals flushing = arithmetic();
   const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
+  average_states();
   evaluation_->clear();
   for (std::size_t i = 0; i < batches; ++i) {
     const Batch& given = loader.next();

@@ -55,7 +55,7 @@ struct MirroredOptions {
   std::shared_ptr<Primitives> primitives;
   MakeDeviceUpdate device_update = make_cuda_update;  ///< how a device that is not the processor updates
   /// Datasets that a device is to keep, where it has room, so that batches may name their samples alone (BatchLoader,
-  /// BatchContents::samples): see MirroredStrategy::keeps. They outlive the strategy.
+  /// BatchContents::samples): see MirroredStrategy::keeps. They stay until the strategy goes, or forget_data.
   std::vector<const Dataset*> device_data;
   double device_data_share = 0.5;  ///< of the device's memory that is free beside the model, at most, for each dataset
   GatherRows gather = cuda_gather;
@@ -159,7 +159,8 @@ class MirroredStrategy {
   /// finite are named, and become 0 first, so that they are not taken for the cause: there is no training on with them.
   [[nodiscard]] std::string explain_nonfinite(const Batch& batch);
 
-  /// One epoch of `loader`, forward only, summed over all ranks. Collective. `see`, where given, is shown each batch
+  /// One epoch of `loader`, forward only, summed over all ranks, after average_states, so that all evaluate the same
+  /// model. Collective. `see`, where given, is shown each batch
   /// with its outputs (for metrics of one's own); it has values where the loader's batches do.
   using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
   Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {});
@@ -168,6 +169,9 @@ class MirroredStrategy {
   void request_stop() noexcept { raised_.stop = 1; }
   /// Whether batches may name samples of `data`: all ranks' devices keep it. The same on all ranks.
   [[nodiscard]] bool keeps(const Dataset& data) const noexcept { return device_ && device_->keeps(data); }
+  /// Before they go: lets go of the datasets that the device keeps, and of their memory. Batches have values from here
+  /// on. Not collective.
+  void forget_data() noexcept;
 
   /// What this rank raises in each step that begins from now on. Not collective.
   void raise(const StepFlags& flags) noexcept { raised_ = flags; }
@@ -201,6 +205,9 @@ class MirroredStrategy {
   /// Makes the optimizer's state whole on every rank, where each knows only its part of it (see NodeUpdate): call it on
   /// all ranks before `visit` reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
   void gather_state();
+  /// Makes what layers keep with Scope::averaged the mean over the ranks, the same bits on all; `evaluate` does.
+  /// Numbers that are equal on all ranks stay as they are, to the bit. Collective, except on one rank.
+  void average_states();
 
  private:
   void plan();

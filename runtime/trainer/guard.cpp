@@ -63,7 +63,13 @@ void Trainer::repeat_since(const Position& from, BatchLoader& loader, const Epoc
   const StepFlags raised = strategy_->raised();  // a hook may have asked to stop just now
   strategy_->raise({});
   loader.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
+  std::uint64_t in_epoch = from.step_in_epoch;
   for (std::uint64_t step = from.step; step < step_; ++step) {
+    if (in_epoch == loader.plan().steps_per_epoch()) {
+      strategy_->average_states();  // as at every epoch's end
+      in_epoch = 0;
+    }
+    ++in_epoch;
     for (std::size_t micro = 0; micro + 1 < loader.plan().micro_batches(); ++micro)
       strategy_->accumulate(loader.next());
     static_cast<void>(strategy_->train_step(loader.next()));

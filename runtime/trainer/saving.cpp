@@ -105,14 +105,13 @@ void Trainer::set_position(const CheckpointManifest& manifest, const BatchPlan& 
                      counted(static_cast<std::int64_t>(total_steps_), "step") + " (--steps, --epochs)");
 }
 
+bool Trainer::asked_to_stop() const noexcept { return asked_to_stop_ || strategy_->raised().stop > 0; }
+
 /// What this rank has to say to all in the step to come.
 StepFlags Trainer::flags() const {
-  StepFlags flags = strategy_->raised();  // a hook may have asked to stop
-  if (!checkpointer_) return flags;
-  const double stop = flags.stop;
-  flags = checkpointer_->flags();
-  flags.stop = stop;
-  flags.leave = leave_->due(checkpointer_->slowest_seconds() + slowest_test_) ? 1 : 0;
+  StepFlags flags = checkpointer_ ? checkpointer_->flags() : strategy_->raised();
+  flags.stop = asked_to_stop() ? 1 : 0;
+  if (checkpointer_) flags.leave = leave_->due(checkpointer_->slowest_seconds() + slowest_test_) ? 1 : 0;
   return flags;
 }
 
@@ -122,12 +121,21 @@ void Trainer::save_if_due(BatchLoader& loader, const EpochReport& report) {
   if (!in_flight_.empty()) return;  // what is saved is the training after the last step that was begun
   settles_ = false;
   const bool last = stopped_ || step_ == total_steps_;
-  if (audit_ && (due || last) && audited_.step != step_) audit(loader, report);  // what is saved is known to be good
-  if (last || due) strategy_->gather_state();
-  if (last)
-    checkpointer_->save_last(manifest(report));
-  else if (due)
-    checkpointer_->save(manifest(report));
+  if (last) return save_last(loader, report);
+  if (!due) return;
+  make_savable(loader, report);
+  checkpointer_->save(manifest(report));
+}
+
+void Trainer::save_last(BatchLoader& loader, const EpochReport& report) {
+  make_savable(loader, report);
+  checkpointer_->save_last(manifest(report));
+}
+
+/// What is saved is whole, and known to be good.
+void Trainer::make_savable(BatchLoader& loader, const EpochReport& report) {
+  if (audit_ && audited_.step != step_) audit(loader, report);
+  strategy_->gather_state();
 }
 
 CheckpointManifest Trainer::manifest(const EpochReport& report) const {

@@ -32,15 +32,16 @@ void check_fields(const Dataset& train, const Dataset& test) {
   }
 }
 
-/// Where a training ends by an exception, steps in flight may read batches of the loader still.
-class Drained {
+/// Calls a function where a block ends, by whatever way.
+template <class Work>
+class AtEnd {
  public:
-  explicit Drained(MirroredStrategy& strategy) : strategy_(strategy) {}
-  Drained(const Drained&) = delete;
-  ~Drained() { strategy_.drain(); }
+  explicit AtEnd(Work work) : work_(std::move(work)) {}
+  AtEnd(const AtEnd&) = delete;
+  ~AtEnd() { work_(); }
 
  private:
-  MirroredStrategy& strategy_;
+  Work work_;
 };
 
 }  // namespace
@@ -52,6 +53,7 @@ Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options
 }
 
 Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
+  const AtEnd give_back_data([this] { give_back(); });
   agree(world_.communicator(), [&] {
     if (test.size() > 0) check_fields(train, test);
     check_options(train);
@@ -70,7 +72,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   resume(train);
   const BatchPlan plan = train_plan(train);
   BatchLoader loader(train, SampleOrder(train.size(), options_.seed, options_.shuffle), plan, loading(train, true));
-  const Drained before_it_goes(*strategy_);
+  const AtEnd before_it_goes([this] { strategy_->drain(); });  // steps in flight may read its batches
   if (test.size() > 0)
     test_loader_ =
         std::make_unique<BatchLoader>(test, SampleOrder(test.size(), 0, false), test_plan(test), loading(test, false));
@@ -88,13 +90,7 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
     train_epoch(loader, report);
     if (left_) break;
     test_epoch(report);
-    history_.push_back(report);
-    sink_.on_epoch(report);
-    tell_slow_ranks(report);
-    if (hooks_.epoch) hooks_.epoch(report);
-    report = EpochReport();
-    step_in_epoch_ = 0;
-    epoch_weight_ = 0;
+    report = end_epoch(loader, report);
   }
   if (checkpointer_) end_saving();
   if (left_) return {report.test_loss, report.test_accuracy};
@@ -103,6 +99,13 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   write_files(report);
   require_saved();
   return {report.test_loss, report.test_accuracy};
+}
+
+/// Whatever points to what fit was given.
+void Trainer::give_back() noexcept {
+  test_loader_.reset();
+  in_flight_.clear();
+  if (strategy_) strategy_->forget_data();
 }
 
 // ---- before the first step ------------------------------------------------------------------------------------------
@@ -364,6 +367,29 @@ StepReport Trainer::finish_step(const BatchPlan& plan, EpochReport& report) {
   return step_report;
 }
 
+/// Returns the report of the next epoch.
+EpochReport Trainer::end_epoch(BatchLoader& loader, const EpochReport& report) {
+  history_.push_back(report);
+  sink_.on_epoch(report);
+  tell_slow_ranks(report);
+  if (hooks_.epoch) hooks_.epoch(report);
+  step_in_epoch_ = 0;
+  epoch_weight_ = 0;
+  EpochReport next;
+  next.epoch = history_.size() + 1;
+  if (!stopped_ && step_ < total_steps_) stop_between_epochs(loader, next);
+  return next;
+}
+
+/// What was asked for in an epoch's last hooks is agreed on before a step of the next one begins.
+void Trainer::stop_between_epochs(BatchLoader& loader, const EpochReport& next) {
+  std::int32_t asked = asked_to_stop() ? 1 : 0;
+  Communicator all = world_.communicator();
+  all.allreduce(Tensor(std::span(&asked, 1)), ReduceOp::maximum);
+  stopped_ = asked > 0;
+  if (stopped_ && checkpointer_) save_last(loader, next);
+}
+
 /// Costs one small exchange an epoch, and a step nothing.
 void Trainer::tell_slow_ranks(const EpochReport& report) {
   Communicator all = world_.communicator();
@@ -380,7 +406,7 @@ void Trainer::tell_slow_ranks(const EpochReport& report) {
 }
 
 void Trainer::test_epoch(EpochReport& report) {
-  if (!test_loader_) return;
+  if (!test_loader_) return strategy_->average_states();  // an epoch ends alike, tested or not
   test_loader_->seek(1);
   const Phase phase(world_.communicator(), Activity::evaluating);
   const double start = steady_seconds();

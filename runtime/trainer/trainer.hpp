@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,12 +54,15 @@ class Trainer {
   void set_platform(Platform platform) { platform_ = std::move(platform); }
 
   /// Trains on `train` and returns the last test's result. Collective; once for a trainer. Ranks must be given equal
-  /// data. Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks;
-  /// ResourceError, agreed, after all else is done, where the last checkpoint could not be written.
+  /// data, which is not used any more when this has returned or thrown. Throws InputError, agreed, for options, files,
+  /// shapes and data that cannot work or differ between ranks; ResourceError, agreed, after all else is done, where the
+  /// last checkpoint could not be written.
   Evaluation fit(const Dataset& train, const Dataset& test);
 
-  /// Any rank's hook may ask to end after the next step.
-  void stop() noexcept { strategy_->request_stop(); }
+  /// Asks to end the training in good order, on all ranks: after this epoch where its steps are done, as in the hooks
+  /// of an epoch and of its test; otherwise after the next step that begins. Any rank may, from any thread; before fit:
+  /// its first step is the last. MirroredStrategy::request_stop in a hook is the same.
+  void stop() noexcept { asked_to_stop_ = true; }
 
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
   /// After fit: it ended before its time, in good order and saved, for another run to go on
@@ -79,7 +83,10 @@ class Trainer {
   void tell_exactness();
   void train_epoch(BatchLoader& loader, EpochReport& report);
   void save_if_due(BatchLoader& loader, const EpochReport& report);
+  void save_last(BatchLoader& loader, const EpochReport& report);
+  void make_savable(BatchLoader& loader, const EpochReport& report);
   [[nodiscard]] CheckpointManifest manifest(const EpochReport& report) const;
+  [[nodiscard]] bool asked_to_stop() const noexcept;
   [[nodiscard]] StepFlags flags() const;
   void end_saving();
   void require_saved() const;
@@ -101,6 +108,9 @@ class Trainer {
   void guard(const Batch& batch);
   void roll_back(const std::string& why);
   void test_epoch(EpochReport& report);
+  [[nodiscard]] EpochReport end_epoch(BatchLoader& loader, const EpochReport& report);
+  void stop_between_epochs(BatchLoader& loader, const EpochReport& next);
+  void give_back() noexcept;
   void tell_slow_ranks(const EpochReport& report);
   void write_predictions(const Dataset& test);
   void write_files(const EpochReport& last);
@@ -137,6 +147,7 @@ class Trainer {
   double last_end_ = 0;              ///< of a step
   std::uint64_t step_in_epoch_ = 0;  ///< steps done of the epoch after `history_`
   double epoch_weight_ = 0;          ///< of the samples of these steps
+  std::atomic<bool> asked_to_stop_ = false;
   bool stopped_ = false, left_ = false;
   bool unsaved_ = false;  ///< the last save failed
   double startup_seconds_ = 0, slowest_test_ = 0;
