@@ -75,6 +75,8 @@ class Checkpointer {
   void save_last(CheckpointManifest manifest);
   /// Waits until all that was saved is on disk, or has failed. Collective. True where the last save is there.
   bool finish();
+  /// After the last finish: another run may have the directory. Not collective; nothing is saved from here on.
+  void release() noexcept { lock_.reset(); }
 
   [[nodiscard]] const CheckpointOptions& options() const noexcept { return options_; }
   /// Seconds that training has waited for saving so far.

@@ -171,6 +171,7 @@ double Trainer::train_seconds() const {
 
 void Trainer::end_saving() {
   const bool saved = checkpointer_->finish();
+  checkpointer_->release();
   unsaved_ = !saved;
   if (!left_) return;
   agree(world_.communicator(), [&] {
