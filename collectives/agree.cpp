@@ -10,6 +10,9 @@ namespace {
 
 using Differing = Communicator::Group::Differing;
 
+/// Where ranks tell how their work ended.
+constexpr std::string_view end_of_phase = "the end of a phase";
+
 template <class Failure>
 [[noreturn]] void throw_on_all(const Communicator& communicator, Failure error) {
   // Ranks outside the group know nothing of it: then it is a failure of these, not of all.
@@ -22,7 +25,8 @@ template <class Failure>
   throw_on_all(communicator, Error(text, status));
 }
 
-/// How `work` ended, in a form that ranks can exchange: empty, or the status and the text.
+/// How `work` ended, in a form that ranks can exchange: empty, or the status and the text. What is agreed all ranks
+/// have met already: that is thrown.
 std::string outcome_of(const std::function<void()>& work) {
   const auto say = [](ExitStatus status, const char* text) {
     return std::to_string(static_cast<int>(status)) + " " + text;
@@ -31,6 +35,7 @@ std::string outcome_of(const std::function<void()>& work) {
     work();
     return {};
   } catch (const Error& error) {
+    if (error.agreed()) throw;
     return say(error.status(), error.what());
   } catch (const std::bad_alloc&) {
     return say(ExitStatus::failed, "out of memory");
@@ -41,8 +46,20 @@ std::string outcome_of(const std::function<void()>& work) {
   }
 }
 
+std::pair<ExitStatus, std::string> parse_outcome(const std::string& outcome) {
+  int status = 1;
+  const auto end = std::from_chars(outcome.data(), outcome.data() + outcome.size(), status).ptr;
+  return {static_cast<ExitStatus>(status), outcome.substr(static_cast<std::size_t>(end - outcome.data()) + 1)};
+}
+
+/// Where a rank is at another place because it failed and came to the end of its work, that is what is to be told.
 void require_one_place(const Communicator& communicator, const Differing& differing) {
   const Communicator::Group& group = communicator.group();
+  for (std::size_t rank = 0; rank < differing.places.size(); ++rank) {
+    if (differing.places[rank] != end_of_phase || differing.texts[rank].empty()) continue;
+    const auto [status, text] = parse_outcome(differing.texts[rank]);
+    throw_on_all(communicator, status, group.name_of_rank(rank) + ": " + text);
+  }
   const auto other = std::find_if(differing.places.begin(), differing.places.end(),
                                   [&](const std::string& place) { return place != differing.places[0]; });
   if (other == differing.places.end()) return;
@@ -50,12 +67,6 @@ void require_one_place(const Communicator& communicator, const Differing& differ
                "the ranks are at different places of the program: " + group.name_of_rank(0) + " at " +
                    differing.places[0] + ", " +
                    group.name_of_rank(static_cast<std::size_t>(other - differing.places.begin())) + " at " + *other);
-}
-
-std::pair<ExitStatus, std::string> parse_outcome(const std::string& outcome) {
-  int status = 1;
-  const auto end = std::from_chars(outcome.data(), outcome.data() + outcome.size(), status).ptr;
-  return {static_cast<ExitStatus>(status), outcome.substr(static_cast<std::size_t>(end - outcome.data()) + 1)};
 }
 
 /// The first line in which the two differ; one of them may have ended before it.
@@ -78,7 +89,7 @@ std::string first_difference(std::string_view a, std::string_view b) {
 void agree(const Communicator& communicator, const std::function<void()>& work) {
   const std::string mine = outcome_of(work);
   Communicator::Group& group = communicator.group();
-  const auto differing = group.compare("the end of a phase", mine);
+  const auto differing = group.compare(end_of_phase, mine);
   if (!differing && mine.empty()) return;
   if (!differing) {  // all met the same: no rank is to be named
     const auto [status, text] = parse_outcome(mine);

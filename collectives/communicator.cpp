@@ -62,6 +62,7 @@ void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorit
   if (tensor.device() == Device{} && algorithm == AllreduceAlgorithm::automatic &&
       elements_of(tensor).bytes().size() <= not_worth_a_plan)
     return group_->allreduce_now(tensor, op);
+  if (group_->keeps(tensor)) return group_->allreduce_kept(tensor, op, algorithm);
   run(group_->plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}, false));
 }
 

@@ -84,7 +84,7 @@ class Communicator {
   // can be in flight. Throws, on all ranks, where one of them makes a mistake (with its error, and its name), or where
   // they give different things (LogicError). An allreduce for once of up to 4 KiB is not worth comparing first: ranks
   // that give different counts get a CommunicationError, or stand still until the watchdog names them; different
-  // operations are not noticed.
+  // operations are not noticed. Nor is one compared that was done before: where ranks differ, they stand still.
 
   /// Takes any of the specs of collective.hpp. Collective but for a SendSpec and a ReceiveSpec, which are the two
   /// ranks' alone. Throws InputError, on all ranks, where an allreduce's algorithm makes no sense for this layout or
@@ -98,7 +98,8 @@ class Communicator {
   // The same for once: planned, started and waited for. Any type, any count, also 0 and beyond 2^31. `counts` are
   // elements by rank; left out, all ranks have as many.
 
-  /// Reduces in place on every rank.
+  /// Reduces in place on every rank. Up to 1 MiB what was planned for it is kept, with a copy of the tensor, for the
+  /// next tensor of its count and type: the last 16 kinds of a group.
   void allreduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum,
                  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic);
   /// `tensor` of `root` replaces that of the others.

@@ -96,6 +96,7 @@ struct Coordinator::Impl {
 
   std::shared_ptr<CoordinatorLoop> loop;
   std::optional<EndByWatchdog> end_by_watchdog;  ///< none where the loop is a group's
+  std::shared_ptr<Engine::Claim> claim;          ///< the thread's too, which may be left behind
   std::thread thread;                            ///< none where the loop is a group's
   std::future<void> over;
 };
@@ -104,10 +105,12 @@ struct Coordinator::Impl {
 void Coordinator::Impl::start_thread() {
   std::promise<void> end;
   over = end.get_future();
-  thread = std::thread([running = loop, end = std::move(end)]() mutable {
+  thread = std::thread([running = loop, own = claim, end = std::move(end)]() mutable {
+    own->here();
     prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds: what it sleeps is short
     running->run();
     running.reset();
+    own.reset();
     end.set_value();
   });
 }
@@ -127,10 +130,12 @@ Coordinator::Coordinator(Communicator communicator, const CoordinatorOptions& op
   auto inner = loop_options(communicator, options);
   const auto watchdog = communicator.group().watchdog();
   const std::size_t stage_bytes = options.batch_bytes.value_or(inner.tuning.most_batch);
+  Communicator::Group& group = communicator.group();
   auto link = std::make_unique<CommunicatorLink>(std::move(communicator), stage_bytes);
   impl_ = std::make_unique<Impl>(
       std::make_shared<CoordinatorLoop>(std::move(link), std::move(inner), std::make_shared<Bell>()));
   impl_->end_by_watchdog.emplace(watchdog, impl_->loop);
+  impl_->claim = group.claim();
   impl_->start_thread();
 }
 
@@ -225,6 +230,7 @@ Coordinator Coordinator::split(std::string_view name, int color, int key) {
 void Coordinator::close() {
   impl_->loop->desk().close();
   if (impl_->thread.joinable()) impl_->thread.join();
+  impl_->claim.reset();
 }
 
 Coordinator::Statistics Coordinator::statistics() const noexcept {

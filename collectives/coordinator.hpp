@@ -67,9 +67,10 @@ class Ticket {
 /// to the coordinator until their ticket is done; they may lie anywhere in the host's memory, and are copied into the
 /// batch and out of it.
 ///
-/// While it is open, the communicator's whole world is its own: nobody else may call anything of a communicator of the
-/// same World that communicates. The World must have been made with WorldOptions::any_thread (or with progress by a
-/// thread); or with MPI_THREAD_SERIALIZED or higher, where MPI is the caller's.
+/// While it is open, the communicator's whole world is its own: what communicates of a communicator of the same World
+/// throws LogicError. The World must have been made with WorldOptions::any_thread (or with progress by a
+/// thread); where MPI is the caller's, it needs
+/// MPI_THREAD_MULTIPLE, or any_thread and MPI_THREAD_SERIALIZED.
 class Coordinator {
  public:
   /// Collective. Throws InputError, on all ranks, where MPI may be called by one thread alone.

@@ -240,6 +240,12 @@ std::string Engine::why_over() noexcept {
   return verdict != nullptr ? *verdict : "another rank has ended the job, and says why";
 }
 
+void Engine::throw_claimed() {
+  throw LogicError(
+      "this communicator's world is a coordinator's as long as that is open: hand tensors to the coordinator, close it "
+      "first, or give it a World of its own");
+}
+
 void Engine::throw_over() { throw CommunicationError(why_over()); }
 
 void Engine::Queue::append(PlannedCollective& operation) noexcept {

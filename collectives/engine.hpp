@@ -58,10 +58,26 @@ class Engine {
   /// Gives the thread up instead, where it may stand still in MPI for ever; this object must not be destroyed then.
   void leave_behind() noexcept;
 
-  /// Throws CommunicationError, with the reason, where the world is over.
+  /// Throws CommunicationError, with the reason, where the world is over; LogicError where it is another thread's.
   void require_going() {
     if (is_over()) throw_over();
+    if (claimed_.load(std::memory_order_relaxed) && owner_.load() != std::this_thread::get_id()) throw_claimed();
   }
+  /// As long as it lives one thread alone may start anything: a Coordinator's.
+  class Claim {
+   public:
+    explicit Claim(std::shared_ptr<Engine> engine) noexcept : engine_(std::move(engine)) {
+      engine_->owner_ = std::thread::id();
+      engine_->claimed_ = true;
+    }
+    Claim(const Claim&) = delete;
+    ~Claim() { engine_->claimed_ = false; }
+    /// The thread that calls this is the one.
+    void here() noexcept { engine_->owner_ = std::this_thread::get_id(); }
+
+   private:
+    std::shared_ptr<Engine> engine_;
+  };
   /// Starts to move `operation`, which stays where it is until it is done or withdrawn. Submitted by one
   /// thread at a time.
   void submit(PlannedCollective& operation);
@@ -119,6 +135,7 @@ class Engine {
   }
   [[nodiscard]] std::string why_over() noexcept;
   [[noreturn]] void throw_over();
+  [[noreturn]] static void throw_claimed();
 
   [[nodiscard]] bool takes_turns() const noexcept { return threaded_ || turn_.shared(); }
   [[nodiscard]] MpiTurn::Lock take_turn() { return takes_turns() ? turn_.take() : MpiTurn::Lock(); }
@@ -144,9 +161,11 @@ class Engine {
   std::atomic<std::size_t> in_flight_{0};     ///< where a thread moves them
   std::atomic<std::uint32_t> ended_runs_{0};  ///< wraps around; what waits for a run of the thread's wakes up by it
   std::atomic<bool> stands_in_mpi_{false};    ///< the turn was once waited for in vain
-  std::string why_broken_;                    ///< written once, before `broken_`
-  std::atomic<bool> broken_{false};           ///< this rank has left something behind that others must not take
-  std::thread thread_;                        ///< last: it uses all of the above
+  std::atomic<bool> claimed_{false};
+  std::atomic<std::thread::id> owner_{};  ///< where it is claimed
+  std::string why_broken_;                ///< written once, before `broken_`
+  std::atomic<bool> broken_{false};       ///< this rank has left something behind that others must not take
+  std::thread thread_;                    ///< last: it uses all of the above
 };
 
 }  // namespace ronda

@@ -4,6 +4,7 @@
 #include <ronda/runtime/core/hash.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace ronda {
@@ -74,6 +75,7 @@ Communicator::Group::Group(std::shared_ptr<Engine> engine, mpi::Communicator com
 }
 
 Communicator::Group::~Group() {
+  kept_.clear();  // uses all of the rest
   const bool freed = engine_->in_turn([&] {
     communicator_ = mpi::Communicator();
     plain_mpi_ = mpi::Communicator();
@@ -162,6 +164,47 @@ void Communicator::Group::allreduce_now(const Tensor& tensor, ReduceOp op) {
       .wait();
 }
 
+bool Communicator::Group::keeps(const Tensor& tensor) const {
+  constexpr std::size_t most_copied = std::size_t{1} << 20;  // above, copies take longer than a plan
+  return size_ > 1 && tensor.device() == Device{} && elements_of(tensor).bytes().size() <= most_copied;
+}
+
+void Communicator::Group::allreduce_kept(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
+  const Elements data = elements_of(tensor);
+  const auto like = [&](const Kept& kept) {
+    return kept.count == data.count && kept.dtype == data.dtype && kept.op == op && kept.algorithm == algorithm;
+  };
+  const auto found = std::ranges::find_if(kept_, like);
+  if (found != kept_.end()) {
+    require_memory(tensor, "an allreduce");
+    kept_.splice(kept_.begin(), kept_, found);
+  } else {
+    kept_.push_front(make_kept(tensor, op, algorithm));
+    if (kept_.size() > most_kept) kept_.pop_back();
+  }
+  const Kept& kept = kept_.front();
+  std::memcpy(kept.memory.data(), data.data, data.bytes().size());
+  kept.plan->start().wait();
+  std::memcpy(data.data, kept.memory.data(), data.bytes().size());
+}
+
+Communicator::Group::Kept Communicator::Group::make_kept(const Tensor& tensor, ReduceOp op,
+                                                         AllreduceAlgorithm algorithm) {
+  const AllreduceSpec given{{tensor}, op, algorithm, "an allreduce"};
+  require_same("planning " + given.label, [&] {
+    require_memory(tensor, given.label);
+    require_sense(op, tensor.dtype());
+    return words_of(given);
+  });
+  const Elements data = elements_of(tensor);
+  Kept kept{data.count, data.dtype, op, algorithm, allocate(data.bytes().size(), Memory::node_shared), nullptr};
+  const Tensor copy({Shape{static_cast<std::int64_t>(data.count)}, data.dtype, {}}, kept.memory.data());
+  kept.plan = made_on_all(given.label, [&] {
+    return plan_on_host({{copy}, op, algorithm, given.label}, false, nullptr);  // it goes with the group
+  });
+  return kept;
+}
+
 void Communicator::Group::barrier() {
   together("a barrier", [&] { communicator_.barrier(); });
 }
@@ -218,11 +261,37 @@ void Communicator::Group::require_same(std::string_view place, const std::functi
   std::string text;
   try {
     text = say();
+  } catch (const CommunicationError&) {
+    throw;  // the others cannot be told
   } catch (...) {
     text = Complaint::current(place).text();
   }
-  if (const auto differing = compare(place, text)) throw_on_all(*differing);
-  if (const auto complaint = Complaint::parse(text)) complaint->fail("", is_whole_world());  // all have the same
+  const auto complaint = Complaint::parse(text);
+  try {
+    if (const auto differing = compare(place, text)) throw_on_all(*differing);
+  } catch (const CommunicationError& error) {  // others are elsewhere in what this rank has not come through
+    if (complaint) throw CommunicationError(complaint->why + "; " + error.what());
+    throw;
+  }
+  if (complaint) complaint->fail("", is_whole_world());  // all have the same
+}
+
+std::unique_ptr<Collective> Communicator::Group::made_on_all(const std::string& label,
+                                                             const std::function<std::unique_ptr<Collective>()>& make) {
+  std::unique_ptr<Collective> made;
+  try {
+    require_same("having planned " + label, [&] {
+      made = make();
+      return std::string();
+    });
+  } catch (const CommunicationError&) {
+    throw;
+  } catch (...) {
+    made.reset();
+    renew_tags();
+    throw;
+  }
+  return made;
 }
 
 void Communicator::Group::throw_on_all(const Differing& differing) const {

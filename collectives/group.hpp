@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -96,8 +97,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   std::unique_ptr<Collective> plan(const AlltoallSpec& spec);
   std::unique_ptr<Collective> plan(const SendSpec& spec);     ///< not collective
   std::unique_ptr<Collective> plan(const ReceiveSpec& spec);  ///< not collective
-  /// Every rank's `block`, of the same length, becomes what `merge` makes of them all: see TreeMerge. For this room; not
-  /// compared.
+  /// Every rank's `block`, of the same length, becomes what `merge` makes of them all: see TreeMerge. For this room;
+  /// not compared.
   std::unique_ptr<Collective> plan_merge(std::span<std::byte> block, TreeMerge::Merge merge, std::string_view label);
   [[nodiscard]] std::shared_ptr<Group> split(int color, int key);
   /// Null: nothing is written down.
@@ -106,10 +107,16 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   [[nodiscard]] double timeout() const noexcept { return engine_->timeout(); }
   /// Null: nobody watches.
   [[nodiscard]] const std::shared_ptr<Watchdog>& watchdog() const noexcept { return engine_->watchdog(); }
+  /// From here on one thread alone may use this group, and all others of its world. Not collective.
+  [[nodiscard]] std::shared_ptr<Engine::Claim> claim() { return std::make_shared<Engine::Claim>(engine_); }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }       ///< not collective
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }  ///< not collective
 
   void allreduce_now(const Tensor& tensor, ReduceOp op);  ///< without looking whether all give the same
+  /// Whether it is worth keeping the plan of an allreduce for once, which all ranks answer alike. Not collective.
+  [[nodiscard]] bool keeps(const Tensor& tensor) const;
+  /// By a plan that is kept, on a copy of the tensor in the plan's own memory. Compares only what is new.
+  void allreduce_kept(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm);
   void barrier();
   [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
   [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
@@ -137,6 +144,19 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
     std::shared_ptr<SharedMemory> memory;  ///< null unless it is in shared memory on all ranks of the group
     std::vector<std::uint64_t> offsets;    ///< in the segments of the node's ranks
   };
+
+  /// An allreduce for once that may come again. All ranks find the same ones here, because none of this is a rank's
+  /// own.
+  struct Kept {
+    std::size_t count;
+    DType dtype;
+    ReduceOp op;
+    AllreduceAlgorithm algorithm;
+    Buffer memory;
+    std::unique_ptr<Collective> plan;  ///< goes before the memory
+  };
+  static constexpr std::size_t most_kept = 16;
+  [[nodiscard]] Kept make_kept(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm);
 
   /// This rank's device, where it uses one.
   struct OnDevice {
@@ -166,6 +186,10 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
     require_same(place, [&] { return std::string(text); });
   }
   [[noreturn]] void throw_on_all(const Differing& differing) const;
+  /// What `make` makes; where it throws on any rank, all throw, and take the same tags from then on.
+  [[nodiscard]] std::unique_ptr<Collective> made_on_all(const std::string& label,
+                                                        const std::function<std::unique_ptr<Collective>()>& make);
+  void renew_tags();
   [[nodiscard]] std::shared_ptr<SharedMemory> share_memory(std::size_t bytes, std::size_t keep_free,
                                                            std::string& refusal);
 
@@ -196,6 +220,8 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
                                                        const Description& description,
                                                        Compression compression = Compression::none);
 
+  [[nodiscard]] std::unique_ptr<Collective> plan_on_host(const AllreduceSpec& spec, bool often,
+                                                         std::shared_ptr<const void> keeper);
   [[nodiscard]] static std::string words_of(const AllreduceSpec& spec);
   [[nodiscard]] MadeAllreduce make_allreduce(const AllreduceSpec& spec, bool often);
   [[nodiscard]] Made make_broadcast(const Elements& data, int root);
@@ -279,6 +305,7 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
   std::uint64_t allocations_made_ = 0;
   std::vector<Allocation> allocations_;
   std::vector<std::string> notes_;
+  std::list<Kept> kept_;  ///< the latest first
   std::optional<OnDevice> device_;
   std::vector<std::string> device_lines_;
 };

@@ -176,9 +176,11 @@ std::unique_ptr<Collective> Communicator::Group::plan(const BroadcastSpec& spec)
     return text_of(tensor) + " from " + std::to_string(spec.root) + place_of(is_on_device);
   });
   const Description description = describe(Kind::broadcast, spec.label, tensor, spec.root);
-  if (is_on_device) return plan_on_device(spec, description);
-  Made made = make_broadcast(raw(tensor), spec.root);
-  return planned(std::move(made.algorithm), made.name, description);
+  return made_on_all(spec.label, [&]() -> std::unique_ptr<Collective> {
+    if (is_on_device) return plan_on_device(spec, description);
+    Made made = make_broadcast(raw(tensor), spec.root);
+    return planned(std::move(made.algorithm), made.name, description);
+  });
 }
 
 /// @param data  bytes
@@ -201,16 +203,18 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceSpec& spec) {
     return std::string(name_of(spec.op)) + " of " + text_of(data) + " to " + std::to_string(spec.root);
   });
   const Description description = describe(Kind::reduce, spec.label, data, spec.root, spec.op);
-  const Reduction reduction{spec.op, size_};
-  if (data.bytes().size() <= short_for_a_tree)
-    return planned(
-        std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::reduce, reduction),
-        "tree", description);
-  auto reduce_scatter = std::make_unique<Ring>(across_all(), data, reduction, RingPart::reduce_scatter);
-  const auto parts = even_parts(data, size_);
-  auto gather = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, true);
-  return planned(std::make_unique<Sequence>(std::move(reduce_scatter), std::move(gather)), "ring and gather",
-                 description);
+  return made_on_all(spec.label, [&]() -> std::unique_ptr<Collective> {
+    const Reduction reduction{spec.op, size_};
+    if (data.bytes().size() <= short_for_a_tree)
+      return planned(
+          std::make_unique<BinomialTree>(across_all(), data, spec.root, BinomialTree::Direction::reduce, reduction),
+          "tree", description);
+    auto reduce_scatter = std::make_unique<Ring>(across_all(), data, reduction, RingPart::reduce_scatter);
+    const auto parts = even_parts(data, size_);
+    auto gather = to_and_from_root(parts, parts[static_cast<std::size_t>(rank_)], spec.root, true);
+    return planned(std::make_unique<Sequence>(std::move(reduce_scatter), std::move(gather)), "ring and gather",
+                   description);
+  });
 }
 
 void Communicator::Group::require_part(const Tensor* mine, const Tensor& all, const std::vector<std::size_t>& counts,
@@ -235,10 +239,12 @@ std::unique_ptr<Collective> Communicator::Group::plan(const ReduceScatterSpec& s
            place_of(is_on_device);
   });
   const Description description = describe(Kind::reduce_scatter, spec.label, all, -1, spec.op);
-  if (is_on_device) return plan_on_device(spec, ranges_of(counts), description);
-  return planned(
-      std::make_unique<Ring>(across_all(), all, Reduction{spec.op, size_}, RingPart::reduce_scatter, ranges_of(counts)),
-      "ring", description);
+  return made_on_all(spec.label, [&]() -> std::unique_ptr<Collective> {
+    if (is_on_device) return plan_on_device(spec, ranges_of(counts), description);
+    return planned(std::make_unique<Ring>(across_all(), all, Reduction{spec.op, size_}, RingPart::reduce_scatter,
+                                          ranges_of(counts)),
+                   "ring", description);
+  });
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec, const Tensor* mine) {
@@ -252,9 +258,11 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllgatherSpec& spec,
     return text_of(all) + " in parts of " + text_of(counts) + place_of(is_on_device);
   });
   const Description description = describe(Kind::allgather, spec.label, all);
-  if (is_on_device) return plan_on_device(spec, ranges_of(counts), description);
-  return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)), "ring",
-                 description);
+  return made_on_all(spec.label, [&]() -> std::unique_ptr<Collective> {
+    if (is_on_device) return plan_on_device(spec, ranges_of(counts), description);
+    return planned(std::make_unique<Ring>(across_all(), all, Reduction{}, RingPart::allgather, ranges_of(counts)),
+                   "ring", description);
+  });
 }
 
 std::unique_ptr<Collective> Communicator::Group::plan_merge(std::span<std::byte> block, TreeMerge::Merge merge,
@@ -285,7 +293,9 @@ std::unique_ptr<Collective> Communicator::Group::plan_at_root(const Spec& spec, 
   if (is_root) parts = parts_of(all.bytes(), counts, size_of(all.dtype));
   const Description description{
       gathers ? Kind::gather : Kind::scatter, spec.label, {}, total(counts), mine.dtype, ReduceOp::sum, spec.root};
-  return planned(to_and_from_root(parts, mine.bytes(), spec.root, gathers), "exchange", description);
+  return made_on_all(spec.label, [&]() -> std::unique_ptr<Collective> {
+    return planned(to_and_from_root(parts, mine.bytes(), spec.root, gathers), "exchange", description);
+  });
 }
 
 /// Every rank looks at its own pairs: what all have to say takes memory with the square of the ranks.
@@ -315,10 +325,12 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AlltoallSpec& spec) 
     return std::string(name_of(outgoing.dtype));
   });
   require_matching(sent, received, spec.label);
-  return planned(
-      std::make_unique<Exchange>(across_all(), messages_of(parts_of(outgoing.bytes(), sent, size_of(outgoing.dtype))),
-                                 messages_of(parts_of(incoming.bytes(), received, size_of(incoming.dtype)))),
-      "exchange", Description(Kind::alltoall, spec.label, {}, 0, outgoing.dtype));  // counts are each rank's own
+  return made_on_all(spec.label, [&]() -> std::unique_ptr<Collective> {
+    return planned(
+        std::make_unique<Exchange>(across_all(), messages_of(parts_of(outgoing.bytes(), sent, size_of(outgoing.dtype))),
+                                   messages_of(parts_of(incoming.bytes(), received, size_of(incoming.dtype)))),
+        "exchange", Description(Kind::alltoall, spec.label, {}, 0, outgoing.dtype));  // counts are each rank's own
+  });
 }
 
 std::shared_ptr<PairSequence> Communicator::Group::sequence_with(PairSequences& sequences, int rank) {

@@ -59,9 +59,15 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
     require_apart(tensors, spec.label);
     return words_of(spec) + place_of(is_on_device) + (costs_ ? ", link costs " + costs_->text() : "");
   });
-  if (is_on_device) return plan_on_device(spec, often);
-  agreed_on_all([&] { require_fitting(spec.algorithm, DeviceKind::cpu); });
+  return made_on_all(spec.label, [&] {
+    return is_on_device ? plan_on_device(spec, often) : plan_on_host(spec, often, shared_from_this());
+  });
+}
 
+/// @param keeper  see PlannedCollective
+std::unique_ptr<Collective> Communicator::Group::plan_on_host(const AllreduceSpec& spec, bool often,
+                                                              std::shared_ptr<const void> keeper) {
+  agreed_on_all([&] { require_fitting(spec.algorithm, DeviceKind::cpu); });
   MadeAllreduce made = make_allreduce(spec, often);
   std::erase(made.algorithms, nullptr);
   const bool brief = made.mostly == AllreduceAlgorithm::node && made.bytes <= brief_bytes;
@@ -69,7 +75,7 @@ std::unique_ptr<Collective> Communicator::Group::plan(const AllreduceSpec& spec,
   Description description{Kind::allreduce, spec.label, name, made.count, made.dtype, spec.op, -1, brief};
   description.idles = spec.idles;
   auto planned = std::make_unique<PlannedCollective>(engine_, std::move(made.algorithms), name, description, ledger_,
-                                                     shared_from_this(), made.compression);
+                                                     std::move(keeper), made.compression);
   planned->expect(made.seconds);
   planned->flush_denormals(spec.flush_denormals);
   return planned;
@@ -268,14 +274,18 @@ std::vector<int> Communicator::Group::owners_of_slice(int slice) const {
   return owners;
 }
 
+void Communicator::Group::renew_tags() {
+  TagPool::InUse in_use = tags_->in_use();
+  together_in_mpi("finding free tags",
+                  [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
+  tags_->renew(in_use);
+}
+
 /// Keeps apart the messages of collectives that are in flight together. All ranks plan in the same order.
 Tag Communicator::Group::next_tag() {
   auto tag = tags_->take();
   if (!tag) {
-    TagPool::InUse in_use = tags_->in_use();
-    together_in_mpi("finding free tags",
-                    [&] { communicator_.combine_bits(std::as_writable_bytes(std::span(&in_use, 1))); });
-    tags_->renew(in_use);
+    renew_tags();
     tag = tags_->take();
   }
   if (!tag) throw ResourceError("a group of ranks has as many planned collectives as MPI has tags; destroy some first");

@@ -150,11 +150,12 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   limits.world_size = all.size();
   limits.mpi_operations = std::make_shared<const MpiOperations>();
   limits.oversubscribed = share.least < 1;
-  limits.any_thread = any_thread_may_call(all, lifetime != nullptr);
+  limits.any_thread = any_thread_may_call(all, lifetime != nullptr || options.any_thread);
+  const bool may_have_thread = any_thread_may_call(all, lifetime != nullptr);
 
   const Topology topology = Placement::of(all, limits.ranks_per_node).topology;
   const int nodes = topology.nodes;
-  const Progress progress = choose_progress(options.progress, limits.any_thread, all, nodes, share);
+  const Progress progress = choose_progress(options.progress, may_have_thread, all, nodes, share);
   engine = std::make_shared<Engine>(progress, limits.oversubscribed, watched.recorder, watched.watchdog);
   watched.introduce(all, topology.hosts);
   auto group = std::make_shared<Communicator::Group>(engine, std::move(all), limits, watched.ledger);
@@ -205,10 +206,13 @@ World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options)
   MPI_Finalized(&finalized);
   if (initialized == 0 || finalized != 0)
     throw LogicError("World::adopt is for programs that have initialised MPI, and not yet finalized it");
+  auto turn = MpiTurn::of_process().take();  // another world's thread may be at work
   if (!is_communicator(communicator))
     throw InputError("this is no communicator that MPI knows, so it cannot be adopted");
-  return World(std::make_unique<Impl>(Watched::begin(ranks_of(communicator), options, name_of_adopted()), nullptr,
-                                      communicator, options));
+  const Launcher ranks = ranks_of(communicator);
+  turn.unlock();
+  return World(
+      std::make_unique<Impl>(Watched::begin(ranks, options, name_of_adopted()), nullptr, communicator, options));
 }
 
 World::World(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

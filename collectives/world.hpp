@@ -23,7 +23,8 @@ enum class Progress : std::uint8_t { automatic, inline_, thread };
 struct WorldOptions {
   Progress progress = Progress::automatic;
   /// Also where progress is inline, MPI is asked for MPI_THREAD_SERIALIZED: other threads than the one that made the
-  /// world may communicate, one at a time. A Coordinator needs it.
+  /// world may communicate, one at a time. A Coordinator needs it. Where MPI is the caller's (`adopt`) and has
+  /// MPI_THREAD_SERIALIZED alone, the caller promises to call it nowhere else meanwhile.
   bool any_thread = false;
   /// Seconds that a rank may wait for others while nothing moves, in a collective or inside MPI. Then `on_stall` is
   /// called on every rank, and what waits in a collective fails with an error that names the collective and the late

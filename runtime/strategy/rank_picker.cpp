@@ -64,12 +64,15 @@ std::size_t RankPicker::fastest(std::span<const Candidate> candidates, const std
   timed_ = true;
   constexpr int rounds = 7;  // in turns, so that a disturbance does not hit one candidate alone
   std::vector<double> best(candidates.size(), std::numeric_limits<double>::infinity());
-  for (std::size_t i = 0; i < candidates.size(); ++i)
-    if (runnable[i]) candidates[i].run();  // caches and code are warm afterwards
-  communicator_.barrier();
-  for (int round = 0; round < rounds; ++round)
+  agree(communicator_, [&] {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (runnable[i]) best[i] = std::min(best[i], seconds_of(candidates[i].run));
+      if (runnable[i]) candidates[i].run();  // caches and code are warm afterwards
+  });
+  agree(communicator_, [&] {
+    for (int round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < candidates.size(); ++i)
+        if (runnable[i]) best[i] = std::min(best[i], seconds_of(candidates[i].run));
+  });
   const auto mine = std::min_element(best.begin(), best.end()) - best.begin();
   return std::stoul(communicator_.broadcast_text(std::to_string(mine)));
 }
