@@ -19,9 +19,9 @@
 namespace ronda {
 namespace {
 
-constexpr const char* folder = "/dev/shm";
+constexpr const char* shm_folder = "/dev/shm";
 
-std::string reason(const char* what) { return std::string(what) + " " + folder + ": " + std::strerror(errno); }
+std::string reason(const char* what) { return std::string(what) + " " + shm_folder + ": " + std::strerror(errno); }
 
 /// An open file of shared memory.
 class File {
@@ -45,10 +45,10 @@ class File {
 /// Why there is no room for `total` bytes; empty where there is.
 std::string room_refusal(std::size_t total, const SharedMemory::Wish& wish) {
   struct statvfs system {};
-  if (::statvfs(folder, &system) != 0) return reason("cannot look at");
+  if (::statvfs(shm_folder, &system) != 0) return reason("cannot look at");
   const std::size_t free = std::min<std::size_t>(std::size_t{system.f_bavail} * system.f_frsize, wish.limit);
   if (free >= wish.keep_free && free - wish.keep_free >= total) return {};
-  return std::string(folder) + " has " + human_bytes(free) + " free, " + human_bytes(total) + " are needed besides " +
+  return std::string(shm_folder) + " has " + human_bytes(free) + " free, " + human_bytes(total) + " are needed besides " +
          human_bytes(wish.keep_free) + " that MPI itself may need (docker run --shm-size gives a container more)";
 }
 
