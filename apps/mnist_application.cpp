@@ -16,6 +16,16 @@ Verbosity verbosity(const CommandLine& command_line) {
   return command_line.verbose ? Verbosity::verbose : Verbosity::normal;
 }
 
+Mnist load(const World& world, const std::filesystem::path& folder) {
+  try {
+    return load_mnist(world.communicator(), folder);
+  } catch (const InputError& error) {
+    InputError with_remedy(std::string(error.what()) + " (--data DIR names another folder)");
+    if (error.agreed()) with_remedy.set_agreed();
+    throw with_remedy;
+  }
+}
+
 }  // namespace
 
 int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,

@@ -24,7 +24,7 @@ namespace ronda {
 namespace {
 
 /// What one rank has sent, and with whom it has a connection.
-struct Traffic {
+struct Sent {
   std::size_t messages = 0, bytes = 0;
   std::set<int> peers;
 };
@@ -32,7 +32,7 @@ struct Traffic {
 /// Counts what goes through another transport.
 class CountingTransport final : public Transport {
  public:
-  CountingTransport(Transport& counted, Traffic& traffic) : counted_(counted), traffic_(traffic) {}
+  CountingTransport(Transport& counted, Sent& traffic) : counted_(counted), traffic_(traffic) {}
   [[nodiscard]] int rank() const noexcept override { return counted_.rank(); }
   [[nodiscard]] int size() const noexcept override { return counted_.size(); }
   [[nodiscard]] Request send(int to, std::span<const std::byte> message) override {
@@ -54,16 +54,16 @@ class CountingTransport final : public Transport {
   void abandon(Handle) noexcept override {}
 
   Transport& counted_;
-  Traffic& traffic_;
+  Sent& traffic_;
 };
 
 using Make = std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Transport>, const Elements&)>;
 
 /// The most that any rank has sent, in one run on ones.
-Traffic most_sent(int ranks, std::size_t count, const Make& make) {
+Sent most_sent(int ranks, std::size_t count, const Make& make) {
   ThreadNetwork network(ranks);
   const auto all = static_cast<std::size_t>(ranks);
-  std::vector<Traffic> traffic(all);
+  std::vector<Sent> traffic(all);
   std::vector<std::vector<float>> data(all, std::vector<float>(count, 1.0F));
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<Task> tasks;
@@ -77,7 +77,7 @@ Traffic most_sent(int ranks, std::size_t count, const Make& make) {
     moved = false;
     for (Task& task : tasks) moved |= !task.done() && task.advance();
   }
-  Traffic most;
+  Sent most;
   for (std::size_t rank = 0; rank < all; ++rank) {
     REQUIRE(tasks[rank].done());
     tasks[rank].result();
@@ -96,7 +96,7 @@ constexpr std::size_t count = 1024;  // short: what grows with the ranks alone s
 
 TEST_CASE("a rank of a ring has two neighbours, however many ranks there are") {
   for (const int ranks : worlds) {
-    const Traffic most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
       return make_ring(std::move(transport), data, {ReduceOp::sum, ranks}, {});
     });
     const auto others = static_cast<std::size_t>(ranks) - 1;
@@ -108,12 +108,12 @@ TEST_CASE("a rank of a ring has two neighbours, however many ranks there are") {
 
 TEST_CASE("doubling and halving send to log2(n) others") {
   for (const int ranks : worlds) {
-    const Traffic doubling = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent doubling = most_sent(ranks, count, [&](auto transport, const Elements& data) {
       return std::make_unique<RecursiveDoubling>(std::move(transport), data, Reduction{ReduceOp::sum, ranks});
     });
     CHECK(doubling.messages == log2_of(ranks));
     CHECK(doubling.peers.size() == log2_of(ranks));
-    const Traffic halving = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent halving = most_sent(ranks, count, [&](auto transport, const Elements& data) {
       return std::make_unique<RecursiveHalving>(std::move(transport), data, Reduction{ReduceOp::sum, ranks});
     });
     CHECK(halving.messages == 2 * log2_of(ranks));
@@ -124,7 +124,7 @@ TEST_CASE("doubling and halving send to log2(n) others") {
 
 TEST_CASE("a tree's root sends to log2(n) others") {
   for (const int ranks : worlds) {
-    const Traffic most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
       return std::make_unique<BinomialTree>(std::move(transport), data, 0, BinomialTree::Direction::broadcast);
     });
     CHECK(most.messages == log2_of(ranks));
@@ -136,7 +136,7 @@ TEST_CASE("a tree's root sends to log2(n) others") {
 TEST_CASE("int8 has as many connections as twice the square root of the ranks") {
   for (const int ranks : {8, 32, 72, 128}) {
     const auto others = static_cast<std::size_t>(ranks) - 1;
-    const Traffic most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
       return make_ring(std::move(transport), data, {ReduceOp::sum, ranks}, {Compression::int8, Noise(1)});
     });
     CHECK(most.messages <= 2 * others);
@@ -148,7 +148,7 @@ TEST_CASE("int8 has as many connections as twice the square root of the ranks") 
 TEST_CASE("an alltoall sends each rank's part once, and keeps some under way") {
   for (const int ranks : worlds) {
     std::vector<std::vector<std::byte>> incoming(static_cast<std::size_t>(ranks));
-    const Traffic most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
       auto& mine = incoming[static_cast<std::size_t>(transport->rank())];
       mine.resize(data.bytes().size());
       const std::vector<std::size_t> counts(static_cast<std::size_t>(ranks), count / static_cast<std::size_t>(ranks));

@@ -1,6 +1,7 @@
 // Bytes that no rank has written: in records, and in what ranks announce to each other. Changed at random, the same
 // each time; a sanitizer looks on.
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 #include "support/folder.hpp"
 
 #include <ronda/collectives/coordinator/descriptor.hpp>
@@ -66,7 +67,7 @@ TEST_CASE("of damaged records what can be told is told, and the rest refused") {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < sizeof(RecordHead); ++i) places.push_back(i);
   for (std::size_t i = 0; i < 22 * sizeof(Record); ++i) places.push_back(offsetof(RecordFile, ring) + i);
-  std::mt19937_64 random(34);
+  std::mt19937_64 random(34 * test::seed());
   const std::vector<fs::path> folder{records.path()};
   std::size_t told = 0, refused = 0;
   for (int i = 0; i < 400; ++i) {
@@ -184,7 +185,7 @@ TEST_CASE("damaged announcements are refused, however they are") {
   CHECK(times > 900);
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < 200; ++i) places.push_back(i);
-  std::mt19937_64 random(34);
+  std::mt19937_64 random(34 * test::seed());
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = whole;
     damage(bytes, places, random);

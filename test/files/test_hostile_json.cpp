@@ -20,6 +20,7 @@
 #include "support/catch.hpp"
 #include "support/memory_peak.hpp"
 #include "support/sanitizer.hpp"
+#include "support/seed.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -165,7 +166,7 @@ TEST_CASE("what is read takes a small multiple of the file") {
 
 TEST_CASE("thousands of damages: InputError or a file that is read") {
   const TemporaryFolder folder;
-  const RngKey key(30, Purpose::test);
+  const RngKey key(30 * test::seed(), Purpose::test);
   std::uint64_t draw = 0;
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(key.below(bound, draw++)); };
   const std::vector<std::string> words{

@@ -1,6 +1,7 @@
 // Random convolutions and poolings, with numbers and with NaNs among them: every candidate of every choice against the
 // plain loops. Under AddressSanitizer also: nothing outside of a buffer is touched, while planning or while running.
 #include "layers/bench.hpp"
+#include "support/seed.hpp"
 #include "support/catch.hpp"
 
 #include <cmath>
@@ -20,7 +21,7 @@ namespace {
 
 class Dice {
  public:
-  explicit Dice(std::uint64_t game) : key_(13, Purpose::test, game) {}
+  explicit Dice(std::uint64_t game) : key_(13 * test::seed(), Purpose::test, game) {}
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low +
            static_cast<std::int64_t>(key_.uniform(throws_++) * static_cast<float>(high - low + 1)) % (high - low + 1);

@@ -8,7 +8,7 @@ free=$(df --output=avail -k /dev/shm | tail -1) # KiB
 each=$((free / 1024 / 2 / ranks))
 ((each <= 128)) || each=128
 ((each >= 8)) || skip "/dev/shm has $free KiB free"
-RANDOM=21
+RANDOM=$((21 * ${RONDA_TEST_SEED:-1}))
 
 left() { find /dev/shm -maxdepth 1 -name 'ronda.*' -type f 2>/dev/null; }
 [[ -z $(left) ]] || skip "others' files are in /dev/shm: $(left)"

@@ -3,7 +3,7 @@
 # those of a training to which nothing happened, and every sample was used once an epoch.
 # kills.sh APPS COUNTED_TRAINING [KILLS [SEED]]       100 kills: some two minutes
 source "$(dirname "$0")/lib.sh"
-counted=${2:?usage: $0 APPS COUNTED_TRAINING [KILLS [SEED]]} kills=${3:-10} RANDOM=${4:-1}
+counted=${2:?usage: $0 APPS COUNTED_TRAINING [KILLS [SEED]]} kills=${3:-10} RANDOM=${4:-${RONDA_TEST_SEED:-1}}
 limit=60
 source "$(dirname "$0")/counting.sh"
 ranks=3
