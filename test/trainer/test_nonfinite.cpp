@@ -7,6 +7,7 @@
 #include <string>
 
 #include <ronda/layers/layers.hpp>
+#include <ronda/layers/planner.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
@@ -26,7 +27,7 @@ namespace {
 class InfiniteGradient final : public Loss {
  public:
   explicit InfiniteGradient(std::uint64_t step) : step_(step) {}
-  void plan(const TensorDesc& outputs, Planner& planner) override { loss_.plan(outputs, planner); }
+  void plan(const TensorDesc& outputs, Planner& planner) override { planner.plan(loss_, outputs); }
   void bind(const Bindings& bindings) override { loss_.bind(bindings); }
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
     const Tensor& gradient = loss_.forward_backward(outputs, target, pass);
