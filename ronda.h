@@ -9,10 +9,11 @@
  *     ronda_finalize(world);
  *
  * Rules. Every function that returns a ronda_status returns RONDA_OK or says with ronda_last_error what went wrong;
- * none ends the process, or prints unless it was asked to. Unless it says otherwise a function may be called by any thread at any time. A
- * pointer that may not be NULL and is one gives RONDA_ERROR_INPUT. Data belongs to the caller, who leaves it alone and
- * in place until the call, or the wait for it, has returned. A handle is gone once it was waited for, closed or
- * finalized, and what is done with it then is undefined; so is what a forked child does with any of them.
+ * none ends the process, or prints unless it was asked to. Unless it says otherwise a function may be called by any
+ * thread at any time. A pointer that may not be NULL and is one gives RONDA_ERROR_INPUT. Data belongs to the caller,
+ * who leaves it alone and in place until the call, or the wait for it, has returned. A handle is gone once it was
+ * waited for, closed or finalized, and what is done with it then is undefined; so is what a forked child does with any
+ * of them.
  *
  * Names. A name stands for the same on all ranks (what is done, count, type, operation) and is for use again and again;
  * it may be in flight once at a time on a rank. NULL makes one of what is done, count, type and operation. The n-th use
@@ -100,8 +101,8 @@ size_t ronda_last_error(char* text, size_t size);
 /* `size` is sizeof(ronda_options) as the program was compiled with: of an older one no more is written. */
 ronda_status ronda_default_options(ronda_options* options, size_t size);
 
-/* Starts MPI, on a thread of the library's, and makes the group of all ranks; `options` may be NULL. To be called once, by
- * one thread, on all ranks. `*world` is written where it returns RONDA_OK. */
+/* Starts MPI, on a thread of the library's, and makes the group of all ranks; `options` may be NULL. To be called once,
+ * by one thread, on all ranks. `*world` is written where it returns RONDA_OK. */
 ronda_status ronda_init(const ronda_options* options, ronda_group** world);
 /* The same in a program that has MPI: over the communicator with this Fortran handle (MPI_Comm_c2f; comm.py2f() in
  * mpi4py). MPI must have been initialised with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE; from this call to

@@ -20,9 +20,7 @@ double algorithm_bandwidth(const Result& result) {
 /// What each link carries at that speed: comparable over numbers of ranks.
 double bus_bandwidth(const Result& result, int ranks) { return algorithm_bandwidth(result) * 2 * (ranks - 1) / ranks; }
 
-std::size_t count_hosts(const World& world) {
-  return world.communicator().topology().hosts.names().size();
-}
+std::size_t count_hosts(const World& world) { return world.communicator().topology().hosts.names().size(); }
 
 /// `ring`, `ring,bf16`, or, where something was chosen, `auto:ring,auto:bf16`.
 std::string how(const Result& result) {

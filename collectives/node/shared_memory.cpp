@@ -48,8 +48,9 @@ std::string room_refusal(std::size_t total, const SharedMemory::Wish& wish) {
   if (::statvfs(shm_folder, &system) != 0) return reason("cannot look at");
   const std::size_t free = std::min<std::size_t>(std::size_t{system.f_bavail} * system.f_frsize, wish.limit);
   if (free >= wish.keep_free && free - wish.keep_free >= total) return {};
-  return std::string(shm_folder) + " has " + human_bytes(free) + " free, " + human_bytes(total) + " are needed besides " +
-         human_bytes(wish.keep_free) + " that MPI itself may need (docker run --shm-size gives a container more)";
+  return std::string(shm_folder) + " has " + human_bytes(free) + " free, " + human_bytes(total) +
+         " are needed besides " + human_bytes(wish.keep_free) +
+         " that MPI itself may need (docker run --shm-size gives a container more)";
 }
 
 /// The node's first rank makes the file: its name, or the refusal, goes to the others.

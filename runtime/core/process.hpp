@@ -7,8 +7,8 @@ namespace ronda {
 /// Seconds since the operating system started this process, to a hundredth; 0 where it does not say.
 [[nodiscard]] double seconds_since_process_start();
 
-/// 16 hexadecimal digits from the system's source of random bits: nobody can foretell them, and no two processes get the
-/// same. Throws ResourceError where the system has none.
+/// 16 hexadecimal digits from the system's source of random bits: nobody can foretell them, and no two processes get
+/// the same. Throws ResourceError where the system has none.
 [[nodiscard]] std::string random_token();
 
 /// The processor's name as it gives it: `AMD EPYC 9R14 96-Core Processor`; an Arm's numbers, `CPU implementer 0x41, CPU

@@ -269,7 +269,8 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& given) {
     if (!all[rank].empty())
       text += (text.empty() ? "" : "; ") + std::string("on rank ") + std::to_string(rank) + " on " +
               communicator_.topology().hosts[rank] + " " + all[rank];
-  if (text.empty()) text = "each rank's own are finite: their sum or the update is not, or those of an earlier micro-batch were not";
+  if (text.empty())
+    text = "each rank's own are finite: their sum or the update is not, or those of an earlier micro-batch were not";
   return lost.empty() ? text : lost + " after the update; " + text;
 }
 
