@@ -30,10 +30,10 @@ auto curves_of(Costs& costs) {
 }
 
 /// Far beyond anything measured, and small enough for all that is computed with it.
-constexpr double most = 1e15;
+constexpr double largest_cost = 1e15;
 constexpr int most_streams = 1 << 20;
 
-bool sensible(double number) { return number >= 0 && number <= most; }
+bool sensible(double number) { return number >= 0 && number <= largest_cost; }
 
 /// Whatever the program's locale says of commas and points.
 std::istringstream reader(const std::string& text) {

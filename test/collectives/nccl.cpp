@@ -16,6 +16,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -563,6 +564,7 @@ class Watched {
           recorder, Watchdog::Options{timeout, true, [&stall](const Stall& told) { stall.set_value(told); }}));
       cliques_.push_back(std::make_unique<Alone>(60, dogs_.back(), &ledger));
     }
+    meet();
   }
   Watched(const Watched&) = delete;
   ~Watched() {
@@ -578,6 +580,20 @@ class Watched {
   Stall stall(int rank) { return stalls_[static_cast<std::size_t>(rank)].get_future().get(); }
 
  private:
+  /// On one host, whose name is left out.
+  void meet() {
+    constexpr std::uint64_t job = 42;
+    HostNames hosts;
+    std::map<int, fs::path> records;
+    const int ranks = static_cast<int>(dogs_.size());
+    for (int rank = 0; rank < ranks; ++rank) {
+      hosts.add({});
+      records[rank] = record_path(folder_, rank);
+      ledger(rank).recorder->met(rank, ranks, job);
+    }
+    for (const auto& dog : dogs_) dog->meet(hosts, records, nullptr);
+  }
+
   fs::path folder_;
   std::vector<std::promise<Stall>> stalls_;
   std::vector<Ledger> ledgers_;
