@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 
@@ -77,18 +78,16 @@ Placement Placement::of(const mpi::Communicator& communicator, int ranks_per_nod
 CoreShare share_cores(const mpi::Communicator& communicator) {
   const mpi::Communicator node = communicator.split_by_node();
   const CoreMask mine = CoreMask::of(0);
-  const auto masks = node.allgather(mine);
+  std::vector<std::uint16_t> users(CoreMask::most);  // of each core: ranks of this node
+  for (std::size_t core = 0; core < CoreMask::most; ++core) users[core] = mine.has(core) ? 1 : 0;
+  node.add(users);
 
   CoreShare share{.mine = 0, .bound = 0};
-  CoreMask used;
-  for (const CoreMask& mask : masks) used |= mask;
-  for (std::size_t core = 0; core < CoreMask::most; ++core) {
-    if (!mine.has(core)) continue;
-    const auto users = std::ranges::count_if(masks, [&](const CoreMask& mask) { return mask.has(core); });
-    share.bound += 1.0 / static_cast<double>(users);
-  }
+  const auto used = CoreMask::most - static_cast<std::size_t>(std::ranges::count(users, 0));
+  for (std::size_t core = 0; core < CoreMask::most; ++core)
+    if (mine.has(core)) share.bound += 1.0 / users[core];
   share.bound = std::round(share.bound * 1e6) / 1e6;  // six sixths are one core
-  share.crowded = share.bound < 1 && used.count() < cores_of_machine();
+  share.crowded = share.bound < 1 && used < cores_of_machine();
   share.mine = std::min(share.bound, share_of_quotas(node));
   const auto shares = communicator.allgather(share.mine);
   share.least = *std::min_element(shares.begin(), shares.end());

@@ -100,6 +100,11 @@ void Communicator::alltoall_bytes(const void* mine, void* all, std::size_t bytes
   check(MPI_Alltoall(mine, count, MPI_BYTE, all, count, MPI_BYTE, handle_), "MPI_Alltoall");
 }
 
+void Communicator::add(std::span<std::uint16_t> numbers) const {
+  check(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT16_T, MPI_SUM, handle_),
+        "MPI_Allreduce");
+}
+
 void Communicator::combine_bits(std::span<std::byte> bits) const {
   if (bits.size() > largest_message) throw LogicError("too many bytes for one combining of setting-up data");
   check(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_BYTE, MPI_BOR, handle_),

@@ -87,6 +87,8 @@ class Communicator {
     return all;
   }
   [[nodiscard]] std::vector<std::string> allgather_texts(std::string_view mine) const;
+  /// Adds up, number by number, what the ranks have. By MPI alone, as what follows.
+  void add(std::span<std::uint16_t> numbers) const;
   /// Makes 1 every bit that is 1 on any rank.
   void combine_bits(std::span<std::byte> bits) const;
   /// True where `mine` is true on every rank.

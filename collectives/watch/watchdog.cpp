@@ -81,15 +81,14 @@ void Watchdog::stop() noexcept {
   thread_.join();
 }
 
-void Watchdog::meet(HostNames hosts, const std::map<int, std::filesystem::path>& here,
-                    std::unique_ptr<SideChannel> channel) {
+void Watchdog::meet(HostNames hosts, const std::map<int, std::string>& here, std::unique_ptr<SideChannel> channel) {
   const std::lock_guard door(door_);
   met_ = true;
   rank_ = recorder_->file().head.rank;
   size_ = static_cast<int>(hosts.size());
   hosts_ = std::move(hosts);
   records_.assign(hosts_.size(), {});
-  for (const auto& [rank, path] : here) records_[static_cast<std::size_t>(rank)] = path.string();
+  for (const auto& [rank, path] : here) records_[static_cast<std::size_t>(rank)] = path;
   neighbours_.clear();
   neighbours_.resize(hosts_.size());
   channel_ = std::move(channel);

@@ -54,7 +54,7 @@ class Watchdog {
 
   /// MPI has told who is where: names of hosts by rank, the ranks on this one and where their records are, and a way to
   /// the others (null: none). After `Recorder::met`.
-  void meet(HostNames hosts, const std::map<int, std::filesystem::path>& here, std::unique_ptr<SideChannel> channel);
+  void meet(HostNames hosts, const std::map<int, std::string>& here, std::unique_ptr<SideChannel> channel);
 
   /// Looks after `work` too, from now until it is forgotten.
   void look_after(UnseenWork& work);

@@ -87,7 +87,7 @@ void Watched::introduce(const mpi::Communicator& all, const HostNames& hosts) co
   if (channel != nullptr) channel->meet(all.rank(), shared.key, std::move(lowest_of_host), addresses);
   const fs::path own = recorder == nullptr ? fs::path() : fs::absolute(recorder->path());
   const auto records = host.allgather_texts(own.string());
-  std::map<int, fs::path> neighbours;
+  std::map<int, std::string> neighbours;
   for (std::size_t i = 0; i < here.size(); ++i) neighbours[here[i]] = records[i];
   all.barrier();
   if (recorder != nullptr) recorder->met(all.rank(), all.size(), shared.job);

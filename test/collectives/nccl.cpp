@@ -584,11 +584,11 @@ class Watched {
   void meet() {
     constexpr std::uint64_t job = 42;
     HostNames hosts;
-    std::map<int, fs::path> records;
+    std::map<int, std::string> records;
     const int ranks = static_cast<int>(dogs_.size());
     for (int rank = 0; rank < ranks; ++rank) {
       hosts.add({});
-      records[rank] = record_path(folder_, rank);
+      records[rank] = record_path(folder_, rank).string();
       ledger(rank).recorder->met(rank, ranks, job);
     }
     for (const auto& dog : dogs_) dog->meet(hosts, records, nullptr);

@@ -226,12 +226,15 @@ full_disk() {
   # Room for the first checkpoint of the MLP, of 800 KB, and not for the second beside it.
   cat >"$work/full" <<END
 mount -t tmpfs -o size=1400K none "$work/disk" || exit 77
-mpirun -n 2 "$apps/mnist_mlp" --steps 300 --checkpoint-dir "$work/disk/c" --checkpoint-every 20 --summary-json "$work/summary.json" || exit
+mpirun -n 2 "$apps/mnist_mlp" --steps 300 --checkpoint-dir "$work/disk/c" --checkpoint-every 20 --summary-json "$work/summary.json"
+status=\$?
 "$apps/ronda_checkpoint" verify "$work/disk/c"
+exit \$status
 END
   what='a full disk'
   run unshare --mount bash "$work/full"
-  expect_status 0
+  expect_status 1
+  expect 'the end to say so' grep -q '^ronda: error: the training is done, but its last checkpoint could not be written' "$work/err"
   expect 'warnings' grep -q '^ronda: warning: .*was not written: .*No space left on device.*training goes on' "$work/err"
   expect 'the good one to be whole' grep -q 'step-20  .*, whole$' "$work/out"
   expect_summary steps 300

@@ -26,7 +26,6 @@
 #include <fstream>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -38,6 +37,13 @@
 int ronda_simulated_test(MPI_Request* request, int* done, MPI_Status* status) {
   *done = 1;
   return PMPI_Wait(request, status);
+}
+
+/// Stands for MPI_Iallreduce, which the simulator has by another algorithm than its own MPI_Allreduce, with wrong sums.
+int ronda_simulated_iallreduce(const void* mine, void* all, int count, MPI_Datatype type, MPI_Op op,
+                               MPI_Comm communicator, MPI_Request* request) {
+  *request = MPI_REQUEST_NULL;
+  return PMPI_Allreduce(mine, all, count, type, op, communicator);
 }
 
 namespace {
@@ -83,9 +89,7 @@ double ring_seconds(std::span<float> data, int ranks, std::size_t message_bytes)
   const mpi::Communicator communicator = mpi::Communicator::duplicate(MPI_COMM_WORLD);
   int rank = 0;
   MPI_Comm_rank(communicator.handle(), &rank);
-  std::vector<int> everybody(static_cast<std::size_t>(ranks));
-  std::iota(everybody.begin(), everybody.end(), 0);
-  Ring ring(std::make_unique<MpiTransport>(communicator, rank, everybody, Tag(1)),
+  Ring ring(std::make_unique<MpiTransport>(communicator.handle(), rank, MpiTransport::up_to(ranks), Tag(1)),
             {reinterpret_cast<std::byte*>(data.data()), data.size(), DType::float32}, {ReduceOp::sum, ranks},
             RingPart::allreduce, {}, message_bytes);
   ring.prepare();
