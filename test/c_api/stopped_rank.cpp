@@ -64,7 +64,7 @@ int main(int, char** argv) {
   ronda_options options;
   ronda_group* world = nullptr;
   ronda_default_options(&options, sizeof options);
-  options.communication_timeout = when == "start" ? 0.5 : 2;  // a late start is given ten times as long
+  options.communication_timeout = when == "start" ? 0.2 : 2;  // a late start is given ten times as long
   if (const ronda_status status = ronda_init(&options, &world)) return tell(status);
   if (when == "end") return tell(ronda_finalize(world));
   if (last) {
