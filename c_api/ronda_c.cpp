@@ -6,7 +6,7 @@
 #include <ronda/ronda.h>
 #include <ronda/runtime/core/error.hpp>
 
-#include "world_keeper.hpp"
+#include <ronda/c_api/world_keeper.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "world_keeper.hpp"
+#include <ronda/c_api/world_keeper.hpp>
 
 #include <ronda/runtime/core/error.hpp>
 

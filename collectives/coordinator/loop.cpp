@@ -245,7 +245,7 @@ void CoordinatorLoop::reduce_ready() {
           submission->fail(communication_error("'" + name.text + "' cannot be done: " +
                                                (has_no_root ? table_.text_of(RankSet(descriptor.root)) + " has joined"
                                                             : std::string("some ranks have joined"))));
-      } else {
+      } else if (submission != nullptr) {  // as it is where nobody has joined
         make_group(*submission);
       }
     } else {

@@ -136,7 +136,7 @@ Buffer Clique::allocate(std::size_t bytes, std::string& note) {
   lanes_->collectives->synchronize();
 
   const std::unique_lock turn = begin_queueing();
-  Window& window = registered_.emplace_back(memory).window;  // there for NCCL's thread until it is aborted
+  Window& window = registered_.emplace_back(Registered{memory}).window;  // there for NCCL's thread until it is aborted
   Answer opened = library_->open_window(comm_, data, bytes, window);
   const bool refused = opened.status == Status::failed;  // at once, so that nothing is under way
   const Outcome registered = settle("making memory known to NCCL", std::move(opened));

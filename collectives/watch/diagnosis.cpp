@@ -207,7 +207,7 @@ std::vector<PlacedRecord> entries_of(std::span<const RankReport> ranks) {
     for (const Record& record : report.state->trail) {
       if (record.number == 0) continue;
       entries.push_back({record.group, record.number, report.rank, &record});
-      Window& window = own.try_emplace(record.group, record.number, record.number).first->second;
+      Window& window = own.try_emplace(record.group, Window{record.number, record.number}).first->second;
       window = {std::min(window.from, record.number), std::max(window.to, record.number)};
     }
     for (const auto& [group, window] : own) {

@@ -74,7 +74,8 @@ template <class Weights>
       weights.sum_at(p, window, best);
       for (std::int64_t place = 1; place < p.places; ++place) {
         weights.sum_at(p, window + p.place_at[static_cast<std::size_t>(place)], sum);
-        const Places greater = (best < sum) | (sum != sum);  // of equals the first stays, of NaNs the last
+        // Of equals the first stays, of NaNs the last.
+        const Places greater = (best < sum) | (sum != sum);  // NOLINT(misc-redundant-expression)
         best = greater ? sum : best;
         where = greater ? static_cast<std::int32_t>(place) - Places{} : where;
       }

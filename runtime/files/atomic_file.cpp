@@ -40,7 +40,8 @@ void inherit(int file, const struct stat& old) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path) : place_(std::make_unique<Place>(path)), file_(std::make_unique<Descriptor>()) {
+AtomicFile::AtomicFile(const fs::path& path)
+    : place_(std::make_unique<Place>(path)), file_(std::make_unique<Descriptor>()) {
   if (place_->is_special())
     *file_ = place_->open_special();
   else

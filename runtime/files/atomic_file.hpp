@@ -22,7 +22,7 @@ class Place;
 class AtomicFile {
  public:
   /// Throws InputError where the file cannot be created, or the way there is another user's link.
-  explicit AtomicFile(std::filesystem::path path);
+  explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -119,8 +119,9 @@ void check_changes(const Resumption& resumption, const std::map<std::string, std
       throw InputError("--allow-changes: there is no '" + allowed + "'; choose from " + known);
     }
   std::vector<std::string> order(names.begin(), names.end());
-  std::ranges::stable_partition(order, [](const auto& name) { return name == "model"; });  // whoever has another is at
-                                                                                           // the wrong folder
+  std::stable_partition(order.begin(), order.end(),
+                        [](const auto& name) { return name == "model"; });  // whoever has another is at
+                                                                            // the wrong folder
   std::string differences, changed;
   for (const auto& name : order) {
     if (!mine.contains(name) || !theirs.contains(name)) continue;  // another optimizer's or schedule's: that is said
