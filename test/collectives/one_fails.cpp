@@ -2,6 +2,7 @@
 // plan afterwards is not mixed up.
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
+#include "support/refusal.hpp"
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/coordinator.hpp>
@@ -36,16 +37,6 @@ class MemoryLimit {
   rlimit before_{};
 };
 
-template <class Work>
-std::string refusal(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST_CASE("a rank alone that has no memory for a plan fails it on all, and the next ones are right") {
   Communicator all = test::world().communicator();
   const int ranks = all.size();
@@ -59,7 +50,7 @@ TEST_CASE("a rank alone that has no memory for a plan fails it on all, and the n
   {
     std::optional<MemoryLimit> limit;
     if (all.rank() == 1) limit.emplace(std::size_t{24} << 20);
-    why = refusal(plan);
+    why = test::refusal(plan);
   }
   CHECK(why.find("rank 1") == 0);
   std::vector<float> first(10'000, 1.0F), second(20'000, 2.0F);
@@ -81,7 +72,7 @@ TEST_CASE("while a coordinator is open nobody else uses its world") {
   {
     Coordinator coordinator(all);
     const auto refused = [&](auto&& work) {
-      return refusal(work).find("is a coordinator's as long as that is open") != std::string::npos;
+      return test::refusal(work).find("is a coordinator's as long as that is open") != std::string::npos;
     };
     CHECK(refused([&] { all.barrier(); }));
     CHECK(refused([&] { all.allreduce(Tensor(std::span(values))); }));

@@ -1,6 +1,7 @@
 // One rank alone fails while primitives are timed, or between two questions: all ranks get its error, and can go on.
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
+#include "support/refusal.hpp"
 
 #include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
@@ -19,22 +20,12 @@ Candidates two(bool fails) {
                            }}};
 }
 
-template <class Work>
-std::string refusal(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST_CASE("a primitive that fails on one rank fails the question on all") {
   const Communicator all = test::world().communicator();
   EventSink sink;
   RankPicker picker(all, {}, "", sink);
   const bool fails = all.rank() + 1 == all.size();
-  const std::string why = refusal([&] { static_cast<void>(picker.pick("which", two(fails))); });
+  const std::string why = test::refusal([&] { static_cast<void>(picker.pick("which", two(fails))); });
   CHECK(why.find("out of registers") != std::string::npos);
   CHECK(picker.pick("which then", two(false)) < 2);
 }
@@ -44,7 +35,7 @@ TEST_CASE("a rank that fails between two questions is told of, and not taken for
   EventSink sink;
   RankPicker picker(all, {}, "", sink);
   const bool fails = all.rank() + 1 == all.size();
-  const std::string why = refusal([&] {
+  const std::string why = test::refusal([&] {
     agree(all, [&] {
       static_cast<void>(picker.pick("first", two(false)));
       if (fails) throw Error("no such file");
