@@ -144,7 +144,7 @@ void list_jobs() {
     const auto own = record_folder_in(place);
     if (!own) continue;
     for (const auto& entry : std::filesystem::directory_iterator(own->parent_path(), ignored)) try {
-        const std::filesystem::path folder = entry.path();
+        const std::filesystem::path& folder = entry.path();
         const Trace trace = read_trace(std::span(&folder, 1));
         jobs.emplace_back(trace.ranks.front().began, line_of(folder, trace));
       } catch (const Error&) {  // it is being made, or removed, or none of ours
