@@ -19,9 +19,13 @@ namespace ronda {
 /// Arm one may give different bits there. On other processors nothing is changed.
 class DenormalScope {
  public:
-  explicit DenormalScope(bool flush) noexcept : before_(control() & bits) { set(flush ? bits : 0); }
+  explicit DenormalScope(bool flush) noexcept : before_(control() & bits), wanted_(flush ? bits : 0) {
+    if (before_ != wanted_) set(wanted_);
+  }
   DenormalScope(const DenormalScope&) = delete;
-  ~DenormalScope() { set(before_); }
+  ~DenormalScope() {
+    if (before_ != wanted_) set(before_);
+  }
 
   /// Whether this thread does so now.
   [[nodiscard]] static bool flushes() noexcept { return bits != 0 && (control() & bits) == bits; }
@@ -46,13 +50,10 @@ class DenormalScope {
   static void set_control(std::uint64_t) noexcept {}
 #endif
 
-  /// What else is in the register, as the exceptions that were raised, stays. To write it takes longer than to look.
-  static void set(std::uint64_t wanted) noexcept {
-    const std::uint64_t now = control();
-    if ((now & bits) != wanted) set_control((now & ~bits) | wanted);
-  }
+  /// What else is in the register, as the exceptions that were raised, stays.
+  static void set(std::uint64_t wanted) noexcept { set_control((control() & ~bits) | wanted); }
 
-  std::uint64_t before_;
+  std::uint64_t before_, wanted_;  ///< where they are equal, the register is read once and not written
 };
 
 /// While it lives, denormal numbers are zero for this thread and for its OpenMP team of `threads` threads, which
