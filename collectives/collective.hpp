@@ -43,7 +43,7 @@ struct AllreduceSpec {
   std::uint64_t seed = 1;          ///< of int8's stochastic rounding
   std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, and never compressed
   /// Takes denormal numbers for zero, as training's gradients: see DenormalScope. Else they are summed as they are,
-  /// whatever the thread that moves the allreduce on does with them.
+  /// within a training's step, too, unless the program itself has set its threads otherwise.
   bool flush_denormals = false;
   /// Goes on while nothing happens: of runs with nothing between them, the record has the last alone.
   bool idles = false;

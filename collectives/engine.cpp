@@ -65,6 +65,7 @@ void Engine::submit(PlannedCollective& operation) {
 
 bool Engine::poll() {
   if (threaded_ || polling_ || running_.first == nullptr) return false;
+  if (!takes_turns()) return advance();
   const auto turn = take_turn();
   return advance();
 }
@@ -91,17 +92,22 @@ void Engine::run_thread() {
 }
 
 void Engine::move_or_wait(Backoff& backoff) {
-  bool moved = false;
-  {
-    const auto turn = threaded_ ? turn_.take_last() : take_turn();
-    if (threaded_) take_submitted();
-    moved = !polling_ && running_.first != nullptr && advance();
-    if (!moved) stand_still();
-  }
-  if (moved)
+  if (takes_turns() ? move_in_turn() : move())
     backoff.reset();
   else
     backoff.pause();
+}
+
+bool Engine::move_in_turn() {
+  const auto turn = threaded_ ? turn_.take_last() : take_turn();
+  if (threaded_) take_submitted();
+  return move();
+}
+
+bool Engine::move() {
+  if (!polling_ && running_.first != nullptr && advance()) return true;
+  stand_still();
+  return false;
 }
 
 /// Nothing could be moved on. The first in flight is what the others wait behind.
@@ -152,8 +158,7 @@ bool Engine::must_wait(const PlannedCollective& operation) const noexcept {
 
 void Engine::end_run(PlannedCollective& operation) {
   running_.remove(operation);
-  if (is_over() && !operation.failed()) operation.spoil(why_over());  // what came may be of memory that was gone
-  if (operation.failed() && operation.open().sends) break_off(operation.label() + " failed");
+  if (operation.failed() || is_over()) end_badly(operation);
   operation.announce();  // from here on its owner may start it again, or destroy it
   if (!threaded_) return;
   in_flight_.fetch_sub(1);
@@ -163,6 +168,14 @@ void Engine::end_run(PlannedCollective& operation) {
 }
 
 // ---- giving up ------------------------------------------------------------------------------------------------------
+
+/// It failed, or the world is over: then what came may be of memory that was gone.
+void Engine::end_badly(PlannedCollective& operation) {
+  if (!operation.failed())
+    operation.spoil(why_over());
+  else if (operation.open().sends)
+    break_off(operation.label() + " failed");
+}
 
 void Engine::give_up_all(const std::string& reason) noexcept {
   for (PlannedCollective* operation = running_.first; operation != nullptr; operation = operation->next_)

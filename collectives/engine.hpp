@@ -122,8 +122,11 @@ class Engine {
   bool advance();
   [[nodiscard]] bool must_wait(const PlannedCollective& operation) const noexcept;
   void move_or_wait(Backoff& backoff);
+  bool move_in_turn();
+  bool move();
   void stand_still();
   void end_run(PlannedCollective& operation);
+  void end_badly(PlannedCollective& operation);
   void give_up_all(const std::string& reason) noexcept;
   void drop(PlannedCollective& operation) noexcept;
   void break_off(const std::string& what) noexcept;
@@ -147,6 +150,8 @@ class Engine {
   const std::shared_ptr<Watchdog> watchdog_;
   unsigned looks_ = 0;    ///< in vain, since something moved
   bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
+  std::atomic<bool> claimed_{false};
+  std::atomic<bool> broken_{false};  ///< this rank has left something behind that others must not take
 
   MpiTurn& turn_ = MpiTurn::of_process();  ///< guards MPI, `running_` and `withdrawn_`
   const MpiTurn::User user_{};
@@ -161,11 +166,9 @@ class Engine {
   std::atomic<std::size_t> in_flight_{0};     ///< where a thread moves them
   std::atomic<std::uint32_t> ended_runs_{0};  ///< wraps around; what waits for a run of the thread's wakes up by it
   std::atomic<bool> stands_in_mpi_{false};    ///< the turn was once waited for in vain
-  std::atomic<bool> claimed_{false};
-  std::atomic<std::thread::id> owner_{};  ///< where it is claimed
-  std::string why_broken_;                ///< written once, before `broken_`
-  std::atomic<bool> broken_{false};       ///< this rank has left something behind that others must not take
-  std::thread thread_;                    ///< last: it uses all of the above
+  std::atomic<std::thread::id> owner_{};      ///< where it is claimed
+  std::string why_broken_;                    ///< written once, before `broken_`
+  std::thread thread_;                        ///< last: it uses all of the above
 };
 
 }  // namespace ronda

@@ -72,13 +72,12 @@ void PlannedCollective::wait(std::uint64_t ticket) {
 
 bool PlannedCollective::advance() noexcept {
   if (failed()) return settle();
-  const DenormalScope arithmetic(flushes_denormals_);
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;
     if (std::exchange(waiting_for_ready_, false) && timed()) began_ = mpi::seconds();
     for (std::size_t i = 0; i < tasks_.size();) {
-      moved |= tasks_[i].advance();
+      moved |= advance(tasks_[i]);
       if (!tasks_[i].done()) {
         ++i;
         continue;
@@ -94,6 +93,12 @@ bool PlannedCollective::advance() noexcept {
     return true;
   }
   return moved;
+}
+
+bool PlannedCollective::advance(Task& task) const {
+  if (DenormalScope::in_flushing_scope() == flushes_denormals_) return task.advance();
+  const DenormalScope arithmetic(flushes_denormals_);
+  return task.advance();
 }
 
 void PlannedCollective::give_up(std::exception_ptr failure) noexcept {

@@ -61,6 +61,7 @@ class PlannedCollective final : public Collective {
     return &ledger_ == &other.ledger_;
   }
   bool advance() noexcept;
+  bool advance(Task& task) const;
   /// True where it waits for other ranks, not for this one's own work.
   [[nodiscard]] bool waits_for_others() const noexcept { return !waiting_for_ready_; }
   [[nodiscard]] std::vector<int> missing() const;
@@ -82,7 +83,10 @@ class PlannedCollective final : public Collective {
   std::shared_ptr<const void> keeper_;
   std::shared_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Algorithm>> algorithms_;
-  std::vector<Task> tasks_;  ///< of the run under way; those that are done are taken out
+  std::vector<Task> tasks_;            ///< of the run under way; those that are done are taken out
+  PlannedCollective* next_ = nullptr;  ///< in the engine's queue
+  std::exception_ptr failure_;         ///< sticky
+  bool quiet_ = false;                 ///< failed, and has nothing under way that anybody waits for
   std::string name_;
   Description description_;
   Ledger& ledger_;
@@ -95,10 +99,7 @@ class PlannedCollective final : public Collective {
   CollectiveTimes times_;  ///< of the runs that were timed; the engine's while a run is under way
   std::uint64_t started_ = 0;
   std::atomic<std::uint64_t> finished_{0};  ///< what the engine wrote before is seen by who reads it
-  std::exception_ptr failure_;              ///< sticky
   double failed_at_ = 0;                    ///< steady seconds
-  bool quiet_ = false;                      ///< failed, and has nothing under way that anybody waits for
-  PlannedCollective* next_ = nullptr;       ///< in the engine's queue
 };
 
 /// What an algorithm has under way.
