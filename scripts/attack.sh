@@ -22,7 +22,7 @@ while ((SECONDS < end)); do
       cat "$log"
       fallen+=("seed $seed, $preset")
     }
-    tail -n 3 "$log" | grep 'tests passed' || :
+    grep 'tests passed' "$log" || :
     rm -f "$log"
   done
   ((++seed))

@@ -88,6 +88,32 @@ interrupted() {
 }
 aside interrupted
 
+# A second run on the folder of one that goes on is refused, and takes nothing from it.
+second_run() {
+  local first waited
+  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=20000 "$counted" --global-batch-size 100 --plan "$work/plan.json" --epochs 100 \
+    --checkpoint-dir "$work/checkpoints" --checkpoint-every 5 --keep 2 >"$work/first.out" 2>"$work/first.err" &
+  first=$!
+  for ((waited = 0; waited < 600; ++waited)); do
+    [[ ! -e $work/checkpoints/step-10 ]] || break
+    sleep 0.05
+  done
+  COUNT_LOG=$work/second COUNT_ATTEMPT=1 COUNT_DELAY=0 run "$counted" --global-batch-size 100 --plan "$work/plan.json" --epochs 1 \
+    --checkpoint-dir "$work/checkpoints"
+  what='a second run on one folder'
+  expect_status 2
+  expect_message "another run's \(host .* process $first"
+  expect 'the first run to go on' kill -TERM "$first"
+  wait "$first"
+  status=$?
+  expect_status 75
+  COUNT_DELAY=0 count 1 --global-batch-size 100 --plan "$work/plan.json" --epochs 100 --checkpoint-dir "$work/checkpoints" \
+    --resume --exact
+  expect_status 0
+  all_seen_once 100
+}
+aside second_run
+
 # A limit of time, and the end of an allocation.
 limited() {
   count 4 "${toy[@]}" --epochs 10000 --checkpoint-dir "$work/checkpoints" --time-limit 0:00:03
