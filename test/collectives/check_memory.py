@@ -15,7 +15,7 @@ SLACK = 4096   # bytes by which two worlds may differ for other reasons: strings
 
 
 def measure(command, ranks):
-    run = subprocess.run([*command[1:], "-n", str(ranks), command[0]], stdout=subprocess.PIPE, text=True, check=True, timeout=240,
+    run = subprocess.run([*command[1:], "-n", str(ranks), command[0]], stdout=subprocess.PIPE, text=True, check=True, timeout=600,
                          env=dict(os.environ, RONDA_RANKS_PER_NODE="4"))
     return json.loads(run.stdout.strip().splitlines()[-1])
 
