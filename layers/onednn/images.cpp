@@ -65,13 +65,18 @@ std::optional<Images> images_of(const TensorDesc& tensor) {
     return Images{shape[0], 1, 1, 1, shape[1]};
   }
   if (shape.rank() != 4) return std::nullopt;
-  Images images{shape[0], 1, shape[1], shape[2], shape[3]};
-  if (same_bytes(tensor, {shape, tensor.dtype, {}})) return images;
+  const TensorDesc plain{shape, tensor.dtype, {}};
+  const Images whole{shape[0], 1, shape[1], shape[2], shape[3]};
   const auto blocks = tensor.layout.blocks();
-  if (blocks.size() > 1 || (blocks.size() == 1 && blocks[0].axis != 3)) return std::nullopt;
+  const bool in_groups = blocks.empty() || (blocks.size() == 1 && blocks[0].axis == 3);
+  if (!in_groups) return same_bytes(tensor, plain) ? std::optional(whole) : std::nullopt;
+  Images images = whole;
   images.lanes = blocks.empty() ? 1 : blocks[0].size;
   images.groups = (shape[3] + images.lanes - 1) / images.lanes;
   const TensorDesc grouped{shape, tensor.dtype, Layout(std::array{0, 3, 1, 2}, blocks)};
+  // An image of one pixel has equal bytes either way; what is made of it in its layout, and is larger, has not.
+  if (tensor.layout == grouped.layout) return images;
+  if (same_bytes(tensor, plain)) return whole;
   return same_bytes(tensor, grouped) ? std::optional(images) : std::nullopt;
 }
 

@@ -39,8 +39,9 @@ class Pool final : public Operation {
 std::unique_ptr<Operation> make_pool(const Runtime& runtime, const TensorDesc& input, const PoolSpec& spec,
                                      const OperationContext& context) {
   const TensorDesc output{pool_output(input.shape, spec), DType::float32, input.layout};
-  const auto images = images_of(input);
-  if (!images) throw LogicError("pooling cannot walk the layout of " + input.text());
+  const auto images = images_of(input), pooled = images_of(output);
+  if (!images || !pooled || pooled->lanes != images->lanes)
+    throw LogicError("pooling cannot walk the layout of " + input.text());
   return std::make_unique<Pool>(runtime, *images, output, spec, context.mode);
 }
 
