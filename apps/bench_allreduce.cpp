@@ -5,8 +5,8 @@
 
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/link_costs.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/whole_file.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
 #include "allreduce_bench/bench.hpp"

@@ -3,13 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <ronda/collectives/coordinator.hpp>
 #include <ronda/collectives/launch.hpp>
-#include <ronda/runtime/core/clock.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/process.hpp>
-#include <ronda/runtime/files/whole_file.hpp>
+#include <ronda/coordinator/coordinator.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 
 #include <algorithm>
 #include <cstdio>

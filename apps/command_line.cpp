@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <sstream>
 
+#include <ronda/core/error.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/resilience/leave.hpp>
+#include <ronda/runtime/trainer/leave.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "tool.hpp"

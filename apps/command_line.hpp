@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/collectives/world.hpp>
-#include <ronda/runtime/resilience/stop_signals.hpp>
+#include <ronda/runtime/trainer/stop_signals.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda::apps {

@@ -3,9 +3,9 @@
 #include <iostream>
 #include <optional>
 
+#include <ronda/core/parallel.hpp>
 #include <ronda/ronda.hpp>
-#include <ronda/runtime/core/parallel.hpp>
-#include <ronda/runtime/files/metrics_file.hpp>
+#include <ronda/runtime/io/metrics_file.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 
 namespace ronda::apps {

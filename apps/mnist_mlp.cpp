@@ -1,6 +1,6 @@
 // A multi-layer perceptron: 784-128 ReLU-10, or other hidden layers by --hidden.
+#include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include "mnist_application.hpp"
 

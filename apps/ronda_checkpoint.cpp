@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/safetensors.hpp>
-#include <ronda/runtime/files/whole_file.hpp>
-#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "tool.hpp"

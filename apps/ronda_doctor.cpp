@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/whole_file.hpp>
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "doctor/finding.hpp"

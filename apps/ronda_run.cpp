@@ -1,14 +1,14 @@
 // Keeps a training job going: starts it under mpirun, and again from its newest checkpoint when a rank or a host dies.
 #include <CLI/CLI.hpp>
 
-#include <ronda/runtime/core/core_mask.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/process.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
-#include <ronda/runtime/files/run_report.hpp>
-#include <ronda/runtime/resilience/allocation.hpp>
-#include <ronda/runtime/resilience/supervisor.hpp>
+#include <ronda/core/core_mask.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
+#include <ronda/runtime/io/run_report.hpp>
+#include <ronda/runtime/supervise/allocation.hpp>
+#include <ronda/runtime/supervise/supervisor.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>

@@ -7,9 +7,9 @@
 #include <exception>
 #include <iostream>
 
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/printable.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
 
 #include "nearest_name.hpp"
 

@@ -1,19 +1,24 @@
 # ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [CUDA folder] [CUDA_PRIVATE libraries…])
-# One static library a room, from every source of the folder and the subfolders named in FOLDERS; its headers are installed
-# under the room's own path. A build for GPUs has the sources of the subfolder CUDA and its libraries too; one without has
-# no_CUDA.cpp instead, which says the same names and that they are not there.
+# One static library a room, from every source of the folder and the subfolders named in FOLDERS. The headers at the room's root are
+# public: they are installed under the room's own path. A build for GPUs has the sources of the subfolder CUDA and its libraries too; one without has
+# a file no_NAME.cpp instead, beside the subfolder of that name: it defines the same names and says that there is no GPU.
 function(ronda_room name)
   cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;CUDA_PRIVATE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   if(room_CUDA AND RONDA_CUDA)
-    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/no_${room_CUDA}.cpp)
     list(APPEND room_FOLDERS ${room_CUDA})
     list(APPEND room_PRIVATE ${room_CUDA_PRIVATE})
   endif()
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   foreach(folder IN LISTS room_FOLDERS)
     file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*.cu)
     list(APPEND sources ${more})
   endforeach()
+  if(room_CUDA AND RONDA_CUDA)
+    cmake_path(GET room_CUDA PARENT_PATH place)
+    cmake_path(GET room_CUDA FILENAME vendor)
+    cmake_path(ABSOLUTE_PATH place BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    list(REMOVE_ITEM sources ${place}/no_${vendor}.cpp)
+  endif()
   add_library(ronda_${name} STATIC ${sources})
   add_library(ronda::${name} ALIAS ronda_${name})
   set_target_properties(ronda_${name} PROPERTIES EXPORT_NAME ${name})
@@ -24,10 +29,8 @@ function(ronda_room name)
   list(TRANSFORM room_DEPENDS PREPEND ronda::)
   target_link_libraries(ronda_${name} PUBLIC ${room_DEPENDS} ${room_PUBLIC} PRIVATE ${room_PRIVATE})
   file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  foreach(folder . ${room_FOLDERS})
-    file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
-    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path}/${folder})
-  endforeach()
+  file(GLOB headers CONFIGURE_DEPENDS *.hpp)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ronda/${path})
   install(TARGETS ronda_${name} EXPORT ronda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 

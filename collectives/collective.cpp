@@ -1,6 +1,6 @@
 #include <ronda/collectives/collective.hpp>
-#include <ronda/runtime/core/enum_names.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/enum_names.hpp>
+#include <ronda/core/error.hpp>
 
 namespace ronda {
 namespace {

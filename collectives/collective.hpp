@@ -8,9 +8,9 @@
 
 #include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/runtime/core/event.hpp>
-#include <ronda/runtime/core/state.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/event.hpp>
+#include <ronda/core/state.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda {
 

@@ -1,7 +1,7 @@
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/collectives/device/nccl_library.hpp>
-#include <ronda/collectives/group.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/collectives/group/group.hpp>
+#include <ronda/collectives/nccl/nccl_library.hpp>
+#include <ronda/core/error.hpp>
 
 #include <cstring>
 #include <numeric>

@@ -10,8 +10,8 @@
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/host_names.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
-#include <ronda/collectives/compression_choice.hpp>
 #include <ronda/collectives/fusion_buffer.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/collectives/tuning/compression_choice.hpp>
+#include <ronda/core/error.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/parameter.hpp>
-#include <ronda/runtime/core/state.hpp>
-#include <ronda/runtime/core/step_control.hpp>
-#include <ronda/runtime/core/stream.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/parameter.hpp>
+#include <ronda/core/state.hpp>
+#include <ronda/core/step_control.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda {
 

@@ -1,7 +1,7 @@
-#include <ronda/collectives/group.hpp>
+#include <ronda/collectives/group/group.hpp>
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <sys/prctl.h>
 

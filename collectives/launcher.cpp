@@ -1,6 +1,6 @@
-#include <ronda/collectives/environment.hpp>
+#include <ronda/collectives/group/environment.hpp>
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/runtime/core/process.hpp>
+#include <ronda/core/process.hpp>
 
 #include <poll.h>
 #include <sys/prctl.h>

@@ -1,6 +1,6 @@
-#include <ronda/collectives/algorithms/ring.hpp>
+#include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/link_costs.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <algorithm>
 #include <array>

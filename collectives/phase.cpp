@@ -1,4 +1,4 @@
-#include <ronda/collectives/group.hpp>
+#include <ronda/collectives/group/group.hpp>
 #include <ronda/collectives/phase.hpp>
 
 #include <array>

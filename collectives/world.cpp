@@ -1,13 +1,13 @@
-#include <ronda/collectives/backoff.hpp>
-#include <ronda/collectives/engine.hpp>
-#include <ronda/collectives/environment.hpp>
-#include <ronda/collectives/group.hpp>
+#include <ronda/collectives/group/environment.hpp>
+#include <ronda/collectives/group/group.hpp>
+#include <ronda/collectives/group/watched.hpp>
+#include <ronda/collectives/host/engine/backoff.hpp>
+#include <ronda/collectives/host/engine/engine.hpp>
+#include <ronda/collectives/host/transport/mpi_lifetime.hpp>
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/collectives/mpi_world.hpp>
-#include <ronda/collectives/transport/mpi_lifetime.hpp>
-#include <ronda/collectives/watch/watched.hpp>
-#include <ronda/runtime/core/enum_names.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/enum_names.hpp>
+#include <ronda/core/error.hpp>
 
 #include <unistd.h>
 

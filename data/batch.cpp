@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/data/dataset.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <cstring>

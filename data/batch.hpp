@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda {
 

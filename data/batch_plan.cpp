@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/data/batch_plan.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 
-#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/core/parallel.hpp>
 
 namespace ronda {
 

@@ -3,10 +3,10 @@
 #include <functional>
 #include <vector>
 
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/data/gather.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/device_context.hpp>
 
 namespace ronda {
 

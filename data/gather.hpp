@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <ronda/runtime/core/host_device.hpp>
+#include <ronda/core/host_device.hpp>
 
 namespace ronda {
 

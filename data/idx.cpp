@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/data/idx.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <zlib.h>
 

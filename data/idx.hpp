@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <vector>
 
-#include <ronda/runtime/core/shape.hpp>
+#include <ronda/core/shape.hpp>
 
 namespace ronda {
 

@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/data/loader.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <condition_variable>

@@ -1,7 +1,7 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
 #include <ronda/data/memory_dataset.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
 
 #include <algorithm>
 #include <cstring>

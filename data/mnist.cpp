@@ -1,8 +1,8 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
+#include <ronda/core/multiversion.hpp>
 #include <ronda/data/gather.hpp>
 #include <ronda/data/mnist.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
 
 #include <algorithm>
 #include <string>

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <string_view>
 
+#include <ronda/core/buffer.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/data/idx.hpp>
-#include <ronda/runtime/core/buffer.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
 // What a build without CUDA has in the place of the folder cuda/.
+#include <ronda/core/error.hpp>
 #include <ronda/data/device_dataset.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 

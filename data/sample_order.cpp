@@ -1,5 +1,5 @@
+#include <ronda/core/random.hpp>
 #include <ronda/data/sample_order.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 #include <numeric>
 #include <utility>

@@ -1,7 +1,7 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/pool2d.hpp>
 #include <ronda/layers/relu.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 

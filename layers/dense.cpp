@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/relu.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/feature_reorder.hpp>
 #include <ronda/layers/flatten.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 namespace {

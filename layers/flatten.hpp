@@ -2,8 +2,8 @@
 #include <memory>
 
 #include <ronda/layers/layer.hpp>
-#include <ronda/layers/primitives.hpp>
 #include <ronda/layers/planner.hpp>
+#include <ronda/layers/primitives.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
+#include <ronda/core/enum_names.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/layers/initializer.hpp>
-#include <ronda/runtime/core/enum_names.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 #include <array>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ronda/runtime/core/parameter.hpp>
+#include <ronda/core/parameter.hpp>
 
 namespace ronda {
 

@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include <ronda/core/state.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/layers/pass.hpp>
-#include <ronda/runtime/core/state.hpp>
-#include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
 

@@ -1,7 +1,7 @@
 // What a build without CUDA has in the place of the folder cudnn/.
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 

@@ -1,10 +1,10 @@
 #pragma once
 #include <cstdint>
 
-#include <ronda/runtime/core/parameter.hpp>
-#include <ronda/runtime/core/random.hpp>
-#include <ronda/runtime/core/step_control.hpp>
-#include <ronda/runtime/core/stream.hpp>
+#include <ronda/core/parameter.hpp>
+#include <ronda/core/random.hpp>
+#include <ronda/core/step_control.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda {
 

@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/planner.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <limits>

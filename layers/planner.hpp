@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/parameter.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/layers/pass.hpp>
 #include <ronda/layers/picker.hpp>
 #include <ronda/layers/plan_tree.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/parameter.hpp>
 
 namespace ronda {
 

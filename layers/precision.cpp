@@ -1,5 +1,5 @@
+#include <ronda/core/enum_names.hpp>
 #include <ronda/layers/precision.hpp>
-#include <ronda/runtime/core/enum_names.hpp>
 
 namespace ronda {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <ronda/runtime/core/dtype.hpp>
+#include <ronda/core/dtype.hpp>
 
 namespace ronda {
 

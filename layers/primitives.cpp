@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/parameter.hpp>
 #include <ronda/layers/pass.hpp>
 #include <ronda/layers/picker.hpp>
 #include <ronda/layers/precision.hpp>
-#include <ronda/runtime/core/parameter.hpp>
 
 namespace ronda {
 

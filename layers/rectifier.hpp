@@ -1,5 +1,5 @@
 #pragma once
-#include <ronda/runtime/core/host_device.hpp>
+#include <ronda/core/host_device.hpp>
 
 namespace ronda {
 

@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <string>
 

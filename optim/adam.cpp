@@ -1,6 +1,6 @@
+#include <ronda/core/multiversion.hpp>
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/update_loop.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
 
 #include <array>
 

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include <ronda/core/host_device.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/optim/device_update.hpp>
 #include <ronda/optim/rules.hpp>
-#include <ronda/runtime/core/host_device.hpp>
-#include <ronda/runtime/core/number.hpp>
 
 /// What the kernels of an update compute, a call for one element each; the host runs the same code in tests.
 namespace ronda::device_update {

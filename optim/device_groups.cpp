@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/optim/device_groups.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <string>

@@ -5,9 +5,9 @@
 #include <memory>
 #include <span>
 
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/step_control.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/step_control.hpp>
 
 namespace ronda {
 

@@ -1,8 +1,8 @@
+#include <ronda/core/enum_names.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
-#include <ronda/runtime/core/enum_names.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <cmath>
 #include <limits>

@@ -1,8 +1,8 @@
+#include <ronda/core/denormals.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/core/denormals.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
-#include <ronda/runtime/core/parallel.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/core/state.hpp>
+#include <ronda/core/stream.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/optim/rules.hpp>
-#include <ronda/runtime/core/state.hpp>
-#include <ronda/runtime/core/stream.hpp>
-#include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include <ronda/runtime/core/host_device.hpp>
+#include <ronda/core/host_device.hpp>
 
 /// The arithmetic of the update rules, one element at a time: the processor's loops and a GPU's kernel are made of it,
 /// so both give the same bits where their square roots and divisions are IEEE's.

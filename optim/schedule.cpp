@@ -1,7 +1,7 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/core/enum_names.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/enum_names.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <cmath>

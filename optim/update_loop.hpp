@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <ronda/core/lanes.hpp>
+#include <ronda/core/past_caches.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/core/lanes.hpp>
-#include <ronda/runtime/core/past_caches.hpp>
 
 namespace ronda {
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds every #include against the plan of the house: which room may enter which, and where vendors' headers may stand."""
+"""Holds every #include against the plan of the house: which room may enter which, what of a room is public, and where
+vendors' headers may stand."""
 import pathlib
 import re
 import sys
@@ -8,42 +9,104 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # room: the rooms it may include, beside itself
 ROOMS = {
-    "runtime/core": [],
-    "collectives": ["runtime/core"],
-    "c_api": ["runtime/core", "collectives"],
-    "layers": ["runtime/core"],
-    "optim": ["runtime/core"],
-    "data": ["runtime/core"],
-    "runtime/files": ["runtime/core"],
-    "runtime/observe": ["runtime/core"],
-    "runtime/resilience": ["runtime/core", "collectives", "runtime/files"],
-    "runtime/strategy": ["runtime/core", "collectives", "layers", "optim", "data"],
+    "core": [],
+    "collectives": ["core"],
+    "coordinator": ["core", "collectives"],
+    "bindings/c": ["core", "collectives", "coordinator"],
+    "layers": ["core"],
+    "optim": ["core"],
+    "data": ["core"],
+    "runtime/io": ["core"],
+    "runtime/checkpoint": ["core", "collectives", "runtime/io"],
+    "runtime/supervise": ["core"],
+    "runtime/strategy": ["core", "collectives", "layers", "optim", "data"],
 }
-ROOMS["runtime/trainer"] = list(ROOMS)
+ROOMS["runtime/trainer"] = [room for room in ROOMS if room not in ("coordinator", "bindings/c", "runtime/supervise")]
 ROOMS["apps"] = list(ROOMS)
+
+# Inside collectives, folder: the folders it may include, beside itself and the room's public headers. The sources at the
+# room's root, and `group`, put everything together.
+FOLDERS = {
+    "watch": [],
+    "host": [],
+    "host/transport": ["host", "watch"],
+    "host/engine": ["host", "host/transport", "watch"],
+    "host/node": ["host", "host/transport", "host/engine"],
+    "host/algorithms": ["host", "host/transport", "host/engine", "host/node"],
+    "tuning": ["host", "host/algorithms"],
+    "nccl": ["host", "host/engine", "watch"],
+    "nccl/cuda": ["nccl"],
+    "staged": ["host", "host/engine", "nccl"],
+}
+
+# What others may include of a room beside the headers at its root, which are public. Headers of a vendor's folder are for
+# the same vendor's folders (VENDORS).
+PRIVATE = {
+    "apps/allreduce_bench": ["collectives/host/algorithms/", "collectives/tuning/"],  # measures each algorithm by itself
+    "apps/doctor": ["collectives/host/transport/mpi.hpp"],
+    "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
+    "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second door to the same ranks
+    "runtime/strategy/node_update.cpp": ["collectives/host/node/touch_pages.hpp"],
+}
 
 # header: the folders (or files) in which it may be included
 VENDORS = {
     r"dnnl": ["layers/onednn"],
-    r"mpi\.h": ["collectives", "c_api", "apps/allreduce_bench", "apps/doctor"],  # compared with; described
-    r"cuda": ["runtime/core/cuda", "collectives/nccl", "layers/cudnn", "optim/cuda", "data/cuda"],
+    r"mpi\.h": ["collectives", "bindings/c", "apps/allreduce_bench", "apps/doctor"],  # compared with; described
+    r"cuda": ["core/cuda", "collectives/nccl/cuda", "layers/cudnn", "optim/cuda", "data/cuda"],
     r"(cublas|cudnn)": ["layers/cudnn"],
-    r"nccl": ["collectives/nccl"],
-    r"omp\.h": ["runtime/core"],
+    r"nccl": ["collectives/nccl/cuda"],
+    r"omp\.h": ["core"],
     r"zlib": ["data"],
-    r"nlohmann": ["runtime/files", "runtime/observe", "apps"],
+    r"nlohmann": ["runtime/io", "apps"],
     r"CLI/": ["apps"],
 }
-VENDORS[r"ronda/runtime/core/cuda/"] = VENDORS["cuda"]  # headers of ours that include a vendor's
+VENDORS[r"ronda/core/cuda/"] = VENDORS["cuda"]  # headers of ours that include a vendor's
 VENDORS[r"ronda/layers/cudnn/"] = VENDORS["(cublas|cudnn)"]
-VENDORS[r"ronda/collectives/nccl/"] = VENDORS["nccl"]
+VENDORS[r"ronda/collectives/nccl/cuda/"] = VENDORS["nccl"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
 def room_of(path: str) -> str | None:
     if path == "ronda.h":
-        return "c_api"
+        return "bindings/c"
     return next((room for room in sorted(ROOMS, key=len, reverse=True) if path.startswith(room + "/")), None)
+
+
+def is_under(path: str, places) -> bool:
+    return any(f"{path}/".startswith(place.rstrip("/") + "/") for place in places)
+
+
+def is_vendors(path: str) -> bool:
+    return any(re.match(vendor, "ronda/" + path) for vendor in VENDORS)
+
+
+def folder_of(path: str, room: str) -> str:
+    """Within the room; empty: its root."""
+    return path.removeprefix(room + "/").rpartition("/")[0]
+
+
+def complaint_about_ours(name: str, room: str, path: str) -> str | None:
+    """Of a header of ours, by its path in the tree, that a file of a room includes."""
+    target = room_of(path)
+    if path == "ronda.hpp" and room == "apps":
+        return None  # the rooms' umbrella, for users
+    if target is None:
+        return f"{path} is in no room"
+    inside = folder_of(path, target)
+    if target != room:
+        if target not in ROOMS[room]:
+            return f"{room} may not include {target}"
+        allowed = [header for place, headers in PRIVATE.items() if is_under(name, [place]) for header in headers]
+        if inside and not is_vendors(path) and not is_under(path, allowed):
+            return f"{path} is private to {target}"
+        return None
+    here = folder_of(name, room)
+    if inside and not here and name.endswith(".hpp"):
+        return f"a public header of {room} includes {path}, which is not installed"
+    if room == "collectives" and here in FOLDERS and inside and inside != here and inside not in FOLDERS[here]:
+        return f"inside {room}, {here} may not include {inside}"
+    return None
 
 
 def complaints(file: pathlib.Path):
@@ -51,19 +114,15 @@ def complaints(file: pathlib.Path):
     room = room_of(name)
     for number, line in enumerate(file.read_text().splitlines(), 1):
         match = INCLUDE.match(line)
-        if not match:
+        if not match or not room:
             continue
         header = match[1]
-        if room and header.startswith("ronda/"):
-            target = room_of(header.removeprefix("ronda/"))
-            if header == "ronda/ronda.hpp" and room == "apps":
-                continue  # the rooms' umbrella, for users
-            if target is None:
-                yield f"{name}:{number}: {header} is in no room"
-            elif target != room and target not in ROOMS[room]:
-                yield f"{name}:{number}: {room} may not include {target}"
+        if header.startswith("ronda/"):
+            text = complaint_about_ours(name, room, header.removeprefix("ronda/"))
+            if text:
+                yield f"{name}:{number}: {text}"
         for vendor, folders in VENDORS.items():
-            if room and re.match(vendor, header.removeprefix("oneapi/dnnl/")) and not any(f"{name}/".startswith(f + "/") for f in folders):
+            if re.match(vendor, header.removeprefix("oneapi/dnnl/")) and not is_under(name, folders):
                 yield f"{name}:{number}: {header} belongs under {' or '.join(folders)} alone"
 
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include "allreduce_bench/exactness.hpp"
 #include "allreduce_bench/plain_mpi.hpp"

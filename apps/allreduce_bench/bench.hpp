@@ -9,8 +9,8 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/reduce_op.hpp>
 #include <ronda/collectives/world.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/device_context.hpp>
 
 #include "allreduce_bench/options.hpp"
 #include "allreduce_bench/result.hpp"

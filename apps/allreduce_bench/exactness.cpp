@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <ronda/collectives/algorithms/grid_exchange.hpp>
-#include <ronda/runtime/core/half.hpp>
+#include <ronda/collectives/host/algorithms/grid_exchange.hpp>
+#include <ronda/core/half.hpp>
 
 namespace ronda::apps {
 namespace {

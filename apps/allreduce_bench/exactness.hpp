@@ -6,7 +6,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda::apps {
 

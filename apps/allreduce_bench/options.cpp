@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include <ronda/collectives/choice.hpp>
-#include <ronda/runtime/core/dtype.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/collectives/tuning/choice.hpp>
+#include <ronda/core/dtype.hpp>
+#include <ronda/core/error.hpp>
 
 #include "tool.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 namespace ronda::apps {
 namespace {

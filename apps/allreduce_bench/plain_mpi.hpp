@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/runtime/core/dtype.hpp>
+#include <ronda/core/dtype.hpp>
 
 namespace ronda::apps {
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <map>
 
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/process.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/process.hpp>
 
 namespace ronda::apps {
 namespace {

@@ -1,5 +1,5 @@
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/counted.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/device_context.hpp>
 
 #include "finding.hpp"
 #include "libraries.hpp"

@@ -6,12 +6,12 @@
 #include <optional>
 #include <sstream>
 
+#include <ronda/collectives/host/transport/mpi.hpp>
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/collectives/transport/mpi.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/files/plan_file.hpp>
+#include <ronda/runtime/io/plan_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "command_line.hpp"

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <memory>
 
-#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/core/device_context.hpp>
 
 namespace ronda::apps {
 namespace {

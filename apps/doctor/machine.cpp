@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include <ronda/collectives/launcher.hpp>
-#include <ronda/runtime/core/core_mask.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/cpu_quota.hpp>
-#include <ronda/runtime/core/process.hpp>
+#include <ronda/core/core_mask.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/cpu_quota.hpp>
+#include <ronda/core/process.hpp>
 
 #include "finding.hpp"
 

@@ -12,9 +12,9 @@
 #include <sstream>
 #include <thread>
 
+#include <ronda/core/clock.hpp>
 #include <ronda/ronda.hpp>
-#include <ronda/runtime/core/clock.hpp>
-#include <ronda/runtime/resilience/child_process.hpp>
+#include <ronda/runtime/supervise/child_process.hpp>
 
 namespace ronda::apps {
 namespace {

@@ -1,5 +1,5 @@
 #include <ronda/collectives/watch/diagnosis.hpp>
-#include <ronda/runtime/core/printable.hpp>
+#include <ronda/core/printable.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -9,7 +9,7 @@
 
 #include <ronda/collectives/phase.hpp>
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/runtime/core/dtype.hpp>
+#include <ronda/core/dtype.hpp>
 
 namespace ronda {
 

@@ -1,7 +1,7 @@
 #include <ronda/collectives/watch/record_view.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 #include <ronda/collectives/watch/side_channel.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

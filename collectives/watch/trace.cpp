@@ -1,7 +1,7 @@
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/printable.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>

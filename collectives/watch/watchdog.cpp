@@ -1,5 +1,5 @@
 #include <ronda/collectives/watch/watchdog.hpp>
-#include <ronda/runtime/core/clock.hpp>
+#include <ronda/core/clock.hpp>
 
 #include <csignal>
 

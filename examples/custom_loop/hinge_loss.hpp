@@ -1,6 +1,6 @@
 #pragma once
+#include <ronda/core/error.hpp>
 #include <ronda/ronda.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include <ronda/core/host_device.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/core/step_control.hpp>
 #include <ronda/layers/rectifier.hpp>
-#include <ronda/runtime/core/host_device.hpp>
-#include <ronda/runtime/core/number.hpp>
-#include <ronda/runtime/core/step_control.hpp>
 
 /// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
 /// of calls does not matter and every run has the same bits. The host runs the same code in tests. Numbers of type T

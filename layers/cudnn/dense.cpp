@@ -1,9 +1,9 @@
+#include <ronda/core/cuda/stream.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/choice.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/library.hpp>
 #include <ronda/layers/cudnn/matmul.hpp>
-#include <ronda/runtime/core/cuda/stream.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/graph.hpp>
 #include <ronda/layers/cudnn/library.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda::cudnn {
 namespace {

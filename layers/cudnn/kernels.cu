@@ -1,6 +1,6 @@
+#include <ronda/core/cuda/launch.cuh>
+#include <ronda/core/cuda/stream.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
-#include <ronda/runtime/core/cuda/launch.cuh>
-#include <ronda/runtime/core/cuda/stream.hpp>
 
 namespace ronda::cudnn {
 

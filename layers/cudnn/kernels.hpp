@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <ronda/core/stream.hpp>
 #include <ronda/layers/cudnn/arithmetic.hpp>
-#include <ronda/runtime/core/stream.hpp>
 
 /// What arithmetic.hpp says, as kernels on a GPU's stream, for every type of number. Nothing waits.
 namespace ronda::cudnn {

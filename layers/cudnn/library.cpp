@@ -1,6 +1,6 @@
+#include <ronda/core/cuda/stream.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/library.hpp>
-#include <ronda/runtime/core/cuda/stream.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <array>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/core/device_context.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/device_context.hpp>
 
 namespace ronda::cudnn {
 

@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/library.hpp>
 #include <ronda/layers/cudnn/matmul.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda::cudnn {
 namespace {

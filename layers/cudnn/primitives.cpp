@@ -1,7 +1,7 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/library.hpp>
 #include <ronda/layers/feature_reorder.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 namespace cudnn {

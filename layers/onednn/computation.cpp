@@ -1,7 +1,7 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/layers/onednn/computation.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <array>

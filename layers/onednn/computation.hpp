@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/tensor.hpp>
 #include <ronda/layers/onednn/adapter.hpp>
 #include <ronda/layers/picker.hpp>
-#include <ronda/runtime/core/tensor.hpp>
 
 namespace ronda::onednn {
 

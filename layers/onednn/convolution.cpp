@@ -1,11 +1,11 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/layers/onednn/winners.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <array>

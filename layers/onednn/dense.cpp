@@ -1,9 +1,9 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/panels.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <array>

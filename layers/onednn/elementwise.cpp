@@ -1,7 +1,7 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <array>
 

@@ -1,8 +1,8 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
-#include <ronda/runtime/core/parallel.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <optional>
 
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/parallel.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda::onednn {
 

@@ -1,5 +1,5 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 #include <algorithm>
 #include <array>

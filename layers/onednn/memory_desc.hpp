@@ -1,8 +1,8 @@
 #pragma once
 #include <optional>
 
+#include <ronda/core/tensor.hpp>
 #include <ronda/layers/onednn/adapter.hpp>
-#include <ronda/runtime/core/tensor.hpp>
 
 /// Between Ronda's descriptions of tensors and oneDNN's. Both name axes by their place, but oneDNN's images are N, C,
 /// H, W where Ronda's are (N, H, W, C); weights agree.

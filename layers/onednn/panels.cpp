@@ -1,6 +1,6 @@
+#include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/panels.hpp>
 #include <ronda/layers/rectifier.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>

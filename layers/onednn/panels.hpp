@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <ronda/runtime/core/parallel.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda::onednn {
 

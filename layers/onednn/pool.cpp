@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda::onednn {
 namespace {

@@ -1,8 +1,8 @@
+#include <ronda/core/lanes.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/layers/rectifier.hpp>
-#include <ronda/runtime/core/lanes.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
-#include <ronda/runtime/core/parallel.hpp>
 
 #include <algorithm>
 

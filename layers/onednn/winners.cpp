@@ -1,8 +1,8 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/layers/onednn/winners.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/multiversion.hpp>
 
 #include <algorithm>
 

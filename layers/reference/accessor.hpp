@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda::reference {
 

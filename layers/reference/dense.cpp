@@ -1,6 +1,6 @@
+#include <ronda/core/error.hpp>
 #include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda::reference {
 namespace {

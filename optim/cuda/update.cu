@@ -1,8 +1,8 @@
+#include <ronda/core/cuda/launch.cuh>
+#include <ronda/core/cuda/stream.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/optim/device_arithmetic.hpp>
 #include <ronda/optim/device_groups.hpp>
-#include <ronda/runtime/core/cuda/launch.cuh>
-#include <ronda/runtime/core/cuda/stream.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 namespace ronda {
 namespace {

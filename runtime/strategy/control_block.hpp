@@ -1,7 +1,7 @@
 #pragma once
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/step_control.hpp>
-#include <ronda/runtime/core/compute_device.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/core/step_control.hpp>
 
 namespace ronda {
 

@@ -1,4 +1,4 @@
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/device_step.hpp>
 
 #include <algorithm>

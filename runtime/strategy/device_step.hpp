@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/core/device_context.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/data/device_dataset.hpp>
 #include <ronda/optim/device_update.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/compute_device.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
 
 namespace ronda {

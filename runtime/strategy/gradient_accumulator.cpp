@@ -1,5 +1,5 @@
-#include <ronda/runtime/core/multiversion.hpp>
-#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 
 #include <cstring>

@@ -4,10 +4,10 @@
 #include <span>
 
 #include <ronda/collectives/fusion_buffer.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/parameter.hpp>
-#include <ronda/runtime/core/stream.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/parameter.hpp>
+#include <ronda/core/stream.hpp>
 
 namespace ronda {
 

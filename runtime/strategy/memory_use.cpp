@@ -1,5 +1,5 @@
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/memory_use.hpp>
 
 namespace ronda {

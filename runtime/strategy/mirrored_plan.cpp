@@ -1,8 +1,8 @@
 // How a mirrored strategy is planned and takes its memory; mirrored_strategy.cpp has its steps.
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
-#include <ronda/runtime/core/parallel.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // What a mirrored strategy keeps from step to step, shown to checkpoints and held to be equal on all ranks.
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-#include <ronda/runtime/core/clock.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/finite.hpp>
-#include <ronda/runtime/core/number.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/finite.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>

@@ -9,6 +9,9 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/core/denormals.hpp>
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/layers/cast.hpp>
 #include <ronda/layers/layer.hpp>
@@ -16,9 +19,6 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/core/denormals.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
 #include <ronda/runtime/strategy/device_step.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>

@@ -1,4 +1,4 @@
-#include <ronda/collectives/node/touch_pages.hpp>
+#include <ronda/collectives/host/node/touch_pages.hpp>
 #include <ronda/runtime/strategy/node_update.hpp>
 
 #include <algorithm>

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/core/stream.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/parallel.hpp>
-#include <ronda/runtime/core/stream.hpp>
 
 namespace ronda {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/layers/picker.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
 
 namespace ronda {
 

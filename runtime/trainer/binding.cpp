@@ -1,5 +1,5 @@
-#include <ronda/runtime/core/core_mask.hpp>
-#include <ronda/runtime/core/counted.hpp>
+#include <ronda/core/core_mask.hpp>
+#include <ronda/core/counted.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include <string>
 
 #include <ronda/collectives/world.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/core/event_sink.hpp>
 
 namespace ronda {
 

@@ -1,5 +1,5 @@
-#include <ronda/runtime/core/enum_names.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/enum_names.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 #include <string>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
-#include <ronda/runtime/core/compute_device.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda {

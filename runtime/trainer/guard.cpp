@@ -1,10 +1,10 @@
 // What watches over a training: replicas that are compared, numbers that have to be finite.
 #include <ronda/collectives/phase.hpp>
-#include <ronda/runtime/core/clock.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/resilience/checkpoint_folder.hpp>
-#include <ronda/runtime/resilience/restore.hpp>
-#include <ronda/runtime/resilience/state_copy.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/restore.hpp>
+#include <ronda/runtime/checkpoint/state_copy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include <array>

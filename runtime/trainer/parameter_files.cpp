@@ -1,5 +1,5 @@
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 
 #include <algorithm>

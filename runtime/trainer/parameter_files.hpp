@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <span>
 
-#include <ronda/runtime/core/parameter.hpp>
+#include <ronda/core/parameter.hpp>
 
 namespace ronda {
 

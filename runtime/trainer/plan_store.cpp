@@ -1,8 +1,8 @@
 #include <ronda/collectives/link_costs.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/hash.hpp>
-#include <ronda/runtime/files/plan_file.hpp>
-#include <ronda/runtime/files/whole_file.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
+#include <ronda/runtime/io/plan_file.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 
 #include <algorithm>

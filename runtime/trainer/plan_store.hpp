@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 

@@ -1,6 +1,6 @@
 // What a training that has reached its end leaves: predictions, parameters, a summary.
 #include <ronda/collectives/phase.hpp>
-#include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/version.hpp>

@@ -1,8 +1,8 @@
 #include <ronda/collectives/phase.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/whole_file.hpp>
-#include <ronda/runtime/resilience/checkpoint_folder.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/data/dataset.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
-#include <ronda/runtime/files/checkpoint_manifest.hpp>
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 namespace ronda {

@@ -1,9 +1,9 @@
 // How a training is saved on the way, and goes on from what was saved.
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/resilience/checkpoint_folder.hpp>
-#include <ronda/runtime/resilience/restore.hpp>
-#include <ronda/runtime/resilience/snapshot.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/restore.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/planner.hpp>
-#include <ronda/runtime/resilience/faults.hpp>
+#include <ronda/runtime/checkpoint/faults.hpp>
 
 namespace ronda {
 

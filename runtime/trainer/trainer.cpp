@@ -1,10 +1,10 @@
 #include <ronda/collectives/phase.hpp>
-#include <ronda/runtime/core/clock.hpp>
-#include <ronda/runtime/core/counted.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/process.hpp>
-#include <ronda/runtime/files/atomic_file.hpp>
-#include <ronda/runtime/resilience/snapshot.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>

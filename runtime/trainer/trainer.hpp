@@ -6,15 +6,15 @@
 #include <string>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/core/event_sink.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
-#include <ronda/runtime/core/event_sink.hpp>
-#include <ronda/runtime/files/summary.hpp>
-#include <ronda/runtime/observe/fan_out.hpp>
-#include <ronda/runtime/observe/step_statistics.hpp>
-#include <ronda/runtime/resilience/checkpointer.hpp>
-#include <ronda/runtime/resilience/leave.hpp>
+#include <ronda/runtime/checkpoint/checkpointer.hpp>
+#include <ronda/runtime/io/fan_out.hpp>
+#include <ronda/runtime/io/step_statistics.hpp>
+#include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/leave.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/spoiled_loss.hpp>

@@ -1,4 +1,4 @@
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 #include <array>

@@ -13,10 +13,10 @@
 #include <ronda/layers/primitives.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/resilience/checkpointer.hpp>
-#include <ronda/runtime/resilience/faults.hpp>
-#include <ronda/runtime/resilience/nonfinite.hpp>
-#include <ronda/runtime/resilience/replica_audit.hpp>
+#include <ronda/runtime/checkpoint/checkpointer.hpp>
+#include <ronda/runtime/checkpoint/faults.hpp>
+#include <ronda/runtime/checkpoint/replica_audit.hpp>
+#include <ronda/runtime/trainer/nonfinite.hpp>
 
 namespace ronda {
 

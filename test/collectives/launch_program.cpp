@@ -1,6 +1,6 @@
 // A program that fails in the way its first argument says; check_launch.sh looks at what comes of it.
 #include <ronda/collectives/launch.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <cstdlib>
 #include <iostream>

@@ -3,7 +3,7 @@
 //   memory_program    prints, on rank 0, a line of JSON: the most that any rank had taken at a time, by phase, in bytes
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/world.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <malloc.h>
 

@@ -2,7 +2,7 @@
 // What is to come of it stands in CMakeLists.txt; check_launch.sh looks.
 #include <ronda/collectives/launch.hpp>
 #include <ronda/collectives/phase.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <unistd.h>
 

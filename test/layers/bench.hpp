@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/buffer.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/buffer.hpp>
 
 #include "layers/comparison.hpp"
 #include "support/catch.hpp"

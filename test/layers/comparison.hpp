@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/core/random.hpp>
 #include <ronda/layers/picker.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 #include "support/catch.hpp"
 

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/layers/cudnn/geometry.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/number.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/choice.hpp>
 #include <ronda/layers/cudnn/graph.hpp>
 #include <ronda/layers/cudnn/matmul.hpp>
-#include <ronda/runtime/core/error.hpp>
 
 using namespace ronda;
 using namespace ronda::cudnn;

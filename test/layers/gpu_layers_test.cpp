@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/number.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -7,12 +7,12 @@
 #include <limits>
 #include <optional>
 
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/layers/onednn/panels.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/parallel.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/plain_model.hpp"
 
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Random convolutions and poolings, with numbers and with NaNs among them: every candidate of every choice against the
 // plain loops. Under AddressSanitizer also: nothing outside of a buffer is touched, while planning or while running.
 #include "layers/bench.hpp"
-#include "support/seed.hpp"
 #include "support/catch.hpp"
+#include "support/seed.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/random.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <ronda/core/random.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 namespace ronda::test {
 

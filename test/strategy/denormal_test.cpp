@@ -2,11 +2,11 @@
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
+#include <ronda/core/denormals.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/core/denormals.hpp>
-#include <ronda/runtime/core/parallel.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <atomic>

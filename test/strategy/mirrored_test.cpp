@@ -1,12 +1,12 @@
 // The flagship: many ranks do what one rank does.
-#include "core/message.hpp"
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
 
+#include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>

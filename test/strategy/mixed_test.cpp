@@ -7,8 +7,8 @@
 
 #include <map>
 
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/number.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -4,9 +4,9 @@
 #include "support/running_mean.hpp"
 #include "support/toy_data.hpp"
 
+#include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/runtime/core/error.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include <ronda/collectives/group.hpp>
+#include <ronda/collectives/group/group.hpp>
 
 #include "support/fake_device.hpp"
 #include "support/fake_nccl.hpp"

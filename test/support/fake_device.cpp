@@ -1,8 +1,8 @@
 #include "support/fake_device.hpp"
 
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/number.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/core/tensor.hpp>
 
 #include <algorithm>
 #include <chrono>

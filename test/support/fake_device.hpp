@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include <ronda/runtime/core/device_context.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/tensor.hpp>
 
 namespace ronda::test {
 

@@ -1,6 +1,6 @@
 #include "support/fake_nccl.hpp"
 
-#include <ronda/collectives/reduction.hpp>
+#include <ronda/collectives/host/reduction.hpp>
 
 #include <algorithm>
 #include <cstdlib>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <ronda/collectives/device/nccl_library.hpp>
+#include <ronda/collectives/nccl/nccl_library.hpp>
 
 #include "support/fake_device.hpp"
 

@@ -1,6 +1,6 @@
 #include "support/fake_training.hpp"
 
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 #include <limits>
 #include <utility>

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include <ronda/runtime/core/device_context.hpp>
+#include <ronda/core/device_context.hpp>
 
 #include "support/ranks.hpp"
 

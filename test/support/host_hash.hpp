@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <ronda/runtime/core/hash_arithmetic.hpp>
+#include <ronda/core/hash_arithmetic.hpp>
 
 namespace ronda::test {
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <span>
 
-#include <ronda/runtime/core/buffer.hpp>
+#include <ronda/core/buffer.hpp>
 
 namespace ronda::test {
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <ronda/collectives/reduce_op.hpp>
-#include <ronda/runtime/core/half.hpp>
+#include <ronda/core/half.hpp>
 
 namespace ronda::test {
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include <ronda/collectives/algorithm.hpp>
-#include <ronda/collectives/transport/transport.hpp>
+#include <ronda/collectives/host/engine/algorithm.hpp>
+#include <ronda/collectives/host/transport/transport.hpp>
 
 namespace ronda::test {
 

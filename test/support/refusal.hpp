@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/error.hpp>
 
 namespace ronda::test {
 

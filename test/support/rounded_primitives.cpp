@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/number.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/number.hpp>
 
 namespace ronda::test {
 namespace {

@@ -1,7 +1,7 @@
 #include "support/shared_meeting.hpp"
 
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/core/tensor.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/tensor.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <ronda/core/random.hpp>
 #include <ronda/data/memory_dataset.hpp>
-#include <ronda/runtime/core/random.hpp>
 
 namespace ronda::test {
 

@@ -50,7 +50,7 @@ NOT_RUN = {
     "mpirun -n 2 build/release/apps/bench_coordinator": FOR_HOURS,
     "mpirun -n 4 program": "the program of the page, which is run",
     "mpirun -n 4 python3 program.py": "the program of the page, which is run",
-    "test/system/kills.sh build/release/apps build/release/test/resilience/counted_training 100": FOR_HOURS,
+    "test/system/kills.sh build/release/apps build/release/test/checkpoint/counted_training 100": FOR_HOURS,
     "mpirun -n 2 build/release/apps/mnist_cnn --config examples/cnn.toml": "takes minutes; system.accuracy trains the network",
 }
 # Documents whose commands are those of a measurement, or of a GPU.

@@ -1,6 +1,6 @@
 // parameter_distance A B: how far B's parameters are from A's, as a part of A's norm: |b - a| / |a| over all tensors.
-#include <ronda/runtime/core/error.hpp>
-#include <ronda/runtime/files/safetensors.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -6,9 +6,9 @@
 
 #include <ronda/runtime/trainer/training_options.hpp>
 
-#include "files/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace ronda::test {
 

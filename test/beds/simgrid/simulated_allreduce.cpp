@@ -8,13 +8,13 @@
 // as it likes, or of MESSAGE_BYTES.
 #include "support/operands.hpp"
 
-#include <ronda/collectives/algorithms/ring.hpp>
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/host/algorithms/ring.hpp>
+#include <ronda/collectives/host/transport/mpi_transport.hpp>
 #include <ronda/collectives/link_costs.hpp>
 #include <ronda/collectives/mpi_world.hpp>
-#include <ronda/collectives/transport/mpi_transport.hpp>
-#include <ronda/runtime/core/buffer.hpp>
-#include <ronda/runtime/core/error.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
 
 #include <mpi.h>
 

@@ -1,0 +1,86 @@
+#include <ronda/collectives/host/algorithms/compressed_ring.hpp>
+#include <ronda/collectives/host/algorithms/ring.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+namespace {
+
+std::span<float> floats(const Elements& elements) noexcept {
+  return {reinterpret_cast<float*>(elements.data), elements.count};
+}
+
+}  // namespace
+
+CompressedRing::CompressedRing(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction,
+                               const Wire& wire, std::size_t segment_bytes)
+    : transport_(std::move(transport)), data_(data), reduction_(reduction), compression_(wire.compression) {
+  const auto ranks = static_cast<std::size_t>(transport_->size());
+  const std::size_t longest = (data_.count + ranks - 1) / ranks;
+  segments_ = Ring::segments_of(wire_bytes(compression_, longest), segment_bytes);
+  const std::size_t lanes = std::min(segments_, Ring::most_lanes);
+  outgoing_.resize(lanes);
+  incoming_.resize(lanes);
+  summing_end_ = ranks * segments_;
+  end_item_ = (2 * ranks - 1) * segments_;
+  const std::size_t largest = wire_bytes(compression_, (longest + segments_ - 1) / segments_);
+  slot_bytes_ = Buffer::aligned(largest);
+  if (ranks > 1) slots_ = Buffer::host((segments_ + lanes) * slot_bytes_);
+}
+
+Task CompressedRing::run() {
+  const std::size_t lanes = incoming_.size();
+  if (transport_->size() == 1) {
+    finish(reduction_, data_);
+    co_return;
+  }
+  for (std::size_t item = segments_; item < segments_ + lanes; ++item) start(item);
+  for (std::size_t item = segments_; item < end_item_; ++item) {
+    Request& incoming = incoming_[item % lanes];
+    Request& outgoing = outgoing_[item % lanes];
+    co_await incoming;
+    take(item);
+    co_await outgoing;
+    if (item + lanes < end_item_) start(item + lanes);
+  }
+}
+
+/// All items up to `item - lanes` are through in both directions: with a slot a lane more than a chunk has segments
+/// nothing comes in where something has still to go out.
+void CompressedRing::start(std::size_t item) {
+  const int ranks = transport_->size();
+  const int left = (transport_->rank() + ranks - 1) % ranks, right = (transport_->rank() + 1) % ranks;
+  const std::size_t out = item - segments_;
+  if (out < segments_) encode(compression_, floats(segment(out)), nullptr, Noise(), slot(out).data());
+  const std::size_t lane = item % incoming_.size();
+  incoming_[lane] = transport_->receive(left, slot(item));
+  outgoing_[lane] = transport_->send(right, slot(out));
+}
+
+void CompressedRing::take(std::size_t item) {
+  const std::span<float> values = floats(segment(item));
+  std::byte* const wire = slot(item).data();
+  if (item >= summing_end_) {
+    decode(compression_, wire, values);
+  } else if (item + segments_ >= summing_end_) {  // the end of its way
+    decode_and_add(compression_, wire, values);
+    finish(reduction_, segment(item));
+    encode_and_keep(compression_, values, nullptr, Noise(), wire);
+  } else {
+    add_to_wire(compression_, values, wire);
+  }
+}
+
+Elements CompressedRing::segment(std::size_t item) const noexcept {
+  const auto ranks = static_cast<std::size_t>(transport_->size());
+  const std::size_t chunk = (static_cast<std::size_t>(transport_->rank()) + 2 * ranks - 1 - item / segments_) % ranks;
+  const Elements whole = data_.part(part_of(data_.count, chunk, ranks));
+  return whole.part(part_of(whole.count, item % segments_, segments_));
+}
+
+std::span<std::byte> CompressedRing::slot(std::size_t item) const noexcept {
+  return {slots_.data() + item % (segments_ + incoming_.size()) * slot_bytes_,
+          wire_bytes(compression_, segment(item).count)};
+}
+
+}  // namespace ronda

@@ -1,0 +1,67 @@
+#pragma once
+#include <map>
+#include <utility>
+
+#include <ronda/collectives/host/engine/algorithm.hpp>
+#include <ronda/collectives/host/reduction.hpp>
+#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/core/buffer.hpp>
+
+namespace ronda {
+
+/// The operations for which MPI calls functions of ours: on types that it does not have, and where it leaves open what
+/// becomes of NaN and of zeros with signs. Made and freed where nobody else calls MPI.
+class MpiOperations {
+ public:
+  MpiOperations();
+  MpiOperations(const MpiOperations&) = delete;
+  ~MpiOperations();
+
+  /// Ours or MPI's own.
+  [[nodiscard]] MPI_Op operation(ReduceOp op, DType dtype) const;
+
+ private:
+  std::map<std::pair<ReduceOp, DType>, MPI_Op> ours_;
+};
+
+/// MPI_Iallreduce, the reference. It works on a copy: MPI takes back no collective of its own, and so would go on using
+/// the operand's memory after this was given up.
+class PlainMpi final : public Algorithm, private Traffic {
+ public:
+  /// @param communicator  for nothing else
+  PlainMpi(const mpi::Communicator& communicator, const MpiOperations& operations, Elements data,
+           const Reduction& reduction)
+      : communicator_(communicator.handle()),
+        operation_(operations.operation(reduction.op, data.dtype)),
+        data_(data),
+        reduction_(reduction),
+        copy_(Buffer::host(data.bytes().size())) {}
+
+  Task run() override;
+  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*this); }
+  [[nodiscard]] bool in_order() const noexcept override { return true; }
+  [[nodiscard]] std::size_t memory() const noexcept override { return copy_.bytes(); }
+
+ private:
+  /// The call under way, for a coroutine to wait for.
+  class Call final : public Awaitable {
+   public:
+    bool arrived() noexcept override;
+    void finish() override { mpi::check(code_, "MPI_Iallreduce"); }
+    MPI_Request request = MPI_REQUEST_NULL;
+
+   private:
+    int code_ = MPI_SUCCESS;
+  };
+  [[nodiscard]] Open open() noexcept override { return {.sends = !mpi::is_over() && !call_.arrived()}; }
+  void take_back() noexcept override {}
+
+  MPI_Comm communicator_;
+  MPI_Op operation_;
+  Elements data_;
+  Reduction reduction_;
+  Buffer copy_;
+  Call call_;
+};
+
+}  // namespace ronda

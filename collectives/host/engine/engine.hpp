@@ -1,0 +1,174 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ronda/collectives/host/engine/algorithm.hpp>
+#include <ronda/collectives/host/transport/mpi_turn.hpp>
+#include <ronda/collectives/watch/watchdog.hpp>
+#include <ronda/collectives/world.hpp>
+
+namespace ronda {
+
+class Backoff;
+class PlannedCollective;
+
+/// Moves the collectives of a world along: the one place that talks to MPI in the step. Either whoever waits or polls
+/// does the work (*inline*), or a thread of the engine's own, which sleeps while nothing is in flight. Engines of
+/// several worlds take turns (MpiTurn).
+///
+/// Operations are moved in the order in which they were submitted, and none waits inside MPI: so whatever waits can be
+/// given up.
+///
+/// What is *given up* (the watchdog says so, a message failed, its owner destroys it) leaves nothing behind. Receives
+/// are taken back, or waited for where their message has begun to come. What was sent and is not yet received cannot be
+/// taken back: MPI would read memory that may be gone when the other rank takes it. So the world is over then, on all
+/// ranks: nobody starts anything in it any more, and what ends afterwards fails.
+class Engine {
+ public:
+  /// @param progress        inline_ or thread
+  /// @param oversubscribed  ranks share cores: give way early while waiting
+  /// @param recorder        is told how things move; null: nobody is
+  /// @param watchdog        says when what is in flight has waited long enough, and fails; null: it waits for ever
+  Engine(Progress progress, bool oversubscribed, std::shared_ptr<Recorder> recorder = nullptr,
+         std::shared_ptr<Watchdog> watchdog = nullptr);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  /// Seconds that others are given to hear that a collective was given up, before what it has sent may go.
+  static constexpr double hearing = 0.1;
+  /// Seconds that a message which has begun to come is waited for: who sends it was there.
+  [[nodiscard]] double patience_with_senders() const noexcept;
+
+  [[nodiscard]] Progress progress() const noexcept { return threaded_ ? Progress::thread : Progress::inline_; }
+
+  /// Of communication, in seconds; 0: none.
+  [[nodiscard]] double timeout() const noexcept { return watchdog_ == nullptr ? 0 : watchdog_->timeout(); }
+  [[nodiscard]] const std::shared_ptr<Watchdog>& watchdog() const noexcept { return watchdog_; }
+
+  /// Ends the thread, so that MPI can be finalized. What is in flight is left as it is.
+  void stop() noexcept;
+
+  /// Gives the thread up instead, where it may stand still in MPI for ever; this object must not be destroyed then.
+  void leave_behind() noexcept;
+
+  /// Throws CommunicationError, with the reason, where the world is over; LogicError where it is another thread's.
+  void require_going() {
+    if (is_over()) throw_over();
+    if (claimed_.load(std::memory_order_relaxed) && owner_.load() != std::this_thread::get_id()) throw_claimed();
+  }
+  /// As long as it lives one thread alone may start anything: a Coordinator's.
+  class Claim {
+   public:
+    explicit Claim(std::shared_ptr<Engine> engine) noexcept : engine_(std::move(engine)) {
+      engine_->owner_ = std::thread::id();
+      engine_->claimed_ = true;
+    }
+    Claim(const Claim&) = delete;
+    ~Claim() { engine_->claimed_ = false; }
+    /// The thread that calls this is the one.
+    void here() noexcept { engine_->owner_ = std::this_thread::get_id(); }
+
+   private:
+    std::shared_ptr<Engine> engine_;
+  };
+  /// Starts to move `operation`, which stays where it is until it is done or withdrawn. Submitted by one
+  /// thread at a time.
+  void submit(PlannedCollective& operation);
+  /// Takes `operation` out, whether it is done or not. One that is under way is given up; where others may need what
+  /// it sends, they are given half a second to take it. What MPI still uses stays with the engine until it does no
+  /// longer. False where some thread stands still inside MPI and may be using it: then it must stay where it is for
+  /// good.
+  [[nodiscard]] bool withdraw(PlannedCollective& operation) noexcept;
+  /// Runs `work`, which may free what is MPI's, while nobody else calls MPI; false where somebody stands still in it.
+  template <class Work>
+  [[nodiscard]] bool in_turn(Work&& work) noexcept {
+    const auto turn = take_turn_to_end();
+    if (owns(turn)) work();
+    return owns(turn);
+  }
+  /// Inline: moves everything on that can be; false when nothing could. With a thread of its own there is nothing to
+  /// do.
+  bool poll();
+  /// Returns when `operation` has finished as many runs as `ticket` says.
+  void wait(const PlannedCollective& operation, std::uint64_t ticket);
+
+  /// Runs `work`, which calls MPI, while nobody else does. Where it waits for other ranks, these are known to have
+  /// come: nothing moves on meanwhile.
+  template <class Work>
+  auto inside_mpi(Work&& work) {
+    const auto turn = take_turn();
+    const InsideMpi inside(recorder_.get());
+    return work();
+  }
+
+ private:
+  /// Operations one after the other, linked through themselves, so that none is ever allocated.
+  struct Queue {
+    PlannedCollective* first = nullptr;
+    PlannedCollective* last = nullptr;
+    void append(PlannedCollective& operation) noexcept;
+    bool remove(PlannedCollective& operation) noexcept;
+  };
+
+  void run_thread();
+  void take_submitted();
+  bool advance();
+  [[nodiscard]] bool must_wait(const PlannedCollective& operation) const noexcept;
+  void move_or_wait(Backoff& backoff);
+  bool move_in_turn();
+  bool move();
+  void stand_still();
+  void end_run(PlannedCollective& operation);
+  void end_badly(PlannedCollective& operation);
+  void give_up_all(const std::string& reason) noexcept;
+  void drop(PlannedCollective& operation) noexcept;
+  void break_off(const std::string& what) noexcept;
+  void sweep() noexcept;
+
+  [[nodiscard]] bool is_over() const noexcept {
+    return broken_.load(std::memory_order_acquire) ||
+           (watchdog_ != nullptr && (watchdog_->verdict() != nullptr || recorder_->told_over()));
+  }
+  [[nodiscard]] std::string why_over() noexcept;
+  [[noreturn]] void throw_over();
+  [[noreturn]] static void throw_claimed();
+
+  [[nodiscard]] bool takes_turns() const noexcept { return threaded_ || turn_.shared(); }
+  [[nodiscard]] MpiTurn::Lock take_turn() { return takes_turns() ? turn_.take() : MpiTurn::Lock(); }
+  [[nodiscard]] MpiTurn::Lock take_turn_to_end() noexcept;
+  [[nodiscard]] bool owns(const MpiTurn::Lock& turn) const noexcept { return turn.owns_lock() || !takes_turns(); }
+
+  const bool threaded_, oversubscribed_;
+  const std::shared_ptr<Recorder> recorder_;
+  const std::shared_ptr<Watchdog> watchdog_;
+  unsigned looks_ = 0;    ///< in vain, since something moved
+  bool polling_ = false;  ///< an operation that is being moved may ask whether another is done
+  std::atomic<bool> claimed_{false};
+  std::atomic<bool> broken_{false};  ///< this rank has left something behind that others must not take
+
+  MpiTurn& turn_ = MpiTurn::of_process();  ///< guards MPI, `running_` and `withdrawn_`
+  const MpiTurn::User user_{};
+  Queue running_;
+  std::vector<std::unique_ptr<Algorithm>> withdrawn_;  ///< MPI uses their memory
+
+  std::mutex door_;  ///< guards `submitted_` and `stopping_`; never held for long
+  std::condition_variable wake_;
+  Queue submitted_;
+  bool stopping_ = false;
+
+  std::atomic<std::size_t> in_flight_{0};     ///< where a thread moves them
+  std::atomic<std::uint32_t> ended_runs_{0};  ///< wraps around; what waits for a run of the thread's wakes up by it
+  std::atomic<bool> stands_in_mpi_{false};    ///< the turn was once waited for in vain
+  std::atomic<std::thread::id> owner_{};      ///< where it is claimed
+  std::string why_broken_;                    ///< written once, before `broken_`
+  std::thread thread_;                        ///< last: it uses all of the above
+};
+
+}  // namespace ronda

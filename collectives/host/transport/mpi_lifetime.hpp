@@ -1,0 +1,33 @@
+#pragma once
+#include <exception>
+#include <memory>
+
+#include <ronda/collectives/host/transport/mpi.hpp>
+#include <ronda/collectives/watch/recorder.hpp>
+
+namespace ronda {
+
+/// MPI, from its initialisation to its end.
+class MpiLifetime {
+ public:
+  /// @param wanted_level  MPI_THREAD_…
+  /// @param ledger        records the beginning; its recorder, if it has one, the end
+  /// Throws LogicError where MPI is initialised already, CommunicationError, and an agreed InputError where it has
+  /// fewer ranks than the launcher started.
+  MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledger);
+  MpiLifetime(const MpiLifetime&) = delete;
+  /// Finalizes it, unless an exception is under way: that would wait for ranks that no longer come.
+  ~MpiLifetime();
+  /// Where it is known only now.
+  void record_end(std::shared_ptr<Recorder> recorder) noexcept { recorder_ = std::move(recorder); }
+
+ private:
+  std::shared_ptr<Recorder> recorder_;
+  int exceptions_before_ = std::uncaught_exceptions();
+};
+
+/// Whether MPI allows calls by a thread of ours, on all ranks: one at a time is enough where nobody else calls it.
+/// Collective.
+[[nodiscard]] bool any_thread_may_call(const mpi::Communicator& communicator, bool is_ours_alone);
+
+}  // namespace ronda

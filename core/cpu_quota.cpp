@@ -1,0 +1,92 @@
+#include <ronda/core/cpu_quota.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A hierarchy of control groups that knows processor time, and this process's place in it.
+struct Hierarchy {
+  int version;
+  fs::path mount, group;
+};
+
+bool lists(const std::string& controllers, const std::string& wanted) {
+  std::istringstream list(controllers);
+  for (std::string one; std::getline(list, one, ',');)
+    if (one == wanted) return true;
+  return false;
+}
+
+/// This process's groups, as /proc/self/cgroup has them: NUMBER:CONTROLLERS:PATH; version 2 is 0::PATH.
+std::vector<Hierarchy> groups_of_process(const fs::path& root) {
+  std::vector<Hierarchy> groups;
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (controllers.empty()) groups.push_back({2, {}, path});
+    if (lists(controllers, "cpu")) groups.push_back({1, {}, path});
+  }
+  return groups;
+}
+
+/// Where a hierarchy is mounted, by /proc/self/mountinfo (proc(5)): … ROOT PLACE OPTIONS … - TYPE SOURCE OPTIONS.
+fs::path mount_of(int version, const fs::path& root) {
+  std::ifstream file(root / "proc/self/mountinfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream text(line);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+    const auto dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 5 || std::distance(dash, words.end()) < 4) continue;
+    const std::string& type = dash[1];
+    if (version == 2 ? type == "cgroup2" : type == "cgroup" && lists(dash[3], "cpu")) return words[4];
+  }
+  return {};
+}
+
+/// What the group in this folder has for itself; nothing where it has no limit.
+std::optional<double> limit_in(const fs::path& folder, int version) {
+  double quota = 0, period = 0;
+  if (version == 2) {
+    std::ifstream file(folder / "cpu.max");  // `max 100000` is no limit
+    file >> quota >> period;
+  } else {
+    std::ifstream(folder / "cpu.cfs_quota_us") >> quota;  // -1 is no limit
+    std::ifstream(folder / "cpu.cfs_period_us") >> period;
+  }
+  if (!(quota > 0 && period > 0)) return std::nullopt;
+  return quota / period;
+}
+
+}  // namespace
+
+std::vector<CpuQuota> cpu_quotas(const fs::path& root) {
+  std::vector<CpuQuota> quotas;
+  for (Hierarchy& hierarchy : groups_of_process(root)) {
+    hierarchy.mount = mount_of(hierarchy.version, root);
+    if (hierarchy.mount.empty()) continue;
+    const fs::path top = root / hierarchy.mount.relative_path();
+    // In a container the path may be the host's, of which nothing is seen but the container's own group, at the top.
+    for (fs::path group = hierarchy.group.relative_path();; group = group.parent_path()) {
+      const fs::path folder = group.empty() ? top : top / group;
+      struct stat status {};
+      if (const auto cores = limit_in(folder, hierarchy.version); cores && ::stat(folder.c_str(), &status) == 0)
+        quotas.push_back({status.st_ino, *cores});
+      if (group.empty()) break;
+    }
+  }
+  return quotas;
+}
+
+}  // namespace ronda

@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include <ronda/core/multiversion.hpp>
+
+namespace ronda {
+
+/// Calls `body(first lane, width)` for pieces of 16 lanes, then 8, then for what is left. The width of the first two is
+/// a constant, so that the compiler turns loops over it into single vector instructions.
+template <class Body>
+[[gnu::always_inline]] inline void by_lanes(std::int64_t lanes, Body&& body) {
+  std::int64_t lane = 0;
+  for (; lane + 16 <= lanes; lane += 16) body(lane, std::integral_constant<std::int64_t, 16>{});
+  for (; lane + 8 <= lanes; lane += 8) body(lane, std::integral_constant<std::int64_t, 8>{});
+  if (lane < lanes) body(lane, lanes - lane);
+}
+
+/// Calls `body(l)` for 0 … width-1, as a loop until it is vectorised: unrolled earlier, choices in it would become
+/// branches. Local arrays of 16 that only such loops touch stay in registers.
+template <class Width, class Body>
+[[gnu::always_inline]] inline void each_lane(Width width, Body&& body) {
+  const std::int64_t count = width;
+#pragma GCC unroll 1
+  for (std::int64_t l = 0; l < count; ++l) body(l);
+}
+
+}  // namespace ronda

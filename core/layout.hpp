@@ -1,0 +1,68 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/core/shape.hpp>
+
+namespace ronda {
+
+/// Where the elements of a logical shape lie in memory: an order of the axes, outermost first, then *inner blocks*,
+/// which cut an axis into pieces that are stored together (padding the axis to a whole number of pieces).
+///
+/// Written as a tag in which a letter is an axis of the logical shape: for activations (N, H, W, C), `abcd` is plain
+/// NHWC and `adbc16d` keeps 16 channels together. The empty layout is plain row-major order of whatever rank.
+/// The caller of a primitive never looks inside: it compares layouts, stores tags, and copies (see `reorder`).
+class Layout {
+ public:
+  struct Block {
+    int axis;
+    std::int64_t size;
+    bool operator==(const Block&) const = default;
+  };
+  static constexpr int max_blocks = 4;
+
+  Layout() = default;
+  /// @param order   a permutation of the axes, outermost first
+  /// @param blocks  outermost first
+  Layout(std::span<const int> order, std::span<const Block> blocks);
+
+  /// The inverse of `tag`. Throws InputError for a text that is no tag.
+  static Layout parse(std::string_view tag);
+  /// "plain", or axes and blocks as letters.
+  [[nodiscard]] std::string tag() const;
+
+  [[nodiscard]] bool is_plain() const noexcept { return rank_ == 0; }
+  [[nodiscard]] std::span<const Block> blocks() const noexcept {
+    return {blocks_.data(), static_cast<std::size_t>(block_count_)};
+  }
+
+  /// Extents after padding to whole blocks.
+  [[nodiscard]] Shape padded(const Shape& shape) const;
+
+  /// The offset, in elements, of index i along `axis`, for every i; offsets of the axes add up.
+  [[nodiscard]] std::vector<std::int64_t> offsets(const Shape& shape, int axis) const;
+
+  /// Strides, in elements, of the outer (blocked) axes, in the order of the logical axes.
+  [[nodiscard]] std::array<std::int64_t, Shape::capacity> outer_strides(const Shape& shape) const;
+
+  /// The layout of one entry of axis 0, where these lie one after another; nothing where they do not.
+  [[nodiscard]] std::optional<Layout> without_outermost() const;
+
+  /// The inverse: entries of this layout one after another, along a new axis 0.
+  [[nodiscard]] Layout with_outermost() const;
+
+  bool operator==(const Layout&) const = default;
+
+ private:
+  std::array<int, Shape::capacity> order_{};
+  std::array<Block, max_blocks> blocks_{};
+  int rank_ = 0;
+  int block_count_ = 0;
+};
+
+}  // namespace ronda

@@ -1,0 +1,52 @@
+#pragma once
+#include <concepts>
+#include <type_traits>
+#include <vector>
+
+#include <ronda/core/dtype.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/half.hpp>
+#include <ronda/core/tensor.hpp>
+
+namespace ronda {
+
+/// What layers on a GPU store; all of them compute in float32.
+template <class T>
+concept Number = std::same_as<T, float> || std::same_as<T, Float16> || std::same_as<T, BFloat16>;
+
+template <Number T>
+[[nodiscard]] constexpr float as_float(T number) noexcept {
+  if constexpr (std::is_same_v<T, float>)
+    return number;
+  else
+    return to_float(number);
+}
+
+/// Rounded to nearest, ties to even.
+template <Number T>
+[[nodiscard]] constexpr T as_number(float value) noexcept {
+  if constexpr (std::is_same_v<T, float>)
+    return value;
+  else
+    return to_half<T>(value);
+}
+
+/// Calls body(std::type_identity<T>()) with the C++ type of a Number's DType. Throws LogicError for any other.
+template <class Body>
+decltype(auto) with_number(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::float32: return body(std::type_identity<float>());
+    case DType::float16: return body(std::type_identity<Float16>());
+    case DType::bfloat16: return body(std::type_identity<BFloat16>());
+    default: throw LogicError("layers do not compute with " + std::string(name_of(dtype)));
+  }
+}
+
+/// Copies every stored element, padding included, of a Number's type to another's; shape and layout must be equal. Both
+/// lie on the host.
+void convert(const Tensor& from, const Tensor& to);
+
+/// The stored elements, padding included, of a tensor of Numbers that lies on the host.
+[[nodiscard]] std::vector<float> floats_of(const Tensor& tensor);
+
+}  // namespace ronda

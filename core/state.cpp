@@ -1,0 +1,51 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/state.hpp>
+
+namespace ronda {
+namespace {
+
+/// For each column in file order (C, H, W), the column of the stored matrix that holds it.
+std::vector<std::size_t> stored_columns(const State& state) {
+  const auto columns = static_cast<std::size_t>(state.tensor.shape()[1]);
+  std::vector<std::size_t> order(columns);
+  const TensorDesc& sample = *state.flattened;
+  if (sample.shape.rank() != 3 || static_cast<std::size_t>(sample.count()) != columns)
+    throw LogicError(state.name + " does not have the columns of " + sample.text());
+  const auto rows = sample.layout.offsets(sample.shape, 0), cols = sample.layout.offsets(sample.shape, 1);
+  const auto channels = sample.layout.offsets(sample.shape, 2);
+  std::size_t at = 0;
+  for (const auto c : channels)
+    for (const auto h : rows)
+      for (const auto w : cols) order[at++] = static_cast<std::size_t>(h + w + c);
+  return order;
+}
+
+}  // namespace
+
+std::vector<float> to_file(const State& state) {
+  const auto count = static_cast<std::size_t>(state.tensor.desc().count());
+  std::vector<float> plain(count);
+  reorder(state.tensor, Tensor({state.tensor.shape(), DType::float32, {}}, plain.data()));
+  if (!state.flattened) return plain;
+  const auto order = stored_columns(state);
+  std::vector<float> file(count);
+  for (std::size_t row = 0; row * order.size() < count; ++row)
+    for (std::size_t i = 0; i < order.size(); ++i) file[row * order.size() + i] = plain[row * order.size() + order[i]];
+  return file;
+}
+
+void from_file(const State& state, std::span<const float> file) {
+  if (file.size() != static_cast<std::size_t>(state.tensor.desc().count()))
+    throw LogicError(state.name + " has " + std::to_string(state.tensor.desc().count()) + " elements, " +
+                     std::to_string(file.size()) + " were given");
+  std::vector<float> plain(file.begin(), file.end());
+  if (state.flattened) {
+    const auto order = stored_columns(state);
+    for (std::size_t row = 0; row * order.size() < file.size(); ++row)
+      for (std::size_t i = 0; i < order.size(); ++i)
+        plain[row * order.size() + order[i]] = file[row * order.size() + i];
+  }
+  reorder(Tensor({state.tensor.shape(), DType::float32, {}}, plain.data()), state.tensor);
+}
+
+}  // namespace ronda

@@ -1,0 +1,175 @@
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view prefix = "step-";
+
+std::optional<std::uint64_t> step_of(const std::string& name) {
+  std::uint64_t step = 0;
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
+  const auto parsed = std::from_chars(begin, end, step);
+  const bool whole =
+      parsed.ec == std::errc() && parsed.ptr == end && name == std::string(prefix) + std::to_string(step);
+  return whole ? std::optional(step) : std::nullopt;
+}
+
+ResourceError cannot(const std::string& what, const fs::path& path, int error) {
+  return ResourceError("cannot " + what + " " + path.string() + ": " + std::strerror(error));
+}
+
+void rename_path(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw cannot("rename " + from.string() + " to", to, errno);
+}
+
+/// Gone from sight at once, then from the disk.
+void remove_checkpoint(const fs::path& checkpoint) {
+  const fs::path hidden = checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".removed");
+  std::error_code ignored;
+  fs::remove_all(hidden, ignored);
+  if (::rename(checkpoint.c_str(), hidden.c_str()) == 0) fs::remove_all(hidden, ignored);
+}
+
+void check_part(const CheckpointPart& part, const fs::path& checkpoint) {
+  const fs::path path = checkpoint / part.file;
+  if (fs::path(part.file).filename() != part.file)
+    throw InputError(manifest_of(checkpoint).string() + ": '" + part.file + "' is no name of a file");
+  const FileSum found = sum_of(path);
+  if (found != part.sum)
+    throw InputError(path.string() + " is damaged: expected " + std::to_string(part.sum.bytes) + " bytes with hash " +
+                     part.sum.hash + ", found " + std::to_string(found.bytes) + " with " + found.hash);
+}
+
+bool is_audited(const CheckpointPlace& place) {
+  try {
+    return read_manifest(manifest_of(place.path)).audited;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+fs::path manifest_of(const fs::path& checkpoint) { return checkpoint / "manifest.json"; }
+
+fs::path checkpoint_path(const fs::path& directory, std::uint64_t step) {
+  return directory / (std::string(prefix) + std::to_string(step));
+}
+
+std::vector<CheckpointPlace> list_checkpoints(const fs::path& directory) {
+  std::vector<CheckpointPlace> places;
+  std::error_code error;
+  if (!is_there(directory)) return places;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+    if (const auto step = step_of(entry->path().filename().string())) places.push_back({*step, entry->path()});
+  if (error) throw InputError("cannot read the folder " + directory.string() + ": " + error.message());
+  std::ranges::sort(places, {}, &CheckpointPlace::step);
+  return places;
+}
+
+CheckpointManifest verify_checkpoint(const fs::path& checkpoint) {
+  CheckpointManifest manifest = read_manifest(manifest_of(checkpoint));
+  // A copy may have another name; one that is named as a checkpoint has to be that one.
+  if (const auto named = step_of(checkpoint.filename().string()); named && *named != manifest.step)
+    throw InputError(checkpoint.string() + " holds step " + std::to_string(manifest.step));
+  if (manifest.parts.size() != static_cast<std::size_t>(manifest.ranks))
+    throw InputError(manifest_of(checkpoint).string() + ": " + std::to_string(manifest.ranks) + " ranks, but " +
+                     std::to_string(manifest.parts.size()) + " parts");
+  for (const auto& part : manifest.parts) check_part(part, checkpoint);
+  return manifest;
+}
+
+std::optional<CheckpointPlace> newest_whole(
+    const fs::path& directory, const std::function<void(const CheckpointPlace&, const Error&)>& passed_over) {
+  auto places = list_checkpoints(directory);
+  for (; !places.empty(); places.pop_back()) {
+    try {
+      verify_checkpoint(places.back().path);
+      return places.back();
+    } catch (const ManifestVersionError&) {
+      throw;
+    } catch (const Error& error) {
+      passed_over(places.back(), error);
+    }
+  }
+  return std::nullopt;
+}
+
+double reading_limit(const fs::path& folder) {
+  constexpr double patience = 300, bytes_a_second = 10e6;
+  double bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (std::error_code gone; entry->is_regular_file(gone))
+      if (const auto size = entry->file_size(gone); !gone) bytes += static_cast<double>(size);
+  return patience + bytes / bytes_a_second;
+}
+
+void publish_checkpoint(const fs::path& partial, std::uint64_t step) {
+  const fs::path directory = partial.parent_path(), place = checkpoint_path(directory, step);
+  synchronise_folder(partial);
+  if (fs::exists(fs::symlink_status(place))) {
+    // A damaged one, or one of a training that went on from before it: the two change places at once.
+    if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
+      std::error_code ignored;
+      fs::remove_all(partial, ignored);
+      return synchronise_folder(directory);
+    }
+    remove_checkpoint(place);  // a file system that cannot
+  }
+  rename_path(partial, place);
+  synchronise_folder(directory);
+}
+
+void keep_newest(const fs::path& directory, std::uint64_t step, std::size_t keep) {
+  std::vector<CheckpointPlace> places;
+  try {
+    places = list_checkpoints(directory);
+  } catch (const InputError&) {  // then they stay: too many are better than none
+  }
+  std::erase_if(places, [&](const CheckpointPlace& place) { return place.step > step; });
+  const auto newest_audited = std::find_if(places.rbegin(), places.rend(), is_audited);
+  for (std::size_t i = 0; i + keep < places.size(); ++i)
+    if (newest_audited == places.rend() || newest_audited->step != places[i].step) remove_checkpoint(places[i].path);
+}
+
+void remove_leftovers(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool of_checkpoint =
+        name.starts_with("." + std::string(prefix)) && (name.ends_with(".partial") || name.ends_with(".removed"));
+    if (of_checkpoint || name.starts_with(".token-")) found.push_back(entry->path());
+  }
+  for (const auto& path : found) fs::remove_all(path, error);
+}
+
+std::vector<fs::path> set_aside_after(const fs::path& directory, std::uint64_t step) {
+  std::vector<fs::path> aside;
+  for (const auto& place : list_checkpoints(directory)) {
+    if (place.step <= step) continue;
+    fs::path name = place.path.string() + ".aside";
+    for (int i = 2; fs::exists(name); ++i) name = place.path.string() + ".aside" + std::to_string(i);
+    rename_path(place.path, name);
+    aside.push_back(name);
+  }
+  return aside;
+}
+
+}  // namespace ronda

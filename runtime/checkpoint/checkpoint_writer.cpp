@@ -1,0 +1,90 @@
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_writer.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string part_name(int rank) { return "part-" + std::to_string(rank) + ".safetensors"; }
+fs::path record_of(const fs::path& folder, int rank) { return folder / ("part-" + std::to_string(rank) + ".json"); }
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(fs::path directory, std::string token, int rank, Faults faults)
+    : directory_(std::move(directory)), token_(std::move(token)), rank_(rank), faults_(std::move(faults)) {}
+
+fs::path CheckpointWriter::partial(std::uint64_t step) const {
+  return directory_ / (".step-" + std::to_string(step) + "." + token_ + ".partial");
+}
+
+template <class Body>
+void CheckpointWriter::start(Work& work, Body body) {
+  work.outcome.store(Outcome::running, std::memory_order_relaxed);
+  thread_.submit([&work, body = std::move(body)] {
+    try {
+      body();
+      work.outcome.store(Outcome::done, std::memory_order_release);
+    } catch (const std::exception& error) {
+      work.failure = error.what();
+      work.outcome.store(Outcome::failed, std::memory_order_release);
+    }
+  });
+}
+
+void CheckpointWriter::write_part(const Snapshot& snapshot, std::uint64_t step) {
+  start(part_, [this, &snapshot, step] { write(snapshot, step); });
+}
+
+void CheckpointWriter::write(const Snapshot& snapshot, std::uint64_t step) {
+  const fs::path folder = partial(step), path = folder / part_name(rank_);
+  if (faults_.happens(FaultKind::fail_write, step))
+    throw ResourceError("cannot write " + path.string() + ": No space left on device (injected)");
+  std::error_code error;
+  fs::create_directories(folder, error);  // whichever rank comes first; all of them where somebody has removed them
+  if (error) throw ResourceError("cannot create the folder " + folder.string() + ": " + error.message());
+  CheckpointPart part{
+      .file = part_name(rank_), .sum = write_safetensors(path, snapshot.tensors()), .tensors = {}, .per_rank = {}};
+  if (faults_.happens(FaultKind::kill_write, step)) {
+    fs::resize_file(path, part.sum.bytes / 2, error);
+    die_at_once();
+  }
+  for (const auto& state : snapshot.states())
+    (state.scope == Scope::replicated ? part.tensors : part.per_rank).push_back(state.name);
+  ronda::write_part(record_of(folder, rank_), part);
+}
+
+void CheckpointWriter::publish(CheckpointManifest manifest, std::size_t keep) {
+  auto shared = std::make_shared<CheckpointManifest>(std::move(manifest));
+  start(publication_, [this, shared, keep] { complete(*shared, keep); });
+}
+
+void CheckpointWriter::complete(CheckpointManifest& manifest, std::size_t keep) {
+  const fs::path folder = partial(manifest.step);
+  try {
+    for (int rank = 0; rank < manifest.ranks; ++rank) manifest.parts.push_back(read_part(record_of(folder, rank)));
+    for (int rank = 0; rank < manifest.ranks; ++rank) fs::remove(record_of(folder, rank));
+    write_manifest(manifest_of(folder), manifest);
+    if (faults_.happens(FaultKind::kill_rename, manifest.step)) die_at_once();
+    publish_checkpoint(folder, manifest.step);
+  } catch (const std::exception&) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    throw;
+  }
+  keep_newest(directory_, manifest.step, keep);
+}
+
+void CheckpointWriter::discard(std::uint64_t step) {
+  thread_.submit([folder = partial(step)] {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  });
+}
+
+}  // namespace ronda

@@ -1,0 +1,61 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <ronda/runtime/checkpoint/background.hpp>
+#include <ronda/runtime/checkpoint/faults.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
+
+namespace ronda {
+
+/// Writes one rank's parts of checkpoints on a thread of its own, and on rank 0 publishes what all ranks have written.
+/// Knows no other rank: whoever uses it agrees with them. The same thread calls everything here.
+class CheckpointWriter {
+ public:
+  /// How a piece of work stands; `failed` has a text in `failure()`.
+  enum class Outcome : std::uint8_t { none, running, done, failed };
+
+  /// @param directory  where checkpoints lie
+  /// @param token      of this run, the same on all ranks: two runs never write to one folder
+  CheckpointWriter(std::filesystem::path directory, std::string token, int rank, Faults faults);
+
+  /// Writes what `snapshot` holds, which stays as it is until part() is no longer `running`.
+  void write_part(const Snapshot& snapshot, std::uint64_t step);
+  [[nodiscard]] Outcome part() const noexcept { return part_.outcome.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::string& part_failure() const noexcept { return part_.failure; }
+  /// All ranks know how the part came out; the next may be written.
+  void forget_part() noexcept { part_.outcome.store(Outcome::none, std::memory_order_relaxed); }
+
+  /// Rank 0, when all parts are on disk: completes the manifest with them, gives the checkpoint its name and keeps the
+  /// newest `keep`. Follows what was published before.
+  void publish(CheckpointManifest manifest, std::size_t keep);
+  [[nodiscard]] Outcome publication() const noexcept { return publication_.outcome.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::string& publication_failure() const noexcept { return publication_.failure; }
+  void forget_publication() noexcept { publication_.outcome.store(Outcome::none, std::memory_order_relaxed); }
+
+  /// Rank 0: the parts of `step` are not wanted.
+  void discard(std::uint64_t step);
+
+ private:
+  struct Work {
+    std::atomic<Outcome> outcome{Outcome::none};
+    std::string failure;  ///< set before the outcome says so
+  };
+  template <class Body>
+  void start(Work& work, Body body);
+  [[nodiscard]] std::filesystem::path partial(std::uint64_t step) const;
+  void write(const Snapshot& snapshot, std::uint64_t step);
+  void complete(CheckpointManifest& manifest, std::size_t keep);
+
+  std::filesystem::path directory_;
+  std::string token_;
+  int rank_;
+  Faults faults_;  ///< of the thread
+  Work part_, publication_;
+  Background thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace ronda

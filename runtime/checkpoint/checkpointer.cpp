@@ -1,0 +1,210 @@
+#include <ronda/collectives/phase.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/duration.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/checkpointer.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Adds the time of its life to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), start_(steady_seconds()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += steady_seconds() - start_; }
+
+ private:
+  double& sum_;
+  double start_;
+};
+
+/// A disk that is full takes empty files.
+void write_on_trial(const fs::path& path) {
+  try {
+    write_text(path, std::string(1 << 14, '-'));
+    fs::remove(path);
+  } catch (const ResourceError& error) {
+    throw InputError(std::string("checkpoints cannot be written: ") + error.what() +
+                     "; make room, or give another --checkpoint-dir");
+  }
+}
+
+}  // namespace
+
+CheckpointInterval parse_checkpoint_interval(std::string_view text) {
+  CheckpointInterval interval;
+  const char* const end = text.data() + text.size();
+  const auto steps = std::from_chars(text.data(), end, interval.steps);
+  if (steps.ec == std::errc() && steps.ptr == end && interval.steps > 0) return interval;
+  if (const auto seconds = parse_duration(text)) return {.steps = 0, .seconds = *seconds};
+  throw InputError("a checkpoint is taken every N steps, or every 30s, 10m or 1h; '" + std::string(text) +
+                   "' is neither");
+}
+
+Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options, Faults faults, EventSink& sink)
+    : communicator_(std::move(communicator)), options_(std::move(options)), sink_(sink), last_save_(steady_seconds()) {
+  const std::string token = communicator_.broadcast_text(random_token());
+  check_directory();
+  writer_ = std::make_unique<CheckpointWriter>(options_.directory, token, communicator_.rank(), std::move(faults));
+}
+
+/// Rank 0 leaves a file with words that only this run knows; the others have to find them.
+void Checkpointer::check_directory() {
+  const fs::path& directory = options_.directory;
+  const std::string words = communicator_.broadcast_text(random_token());
+  const fs::path token = directory / (".token-" + words);
+  agree(communicator_, [&] {
+    if (communicator_.rank() != 0) return;
+    const Phase phase(communicator_, Activity::writing, FolderLock::longest);
+    std::error_code error;
+    fs::create_directories(directory, error);
+    if (error || !fs::is_directory(directory))
+      throw InputError("cannot create the folder of checkpoints " + directory.string() + ": " +
+                       (error ? error.message() : "there is something else of that name"));
+    lock_.emplace(directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); });
+    remove_leftovers(directory);
+    write_text(token, words);
+  });
+  agree(communicator_, [&] {
+    std::ifstream file(token);
+    const std::string found{std::istreambuf_iterator<char>(file), {}};
+    if (found != words)
+      throw InputError("the folder of checkpoints " + directory.string() +
+                       " is not the one that rank 0 sees: give --checkpoint-dir a place that all hosts share");
+    write_on_trial(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())));
+  });
+  std::error_code ignored;
+  if (communicator_.rank() == 0) fs::remove(token, ignored);
+}
+
+void Checkpointer::bind(std::span<const State> states, const ComputeDevice& device) {
+  std::ranges::copy_if(states, std::back_inserter(counters_), is_counter);
+  agree(communicator_,
+        [&] { snapshot_.emplace(share_of(states, communicator_.rank(), communicator_.size()), device); });
+  last_save_ = steady_seconds();
+}
+
+StepFlags Checkpointer::flags() const {
+  StepFlags flags;
+  if (communicator_.rank() == 0 && options_.every.seconds > 0 &&
+      steady_seconds() - last_save_ >= options_.every.seconds)
+    flags.save = 1;
+  if (under_way_) {
+    const auto part = writer_->part();
+    flags.written = part == CheckpointWriter::Outcome::done ? 1 : 0;
+    flags.unwritten = part == CheckpointWriter::Outcome::failed ? 1 : 0;
+  }
+  return flags;
+}
+
+bool Checkpointer::after_step(const StepFlags& total, std::uint64_t step) {
+  const Stopwatch exposed(exposed_seconds_);
+  hear_of_publication();
+  if (under_way_ && total.written + total.unwritten == communicator_.size()) settle(total.unwritten > 0);
+  if (total.save > 0 || (options_.every.steps > 0 && step % options_.every.steps == 0)) due_ = true;
+  return due_ && !under_way_;
+}
+
+/// All ranks are here after the same step, and know that all parts are written, or that some could not be.
+void Checkpointer::settle(bool failed) {
+  under_way_ = false;
+  failed_ = failed;
+  const bool first = communicator_.rank() == 0;
+  if (!failed) {
+    publication_ = {manifest_.step, last_save_};
+    if (first) writer_->publish(manifest_, options_.keep);
+  } else {
+    const bool mine = writer_->part() == CheckpointWriter::Outcome::failed;
+    const auto texts = communicator_.gather_texts(mine ? writer_->part_failure() : "");
+    const auto text = std::ranges::find_if(texts, [](const std::string& each) { return !each.empty(); });
+    if (first) {
+      const auto rank = static_cast<std::size_t>(text - texts.begin());
+      sink_.on_warning("the checkpoint of step " + std::to_string(manifest_.step) + " was not written: rank " +
+                       std::to_string(rank) + " on " + communicator_.topology().hosts[rank] + ": " + *text +
+                       "; training goes on, and the checkpoints before it are kept");
+      writer_->discard(manifest_.step);
+    }
+  }
+  writer_->forget_part();
+}
+
+/// Rank 0's thread has published a checkpoint, or could not.
+void Checkpointer::hear_of_publication() {
+  const auto outcome = writer_->publication();
+  if (outcome == CheckpointWriter::Outcome::done) {
+    ++written_;
+    slowest_seconds_ = std::max(slowest_seconds_, steady_seconds() - publication_.saved);
+    sink_.on_detail("checkpoint step-" + std::to_string(publication_.step) + " is written");
+  } else if (outcome == CheckpointWriter::Outcome::failed) {
+    failed_ = true;
+    sink_.on_warning("the checkpoint of step " + std::to_string(publication_.step) + " was not written: " +
+                     writer_->publication_failure() + "; training goes on, and the checkpoints before it are kept");
+  } else {
+    return;
+  }
+  writer_->forget_publication();
+}
+
+void Checkpointer::save(CheckpointManifest manifest) {
+  const Stopwatch exposed(exposed_seconds_);
+  sink_.on_checkpoint(manifest.step);
+  manifest.ranks = communicator_.size();
+  manifest.hosts = communicator_.topology().nodes;
+  for (const auto& counter : counters_) {
+    const auto numbers = counter.tensor.as<std::int64_t>();
+    manifest.counters[counter.name].assign(numbers.begin(), numbers.end());
+  }
+  manifest_ = std::move(manifest);
+  snapshot_->take();
+  writer_->write_part(*snapshot_, manifest_.step);
+  under_way_ = true;
+  due_ = false;
+  last_save_ = steady_seconds();
+}
+
+void Checkpointer::save_last(CheckpointManifest manifest) {
+  finish();
+  save(std::move(manifest));
+}
+
+bool Checkpointer::finish() {
+  const Stopwatch exposed(exposed_seconds_);
+  if (under_way_) {
+    wait_for_all([&] { return writer_->part() != CheckpointWriter::Outcome::running; });
+    const std::string mine = writer_->part() == CheckpointWriter::Outcome::failed ? "failed" : "";
+    const auto outcomes = communicator_.gather_texts(mine);
+    hear_of_publication();
+    settle(std::ranges::any_of(outcomes, [](const std::string& each) { return !each.empty(); }));
+  }
+  wait_for_all([&] { return writer_->publication() != CheckpointWriter::Outcome::running; });
+  hear_of_publication();
+  failed_ = communicator_.broadcast_text(failed_ ? "failed" : "") == "failed";
+  return !failed_;
+}
+
+/// Asks again and again rather than wait once: a slow disk must not look like a rank that has gone.
+void Checkpointer::wait_for_all(const std::function<bool()>& done) {
+  for (std::int32_t all = 0; all == 0;) {
+    all = done() ? 1 : 0;
+    if (all == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    communicator_.allreduce(Tensor(std::span(&all, 1)), ReduceOp::minimum);
+  }
+}
+
+}  // namespace ronda

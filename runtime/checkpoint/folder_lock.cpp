@@ -1,0 +1,52 @@
+#include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/folder_lock.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace ronda {
+namespace {
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return std::string("host ") + name.data() + ",";
+}
+
+/// As it stands in the file and in messages.
+std::string this_run() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  return this_host() + " process " + std::to_string(::getpid()) + (job == nullptr ? "" : std::string(", job ") + job);
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
+                       const std::function<void(const std::string&)>& tell)
+    : lock_(folder / ".lock") {
+  constexpr double on_this_host = 10;
+  const double begin = steady_seconds();
+  for (bool told = false;; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
+    const auto outcome = lock_.take(this_run());
+    if (outcome == FileLock::Outcome::taken) return;
+    if (outcome == FileLock::Outcome::unknown) {
+      tell("the file system of " + folder.string() + " has no locks: see to it that no other run saves there");
+      return;
+    }
+    const std::string holder = lock_.holder();
+    const double limit = patience.value_or(holder.starts_with(this_host()) ? on_this_host : longest);
+    if (steady_seconds() - begin >= limit)
+      throw InputError("the folder of checkpoints " + folder.string() + " is another run's (" +
+                       (holder.empty() ? "nobody says whose" : holder) +
+                       "): end that run, or give this one a folder of its own");
+    if (!told) tell("waiting for another run to let go of " + folder.string() + " (" + holder + ")");
+    told = true;
+  }
+}
+
+}  // namespace ronda

@@ -1,0 +1,29 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <ronda/runtime/io/file_lock.hpp>
+
+namespace ronda {
+
+/// Keeps a folder of checkpoints for one run, as long as this object lives: two at a time would remove each other's
+/// checkpoints in the making. For rank 0.
+class FolderLock {
+ public:
+  /// Waits for a holder that may be about to end, or to be given up by the file server: ten seconds for one on this
+  /// host, a hundred for one on another; or `patience` seconds. `tell` hears of it.
+  /// Throws InputError, with the holder's host, process and job, where it is still there then.
+  FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
+             const std::function<void(const std::string&)>& tell);
+
+  /// The longest that the constructor takes, in seconds.
+  static constexpr double longest = 100;
+
+ private:
+  FileLock lock_;
+};
+
+}  // namespace ronda

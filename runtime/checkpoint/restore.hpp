@@ -1,0 +1,24 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/core/state.hpp>
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
+
+namespace ronda {
+
+/// Sets `states` from the checkpoint in `folder`, whose manifest every rank has: rank 0 reads what all have alike and
+/// sends it to the others; each rank reads its own of what is per rank or averaged. On another number of ranks than the
+/// checkpoint's, all get the mean of what is averaged, and what is per rank stays as it is. Tensors and states have to
+/// match, name for name and in shape; with `partly`, what has no counterpart is left (for a training whose optimizer is
+/// another). Returns a line for each kind of thing that was left. States of `device` are set there, when all is known.
+/// Collective; throws InputError, agreed; nothing is set then that matters.
+std::vector<std::string> restore(const std::filesystem::path& folder, const CheckpointManifest& manifest,
+                                 std::span<const State> states, bool partly, Communicator communicator,
+                                 const ComputeDevice& device = ComputeDevice::processor());
+
+}  // namespace ronda

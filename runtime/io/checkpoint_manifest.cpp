@@ -1,0 +1,161 @@
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
+#include <ronda/runtime/io/detail/json.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
+
+namespace ronda {
+namespace {
+
+using Json = nlohmann::ordered_json;  // in the order in which people read it
+
+constexpr const char* manifest_format = "ronda-checkpoint";
+constexpr const char* part_format = "ronda-checkpoint-part";
+
+Json to_json(const EpochReport& epoch) {
+  return {{"epoch", epoch.epoch},           {"epochs", epoch.epochs},
+          {"train_loss", epoch.train_loss}, {"train_accuracy", epoch.train_accuracy},
+          {"test_loss", epoch.test_loss},   {"test_accuracy", epoch.test_accuracy},
+          {"evaluated", epoch.evaluated},   {"seconds", epoch.seconds},
+          {"samples", epoch.samples}};
+}
+
+Json to_json(const CheckpointPart& part) {
+  return {{"file", part.file},
+          {"bytes", part.sum.bytes},
+          {"hash", part.sum.hash},
+          {"tensors", part.tensors},
+          {"per_rank", part.per_rank}};
+}
+
+EpochReport epoch_from(const JsonObject& object) {
+  EpochReport epoch;
+  object.get("epoch", epoch.epoch)
+      .get("epochs", epoch.epochs)
+      .get("train_loss", epoch.train_loss)
+      .get("train_accuracy", epoch.train_accuracy)
+      .get("test_loss", epoch.test_loss)
+      .get("test_accuracy", epoch.test_accuracy)
+      .get("evaluated", epoch.evaluated)
+      .get("seconds", epoch.seconds)
+      .get("samples", epoch.samples);
+  return epoch;
+}
+
+CheckpointPart part_from(const JsonObject& object) {
+  CheckpointPart part;
+  object.get("file", part.file)
+      .get("bytes", part.sum.bytes)
+      .get("hash", part.sum.hash)
+      .get("tensors", part.tensors)
+      .get("per_rank", part.per_rank);
+  return part;
+}
+
+/// Of the largest jobs: tens of thousands of ranks, hundreds of thousands of epochs.
+constexpr JsonLimits manifest_limits{.bytes = std::size_t{256} << 20, .values = std::size_t{1} << 22};
+
+/// Throws where the file is none of `format`.
+void check_format(const JsonObject& object, const char* format) {
+  object.require_format<ManifestVersionError>(format, CheckpointManifest::version,
+                                              "read it with the Ronda that wrote it");
+}
+
+Json progress_json(const CheckpointManifest& m) {
+  return {{"application", m.application},
+          {"ronda", m.ronda},
+          {"step", m.step},
+          {"epoch", m.epoch},
+          {"step_in_epoch", m.step_in_epoch},
+          {"updates", m.updates},
+          {"samples", m.samples},
+          {"train_seconds", m.train_seconds},
+          {"last_loss", m.last_loss},
+          {"audited", m.audited},
+          {"ranks", m.ranks},
+          {"hosts", m.hosts},
+          {"options", m.options}};
+}
+
+template <class T>
+Json list_json(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(to_json(value));
+  return list;
+}
+
+}  // namespace
+
+std::string manifest_text(const CheckpointManifest& m) {
+  Json json = {{"format", manifest_format}, {"version", CheckpointManifest::version}};
+  json.update(progress_json(m));
+  json["counters"] = m.counters;
+  json["environment"] = m.environment;
+  json["picks"] = m.picks;
+  json["plan"] = m.plan;
+  json["current"] = to_json(m.current);
+  json["weight"] = m.weight;
+  json["history"] = list_json(m.history);
+  json["parts"] = list_json(m.parts);
+  return sealed(json);
+}
+
+CheckpointManifest parse_manifest(const std::string& text, const std::filesystem::path& path) {
+  const nlohmann::json json = parse_sealed(text, path, manifest_limits);
+  const JsonObject object(json, path);
+  check_format(object, manifest_format);
+  CheckpointManifest m;
+  object.get("application", m.application)
+      .get("ronda", m.ronda)
+      .get("step", m.step)
+      .get("epoch", m.epoch)
+      .get("step_in_epoch", m.step_in_epoch)
+      .get("updates", m.updates)
+      .get("samples", m.samples)
+      .get("train_seconds", m.train_seconds)
+      .get("last_loss", m.last_loss)
+      .get("audited", m.audited)
+      .get("ranks", m.ranks)
+      .get("hosts", m.hosts)
+      .get("options", m.options)
+      .get("counters", m.counters)
+      .get("environment", m.environment)
+      .get("picks", m.picks)
+      .get("plan", m.plan)
+      .get("weight", m.weight)
+      .get_list("history", m.history, epoch_from)
+      .get_list("parts", m.parts, part_from);
+  m.current = epoch_from(object.object("current"));
+  return m;
+}
+
+CheckpointManifest read_manifest(const std::filesystem::path& path) {
+  return parse_manifest(read_text(path, manifest_limits.bytes), path);
+}
+
+void write_manifest(const std::filesystem::path& path, const CheckpointManifest& manifest) {
+  write_text(path, manifest_text(manifest));
+}
+
+CheckpointPart read_part(const std::filesystem::path& path) {
+  const nlohmann::json json = parse_sealed(read_text(path), path);
+  const JsonObject object(json, path);
+  check_format(object, part_format);
+  return part_from(object.object("part"));
+}
+
+void write_part(const std::filesystem::path& path, const CheckpointPart& part) {
+  write_text(path,
+             sealed({{"format", part_format}, {"version", CheckpointManifest::version}, {"part", to_json(part)}}));
+}
+
+std::string manifest_summary(const CheckpointManifest& manifest, const std::filesystem::path& folder) {
+  Json json = {{"folder", folder.string()}};
+  json.update(progress_json(manifest));
+  std::uint64_t bytes = 0;
+  for (const auto& part : manifest.parts) bytes += part.sum.bytes;
+  json["bytes"] = bytes;
+  json["history"] = list_json(manifest.history);
+  json["parts"] = list_json(manifest.parts);
+  return json.dump(2, ' ', true);
+}
+
+}  // namespace ronda

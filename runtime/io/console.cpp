@@ -1,0 +1,161 @@
+#include <ronda/runtime/io/console.hpp>
+#include <ronda/runtime/io/terminal.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+constexpr std::string_view erase_line = "\r\033[K";
+constexpr std::chrono::milliseconds between_drawings{100};
+
+/// Text of bounded length, put together without the heap; what does not fit is cut off.
+class Text {
+ public:
+  template <class... Arguments>
+  void add(const char* format, Arguments... arguments) {
+    const std::size_t room = buffer_.size() - used_;
+    const int count = std::snprintf(buffer_.data() + used_, room, format, arguments...);
+    if (count > 0) used_ += std::min(static_cast<std::size_t>(count), room - 1);
+  }
+  [[nodiscard]] std::string_view view() const { return {buffer_.data(), used_}; }
+
+ private:
+  std::array<char, 512> buffer_{};
+  std::size_t used_ = 0;
+};
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+/// 812, 45.6k, 1.23M: three digits tell enough.
+void add_rate(Text& text, double rate) {
+  if (rate >= 1e6)
+    text.add("%.3gM samples/s", rate / 1e6);
+  else if (rate >= 1e4)
+    text.add("%.3gk samples/s", rate / 1e3);
+  else
+    text.add("%.0f samples/s", rate);
+}
+
+void add_duration(Text& text, double seconds) {
+  const auto whole = static_cast<unsigned long long>(std::llround(std::clamp(seconds, 0.0, 1e9)));
+  if (whole >= 3600)
+    text.add("%llu:%02llu:%02llu", whole / 3600, whole / 60 % 60, whole % 60);
+  else
+    text.add("%llu:%02llu", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+Console::Console(Verbosity verbosity)
+    : Console(std::cout, std::cerr,
+              {.verbosity = verbosity, .bar_width = terminal_width(2), .table_on_terminal = terminal_width(1) > 0}) {}
+
+Console::~Console() { clear_bar(); }
+
+void Console::say(std::string_view prefix, std::string_view text) {
+  clear_bar();
+  messages_ << prefix << text << '\n' << std::flush;
+}
+
+void Console::on_note(std::string_view text) {
+  if (options_.verbosity != Verbosity::quiet) say("ronda: ", text);
+}
+
+void Console::on_detail(std::string_view text) {
+  if (options_.verbosity == Verbosity::verbose) say("ronda: ", text);
+}
+
+void Console::on_warning(std::string_view text) { say("ronda: warning: ", text); }
+
+void Console::on_step(const StepReport& report) {
+  const auto samples = static_cast<double>(report.samples);
+  ++epoch_.steps;
+  epoch_.samples += report.samples;
+  epoch_.loss += report.loss * samples;
+  epoch_.correct += report.accuracy * samples;
+  epoch_.seconds += report.seconds;
+  if (options_.bar_width == 0 || options_.verbosity == Verbosity::quiet) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - drawn_ < between_drawings) return;
+  drawn_ = now;
+  draw_bar(report);
+}
+
+void Console::draw_bar(const StepReport& report) {
+  const auto step = static_cast<double>(report.step_in_epoch), steps = static_cast<double>(report.steps_in_epoch);
+  const auto samples = static_cast<double>(epoch_.samples);
+  Text right;
+  right.add(" %llu/%llu  loss %.4f  accuracy %.2f%%  ", static_cast<unsigned long long>(report.step_in_epoch),
+            static_cast<unsigned long long>(report.steps_in_epoch), ratio(epoch_.loss, samples),
+            100 * ratio(epoch_.correct, samples));
+  add_rate(right, ratio(samples, epoch_.seconds));
+  right.add("  ");
+  add_duration(right, ratio(epoch_.seconds, static_cast<double>(epoch_.steps)) * (steps - step));
+  right.add(" left");
+
+  Text line;
+  line.add("epoch %llu ", static_cast<unsigned long long>(report.epoch));
+  const auto width = static_cast<std::size_t>(options_.bar_width - 1);  // the last column would wrap
+  const std::size_t taken = line.view().size() + right.view().size() + 2;
+  if (width >= taken + 8) {
+    const std::size_t room = std::min<std::size_t>(width - taken, 40);
+    const auto done = static_cast<std::size_t>(static_cast<double>(room) * std::min(ratio(step, steps), 1.0));
+    line.add("[");
+    for (std::size_t i = 0; i < room; ++i) line.add(i < done ? "=" : i == done ? ">" : " ");
+    line.add("]");
+  }
+  line.add("%.*s", static_cast<int>(right.view().size()), right.view().data());
+  messages_ << erase_line << line.view().substr(0, width) << std::flush;
+  bar_drawn_ = true;
+}
+
+void Console::clear_bar() {
+  if (!bar_drawn_) return;
+  messages_ << erase_line << std::flush;
+  bar_drawn_ = false;
+}
+
+void Console::on_epoch(const EpochReport& report) {
+  const Progress epoch = std::exchange(epoch_, {});
+  if (options_.verbosity == Verbosity::quiet) return;
+  clear_bar();
+  // Standard error may arrive later than standard output where a launcher forwards both: erase the bar from here too.
+  const std::string_view start = options_.table_on_terminal && options_.bar_width > 0 ? erase_line : "";
+  if (!header_printed_)
+    table_ << start << "epoch  train loss  train accuracy  test loss  test accuracy  samples/s   seconds\n";
+  header_printed_ = true;
+  Text row;
+  row.add("%5llu  %10.4f  %13.2f%%  ", static_cast<unsigned long long>(report.epoch), report.train_loss,
+          100 * report.train_accuracy);
+  if (report.evaluated)
+    row.add("%9.4f  %12.2f%%  ", report.test_loss, 100 * report.test_accuracy);
+  else
+    row.add("%9s  %13s  ", "-", "-");
+  row.add("%9.0f  %8.2f", ratio(static_cast<double>(report.samples), report.seconds), report.seconds);
+  table_ << start << row.view() << '\n' << std::flush;
+  if (options_.verbosity == Verbosity::verbose && epoch.steps > 0) print_times(report.times, epoch.steps);
+}
+
+void Console::print_times(const StepTimes& times, std::uint64_t steps) {
+  const double total = times.total();
+  const auto microseconds = [&](double seconds) { return 1e6 * seconds / static_cast<double>(steps); };
+  Text line;
+  line.add("       a step took %.1f us:", microseconds(total));
+  const std::array<std::pair<const char*, double>, 5> parts{{{"data", times.data},
+                                                             {"forward", times.forward},
+                                                             {"backward", times.backward},
+                                                             {"exposed communication", times.communication},
+                                                             {"optimizer", times.optimizer}}};
+  for (const auto& [name, seconds] : parts)
+    line.add("%s %s %.1f us (%.1f%%)", name == parts[0].first ? "" : ",", name, microseconds(seconds),
+             100 * ratio(seconds, total));
+  table_ << line.view() << '\n' << std::flush;
+}
+
+}  // namespace ronda

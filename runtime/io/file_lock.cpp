@@ -1,0 +1,40 @@
+#include <ronda/runtime/io/detail/place.hpp>
+#include <ronda/runtime/io/file_lock.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ronda {
+
+FileLock::FileLock(std::filesystem::path path)
+    : path_(std::move(path)), file_(std::make_unique<Descriptor>(Place(path_).open_to_append())) {}
+
+FileLock::~FileLock() = default;
+
+FileLock::Outcome FileLock::take(std::string_view holder) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(file_->number(), F_OFD_SETLK, &whole) != 0)
+    return errno == EAGAIN || errno == EACCES ? Outcome::busy : Outcome::unknown;
+  if (::ftruncate(file_->number(), 0) == 0)  // who has it is a help, no more
+    static_cast<void>(!::write(file_->number(), holder.data(), holder.size()));
+  return Outcome::taken;
+}
+
+std::string FileLock::holder() const {
+  constexpr std::size_t enough = 1000;
+  try {
+    std::string text = read_text(path_, enough);
+    for (char& c : text)
+      if (c < ' ' || c > '~') c = '?';
+    return text;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+}  // namespace ronda

@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/core/shape.hpp>
+#include <ronda/runtime/io/file_sum.hpp>
+
+namespace ronda {
+
+/// A tensor of a file: float32, row-major.
+struct NamedTensor {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;  ///< shape.count()
+};
+
+/// A safetensors file (https://github.com/huggingface/safetensors, "Format"): 8 bytes with the length of a JSON header,
+/// the header, and the tensors' bytes back to back, all little-endian.
+struct Safetensors {
+  std::vector<NamedTensor> tensors;             ///< in the order of their bytes
+  std::map<std::string, std::string> metadata;  ///< the header's `__metadata__`
+};
+
+/// A safetensors file that is read tensor by tensor: names and shapes are known before any value takes memory, so who
+/// reads compares them first with what is wanted. Headers of up to 16 MiB are read, which is room for a hundred
+/// thousand tensors' names.
+class SafetensorsFile {
+ public:
+  /// What the header says of a tensor.
+  struct Entry {
+    std::string name;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header on
+  };
+
+  /// Throws InputError that names file, tensor, and what is wrong: nothing of a damaged file is accepted, nor any type
+  /// but F32. The header and the file's size are checked here, all of them.
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }  ///< in the order of their bytes
+  [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
+  /// The values of one of the entries; shape.count(). Throws InputError where they cannot be read.
+  [[nodiscard]] std::vector<float> read(const Entry& entry);
+
+ private:
+  std::string read_header();
+  void read_bytes(char* to, std::uint64_t count);
+
+  std::filesystem::path path_;
+  std::ifstream file_;
+  std::uint64_t data_begin_ = 0, data_bytes_ = 0;
+  std::vector<Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// All of a file at once, for those who know that they want all of it. Throws as SafetensorsFile.
+[[nodiscard]] Safetensors read_safetensors(const std::filesystem::path& path);
+
+/// Whole or not at all. Returns the sum of the bytes that were given to the file system. Throws InputError where the
+/// file cannot be created, ResourceError where it cannot be written.
+FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                          const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace ronda

@@ -1,0 +1,68 @@
+#include <ronda/runtime/io/summary.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace ronda {
+namespace {
+
+using Json = nlohmann::ordered_json;  // in the order in which people read it
+
+Json to_json(const Summary::Epoch& epoch) {
+  return {{"epoch", epoch.epoch},
+          {"train_loss", epoch.train_loss},
+          {"train_accuracy", epoch.train_accuracy},
+          {"test_accuracy", epoch.test_accuracy},
+          {"seconds", epoch.seconds}};
+}
+
+Json to_json(const Summary& s) {
+  Json history = Json::array();
+  for (const auto& epoch : s.epoch_history) history.push_back(to_json(epoch));
+  return {{"application", s.application},
+          {"version", s.version},
+          {"world_size", s.world_size},
+          {"hosts", s.hosts},
+          {"device", s.device},
+          {"dtype", s.dtype},
+          {"global_batch_size", s.global_batch_size},
+          {"epochs", s.epochs},
+          {"steps", s.steps},
+          {"samples", s.samples},
+          {"parameters", s.parameters},
+          {"train_seconds", s.train_seconds},
+          {"samples_per_second", s.samples_per_second},
+          {"step_microseconds", {{"median", s.step_microseconds.median}, {"p99", s.step_microseconds.p99}}},
+          {"final_train_loss", s.final_train_loss},
+          {"test_loss", s.test_loss},
+          {"test_accuracy", s.test_accuracy},
+          {"parameter_hash", s.parameter_hash},
+          {"allreduce",
+           {{"algorithm", s.allreduce.algorithm},
+            {"compression", s.allreduce.compression},
+            {"bytes_per_step", s.allreduce.bytes_per_step},
+            {"buckets", s.allreduce.buckets},
+            {"exposed_seconds", s.allreduce.exposed_seconds}}},
+          {"checkpoint",
+           {{"written", s.checkpoint.written},
+            {"resumed_step", s.checkpoint.resumed_step},
+            {"exposed_seconds", s.checkpoint.exposed_seconds}}},
+          {"guard",
+           {{"audits", s.guard.audits},
+            {"divergences", s.guard.divergences},
+            {"audit_seconds", s.guard.audit_seconds},
+            {"nonfinite_steps", s.guard.nonfinite_steps},
+            {"overflow_steps", s.guard.overflow_steps},
+            {"rollbacks", s.guard.rollbacks}}},
+          {"startup_seconds", s.startup_seconds},
+          {"plan_hash", s.plan_hash},
+          {"epoch_history", std::move(history)}};
+}
+
+}  // namespace
+
+void write_summary(const std::filesystem::path& path, const Summary& summary) {
+  write_text(path, to_json(summary).dump(2) + "\n");  // the library writes NaN as null
+}
+
+}  // namespace ronda

@@ -1,0 +1,60 @@
+#include <ronda/core/clock.hpp>
+#include <ronda/core/duration.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/trainer/leave.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+/// Seconds until this process's Slurm allocation ends.
+std::optional<double> allocation_left() {
+  const char* text = std::getenv("SLURM_JOB_END_TIME");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  char* end = nullptr;
+  const double time = std::strtod(text, &end);  // seconds since 1970
+  if (*end != '\0' || !(time > 0)) return std::nullopt;
+  return time - std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+double parse_time_limit(std::string_view text) {
+  if (const auto seconds = parse_duration(text)) return *seconds;
+  const InputError bad("a time limit is H:M:S, or 30s, 10m, 1h; '" + std::string(text) + "' is none");
+  double total = 0;
+  for (int field = 0; field < 3; ++field) {
+    unsigned number = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
+    if (parsed.ec != std::errc() || number > 1'000'000 || (field > 0 && number > 59)) throw bad;
+    if (field == 2 ? !text.empty() : !text.starts_with(':')) throw bad;
+    if (field < 2) text.remove_prefix(1);
+    total = total * 60 + number;
+  }
+  if (total == 0) throw bad;
+  return total;
+}
+
+LeaveRequest::LeaveRequest(double time_limit, std::function<bool()> asked) : asked_(std::move(asked)) {
+  const double now = steady_seconds();
+  if (time_limit > 0) limit_ = now - seconds_since_process_start() + time_limit;
+  if (const auto left = allocation_left()) {
+    allocation_end_ = now + *left;
+    longest_margin_ = std::max(*left, 0.0) / 5;
+  }
+}
+
+bool LeaveRequest::due(double slowest) const {
+  if (asked_ && asked_()) return true;
+  const double now = steady_seconds(), margin = std::min(60 + 2 * slowest, longest_margin_);
+  return now >= limit_ || now >= allocation_end_ - margin;
+}
+
+}  // namespace ronda

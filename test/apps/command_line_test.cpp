@@ -1,0 +1,128 @@
+#include "../../apps/command_line.hpp"
+#include "support/catch.hpp"
+#include "support/message.hpp"
+
+#include <ronda/core/error.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+struct Parsed {
+  TrainingOptions training;
+  WorldOptions world;
+};
+
+/// An application's options, after these words.
+Parsed parsed_all(std::vector<std::string> words) {
+  apps::CommandLine options("program", "A test.", {.epochs = 3, .learning_rate = 0.25});
+  words.insert(words.begin(), "program");
+  words.insert(words.end(), {"--data", "."});
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  const bool goes_on = options.parse(static_cast<int>(arguments.size()), arguments.data());  // which may throw
+  REQUIRE(goes_on);
+  return {options.training, options.world};
+}
+
+TrainingOptions parsed(std::vector<std::string> words) { return parsed_all(std::move(words)).training; }
+
+std::string refusal(const std::vector<std::string>& words) {
+  return message_of<InputError>([&] { static_cast<void>(parsed(words)); });
+}
+
+}  // namespace
+
+TEST_CASE("less than nothing is no count, and what is not finite no number") {
+  for (const std::string count : {"--epochs", "--steps", "--batch-size", "--global-batch-size", "--accumulate",
+                                  "--seed", "--keep", "--audit-every", "--bucket-bytes", "--memory-limit"}) {
+    require_mentions(refusal({count, "-1"}), {count, "-1 is negative"});
+    require_mentions(refusal({count, "many"}), {count});
+  }
+  for (const std::string number : {"--warmup-epochs", "--clip-norm", "--momentum", "--learning-rate"})
+    for (const std::string value : {"nan", "inf", "1e999"})
+      require_mentions(refusal({number, value}), {number, value + " is no finite number"});
+  REQUIRE(parsed({"--memory-limit", "2K"}).memory_limit == 2048);
+  REQUIRE(parsed({"--steps", "18446744073709551615"}).steps == 18446744073709551615U);
+}
+
+TEST_CASE("what is no value of an option is refused, with those that there are") {
+  require_mentions(refusal({"--no-such-option"}), {"no option --no-such-option; see program --help"});
+  require_mentions(refusal({"--epochs"}), {"--epochs"});
+  require_mentions(refusal({"--learning-rate", "-1"}), {"--learning-rate"});
+  require_mentions(refusal({"--communication-timeout", "-1"}), {"--communication-timeout"});
+  require_mentions(refusal({"--allreduce", "horse"}),
+                   {"auto, node, ring, halving, doubling, hierarchical, mpi, nccl or staged"});
+  require_mentions(refusal({"--initializer", "guess"}), {"he_normal"});
+  require_mentions(refusal({"--optimizer", "adamant", "--momentum", "0.9"}), {"sgd, momentum, nesterov, adam"});
+  require_mentions(refusal({"--progress", "never"}), {"auto, inline or thread"});
+}
+
+TEST_CASE("a size of 0 is refused where one has to be given") {
+  for (const std::string size : {"--batch-size", "--global-batch-size"})
+    require_mentions(refusal({size, "0"}), {size, "at least 1"});
+}
+
+TEST_CASE("the learning rate is the application's with its own optimizer, named or not, and another's with another") {
+  REQUIRE(parsed({}).learning_rate == 0.25);
+  REQUIRE(parsed({"--optimizer", "nesterov"}).learning_rate == 0.25);
+  REQUIRE(parsed({"--optimizer", "adam"}).learning_rate == 0);  // the trainer asks the optimizer
+  REQUIRE(parsed({"--optimizer", "adam", "--learning-rate", "0.5"}).learning_rate == 0.5);
+}
+
+TEST_CASE("epochs are the application's where no length is given") {
+  REQUIRE(parsed({}).epochs == 3U);
+  REQUIRE(!parsed({"--steps", "7"}).epochs);
+  REQUIRE(parsed({"--epochs", "2", "--steps", "7"}).epochs == 2U);
+}
+
+TEST_CASE("a number with a comma, a letter or a fraction is told in a line") {
+  for (const std::string number : {"--learning-rate", "--momentum", "--clip-norm", "--label-smoothing"}) {
+    const std::string text = refusal({number, "0,1"});
+    require_mentions(text, {number, "'0,1' is no number: write 0.1, with a point"});
+    REQUIRE(text.size() < 120);
+    require_mentions(refusal({number, "0.9x"}), {number, "'0.9x' is no number"});
+  }
+  for (const std::string count : {"--epochs", "--threads", "--keep", "--batch-size"})
+    for (const std::string value : {"1,5", "1.5", "1e3", "ten"})
+      require_mentions(refusal({count, value}), {count, "'" + value + "' is no whole number"});
+  require_mentions(refusal({"--learning-rate", "-0.5"}), {"--learning-rate", "-0.5 is not above 0"});
+  require_mentions(refusal({"--steps", "18446744073709551616"}), {"--steps", "too large"});
+}
+
+TEST_CASE("an unknown option is named, with the one that was probably meant") {
+  const auto require_suggests = [](const std::vector<std::string>& words, const std::string& meant) {
+    require_mentions(refusal(words),
+                     {"no option " + words[0].substr(0, words[0].find('=')), "did you mean " + meant + "?"});
+  };
+  require_suggests({"--learning-rte", "0.1"}, "--learning-rate");
+  require_suggests({"--learning_rate=0.1"}, "--learning-rate");
+  require_suggests({"-epochs", "3"}, "--epochs");
+  require_suggests({"--epoch", "3"}, "--epochs");
+  require_suggests({"--bacth-size", "3"}, "--batch-size");
+  REQUIRE(refusal({"--horse"}).find("did you mean") == std::string::npos);
+  REQUIRE(refusal({"--injekt"}).find("did you mean") == std::string::npos);  // it is not in --help
+  require_mentions(refusal({"stray"}), {"'stray' belongs to no option"});
+}
+
+TEST_CASE("an unknown key of a configuration file is named, with the one that was probably meant") {
+  const auto file = std::filesystem::temp_directory_path() / ("ronda-config-" + std::to_string(::getpid()) + ".toml");
+  std::ofstream(file) << "epochs = 2\nlearning-rte = 0.1\n";
+  require_mentions(refusal({"--config", file}), {"no option learning-rte", "did you mean learning-rate?"});
+  std::ofstream(file) << "epochs = 2\nlearning-rate = 0,1\n";
+  require_mentions(refusal({"--config", file}), {"learning-rate"});
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("who moves messages along has a name that is not the progress bar's, and the old one still") {
+  for (const std::string name : {"--communication-progress", "--progress"})
+    REQUIRE(parsed_all({name, "thread"}).world.progress == Progress::thread);
+}

@@ -1,0 +1,50 @@
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_writer.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace ronda::test {
+
+/// Three states, 20 numbers, that are all `value`.
+struct SampleStates {
+  explicit SampleStates(float value) : numbers(20, value) {}
+  std::vector<float> numbers;
+
+  [[nodiscard]] std::vector<State> states() {
+    const auto at = [&](std::size_t offset, Shape shape) {
+      return Tensor({shape, DType::float32, {}}, numbers.data() + offset);
+    };
+    return {{"a.weight", at(0, {3, 4}), Scope::replicated},
+            {"a.bias", at(12, {3}), Scope::replicated},
+            {"a.bias.momentum_buffer", at(15, {3}), Scope::replicated},
+            {"residual", at(18, {2}), Scope::per_rank}};
+  }
+};
+
+inline CheckpointManifest sample_manifest(std::uint64_t step, int ranks = 1) {
+  CheckpointManifest manifest;
+  manifest.application = "test";
+  manifest.step = step;
+  manifest.ranks = ranks;
+  manifest.options = {{"seed", "1"}};
+  manifest.plan = {"one line", "another"};
+  return manifest;
+}
+
+/// A checkpoint of one rank, by the writer itself.
+inline void write_sample(const std::filesystem::path& directory, std::uint64_t step, std::size_t keep = 10) {
+  SampleStates sample(static_cast<float>(step));
+  Snapshot snapshot(sample.states());
+  snapshot.take();
+  CheckpointWriter writer(directory, "token", 0, {});
+  writer.write_part(snapshot, step);
+  writer.publish(sample_manifest(step), keep);
+}
+
+}  // namespace ronda::test

@@ -1,0 +1,397 @@
+// What is compressed on its way between ranks: between threads, one a rank, so that ThreadSanitizer looks on.
+#include "support/catch.hpp"
+#include "support/rank_threads.hpp"
+#include "support/sanitizer.hpp"
+
+#include <ronda/collectives/host/algorithms/grid_exchange.hpp>
+#include <ronda/collectives/host/algorithms/make_ring.hpp>
+#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
+#include <ronda/collectives/host/algorithms/recursive_halving.hpp>
+#include <ronda/collectives/host/transport/threads.hpp>
+#include <ronda/core/half.hpp>
+#include <ronda/core/random.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+constexpr Compression all_compressions[] = {Compression::bf16, Compression::fp16, Compression::int8};
+constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
+constexpr std::size_t counts[] = {0, 1, 3, (1 << 16) + 1};
+
+/// From -1 to 1, others for each rank; drawn once.
+const std::vector<float>& numbers(std::size_t count, int rank) {
+  static std::mutex door;
+  static std::map<std::pair<std::size_t, int>, std::vector<float>> drawn;
+  const std::lock_guard lock(door);
+  auto& values = drawn[{count, rank}];
+  const RngKey key(7, Purpose::test, static_cast<std::uint64_t>(rank));
+  for (std::size_t i = values.size(); i < count; ++i) values.push_back(2 * key.uniform(i) - 1);
+  return values;
+}
+
+std::vector<double> exact_sum(std::size_t count, int ranks) {
+  std::vector<double> sum(count);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& values = numbers(count, rank);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
+  }
+  return sum;
+}
+
+// ---- what numbers become on the wire --------------------------------------------------------------------------------
+
+struct Coded {
+  std::vector<std::byte> wire;
+  std::vector<float> decoded;
+};
+
+Coded code(Compression compression, std::span<const float> values, std::vector<float>& residual, Noise noise) {
+  Coded coded{std::vector<std::byte>(wire_bytes(compression, values.size())), std::vector<float>(values.size())};
+  encode(compression, values, residual.data(), noise, coded.wire.data());
+  decode(compression, coded.wire.data(), coded.decoded);
+  return coded;
+}
+
+TEST_CASE("numbers on the wire are those of the type, and as many bytes as said") {
+  CHECK(wire_bytes(Compression::bf16, 5) == 10);
+  CHECK(wire_bytes(Compression::int8, 0) == 0);
+  CHECK(wire_bytes(Compression::int8, 512) == 516);
+  CHECK(wire_bytes(Compression::int8, 513) == 521);
+  const auto values = numbers(1000, 0);
+  std::vector<float> none(values.size());
+  const auto bf16 = code(Compression::bf16, values, none, Noise(1)).decoded;
+  const auto fp16 = code(Compression::fp16, values, none, Noise(1)).decoded;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    REQUIRE(bf16[i] == to_float(to_half<BFloat16>(values[i])));
+    REQUIRE(fp16[i] == to_float(to_half<Float16>(values[i])));
+  }
+}
+
+TEST_CASE("what int8 loses is the residual, less than a step of its block") {
+  for (const std::size_t count : {1, 511, 512, 513, 5000}) {
+    const auto values = numbers(count, 1);
+    std::vector<float> residual(count);
+    for (int run = 0; run < 3; ++run) {
+      const std::vector<float> before = residual;
+      const auto decoded =
+          code(Compression::int8, values, residual, Noise(1).at(static_cast<std::uint64_t>(run))).decoded;
+      for (std::size_t i = 0; i < count; ++i) {
+        REQUIRE(std::abs(residual[i]) <= 1.02F / 126);  // of magnitudes up to 1 and a residual
+        REQUIRE(std::abs(decoded[i] + residual[i] - (values[i] + before[i])) <= 1e-6F);
+      }
+    }
+  }
+}
+
+TEST_CASE("int8 rounds so that the mean is exact, and as the seed says") {
+  const std::vector<float> values{1, 0.3F / 127, -0.7F / 127, 1e-4F, 0, -0.5F};
+  std::vector<double> mean(values.size());
+  constexpr int runs = 20'000;
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    std::vector<float> residual(values.size());  // forgotten each time
+    const auto decoded = code(Compression::int8, values, residual, Noise(3).at(run)).decoded;
+    for (std::size_t i = 0; i < values.size(); ++i) mean[i] += decoded[i] / double{runs};
+  }
+  // A step is 1/127; the mean of so many roundings is off by step / 2 / sqrt(runs) = 2.8e-5 (one sigma) at most.
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK(std::abs(mean[i] - values[i]) <= 1.5e-4);
+
+  const auto many = numbers(5000, 0);
+  const auto wire = [&](Noise noise) {
+    std::vector<float> residual(many.size());
+    return code(Compression::int8, many, residual, noise).wire;
+  };
+  CHECK(wire(Noise(5)) == wire(Noise(5)));
+  CHECK(wire(Noise(5)) != wire(Noise(6)));
+}
+
+TEST_CASE("who keeps what is decoded has the same bits") {
+  for (const Compression compression : all_compressions) {
+    const auto values = numbers(5001, 2);
+    std::vector<float> residual(values.size()), other_residual(values.size()), kept = values;
+    const Coded coded = code(compression, values, residual, Noise(1));
+    std::vector<std::byte> wire(coded.wire.size());
+    encode_and_keep(compression, kept, other_residual.data(), Noise(1), wire.data());
+    CHECK(wire == coded.wire);
+    CHECK(kept == coded.decoded);
+    CHECK(residual == other_residual);
+    std::vector<float> added = values;
+    decode_and_add(compression, wire.data(), added);
+    for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(added[i] == values[i] + kept[i]);
+  }
+}
+
+TEST_CASE("numbers next to the largest stay finite by int8, and what is lost of them too") {
+  constexpr float most = std::numeric_limits<float>::max();
+  for (const float largest : {most, std::nextafter(most, 0.0F), most * 0.99999F})
+    for (const std::size_t count : {std::size_t{512}, std::size_t{100}}) {
+      std::vector<float> values(count), residual(count);
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = largest * (i % 3 == 0 ? 1.0F : -static_cast<float>(i) / static_cast<float>(count));
+      for (std::uint64_t run = 0; run < 20; ++run) {  // with what earlier ones lost, which may lie beyond
+        const std::vector<float> before = residual;
+        const Coded coded = code(Compression::int8, values, residual, Noise(run));
+        for (std::size_t i = 0; i < count; ++i) {
+          REQUIRE(std::isfinite(coded.decoded[i]));
+          REQUIRE(std::isfinite(residual[i]));
+          REQUIRE(std::abs(double{coded.decoded[i]} - (double{values[i]} + before[i])) <= largest / 100.0);
+        }
+      }
+    }
+}
+
+TEST_CASE("a block that is not finite is decoded as NaN, and leaves nothing behind") {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    auto values = numbers(1200, 0);
+    values[700] = bad;
+    std::vector<float> residual(values.size());
+    const auto decoded = code(Compression::int8, values, residual, Noise(1)).decoded;
+    for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(std::isnan(decoded[i]) == (i >= 512 && i < 1024));
+    CHECK(std::ranges::all_of(residual, [](float x) { return std::isfinite(x); }));
+  }
+  for (const float tiny : {0.0F, 1e-42F, 1e-35F}) {
+    std::vector<float> values(10, tiny), residual(10);
+    const auto decoded = code(Compression::int8, values, residual, Noise(1)).decoded;
+    for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(decoded[i] + residual[i] == tiny);
+  }
+}
+
+// ---- allreduces -----------------------------------------------------------------------------------------------------
+
+using Make = std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Transport>, const Elements&, const Reduction&,
+                                                      const Wire&)>;
+template <class A>
+std::unique_ptr<Algorithm> make(std::unique_ptr<Transport> transport, const Elements& data, const Reduction& reduction,
+                                const Wire& wire) {
+  return std::make_unique<A>(std::move(transport), data, reduction, wire);
+}
+const std::map<std::string, Make> algorithms{
+    {"ring", make_ring}, {"doubling", make<RecursiveDoubling>}, {"halving", make<RecursiveHalving>}};
+
+using Results = std::vector<std::vector<float>>;  ///< by rank
+
+/// `see` is shown every rank's numbers after each run.
+Results run(const Make& make_algorithm, int ranks, std::size_t count, ReduceOp op, Compression compression,
+            int runs = 1, const std::function<void(int rank, std::span<const float>)>& see = {}) {
+  ThreadNetwork network(ranks);
+  Results data(static_cast<std::size_t>(ranks));
+  test::on_threads(ranks, [&](int rank) {
+    auto& mine = data[static_cast<std::size_t>(rank)];
+    mine.resize(count);
+    const Elements elements{reinterpret_cast<std::byte*>(mine.data()), count, DType::float32};
+    const auto algorithm = make_algorithm(std::make_unique<test::BorrowedTransport>(network.end(rank)), elements,
+                                          {op, ranks}, {compression, Noise(11)});
+    for (int i = 0; i < runs; ++i) {
+      std::ranges::copy(numbers(count, rank), mine.begin());
+      test::run_to_end(*algorithm);
+      if (see) see(rank, mine);
+    }
+  });
+  return data;
+}
+
+/// How far a sum of numbers up to 1 may be off. In whatever order, it is the sum of what each rounding loses: of all
+/// ranks' numbers, of sums of pairs, of four, …: each time `ranks` times the loss of a number of 1, in log2(ranks)
+/// steps, before and after which some are rounded once more. A ring rounds sums of 1, 2, 3, … ranks, half as often as
+/// there are ranks to the square.
+double most_lost(Compression compression, int ranks) {
+  const double of_one = compression == Compression::bf16   ? 0x1p-9
+                        : compression == Compression::fp16 ? 0x1p-12
+                                                           : 1 / 126.0;
+  const double in_steps = ranks * (std::bit_width(static_cast<unsigned>(ranks)) + 2.0);
+  const double in_a_ring = compression == Compression::int8 ? 0 : ranks * (ranks + 1) / 2.0;
+  return std::max(in_steps, in_a_ring) * of_one * 1.02 + 1e-5;
+}
+
+/// How far the furthest of `found` is from what was expected, divided by `share`; NaN is infinitely far.
+double furthest(std::span<const float> found, std::span<const double> expected, double share = 1) {
+  double most = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double off = std::abs(found[i] - expected[i] / share);
+    most = off <= most ? most : std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
+  }
+  return most;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+TEST_CASE("compressed sums are the same bits on all ranks and in equal runs, and off by what rounding loses") {
+  for (const auto& [name, make_algorithm] : algorithms)
+    for (const Compression compression : all_compressions)
+      for (const int ranks : rank_counts)
+        for (const std::size_t count : counts)
+          for (const ReduceOp op : {ReduceOp::sum, ReduceOp::mean}) {
+            INFO(name_of(compression) << " by " << name << " of " << count << " on " << ranks << " ranks");
+            const Results results = run(make_algorithm, ranks, count, op, compression, 2);
+            for (const auto& mine : results) REQUIRE(same_bits(mine, results[0]));
+            if ((ranks > 4 && op == ReduceOp::mean) || test::watched_for_races) continue;  // said already
+            const Results again = run(make_algorithm, ranks, count, op, compression, 2);
+            REQUIRE(same_bits(again[0], results[0]));
+            const double share = op == ReduceOp::mean ? ranks : 1, off = most_lost(compression, ranks) / share;
+            const auto exact = exact_sum(count, ranks);
+            // The second run also carries what the first has lost.
+            const double margin = compression == Compression::int8 ? 2 * off : off;
+            CHECK(furthest(results[0], exact, share) <= margin);
+          }
+}
+
+TEST_CASE("what int8 loses in a run comes in later ones: the mean over runs is exact") {
+  constexpr int runs = 50;
+  constexpr std::size_t count = 3000;
+  for (const auto& [name, make_algorithm] : algorithms)
+    for (const int ranks : {2, 3, 4, 5, 8}) {
+      INFO(name << " on " << ranks << " ranks");
+      std::vector<double> total(count);
+      run(make_algorithm, ranks, count, ReduceOp::sum, Compression::int8, runs,
+          [&](int rank, std::span<const float> sums) {
+            for (std::size_t i = 0; rank == 0 && i < count; ++i) total[i] += sums[i];
+          });
+      const auto exact = exact_sum(count, ranks);
+      // All that is missing from the total is what the residuals hold in the end: as much as one run may lose.
+      const double margin = most_lost(Compression::int8, ranks) / runs;
+      for (std::size_t i = 0; i < count; ++i) REQUIRE(std::abs(total[i] / runs - exact[i]) <= margin);
+    }
+}
+
+/// A grid where the ranks can be one: of as many columns as rows, or more.
+std::unique_ptr<Algorithm> make_grid(std::unique_ptr<Transport> transport, const Elements& data,
+                                     const Reduction& reduction, const Wire& wire) {
+  const int ranks = transport->size();
+  int columns = ranks;
+  while (ranks % columns != 0 || columns * columns / 2 >= ranks) --columns;
+  return std::make_unique<GridExchange>(std::move(transport), data, reduction, wire, columns);
+}
+
+TEST_CASE("in a grid int8 gives all ranks the same bits, off by four roundings, none of which is lost for good") {
+  for (const int ranks : {4, 6, 8, 12})
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, (std::size_t{1} << 16) + 1})
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::mean}) {
+        INFO(count << " on " << ranks << " ranks");
+        const Results results = run(make_grid, ranks, count, op, Compression::int8, 2);
+        for (const auto& mine : results) REQUIRE(same_bits(mine, results[0]));
+        const double share = op == ReduceOp::mean ? ranks : 1;
+        // Each rank's part once; then sums of at most `ranks`, three times; the second run has what the first lost too.
+        const double margin = 2 * 4 * ranks / 126.0 * 1.02 / share;
+        CHECK(furthest(results[0], exact_sum(count, ranks), share) <= margin);
+      }
+  constexpr int runs = 50, ranks = 6;
+  constexpr std::size_t count = 3000;
+  std::vector<double> total(count);
+  run(make_grid, ranks, count, ReduceOp::sum, Compression::int8, runs, [&](int rank, std::span<const float> sums) {
+    for (std::size_t i = 0; rank == 0 && i < count; ++i) total[i] += sums[i];
+  });
+  const auto exact = exact_sum(count, ranks);
+  const double margin = 4 * ranks / 126.0 * 1.02 / runs;  // what the residuals hold in the end
+  for (std::size_t i = 0; i < count; ++i) REQUIRE(std::abs(total[i] / runs - exact[i]) <= margin);
+}
+
+TEST_CASE("a grid is for many ranks, and as square as can be") {
+  for (int ranks = 1; ranks <= GridExchange::most_direct; ++ranks) CHECK(GridExchange::columns_for(ranks) == 1);
+  CHECK(GridExchange::columns_for(72) == 8);
+  CHECK(GridExchange::columns_for(128) == 8);
+  CHECK(GridExchange::columns_for(4096) == 64);
+  CHECK(GridExchange::columns_for(4099) == 1);  // a prime
+}
+
+TEST_CASE("long chunks go in several segments, and more of them than are under way") {
+  for (const Compression compression : all_compressions) {
+    constexpr int ranks = 3;
+    constexpr std::size_t count = (std::size_t{3} << 20) + 5;
+    if (test::watched_for_races && compression != Compression::int8) continue;
+    const Results results = run(make_ring, ranks, count, ReduceOp::sum, compression);
+    for (const auto& mine : results) REQUIRE(same_bits(mine, results[0]));
+    const auto exact = exact_sum(count, ranks);
+    const double most = furthest(results[0], exact);
+    CHECK(most <= most_lost(compression, ranks));
+    CHECK(most > 0);
+  }
+}
+
+/// What a checkpoint would hold.
+class Saved final : public StateVisitor {
+ public:
+  void visit(const State& state) override {
+    const std::span bytes(state.tensor.data(), state.tensor.desc().bytes());
+    if (restoring)
+      std::ranges::copy(saved.at(state.name), bytes.begin());
+    else
+      saved[state.name].assign(bytes.begin(), bytes.end());
+  }
+  bool restoring = false;
+  std::map<std::string, std::vector<std::byte>> saved;
+};
+
+TEST_CASE("with its state an int8 allreduce goes on to the bit") {
+  constexpr int ranks = 3;
+  constexpr std::size_t count = 5000;
+  for (const auto& [name, make_algorithm] : algorithms) {
+    ThreadNetwork network(ranks), other(ranks);
+    test::on_threads(ranks, [&, &made = make_algorithm](int rank) {
+      std::vector<float> mine(count);
+      const Elements elements{reinterpret_cast<std::byte*>(mine.data()), count, DType::float32};
+      const auto planned = [&](ThreadNetwork& on) {
+        return made(std::make_unique<test::BorrowedTransport>(on.end(rank)), elements, {ReduceOp::sum, ranks},
+                    Wire{Compression::int8, Noise(11)});
+      };
+      const auto once = [&](Algorithm& algorithm) {
+        std::ranges::copy(numbers(count, rank), mine.begin());
+        test::run_to_end(algorithm);
+        return mine;
+      };
+      const auto algorithm = planned(network);
+      for (int i = 0; i < 3; ++i) once(*algorithm);
+      Saved state;
+      algorithm->visit("sum", state);
+      const auto expected = once(*algorithm);
+
+      state.restoring = true;
+      const auto continued = planned(other);
+      continued->visit("sum", state);
+      const auto found = once(*continued);
+      if (state.saved.size() != 2 || !same_bits(found, expected)) throw std::runtime_error("another continuation");
+    });
+  }
+}
+
+TEST_CASE("a number that is not finite is seen by all ranks, and forgotten with the run") {
+  constexpr int ranks = 3;
+  for (const auto& [name, make_algorithm] : algorithms)
+    for (const Compression compression : all_compressions) {
+      INFO(name_of(compression) << " by " << name);
+      ThreadNetwork network(ranks);
+      std::vector<int> seen(ranks), left(ranks);
+      test::on_threads(ranks, [&, &made = make_algorithm, compression](int rank) {
+        std::vector<float> mine(2000, 1.0F);
+        const Elements elements{reinterpret_cast<std::byte*>(mine.data()), mine.size(), DType::float32};
+        const auto algorithm = made(std::make_unique<test::BorrowedTransport>(network.end(rank)), elements,
+                                    {ReduceOp::sum, ranks}, {compression, Noise(1)});
+        const auto me = static_cast<std::size_t>(rank);
+        if (rank == 1) mine[1234] = std::numeric_limits<float>::infinity();
+        test::run_to_end(*algorithm);
+        seen[me] = std::isfinite(mine[1234]) ? 0 : 1;
+        std::ranges::fill(mine, 1.0F);
+        test::run_to_end(*algorithm);
+        left[me] = static_cast<int>(std::ranges::count_if(mine, [](float x) { return !std::isfinite(x); }));
+      });
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        CHECK(seen[rank] == 1);
+        CHECK(left[rank] == 0);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace ronda

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/data/batch_plan.hpp>
+#include <ronda/data/sample_order.hpp>
+
+#include "support/catch.hpp"
+
+using namespace ronda;
+
+namespace {
+
+std::vector<std::uint64_t> order_of(const SampleOrder& order, std::uint64_t epoch) {
+  std::vector<std::uint64_t> samples(order.size());
+  order.write(epoch, samples);
+  return samples;
+}
+
+}  // namespace
+
+TEST_CASE("an epoch is every sample once, each step the same samples on any number of shards") {
+  for (const std::size_t size : {1, 7, 28, 100})
+    for (const std::size_t batch : {1, 3, 20, 100, 1000})
+      for (const std::size_t shards : {1, 2, 3, 6})
+        for (const std::size_t accumulate : {1, 2, 5}) {
+          const BatchPlan whole(size, batch);
+          std::size_t at = 0;
+          for (std::size_t step = 0; step < whole.steps_per_epoch(); ++step) {
+            REQUIRE(whole.part(step).begin == at);
+            for (std::size_t shard = 0; shard < shards; ++shard) {
+              const BatchPlan plan(size, batch, {shard, shards}, accumulate);
+              REQUIRE(plan.samples(step) == whole.part(step).size());
+              for (std::size_t micro = 0; micro < accumulate; ++micro) {
+                const Range part = plan.part(step, micro);
+                REQUIRE(part.begin == at);  // contiguous: rank after rank, micro-batch after micro-batch
+                REQUIRE(part.size() <= plan.capacity());
+                at = part.end;
+              }
+            }
+            REQUIRE(whole.part(step).end == at);
+          }
+          REQUIRE(at == size);
+        }
+}
+
+TEST_CASE("capacities and steps are what the arithmetic says") {
+  REQUIRE(BatchPlan(60000, 64).steps_per_epoch() == 938);
+  REQUIRE(BatchPlan(60000, 64, {0, 3}).capacity() == 22);
+  REQUIRE(BatchPlan(60000, 64, {0, 3}, 4).capacity() == 6);
+  REQUIRE(BatchPlan(10, 1000, {0, 3}).capacity() == 4);  // no rows for samples that there are not
+  REQUIRE(BatchPlan(10, 4).with_capacity(9).capacity() == 9);
+  REQUIRE(BatchPlan(10, 4).with_capacity(2).capacity() == 4);
+  REQUIRE_THROWS_AS(BatchPlan(0, 4), InputError);
+  REQUIRE_THROWS_AS(BatchPlan(4, 0), InputError);
+  REQUIRE_THROWS_AS(BatchPlan(4, 4, {}, 0), InputError);
+  REQUIRE_THROWS_AS(BatchPlan(4, 4, {2, 2}), LogicError);
+}
+
+TEST_CASE("the example in the header is true") {
+  const std::vector<std::size_t> cuts{0, 3, 6, 10, 13, 16, 20}, last{20, 21, 22, 24, 25, 26, 28};
+  for (std::size_t shard = 0; shard < 6; ++shard) {
+    REQUIRE(BatchPlan(28, 20, {shard, 6}).part(0) == Range{cuts[shard], cuts[shard + 1]});
+    REQUIRE(BatchPlan(28, 20, {shard, 6}).part(1) == Range{last[shard], last[shard + 1]});
+  }
+}
+
+TEST_CASE("a shuffled order is a permutation that seed and epoch decide") {
+  const SampleOrder order(1000, 7, true);
+  auto first = order_of(order, 1);
+  REQUIRE(first == order_of(SampleOrder(1000, 7, true), 1));
+  REQUIRE(first != order_of(order, 2));
+  REQUIRE(first != order_of(SampleOrder(1000, 8, true), 1));
+  std::sort(first.begin(), first.end());
+  REQUIRE(first == order_of(SampleOrder(1000, 7, false), 1));
+}
+
+TEST_CASE("without shuffling the order is that of the data") {
+  REQUIRE(order_of(SampleOrder(4, 7, false), 3) == std::vector<std::uint64_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("every sample comes first about equally often") {
+  std::vector<int> first(5);
+  for (std::uint64_t epoch = 1; epoch <= 5000; ++epoch) ++first[order_of(SampleOrder(5, 1, true), epoch)[0]];
+  for (const int times : first) REQUIRE(std::abs(times - 1000) < 150);  // five standard deviations
+}

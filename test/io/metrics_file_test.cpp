@@ -1,0 +1,120 @@
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/io/metrics_file.hpp>
+
+#include "support/allocations.hpp"
+#include "support/catch.hpp"
+#include "support/message.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(read_file(path));
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+StepReport report_of(std::uint64_t step, double loss) {
+  StepReport report;
+  report.step = step;
+  report.epoch = 1;
+  report.loss = loss;
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a step is a line whose numbers read back to the same bits") {
+  const TemporaryFolder folder;
+  write_file(folder / "metrics", "an older run's\n");
+  const double loss = 0.1 + 0.2, accuracy = 1.0 / 3;
+  {
+    MetricsFile metrics(folder / "metrics");
+    StepReport report = report_of(1, loss);
+    report.accuracy = accuracy;
+    report.learning_rate = 1e-3;
+    report.samples = 64;
+    metrics.on_step(report);
+    report.step = std::numeric_limits<std::uint64_t>::max();
+    report.epoch = report.samples = report.step;
+    report.loss = -std::numeric_limits<double>::denorm_min();
+    report.accuracy = report.learning_rate = -1.2345678901234567e-300;
+    metrics.on_step(report);
+    report.loss = std::nan("");
+    report.accuracy = std::numeric_limits<double>::infinity();
+    metrics.on_step(report);
+  }
+  const auto lines = lines_of(folder / "metrics");
+  REQUIRE(lines.size() == 3);
+  REQUIRE(lines[0]["step"] == 1);
+  REQUIRE(lines[0]["loss"].get<double>() == loss);
+  REQUIRE(lines[0]["train_accuracy"].get<double>() == accuracy);
+  REQUIRE(lines[0]["learning_rate"].get<double>() == 1e-3);
+  REQUIRE(lines[0]["samples"] == 64);
+  REQUIRE(lines[0].size() == 6);
+  REQUIRE(lines[1]["step"].get<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
+  REQUIRE(lines[1]["learning_rate"].get<double>() == -1.2345678901234567e-300);
+  REQUIRE(lines[2]["loss"].is_null());
+  REQUIRE(lines[2]["train_accuracy"].is_null());
+}
+
+TEST_CASE("many lines arrive, in order, and none of them allocates") {
+  const TemporaryFolder folder;
+  MetricsFile metrics(folder / "metrics");
+  const long before = allocations();
+  for (std::uint64_t step = 1; step <= 1000; ++step) metrics.on_step(report_of(step, 0.1));
+  const long after = allocations();
+  REQUIRE(after == before);
+  metrics.on_epoch({});
+  const auto lines = lines_of(folder / "metrics");
+  REQUIRE(lines.size() == 1000);
+  for (std::size_t i = 0; i < lines.size(); ++i) REQUIRE(lines[i]["step"] == i + 1);
+}
+
+TEST_CASE("a place that cannot be written is said") {
+  const TemporaryFolder folder;
+  require_mentions(message_of<InputError>([&] { MetricsFile(folder / "missing/metrics"); }), {"missing/metrics"});
+  MetricsFile full("/dev/full");
+  full.on_step({});
+  require_mentions(message_of<ResourceError>([&] { full.flush(); }), {"/dev/full", "No space left"});
+}
+
+TEST_CASE("training that goes on goes on behind the lines up to there") {
+  const TemporaryFolder folder;
+  const auto steps_of = [&] {
+    std::vector<int> steps;
+    for (const auto& line : lines_of(folder / "metrics")) steps.push_back(line["step"]);
+    return steps;
+  };
+  {
+    MetricsFile metrics(folder / "metrics");
+    for (std::uint64_t step = 1; step <= 5; ++step) metrics.on_step(report_of(step, 0.5));
+    metrics.on_checkpoint(5);
+    CHECK(steps_of() == std::vector<int>{1, 2, 3, 4, 5});  // before the checkpoint is taken
+  }
+  const auto go_on_from = [&](std::uint64_t step) {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start(step);
+    metrics.on_step(report_of(step + 1, 0.25));
+  };
+  go_on_from(3);
+  CHECK(steps_of() == std::vector<int>{1, 2, 3, 4});
+  CHECK(lines_of(folder / "metrics").back()["loss"] == 0.25);
+  write_file(folder / "metrics", read_file(folder / "metrics") + "{\"step\": 5, \"epo");  // cut off by a kill
+  go_on_from(5);
+  CHECK(steps_of() == std::vector<int>{1, 2, 3, 4, 6});
+  write_file(folder / "metrics", "something else\n");
+  go_on_from(7);
+  CHECK(steps_of() == std::vector<int>{8});
+  go_on_from(0);
+  CHECK(steps_of() == std::vector<int>{1});
+}

@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/random.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+
+#include "support/catch.hpp"
+#include "support/message.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// An optimizer with memory of its own.
+struct Trained {
+  Trained(const OptimizerOptions& options, std::size_t count, std::vector<ArenaSegment> segments = {},
+          std::vector<ParameterGroup> groups = {ParameterGroup{}})
+      : optimizer(make_optimizer(options)),
+        values(count),
+        gradients(count),
+        states(optimizer->states().size(), std::vector<float>(count)) {
+    OptimizerBindings bindings;
+    bindings.values = values.data();
+    for (auto& state : states) bindings.states.push_back(state.data());
+    if (segments.empty())
+      segments.push_back({"w", {Shape{static_cast<std::int64_t>(count)}, DType::float32, {}}, 0, 0});
+    bindings.segments = std::move(segments);
+    bindings.groups = std::move(groups);
+    optimizer->bind(std::move(bindings));
+  }
+  [[nodiscard]] ArenaRange whole() { return {values.data(), gradients.data(), values.size()}; }
+
+  std::unique_ptr<Optimizer> optimizer;
+  std::vector<float> values, gradients;
+  std::vector<std::vector<float>> states;
+};
+
+float random_at(std::string_view what, std::size_t index) { return RngKey(1, Purpose::test, what).normal(index); }
+
+/// One element, updated in float64 by the lines of PyTorch's documentation of each optimizer, v 2.x.
+struct Reference {
+  explicit Reference(const OptimizerOptions& given, double start) : o(given), p(start) {}
+
+  void step(double g, double rate, int t) {
+    const double decay = o.weight_decay.value_or(o.name == "adamw" ? 0.01 : 0);
+    if (o.name == "adamw")
+      p -= rate * decay * p;
+    else
+      g += decay * p;
+    if (o.name == "sgd") {
+      p -= rate * g;
+    } else if (o.name == "momentum" || o.name == "nesterov") {
+      buffer = t > 1 ? o.momentum * buffer + g : g;
+      p -= rate * (o.name == "nesterov" ? g + o.momentum * buffer : buffer);
+    } else {
+      m = o.beta1 * m + (1 - o.beta1) * g;
+      v = o.beta2 * v + (1 - o.beta2) * g * g;
+      const double m_hat = m / (1 - std::pow(o.beta1, t)), v_hat = v / (1 - std::pow(o.beta2, t));
+      p -= rate * m_hat / (std::sqrt(v_hat) + o.epsilon);
+    }
+  }
+
+  OptimizerOptions o;
+  double p, buffer = 0, m = 0, v = 0;
+};
+
+const std::vector<std::string> names{"sgd", "momentum", "nesterov", "adam", "adamw"};
+
+}  // namespace
+
+TEST_CASE("20 steps of every optimizer follow PyTorch's formulas") {
+  constexpr std::size_t count = 37;
+  constexpr double sums_of = 4;  // the arena holds sums of so many samples
+  CpuStream stream;
+  for (const auto& name : names)
+    for (const std::optional<double> decay : {std::optional<double>(), std::optional<double>(0.1)}) {
+      const OptimizerOptions options{
+          .name = name, .momentum = 0.8, .beta1 = 0.85, .beta2 = 0.95, .weight_decay = decay};
+      Trained trained(options, count);
+      std::vector<Reference> expected;
+      for (std::size_t i = 0; i < count; ++i) {
+        trained.values[i] = random_at("start", i);
+        expected.emplace_back(options, trained.values[i]);
+      }
+      for (int t = 1; t <= 20; ++t) {
+        const double rate = 0.1 / t;
+        for (std::size_t i = 0; i < count; ++i) {
+          trained.gradients[i] = random_at("gradient", static_cast<std::size_t>(t) * count + i);
+          expected[i].step(trained.gradients[i] / sums_of, rate, t);
+        }
+        trained.optimizer->step(trained.whole(), {rate, 1 / sums_of, static_cast<std::uint64_t>(t)}, stream);
+      }
+      INFO(name << " with decay " << decay.value_or(-1));
+      for (std::size_t i = 0; i < count; ++i)
+        REQUIRE(trained.values[i] == Approx(expected[i].p).epsilon(2e-5).margin(2e-6));
+    }
+}
+
+TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
+  constexpr std::size_t count = (1 << 17) + 5;
+  for (const auto& name : names) {
+    const auto train = [&](int threads, std::size_t cut) {
+      Trained trained({.name = name, .weight_decay = 0.01}, count);
+      CpuStream stream(threads);
+      for (std::size_t i = 0; i < count; ++i) trained.values[i] = random_at("start", i % 1009);
+      for (std::uint64_t t = 1; t <= 3; ++t) {
+        for (std::size_t i = 0; i < count; ++i) trained.gradients[i] = random_at("gradient", (i + t) % 997);
+        float* const values = trained.values.data();
+        float* const gradients = trained.gradients.data();
+        trained.optimizer->step({values, gradients, cut}, {0.01, 0.5, t}, stream);
+        trained.optimizer->step({values + cut, gradients + cut, count - cut}, {0.01, 0.5, t}, stream);
+      }
+      return trained.values;
+    };
+    const auto alone = train(1, count);
+    REQUIRE(train(2, count) == alone);
+    REQUIRE(train(3, 0) == alone);
+    REQUIRE(train(2, 1237) == alone);
+  }
+}
+
+TEST_CASE("an update that sums gradients and writes copies has the bits of one that is given the sums") {
+  constexpr std::size_t count = 1237, start = 64;  // neither a multiple of 16 nor the arena's first
+  constexpr std::size_t part = count - start;
+  for (const auto& name : names) {
+    Trained given({.name = name, .weight_decay = 0.01}, count), summing({.name = name, .weight_decay = 0.01}, count);
+    std::vector<std::vector<float>> ranks(3, std::vector<float>(count));
+    Buffer copies = Buffer::host(2 * 2048 * sizeof(float));  // aligned, as the replicas of a node are
+    auto* const first = reinterpret_cast<float*>(copies.data());
+    Buffer values = Buffer::host(count * sizeof(float));
+    CpuStream stream(2);
+    for (std::size_t i = 0; i < count; ++i) given.values[i] = random_at("start", i);
+    const std::vector<float> untouched = given.values;
+    std::ranges::copy(given.values, reinterpret_cast<float*>(values.data()));
+    OptimizerBindings bindings;
+    bindings.values = reinterpret_cast<float*>(values.data());
+    bindings.segments = {{"w", {Shape{count}, DType::float32, {}}, 0, 0}};
+    for (auto& state : summing.states) bindings.states.push_back(state.data());
+    summing.optimizer->bind(bindings);
+    for (std::uint64_t t = 1; t <= 3; ++t) {
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t rank = 0; rank < 3; ++rank) ranks[rank][i] = random_at("gradient", (i * 3 + rank + t) % 997);
+        given.gradients[i] = ranks[0][i] + ranks[1][i] + ranks[2][i];
+      }
+      const std::array<const float*, 2> more{ranks[1].data() + start, ranks[2].data() + start};
+      const std::array<float*, 2> targets{first, first + 2048};
+      const StepScalars scalars{0.01, 0.5, t};
+      given.optimizer->step({given.values.data() + start, given.gradients.data() + start, part}, scalars, stream);
+      summing.optimizer->step({bindings.values + start, ranks[0].data() + start, part, more, targets}, scalars, stream);
+      INFO(name << " in step " << t);
+      REQUIRE(std::equal(given.values.begin(), given.values.end(), bindings.values));
+      REQUIRE(std::equal(given.values.begin() + start, given.values.end(), targets[0]));
+      REQUIRE(std::equal(given.values.begin() + start, given.values.end(), targets[1]));
+      REQUIRE(std::equal(untouched.begin(), untouched.begin() + start, bindings.values));
+    }
+  }
+}
+
+TEST_CASE("groups have rates and decays of their own, and frozen ones stay") {
+  const TensorDesc four{Shape{4}, DType::float32, {}};
+  const std::vector<ArenaSegment> segments{
+      {"a", four, 0, 0}, {"b", four, 16, 1}, {"c", four, 32, 2}, {"d", four, 48, 0}};
+  Trained trained({.name = "sgd", .weight_decay = 0.5}, 64, segments,
+                  {ParameterGroup{}, {.rate_factor = 10, .weight_decay = 0}, {.frozen = true}});
+  std::fill(trained.values.begin(), trained.values.end(), 2.0F);
+  std::fill(trained.gradients.begin(), trained.gradients.end(), 1.0F);
+  CpuStream stream;
+  trained.optimizer->step(trained.whole(), {0.125, 1, 1}, stream);
+  REQUIRE(trained.values[0] == 2 - 0.125F * (1 + 0.5F * 2));
+  REQUIRE(trained.values[16] == 2 - 1.25F);
+  REQUIRE(trained.values[32] == 2);
+  REQUIRE(trained.values[51] == trained.values[0]);
+  REQUIRE(trained.optimizer->squared_norm(trained.whole(), stream) == 12);  // without the frozen ones
+}
+
+TEST_CASE("padding stays zero") {
+  CpuStream stream;
+  for (const auto& name : names) {
+    const std::vector<ArenaSegment> segments{{"a", {Shape{2, 3}, DType::float32, Layout::parse("ab4b")}, 0, 0},
+                                             {"b", {Shape{5}, DType::float32, {}}, 16, 0}};
+    Trained trained({.name = name, .weight_decay = 0.1}, 32, segments);
+    const std::vector<std::size_t> real{0, 1, 2, 4, 5, 6, 16, 17, 18, 19, 20};
+    for (const std::size_t i : real) trained.values[i] = trained.gradients[i] = 1;
+    for (std::uint64_t t = 1; t <= 5; ++t) trained.optimizer->step(trained.whole(), {0.1, 1, t}, stream);
+    for (std::size_t i = 0; i < 32; ++i)
+      REQUIRE((trained.values[i] == 0) == (std::find(real.begin(), real.end(), i) == real.end()));
+  }
+}
+
+TEST_CASE("the norm is that of the gradients, with the same bits on any number of threads") {
+  constexpr std::size_t count = (1 << 17) + 3;
+  Trained trained({}, count);
+  double expected = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    trained.gradients[i] = random_at("gradient", i);
+    expected += static_cast<double>(trained.gradients[i]) * trained.gradients[i];
+  }
+  CpuStream one(1), three(3);
+  const double norm = trained.optimizer->squared_norm(trained.whole(), one);
+  REQUIRE(norm == Approx(expected).epsilon(1e-12));
+  REQUIRE(trained.optimizer->squared_norm(trained.whole(), three) == norm);
+  trained.gradients[1000] = std::numeric_limits<float>::quiet_NaN();
+  REQUIRE(std::isnan(trained.optimizer->squared_norm(trained.whole(), three)));
+  trained.gradients[1000] = std::numeric_limits<float>::max();
+  REQUIRE(std::isfinite(trained.optimizer->squared_norm(trained.whole(), three)));
+}
+
+TEST_CASE("clipping shortens long gradients alone") {
+  REQUIRE(clip_factor(0.5, 1) == 1);
+  REQUIRE(clip_factor(0, 1) == 1);
+  REQUIRE(clip_factor(4, 1) == 1 / (4 + 1e-6));
+  REQUIRE(clip_factor(std::numeric_limits<double>::infinity(), 1) == 0);
+  REQUIRE(std::isnan(clip_factor(std::numeric_limits<double>::quiet_NaN(), 1)));
+}
+
+TEST_CASE("states are shown under the parameters' names and layouts") {
+  struct Names final : StateVisitor {
+    void visit(const State& state) override { seen[state.name] = state.tensor; }
+    std::map<std::string, Tensor> seen;
+  } visitor;
+  const TensorDesc blocked{Shape{2, 3}, DType::float32, Layout::parse("ab4b")};
+  const Trained trained({.name = "adam"}, 32, {{"a", blocked, 0, 0}, {"b", {Shape{5}, DType::float32, {}}, 16, 0}});
+  trained.optimizer->visit(visitor);
+  REQUIRE(visitor.seen.size() == 4);
+  REQUIRE(visitor.seen.at("a.exp_avg").desc() == blocked);
+  REQUIRE(visitor.seen.at("b.exp_avg_sq").pointer<const float>() == trained.states[1].data() + 16);
+}
+
+TEST_CASE("bindings that contradict themselves are refused") {
+  const TensorDesc four{Shape{4}, DType::float32, {}};
+  const auto bind = [](std::vector<ArenaSegment> segments, std::vector<ParameterGroup> groups) {
+    Trained({}, 16, std::move(segments), std::move(groups));
+  };
+  REQUIRE_THROWS_AS(bind({{"a", four, 0, 0}, {"b", four, 3, 0}}, {{}}), LogicError);
+  REQUIRE_THROWS_AS(bind({{"a", four, 0, 1}}, {{}}), LogicError);
+  REQUIRE_THROWS_AS(bind({{"a", {Shape{4}, DType::float64, {}}, 0, 0}}, {{}}), LogicError);
+  REQUIRE_THROWS_AS(bind({{"a", four, 0, 0}}, {{.rate_factor = -1}}), InputError);
+  REQUIRE_THROWS_AS(bind({{"a", four, 0, 0}}, {{.weight_decay = std::nan("")}}), InputError);
+  REQUIRE_THROWS_AS(make_optimizer({.name = "adam"})->bind({}), LogicError);
+}
+
+TEST_CASE("an optimizer is made by name from values that can work") {
+  for (const auto& name : names) {
+    REQUIRE(make_optimizer({.name = name})->name() == name);
+    REQUIRE(default_learning_rate(name) > 0);
+  }
+  require_mentions(message_of<InputError>([] { (void)make_optimizer({.name = "lion"}); }),
+                   {"'lion'", "sgd, momentum, nesterov, adam or adamw"});
+  REQUIRE_THROWS_AS(default_learning_rate("lion"), InputError);
+  for (const double bad : {-0.1, 1.0, std::nan("")}) {
+    REQUIRE_THROWS_AS(make_optimizer({.momentum = bad}), InputError);
+    REQUIRE_THROWS_AS(make_optimizer({.beta1 = bad}), InputError);
+    REQUIRE_THROWS_AS(make_optimizer({.beta2 = bad}), InputError);
+  }
+  require_mentions(message_of<InputError>([] { (void)make_optimizer({.epsilon = 0}); }), {"epsilon", "more than 0"});
+  REQUIRE_THROWS_AS(make_optimizer({.weight_decay = -1}), InputError);
+}

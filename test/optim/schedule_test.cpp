@@ -1,0 +1,102 @@
+#include <cmath>
+#include <limits>
+
+#include <ronda/core/error.hpp>
+#include <ronda/optim/schedule.hpp>
+
+#include "support/catch.hpp"
+#include "support/message.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+TEST_CASE("a constant rate stays") {
+  const Schedule schedule({.learning_rate = 0.2, .total_steps = 10});
+  for (const std::uint64_t step : {0, 5, 9, 100}) REQUIRE(schedule.rate(step) == 0.2);
+}
+
+TEST_CASE("a warm-up grows in a straight line to the peak") {
+  const Schedule schedule({.learning_rate = 0.4, .total_steps = 100, .warmup_steps = 4});
+  REQUIRE(schedule.rate(0) == Approx(0.1));
+  REQUIRE(schedule.rate(1) == Approx(0.2));
+  REQUIRE(schedule.rate(3) == Approx(0.4));
+  REQUIRE(schedule.rate(4) == Approx(0.4));
+}
+
+TEST_CASE("a step schedule falls at each third, or when told") {
+  const Schedule thirds({.name = "step", .learning_rate = 1, .total_steps = 10});
+  REQUIRE(thirds.rate(3) == Approx(1));
+  REQUIRE(thirds.rate(4) == Approx(0.1));
+  REQUIRE(thirds.rate(8) == Approx(0.01));
+  REQUIRE(thirds.rate(9) == Approx(0.01));
+  const Schedule told({.name = "step", .learning_rate = 1, .total_steps = 10, .step_factor = 0.5, .step_every = 2});
+  REQUIRE(told.rate(1) == Approx(1));
+  REQUIRE(told.rate(7) == Approx(0.125));
+}
+
+TEST_CASE("a cosine goes from the peak to nothing, after the warm-up") {
+  const Schedule schedule({.name = "cosine", .learning_rate = 2, .total_steps = 12, .warmup_steps = 4});
+  REQUIRE(schedule.rate(3) == Approx(2));
+  REQUIRE(schedule.rate(4) == Approx(2));
+  REQUIRE(schedule.rate(6) == Approx(1 + std::sqrt(0.5)));
+  REQUIRE(schedule.rate(8) == Approx(1));
+  REQUIRE(schedule.rate(10) == Approx(1 - std::sqrt(0.5)));
+  REQUIRE(schedule.rate(12) == Approx(0).margin(1e-12));
+  REQUIRE(schedule.rate(1000) == schedule.rate(12));
+}
+
+TEST_CASE("a polynomial of power 1 is a straight line") {
+  REQUIRE(Schedule({.name = "polynomial", .learning_rate = 1, .total_steps = 8}).rate(2) == Approx(0.75));
+  REQUIRE(Schedule({.name = "polynomial", .learning_rate = 1, .total_steps = 8, .power = 2}).rate(4) == Approx(0.25));
+}
+
+TEST_CASE("the rate is scaled with the global batch, relative to 128") {
+  const auto peak = [](const char* scaling, std::uint64_t batch) {
+    return Schedule({.learning_rate = 0.1, .scaling = scaling, .global_batch = batch}).peak();
+  };
+  REQUIRE(peak("none", 512) == 0.1);
+  REQUIRE(peak("linear", 512) == Approx(0.4));
+  REQUIRE(peak("linear", 64) == Approx(0.05));
+  REQUIRE(peak("sqrt", 512) == Approx(0.2));
+  REQUIRE(peak("linear", 128) == 0.1);
+}
+
+TEST_CASE("a warm-up longer than the training leaves nothing to decay") {
+  const Schedule schedule({.name = "cosine", .learning_rate = 1, .total_steps = 4, .warmup_steps = 8});
+  REQUIRE(schedule.rate(3) == Approx(0.5));
+  REQUIRE(std::isfinite(schedule.rate(20)));
+}
+
+TEST_CASE("a table has all rates until they change no more") {
+  for (const char* name : {"constant", "step", "cosine", "polynomial"})
+    for (const std::uint64_t warmup : {0, 3, 20}) {
+      const Schedule schedule({.name = name, .learning_rate = 1, .total_steps = 12, .warmup_steps = warmup});
+      const auto table = schedule.rates();
+      INFO(name << ", " << warmup << " steps of warm-up");
+      for (std::uint64_t step = 0; step < 40; ++step)
+        REQUIRE(table[std::min<std::size_t>(step, table.size() - 1)] == schedule.rate(step));
+    }
+  const std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
+  REQUIRE(Schedule({.total_steps = endless}).rates().size() == 1);
+  REQUIRE(Schedule({.total_steps = endless, .warmup_steps = 5}).rates().size() == 6);
+}
+
+TEST_CASE("a table that is too long is refused") {
+  const std::uint64_t endless = std::numeric_limits<std::uint64_t>::max(), most = std::uint64_t{1} << 24;
+  for (const std::uint64_t warmup : {std::uint64_t{1}, most - 1, most, endless})
+    REQUIRE_THROWS_AS(Schedule({.name = "cosine", .total_steps = endless, .warmup_steps = warmup}).rates(), InputError);
+  REQUIRE_THROWS_AS(Schedule({.total_steps = 10, .warmup_steps = endless}).rates(), InputError);
+  REQUIRE_THROWS_AS(Schedule({.name = "step", .total_steps = most}).rates(), InputError);
+  REQUIRE(Schedule({.name = "step", .total_steps = most - 1}).rates().size() == most);
+}
+
+TEST_CASE("what cannot work is refused") {
+  require_mentions(message_of<InputError>([] { Schedule({.name = "exp"}); }), {"constant, step, cosine or polynomial"});
+  require_mentions(message_of<InputError>([] { Schedule({.scaling = "log"}); }), {"none, linear or sqrt"});
+  for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    REQUIRE_THROWS_AS(Schedule({.learning_rate = bad}), InputError);
+    REQUIRE_THROWS_AS(Schedule({.step_factor = bad}), InputError);
+    REQUIRE_THROWS_AS(Schedule({.power = bad}), InputError);
+  }
+  REQUIRE_THROWS_AS(Schedule({.base_batch = 0}), InputError);
+}

@@ -1,0 +1,49 @@
+// One rank alone fails while primitives are timed, or between two questions: all ranks get its error, and can go on.
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/refusal.hpp"
+
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/rank_picker.hpp>
+
+#include <string>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+using Candidates = std::vector<Candidate>;
+
+Candidates two(bool fails) {
+  return {{"one", [] {}}, {"two", [fails] {
+                             if (fails) throw Error("out of registers");
+                           }}};
+}
+
+TEST_CASE("a primitive that fails on one rank fails the question on all") {
+  const Communicator all = test::world().communicator();
+  EventSink sink;
+  RankPicker picker(all, {}, "", sink);
+  const bool fails = all.rank() + 1 == all.size();
+  const std::string why = test::refusal([&] { static_cast<void>(picker.pick("which", two(fails))); });
+  CHECK(why.find("out of registers") != std::string::npos);
+  CHECK(picker.pick("which then", two(false)) < 2);
+}
+
+TEST_CASE("a rank that fails between two questions is told of, and not taken for one that answers") {
+  const Communicator all = test::world().communicator();
+  EventSink sink;
+  RankPicker picker(all, {}, "", sink);
+  const bool fails = all.rank() + 1 == all.size();
+  const std::string why = test::refusal([&] {
+    agree(all, [&] {
+      static_cast<void>(picker.pick("first", two(false)));
+      if (fails) throw Error("no such file");
+      static_cast<void>(picker.pick("second", two(false)));
+    });
+  });
+  CHECK(why.find("no such file") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace ronda
