@@ -101,6 +101,7 @@ TEST_CASE("a snapshot of a device's states is what they were, and its taking wai
     for (const auto& tensor : tensors)
       CHECK(tensor.values == std::vector<float>(static_cast<std::size_t>(tensor.shape.count()), number));
   }
+  stream.synchronize();  // the last of what is queued uses the states
 }
 
 TEST_CASE("copies of a device's states are given back, and its states read and written by the host") {
