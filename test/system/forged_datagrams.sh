@@ -27,7 +27,7 @@ END
 
 what='an attack on two hosts of two ranks'
 run "$beds/netns.sh" 2 2 bash "$work/on_head" "$here" "$work" "$apps/mnist_mlp" --quiet --epochs 1000000 --metrics "$work/metrics" \
-  --checkpoint-dir "$work/checkpoints" --time-limit 0:0:12
+  --checkpoint-dir "$work/checkpoints" --time-limit 0:0:20
 ((status != 77)) || skip "$(tail -1 "$work/err")"
 expect_status 75 # saved at its limit of time
 for host in ronda1 ronda2; do
