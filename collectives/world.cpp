@@ -27,19 +27,27 @@ constexpr EnumNames<Progress, 3> progress_names{{
     {Progress::thread, "thread"},
 }};
 
-/// Waits until all ranks have come, without keeping other threads of this process, which may have to do something for
-/// these ranks first, from calling MPI.
-void wait_for_all(MPI_Comm communicator) {
+/// The smallest, or the largest, number of all ranks. Waits without keeping other threads of this process, which may
+/// have to do something for these ranks first, from calling MPI.
+std::uint64_t reduced(std::uint64_t mine, MPI_Op op, MPI_Comm communicator) {
+  std::uint64_t result = 0;
   MPI_Request request = MPI_REQUEST_NULL;
   {
     const auto turn = MpiTurn::of_process().take();
-    mpi::check(MPI_Ibarrier(communicator, &request), "MPI_Ibarrier");
+    mpi::check(MPI_Iallreduce(&mine, &result, 1, MPI_UINT64_T, op, communicator, &request), "MPI_Iallreduce");
   }
   Backoff backoff(true);
   for (int done = 0; done == 0; backoff.pause()) {
     const auto turn = MpiTurn::of_process().take();
     mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   }
+  return result;
+}
+
+/// Waits until all ranks have come; a number that no other world of theirs has.
+std::uint64_t meet(MPI_Comm communicator) {
+  std::random_device random;
+  return reduced(std::uint64_t{random()} << 32 | random(), MPI_MAX, communicator);
 }
 
 /// What the environment says, with the ranks that MPI has: where nobody has told of any, or they are others.
@@ -142,12 +150,15 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
     : watched(std::move(watching)), lifetime(std::move(mpi)) {
   std::optional<RecordedCall> call(std::in_place, watched.ledger, "meeting the other ranks");
   std::optional<InsideMpi> inside(std::in_place, watched.recorder.get());
-  wait_for_all(original);
+  const std::uint64_t priority = meet(original);
+  auto reservation = MpiTurn::of_process().reserve(
+      priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
   auto turn = MpiTurn::of_process().take();
   auto all = mpi::Communicator::duplicate(original);
   share = share_cores(all);
   GroupLimits limits = limits_from(options, all);
   limits.world_size = all.size();
+  limits.priority = priority;
   limits.mpi_operations = std::make_shared<const MpiOperations>();
   limits.oversubscribed = share.least < 1;
   limits.any_thread = any_thread_may_call(all, lifetime != nullptr || options.any_thread);
@@ -162,6 +173,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   inside.reset();
   call.reset();
   turn.unlock();
+  reservation.release();
   communicator.emplace(std::move(group));
   const double left = progress == Progress::thread ? share.mine - 1 : share.mine;
   cores = std::max(1, static_cast<int>(left + 1e-6));

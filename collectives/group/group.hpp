@@ -25,6 +25,7 @@
 #include <ronda/collectives/host/node/shared_memory.hpp>
 #include <ronda/collectives/host/reduction.hpp>
 #include <ronda/collectives/host/transport/mpi_transport.hpp>
+#include <ronda/collectives/host/transport/mpi_turn.hpp>
 #include <ronda/collectives/host/transport/tags.hpp>
 #include <ronda/collectives/host/transport/transport.hpp>
 #include <ronda/collectives/host/wire_format.hpp>
@@ -49,6 +50,7 @@ struct GroupLimits {
   bool oversubscribed = false;
   bool any_thread = false;  ///< MPI may be called by any thread, one at a time; the same on all ranks
   int world_size = 1;
+  std::uint64_t priority = 0;  ///< of this world before others of the same processes: see MpiTurn::reserve
 };
 
 /// Messages of two ranks alone, one way.
@@ -282,11 +284,14 @@ class Communicator::Group : public std::enable_shared_from_this<Group> {
     for (const auto& meeting : meetings_) meeting->at(what);
     return work();
   }
-  /// Likewise, for calls of MPI that wait for the group's ranks: these have come by then, so that none waits long.
+  /// Likewise, for calls of MPI that wait for the group's ranks: these have come by then, and no other world of theirs
+  /// waits inside MPI, so that none waits long.
   template <class Work>
   auto together_in_mpi(std::string_view what, Work&& work) {
     return together(what, [&] {
       communicator_.barrier();
+      const auto reservation =
+          MpiTurn::of_process().reserve(limits_.priority, [&](bool mine) { return communicator_.all(mine); });
       return engine_->inside_mpi(std::forward<Work>(work));
     });
   }

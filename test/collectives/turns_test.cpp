@@ -1,5 +1,6 @@
 // Two worlds of one process, each with a thread of its own, and worlds that come and go: at MPI_THREAD_SERIALIZED no
-// two threads may be inside MPI at a time. This program stands between Ronda and MPI, and counts.
+// two threads may be inside MPI at a time, and no two worlds may wait in it for each other. This program stands between
+// Ronda and MPI, and counts.
 #include <ronda/collectives/mpi_world.hpp>
 #include <ronda/core/error.hpp>
 
@@ -70,6 +71,25 @@ void reduce_many(Communicator group, int times) {
   }
 }
 
+/// Planning and splitting wait inside MPI for the other ranks: worlds that do so at once must not wait for each other.
+void plan_many(Communicator group, int times) {
+  std::vector<float> values(1000);
+  for (int i = 0; i < times; ++i) {
+    const auto reduction = group.plan(AllreduceSpec{{Tensor(std::span(values))}});
+    if (i % 5 == 0) static_cast<void>(group.split(0, group.rank()));
+    reduction->start().wait();
+  }
+}
+
+/// Worlds that begin and end meanwhile.
+void begin_many(int times) {
+  for (int i = 0; i < times; ++i) {
+    const World another = World::adopt(MPI_COMM_WORLD, {.progress = Progress::inline_});
+    Communicator group = another.communicator();
+    group.barrier();
+  }
+}
+
 /// In a world beside the first, which goes on meanwhile.
 void attack(World& world) {
   Communicator all = world.communicator();
@@ -88,6 +108,12 @@ void attack(World& world) {
   std::thread other([&] { reduce_many(second.communicator(), 400); });
   reduce_many(all, 400);
   other.join();
+  std::thread planning([&] { plan_many(second.communicator(), 100); });
+  plan_many(all, 100);
+  planning.join();
+  std::thread beginning([&] { begin_many(20); });
+  plan_many(all, 100);
+  beginning.join();
 }
 
 /// A program's own calls of MPI cannot be kept apart from a thread's.

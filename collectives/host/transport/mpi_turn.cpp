@@ -1,6 +1,6 @@
 #include <ronda/collectives/host/transport/mpi_turn.hpp>
 
-#include <thread>
+#include <algorithm>
 
 namespace ronda {
 
@@ -12,6 +12,30 @@ MpiTurn& MpiTurn::of_process() noexcept {
 MpiTurn::Lock MpiTurn::take_last() {
   while (wishes_.load(std::memory_order_relaxed) > 0) std::this_thread::yield();
   return Lock(mutex_);
+}
+
+MpiTurn::Want::Want(MpiTurn& turn, std::uint64_t priority) : turn_(turn), priority_(priority) {
+  const std::lock_guard door(turn_.door_);
+  turn_.wants_.push_back(priority_);
+}
+
+MpiTurn::Want::~Want() {
+  const std::lock_guard door(turn_.door_);
+  turn_.wants_.erase(std::ranges::find(turn_.wants_, priority_));
+}
+
+MpiTurn::Reservation MpiTurn::try_reserve(std::uint64_t priority) {
+  const std::lock_guard door(door_);
+  if (reserved_ || std::ranges::max(wants_) > priority) return Reservation(nullptr);
+  reserved_ = true;
+  return Reservation(this);
+}
+
+void MpiTurn::Reservation::release() noexcept {
+  MpiTurn* const turn = std::exchange(turn_, nullptr);
+  if (turn == nullptr) return;
+  const std::lock_guard door(turn->door_);
+  turn->reserved_ = false;
 }
 
 }  // namespace ronda

@@ -1,7 +1,11 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace ronda {
 
@@ -25,6 +29,38 @@ class MpiTurn {
   /// For a thread that takes it again and again: who else wants it goes first.
   [[nodiscard]] Lock take_last();
 
+  /// The right to a call that waits for other ranks inside MPI. A process has one, as long as this object lives.
+  class Reservation {
+   public:
+    Reservation(Reservation&& other) noexcept : turn_(std::exchange(other.turn_, nullptr)) {}
+    ~Reservation() { release(); }
+    [[nodiscard]] bool owns() const noexcept { return turn_ != nullptr; }
+    void release() noexcept;
+
+   private:
+    friend class MpiTurn;
+    explicit Reservation(MpiTurn* turn) noexcept : turn_(turn) {}
+    MpiTurn* turn_;  ///< null: somebody else has it
+  };
+
+  /// Reserves on all ranks of a world before any of them waits inside MPI. Else two worlds would wait for each other:
+  /// one has the turn on this rank and waits for the other rank, where the second world has it and waits for this one.
+  /// Where two want it at once, the higher priority has it on all ranks.
+  ///
+  /// Collective over ranks that have come already, so that none waits for anything but this.
+  /// @param priority  of the world: the same on all its ranks, another one for each world
+  /// @param all       whether every rank says yes; waits without the turn
+  template <class All>
+  [[nodiscard]] Reservation reserve(std::uint64_t priority, All&& all) {
+    const Want want(*this, priority);
+    for (;;) {
+      Reservation mine = try_reserve(priority);
+      if (all(mine.owns())) return mine;
+      mine.release();
+      std::this_thread::yield();
+    }
+  }
+
   /// Who takes turns with nobody need not ask.
   [[nodiscard]] bool shared() const noexcept { return users_.load(std::memory_order_relaxed) > 1; }
 
@@ -47,8 +83,24 @@ class MpiTurn {
     std::atomic<int>& wishes_;
   };
 
+  /// Somebody is about to reserve; those of lower priority let him.
+  class Want {
+   public:
+    Want(MpiTurn& turn, std::uint64_t priority);
+    Want(const Want&) = delete;
+    ~Want();
+
+   private:
+    MpiTurn& turn_;
+    std::uint64_t priority_;
+  };
+  [[nodiscard]] Reservation try_reserve(std::uint64_t priority);
+
   std::timed_mutex mutex_;
   std::atomic<int> wishes_{0}, users_{0};
+  std::mutex door_;  ///< guards what follows; never held for long
+  bool reserved_ = false;
+  std::vector<std::uint64_t> wants_;  ///< priorities
 };
 
 }  // namespace ronda
