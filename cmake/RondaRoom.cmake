@@ -1,7 +1,7 @@
 # ronda_room(NAME [DEPENDS rooms…] [PUBLIC libraries…] [PRIVATE libraries…] [FOLDERS …] [CUDA folder] [CUDA_PRIVATE libraries…])
 # One static library a room, from every source of the folder and the subfolders named in FOLDERS. The headers at the room's root are
-# public: they are installed under the room's own path. A build for GPUs has the sources of the subfolder CUDA and its libraries too; one without has
-# a file no_NAME.cpp instead, beside the subfolder of that name: it defines the same names and says that there is no GPU.
+# public: they are installed under the room's own path. A build for GPUs has the sources of the subfolder CUDA and its libraries too.
+# One without has no_NAME.cpp instead, beside the subfolder NAME: the same functions, which say that there is no GPU.
 function(ronda_room name)
   cmake_parse_arguments(room "" "CUDA" "DEPENDS;PUBLIC;PRIVATE;FOLDERS;CUDA_PRIVATE" ${ARGN})
   if(room_CUDA AND RONDA_CUDA)

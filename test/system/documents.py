@@ -4,7 +4,7 @@
     documents.py APPS BUILD CXX
 
 A fenced block of sh or bash is run; one of cmake, cpp, c or python is built, or run, against an installed tree; one that
-quotes an example has to be in it. What is not run stands below with the reason, by its exact text: a command that is
+quotes an example has to be in it. Tests that docs/trust.md names have to be there. What is not run stands below with the reason, by its exact text: a command that is
 changed, or new, is run, or noticed here. The repository's root is a copy of links, so that nothing is written into it.
 """
 import os
@@ -229,8 +229,19 @@ def has_numpy():
     return subprocess.run(["python3", "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+def check_trust(build):
+    """Each test that docs/trust.md names for a promise is one of ctest's entries, or the beginning of some."""
+    listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], text=True, stdout=subprocess.PIPE, check=True).stdout
+    entries = re.findall(r"Test +#\d+: (\S+)", listed)
+    for row in re.findall(r"^\|.*\|$", (REPOSITORY / "docs/trust.md").read_text(), re.M):
+        for name in re.findall(r"`([\w.-]+)`", row.split("|")[2]):
+            if not any(f"{entry}.".startswith(f"{name}.") for entry in entries):
+                fail("docs/trust.md", f"there is no test '{name}'")
+
+
 def main():
     apps, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    check_trust(build)
     place = Place(apps, build)
     place.environment["CXX"] = sys.argv[3]
     if not has_numpy():

@@ -3,12 +3,23 @@
 # installed.sh APPS BUILD CXX: the build folder to install from, and the compiler it was made with.
 source "$(dirname "$0")/lib.sh"
 limit=500
-build=$(cd "${2:?usage: $0 APPS BUILD CXX}" && pwd) CXX=$3
+root=$(cd "$(dirname "$0")/../.." && pwd) build=$(cd "${2:?usage: $0 APPS BUILD CXX}" && pwd) CXX=$3
 export CXX
 
 prefix=$work/prefix
 what='cmake --install'
 run cmake --install "$build" --prefix "$prefix"
+expect_status 0
+
+what='the installed headers' # those at the rooms' roots alone, and they need no others
+for room in core collectives coordinator layers optim data runtime/{io,checkpoint,supervise,strategy,trainer}; do
+  (cd "$root" && printf '%s\n' "$room"/*.hpp)
+done | sort >"$work/public"
+printf '%s\n' ronda.h ronda.hpp >>"$work/public"
+(cd "$prefix/include/ronda" && find . -type f | sed 's|^\./||' | sort) >"$work/out"
+expect 'the public headers' diff <(sort "$work/public") <(sort "$work/out")
+sed 's|.*|#include <ronda/&>|' "$work/public" >"$work/headers.cpp"
+run "$CXX" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -DOMPI_SKIP_MPICXX "$work/headers.cpp" -I"$prefix/include" $(mpicxx --showme:incdirs | sed 's|[^ ]*|-I&|g')
 expect_status 0
 
 cd "$work" || exit

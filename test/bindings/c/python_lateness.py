@@ -24,7 +24,8 @@ class Captured:
         os.dup2(self.before, 2)
         self.file.seek(0)
         lines = self.file.read().decode().splitlines()
-        self.lines = [line for line in lines if line.startswith("ronda: ")]  # MPI has words of its own
+        # Open MPI 5 has words of its own about networks: [host][[job,step],rank][file:line:function] …
+        self.lines = [line for line in lines if not re.match(r"\[[^]]*\]\[\[\d+,\d+\],\d+\]\[", line)]
         if error[0]:
             print(*lines, sep="\n", file=sys.stderr)
 
