@@ -151,8 +151,8 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   std::optional<RecordedCall> call(std::in_place, watched.ledger, "meeting the other ranks");
   std::optional<InsideMpi> inside(std::in_place, watched.recorder.get());
   const std::uint64_t priority = meet(original);
-  auto reservation = MpiTurn::of_process().reserve(
-      priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
+  auto reservation =
+      MpiTurn::of_process().reserve(priority, [&](bool mine) { return reduced(mine ? 1 : 0, MPI_MIN, original) == 1; });
   auto turn = MpiTurn::of_process().take();
   auto all = mpi::Communicator::duplicate(original);
   share = share_cores(all);
