@@ -10,8 +10,9 @@ each=$((free / 1024 / 2 / ranks))
 ((each >= 8)) || skip "/dev/shm has $free KiB free"
 RANDOM=$((21 * ${RONDA_TEST_SEED:-1}))
 
-left() { find /dev/shm -maxdepth 1 -name 'ronda.*' -type f 2>/dev/null; }
-[[ -z $(left) ]] || skip "others' files are in /dev/shm: $(left)"
+here() { find /dev/shm -maxdepth 1 -name 'ronda.*' -type f 2>/dev/null | sort; }
+here >"$work/before" # of others
+left() { here | comm -13 "$work/before" -; }
 for turn in {1..8}; do
   what="turn $turn"
   : >"$work/out"
