@@ -21,9 +21,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <cstring>
+#include <fstream>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,34 @@ std::optional<fs::path> find_own_folder(const fs::path& place, const std::string
   return *std::ranges::min_element(found);
 }
 
+/// The right to make a folder in `place`, which one of this user's processes has at a time. Whoever may read the place
+/// can keep that from us: then we go on without it after a while.
+class MakersTurn {
+ public:
+  explicit MakersTurn(const fs::path& place) : descriptor_(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    constexpr auto pause = std::chrono::milliseconds(1);
+    for (int tries = 0; descriptor_ >= 0 && tries < 1000 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++tries)
+      std::this_thread::sleep_for(pause);
+  }
+  MakersTurn(const MakersTurn&) = delete;
+  ~MakersTurn() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
+/// The folder of a random name in `place`, which is made if there is none yet.
+std::optional<fs::path> own_folder_of_random_name(const fs::path& place, const std::string& name) {
+  if (auto folder = find_own_folder(place, name)) return folder;
+  const MakersTurn turn(place);
+  if (auto folder = find_own_folder(place, name)) return folder;
+  std::string made = (place / (name + ".XXXXXX")).string();
+  if (::mkdtemp(made.data()) == nullptr) return {};
+  return made;
+}
+
 /// A store that misses the cache holds up those behind it, for which other ranks wait.
 void fetch_ahead(const Record& next) noexcept {
   __builtin_prefetch(&next.index, 1);
@@ -140,11 +169,7 @@ std::optional<fs::path> record_folder_in(const fs::path& place) {
   if (!keeps_what_is_made(place)) return {};
   const std::string user = "ronda-" + std::to_string(::geteuid());
   if (::mkdir((place / user).c_str(), 0700) == 0 || is_own_folder(place / user)) return place / user / job_name();
-  auto folder = find_own_folder(place, user);
-  if (!folder) {
-    std::string name = (place / (user + ".XXXXXX")).string();
-    if (::mkdtemp(name.data()) != nullptr) folder = find_own_folder(place, user);  // another rank may have been first
-  }
+  const auto folder = own_folder_of_random_name(place, user);
   if (!folder) return {};
   return *folder / job_name();
 }

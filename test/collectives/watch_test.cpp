@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <barrier>
 #include <chrono>
 #include <fstream>
 #include <future>
@@ -189,6 +190,24 @@ TEST_CASE("records find a place where others have taken their folder's name, the
   fs::permissions(first, fs::perms::all);  // so this is not its user's alone any more
   const fs::path second = taken([&] { std::ofstream(named) << "a file"; });
   CHECK(second != first);
+}
+
+TEST_CASE("ranks that look for a folder at once, where others have taken its name, find the same") {
+  for (int round = 0; round < 50; ++round) {
+    const Folder folder;
+    fs::create_directories(folder.path());
+    std::ofstream(folder.path() / ("ronda-" + std::to_string(::geteuid()))) << "a file";
+    std::barrier start(4);
+    std::vector<std::future<std::optional<fs::path>>> ranks;
+    for (int rank = 0; rank < 4; ++rank)
+      ranks.push_back(std::async(std::launch::async, [&] {
+        start.arrive_and_wait();
+        return record_folder_in(folder.path());
+      }));
+    const auto first = ranks[0].get();
+    REQUIRE(first);
+    for (std::size_t rank = 1; rank < ranks.size(); ++rank) REQUIRE(ranks[rank].get() == first);
+  }
 }
 
 TEST_CASE("no records are kept where others can take their folder away") {
