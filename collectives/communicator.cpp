@@ -28,12 +28,12 @@ void run(const std::unique_ptr<Collective>& collective) { collective->start().wa
 
 }  // namespace
 
-int Communicator::rank() const noexcept { return group_->rank(); }
-int Communicator::size() const noexcept { return group_->size(); }
-const Topology& Communicator::topology() const noexcept { return group_->topology(); }
+int Communicator::rank() const noexcept { return group_->members().rank(); }
+int Communicator::size() const noexcept { return group_->members().size(); }
+const Topology& Communicator::topology() const noexcept { return group_->members().topology(); }
 
 void Communicator::set_step(std::uint64_t step) const noexcept {
-  if (const auto& recorder = group_->recorder()) recorder->set_step(step);
+  if (const auto& recorder = group_->members().ledger().recorder) recorder->set_step(step);
 }
 
 Buffer Communicator::allocate(std::size_t bytes, Memory memory) { return group_->allocate(bytes, memory); }
@@ -42,27 +42,30 @@ void Communicator::use_device(std::shared_ptr<DeviceContext> device, AllreduceAl
   group_->use_device(std::move(device), wanted, nccl::built_in_library());
 }
 
-const std::vector<std::string>& Communicator::devices() const noexcept { return group_->devices(); }
-
-std::unique_ptr<Recording> Communicator::watched(std::unique_ptr<Recording> recording, const std::string& what) const {
-  return group_->watched(std::move(recording), what);
+const std::vector<std::string>& Communicator::devices() const noexcept {
+  static const std::vector<std::string> none;
+  return group_->devices() != nullptr ? group_->devices()->lines() : none;
 }
 
-void Communicator::require_devices() const { group_->require_devices(); }
+std::unique_ptr<Recording> Communicator::watched(std::unique_ptr<Recording> recording, const std::string& what) const {
+  return group_->devices() != nullptr ? group_->devices()->watched(std::move(recording), what) : std::move(recording);
+}
+
+void Communicator::require_devices() const {
+  if (group_->devices() != nullptr) group_->devices()->require_whole();
+}
 
 std::vector<std::byte*> Communicator::copies_on_node(const Tensor& tensor) {
   return group_->copies_on_node(elements_of(tensor));
 }
 
-std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) {
-  return std::visit([&](const auto& one) { return group_->plan(one); }, spec);
-}
+std::unique_ptr<Collective> Communicator::plan(const CollectiveSpec& spec) { return group_->plan(spec); }
 
 void Communicator::allreduce(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {
   if (tensor.device() == Device{} && algorithm == AllreduceAlgorithm::automatic &&
       elements_of(tensor).bytes().size() <= not_worth_a_plan)
     return group_->allreduce_now(tensor, op);
-  if (group_->keeps(tensor)) return group_->allreduce_kept(tensor, op, algorithm);
+  if (group_->kept().keeps(tensor)) return group_->kept().run(tensor, op, algorithm);
   run(group_->plan(AllreduceSpec{{tensor}, op, algorithm, "an allreduce"}, false));
 }
 
@@ -71,14 +74,14 @@ void Communicator::broadcast(const Tensor& tensor, int root) { run(plan(Broadcas
 void Communicator::reduce(const Tensor& tensor, int root, ReduceOp op) { run(plan(ReduceSpec{tensor, root, op})); }
 
 void Communicator::allgather(const Tensor& mine, const Tensor& all, const std::vector<std::size_t>& counts) {
-  const auto collective = group_->plan(AllgatherSpec{all, counts}, &mine);  // now they are known to fit
+  const auto collective = group_->plan(AllgatherSpec{all, counts}, true, &mine);  // now they are known to fit
   copy(elements_of(mine), place_of(elements_of(all), elements_of(mine), counts, rank()));
   run(collective);
 }
 
 void Communicator::reduce_scatter(const Tensor& all, const Tensor& mine, ReduceOp op,
                                   const std::vector<std::size_t>& counts) {
-  run(group_->plan(ReduceScatterSpec{all, op, counts}, &mine));
+  run(group_->plan(ReduceScatterSpec{all, op, counts}, true, &mine));
   copy(place_of(elements_of(all), elements_of(mine), counts, rank()), elements_of(mine));
 }
 
@@ -102,19 +105,21 @@ void Communicator::barrier() { group_->barrier(); }
 
 Communicator Communicator::split(int color, int key) const { return Communicator(group_->split(color, key)); }
 
-const LinkCosts& Communicator::link_costs() const { return group_->link_costs(); }
-void Communicator::use_link_costs(LinkCosts costs) { group_->use_link_costs(std::move(costs)); }
+const LinkCosts& Communicator::link_costs() const { return group_->allreduces().link_costs(); }
+void Communicator::use_link_costs(LinkCosts costs) { group_->allreduces().use(std::move(costs)); }
 const LinkCosts* Communicator::known_link_costs() const noexcept {
-  const auto& costs = group_->known_link_costs();
+  const auto& costs = group_->allreduces().known_costs();
   return costs ? &*costs : nullptr;
 }
 
-std::vector<std::string> Communicator::gather_texts(std::string_view text) const { return group_->gather_texts(text); }
-
-std::string Communicator::broadcast_text(std::string_view text, int root) const {
-  return group_->broadcast_text(text, root);
+std::vector<std::string> Communicator::gather_texts(std::string_view text) const {
+  return group_->agreement().gather_texts(text);
 }
 
-std::vector<std::string> Communicator::take_notes() { return group_->take_notes(); }
+std::string Communicator::broadcast_text(std::string_view text, int root) const {
+  return group_->agreement().broadcast_text(text, root);
+}
+
+std::vector<std::string> Communicator::take_notes() { return group_->members().take_notes(); }
 
 }  // namespace ronda

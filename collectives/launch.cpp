@@ -85,7 +85,7 @@ std::string explained(const World& world, const Failure& failure) {
     const auto rank = static_cast<std::size_t>(world.rank());
     const std::string text = explained(world, failure);
     if (world.may_speak())
-      print_error(world.communicator().group().name_of_rank(rank) + ": " + text);
+      print_error(world.communicator().group().members().name_of_rank(rank) + ": " + text);
     else
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the launcher reads it before it ends everything

@@ -18,13 +18,14 @@ std::string_view name_of(Activity activity) noexcept {
 }
 
 Phase::Phase(const Communicator& communicator, Activity activity, double limit)
-    : recorder_(communicator.group().recorder()) {
+    : recorder_(communicator.group().members().ledger().recorder) {
   if (recorder_ == nullptr) return;
   const RecordHead& head = recorder_->file().head;
   before_ = Recorder::get(head.activity);
   since_before_ = Recorder::get(head.activity_since);
   limit_before_ = Recorder::get(head.activity_limit);
-  const double seconds = limit > 0 ? limit : longer_than_a_collective * communicator.group().timeout();
+  const double seconds =
+      limit > 0 ? limit : longer_than_a_collective * communicator.group().members().engine()->timeout();
   recorder_->set_activity(activity, static_cast<std::uint64_t>(seconds * 1e3), recorder_->ticks());
 }
 

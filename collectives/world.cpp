@@ -1,6 +1,7 @@
 #include <ronda/collectives/group/environment.hpp>
 #include <ronda/collectives/group/group.hpp>
 #include <ronda/collectives/group/watched.hpp>
+#include <ronda/collectives/host/algorithms/plain_mpi.hpp>
 #include <ronda/collectives/host/engine/backoff.hpp>
 #include <ronda/collectives/host/engine/engine.hpp>
 #include <ronda/collectives/host/transport/mpi_lifetime.hpp>
@@ -180,14 +181,14 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   agree(*communicator, [&] {
     if (watched.error) std::rethrow_exception(watched.error);
   });
-  if (!watched.note.empty()) communicator->group().add_note(watched.note);
+  if (!watched.note.empty()) communicator->group().members().add_note(watched.note);
 }
 
 World::Impl::~Impl() {
   if (engine == nullptr) return;
   if (std::uncaught_exceptions() <= exceptions_before) {
     engine->stop();
-    if (lifetime != nullptr) communicator->group().ledger().begin({Kind::mpi, "MPI_Finalize"});
+    if (lifetime != nullptr) communicator->group().members().ledger().begin({Kind::mpi, "MPI_Finalize"});
     return;
   }
   if (watched.recorder != nullptr) watched.recorder->keep();

@@ -36,7 +36,7 @@ CoordinatorLoop::Options loop_options(const Communicator& communicator, const Co
 }
 
 void require_any_thread(const Communicator& communicator) {
-  if (!communicator.group().any_thread())
+  if (!communicator.group().members().limits().any_thread)
     throw InputError(
         "a coordinator communicates by a thread of its own, and MPI was not initialised for that; give the World the "
         "option any_thread (MPI_THREAD_SERIALIZED where MPI is yours)");
@@ -128,14 +128,14 @@ Coordinator::Coordinator(Communicator communicator, const CoordinatorOptions& op
   require_any_thread(communicator);
   require_sense(options);
   auto inner = loop_options(communicator, options);
-  const auto watchdog = communicator.group().watchdog();
+  const auto watchdog = communicator.group().members().engine()->watchdog();
   const std::size_t stage_bytes = options.batch_bytes.value_or(inner.tuning.most_batch);
   Communicator::Group& group = communicator.group();
   auto link = std::make_unique<CommunicatorLink>(std::move(communicator), stage_bytes);
   impl_ = std::make_unique<Impl>(
       std::make_shared<CoordinatorLoop>(std::move(link), std::move(inner), std::make_shared<Bell>()));
   impl_->end_by_watchdog.emplace(watchdog, impl_->loop);
-  impl_->claim = group.claim();
+  impl_->claim = std::make_shared<Engine::Claim>(group.members().engine());
   impl_->start_thread();
 }
 

@@ -34,9 +34,11 @@ FOLDERS = {
     "host/node": ["host", "host/transport", "host/engine"],
     "host/algorithms": ["host", "host/transport", "host/engine", "host/node"],
     "tuning": ["host", "host/algorithms"],
-    "nccl": ["host", "host/engine", "watch"],
+    "members": ["host", "host/transport", "host/engine", "host/node", "host/algorithms", "watch"],
+    "host/planning": ["host", "host/transport", "host/engine", "host/node", "host/algorithms", "tuning", "members"],
+    "nccl": ["host", "host/engine", "watch", "members"],
     "nccl/cuda": ["nccl"],
-    "staged": ["host", "host/engine", "nccl"],
+    "staged": ["host", "host/engine", "host/algorithms", "host/planning", "members", "nccl"],
 }
 
 # What others may include of a room beside the headers at its root, which are public. Headers of a vendor's folder are for

@@ -62,7 +62,7 @@ CommunicatorLink::CommunicatorLink(Communicator communicator, std::size_t stage_
 }
 
 std::string CommunicatorLink::name_of_rank(int rank) const {
-  return communicator_.group().name_of_rank(static_cast<std::size_t>(rank));
+  return communicator_.group().members().name_of_rank(static_cast<std::size_t>(rank));
 }
 
 void CommunicatorLink::intersect(std::span<std::uint64_t> words, bool eager) {

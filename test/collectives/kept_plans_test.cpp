@@ -17,11 +17,11 @@ TEST_CASE("an allreduce for once that comes again is planned once, wherever its 
   const int ranks = all.size();
   for (int repetition = 0; repetition < 5; ++repetition) {
     std::vector<float> values(20'000, static_cast<float>(all.rank() + repetition));
-    const std::uint64_t before = all.group().ledger().number;
+    const std::uint64_t before = all.group().members().ledger().number;
     all.allreduce(Tensor(std::span(values)));
     const auto sum = static_cast<float>(ranks * (ranks - 1) / 2 + repetition * ranks);
     CHECK(values == std::vector<float>(values.size(), sum));
-    if (repetition > 0 && ranks > 1) CHECK(all.group().ledger().number == before + 1);
+    if (repetition > 0 && ranks > 1) CHECK(all.group().members().ledger().number == before + 1);
   }
 }
 
@@ -48,10 +48,10 @@ TEST_CASE("ranks that disagree on a new one get an error, and go on") {
 }
 
 TEST_CASE("what is kept goes with the group") {
-  std::weak_ptr<Communicator::Group> seen;
+  std::weak_ptr<Members> seen;
   {
     Communicator part = test::world().communicator().split(0, 0);
-    seen = part.group().weak_from_this();
+    seen = part.group().shared_members();
     std::vector<float> values(20'000, 1.0F);
     part.allreduce(Tensor(std::span(values)));
   }

@@ -1,4 +1,4 @@
-#include <ronda/collectives/group/placement.hpp>
+#include <ronda/collectives/members/placement.hpp>
 #include <ronda/core/core_mask.hpp>
 #include <ronda/core/cpu_quota.hpp>
 

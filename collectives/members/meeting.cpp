@@ -1,6 +1,6 @@
-#include <ronda/collectives/group/meeting.hpp>
 #include <ronda/collectives/host/algorithms/gathering.hpp>
 #include <ronda/collectives/host/engine/planned_collective.hpp>
+#include <ronda/collectives/members/meeting.hpp>
 #include <ronda/core/hash.hpp>
 
 #include <algorithm>

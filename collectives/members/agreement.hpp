@@ -1,0 +1,96 @@
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ronda/collectives/host/transport/mpi_turn.hpp>
+#include <ronda/collectives/members/carried_error.hpp>
+#include <ronda/collectives/members/meeting.hpp>
+#include <ronda/collectives/members/members.hpp>
+
+namespace ronda {
+
+/// What the ranks of a group agree on outside their collectives: texts, whether they do the same, how their work went.
+/// By messages that the engine moves beside all others, so that a rank that waits here still does its part elsewhere.
+/// Every function is collective unless it says otherwise.
+///
+/// One rank's error becomes everybody's: it travels as a CarriedError, and all ranks throw what it was, with that
+/// rank's name where not all have the same. It is `agreed` where the group is the whole world; ranks outside a smaller
+/// group know nothing of it.
+class Agreement {
+ public:
+  /// @param members  outlives this object
+  explicit Agreement(Members& members);
+
+  [[nodiscard]] std::vector<std::string> gather_texts(std::string_view text);
+  [[nodiscard]] std::string broadcast_text(std::string_view text, int root);
+
+  /// See `agree` in communicator.hpp.
+  void run(const std::function<void()>& work);
+  /// See `require_equal` in communicator.hpp.
+  void require_equal(std::string_view what, std::string_view text);
+
+  /// `say` tells what this rank gives, or throws what is wrong with that. Where it throws on any rank all throw that;
+  /// where the ranks say different things, or are at different places, all throw a LogicError.
+  void require_same(std::string_view place, const std::function<std::string()>& say);
+  void require_same(std::string_view place, std::string_view text) {
+    require_same(place, [&] { return std::string(text); });
+  }
+
+  /// Runs `work`, which fails on all ranks or on none, at the same place and for the same reason. Not collective.
+  template <class Work>
+  void alike(Work&& work) const {
+    try {
+      work();
+    } catch (Error& error) {
+      if (members_.is_whole_world()) error.set_agreed();
+      throw;
+    }
+  }
+
+  /// Runs `work`, which gathers over the group's communicators, on all ranks at the same place; `what` is for records.
+  /// Whatever else is in flight goes on meanwhile.
+  template <class Work>
+  auto together(std::string_view what, Work&& work) {
+    const RecordedCall call(members_.ledger(), what);
+    for (const auto& meeting : meetings_) meeting->at(what);
+    return work();
+  }
+  /// Likewise, for calls of MPI that wait for the group's ranks: these have come by then, and no other world of theirs
+  /// waits inside MPI, so that none waits long.
+  template <class Work>
+  auto together_in_mpi(std::string_view what, Work&& work) {
+    return together(what, [&] {
+      members_.all().barrier();
+      const auto reservation = MpiTurn::of_process().reserve(members_.limits().priority,
+                                                             [&](bool mine) { return members_.all().all(mine); });
+      return members_.engine()->inside_mpi(std::forward<Work>(work));
+    });
+  }
+
+ private:
+  /// What the ranks say where they do not all say the same, by rank.
+  struct Differing {
+    std::vector<std::string> places, texts;
+    [[nodiscard]] bool at_one_place() const;
+    /// A rank that says something else than rank 0.
+    [[nodiscard]] std::size_t other() const;
+  };
+  /// Nothing where `place` (of the program) and `text` are the same on all ranks, which costs one small exchange.
+  [[nodiscard]] std::optional<Differing> compare(std::string_view place, std::string_view text);
+  void raise_first_failure(const Differing& differing, std::string_view place) const;
+  void require_one_place(const Differing& differing) const;
+  [[noreturn]] void raise(const CarriedError& failure, const std::string& who = {}) const {
+    failure.raise(who, members_.is_whole_world());
+  }
+
+  Members& members_;
+  std::array<std::shared_ptr<Meeting>, 2> meetings_;  ///< of the group, and of its ranks on this node
+};
+
+}  // namespace ronda

@@ -1,0 +1,65 @@
+#include <ronda/collectives/members/carried_error.hpp>
+
+#include <new>
+
+namespace ronda {
+namespace {
+
+template <class Thrown>
+[[noreturn]] void throw_marked(Thrown error, bool agreed) {
+  if (agreed) error.set_agreed();
+  throw error;
+}
+
+}  // namespace
+
+CarriedError CarriedError::current(std::string_view place) {
+  constexpr auto failed = ExitStatus::failed;
+  try {
+    throw;
+  } catch (const InputError& error) {
+    return {Kind::input, error.status(), error.what()};
+  } catch (const ResourceError& error) {
+    return {Kind::resource, error.status(), error.what()};
+  } catch (const DeviceError& error) {
+    return {Kind::device, error.status(), error.what()};
+  } catch (const CommunicationError& error) {
+    return {Kind::communication, error.status(), error.what()};
+  } catch (const LogicError& error) {
+    return {Kind::logic, error.status(), error.what()};
+  } catch (const Error& error) {
+    return {Kind::error, error.status(), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {Kind::resource, failed, (place.empty() ? "" : std::string(place) + ": ") + "out of memory"};
+  } catch (const std::exception& error) {
+    return {Kind::error, failed, error.what()};
+  } catch (...) {
+    return {Kind::error, failed, "something that is no exception was thrown"};
+  }
+}
+
+std::optional<CarriedError> CarriedError::parse(std::string_view text) {
+  if (text.size() < 2 || text[0] < static_cast<char>(Kind::error) || text[0] > static_cast<char>(Kind::logic))
+    return {};
+  return CarriedError(static_cast<Kind>(text[0]), static_cast<ExitStatus>(static_cast<unsigned char>(text[1])),
+                      std::string(text.substr(2)));
+}
+
+std::string CarriedError::text() const {
+  return std::string{static_cast<char>(kind_), static_cast<char>(static_cast<unsigned char>(status_))} + why_;
+}
+
+void CarriedError::raise(const std::string& who, bool agreed) const {
+  const std::string text = who + why_;
+  switch (kind_) {
+    case Kind::input: throw_marked(InputError(text), agreed);
+    case Kind::resource: throw_marked(ResourceError(text, status_), agreed);
+    case Kind::device: throw_marked(DeviceError(text, status_), agreed);
+    case Kind::communication: throw_marked(CommunicationError(text, status_), agreed);
+    case Kind::logic: throw_marked(LogicError(text, status_), agreed);
+    case Kind::error: break;
+  }
+  throw_marked(Error(text, status_), agreed);
+}
+
+}  // namespace ronda

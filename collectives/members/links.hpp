@@ -1,0 +1,57 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/collectives/host/engine/algorithm.hpp>
+#include <ronda/collectives/host/engine/planned_collective.hpp>
+#include <ronda/collectives/host/transport/mpi_transport.hpp>
+#include <ronda/collectives/host/transport/tags.hpp>
+#include <ronda/collectives/members/agreement.hpp>
+
+namespace ronda {
+
+/// The ways by which the ranks of a group pass messages: each planned collective gets a transport with a tag of its
+/// own, so that several can be in flight. All ranks ask for the same ones in the same order.
+class Links {
+ public:
+  /// @param agreement  outlives this object
+  Links(std::shared_ptr<Members> members, Agreement& agreement);
+
+  /// Between all ranks. Collective where tags have run out.
+  [[nodiscard]] std::unique_ptr<Transport> across_all();
+  /// Between the ranks that have this one's number on their nodes; null where some node has not so many.
+  [[nodiscard]] std::unique_ptr<Transport> across_nodes();
+  /// Between some ranks; those that take no part pass themselves alone. Collective where tags have run out.
+  [[nodiscard]] std::unique_ptr<MpiTransport> across(std::vector<int> ranks);
+  /// Between any two. Not collective: each message brings a tag of its own.
+  [[nodiscard]] std::unique_ptr<MpiTransport> between_two() const;
+  /// The ranks that have the number `slice` on their nodes, by node; nobody where a node has not so many.
+  [[nodiscard]] std::vector<int> owners_of_slice(int slice) const;
+  /// For MPI's own collectives. Collective.
+  [[nodiscard]] const mpi::Communicator& plain_mpi();
+
+  /// What `make` makes. Where it throws on any rank all throw that, and take the same tags from then on. Collective.
+  [[nodiscard]] std::unique_ptr<Collective> made_on_all(const std::string& label,
+                                                        const std::function<std::unique_ptr<Collective>()>& make);
+  /// A collective of these algorithms, which keeps the members alive. Not collective.
+  [[nodiscard]] std::unique_ptr<PlannedCollective> planned(std::vector<std::unique_ptr<Algorithm>> algorithms,
+                                                           std::string_view name, Description description,
+                                                           Compression compression = Compression::none) const;
+  [[nodiscard]] std::unique_ptr<PlannedCollective> planned(std::unique_ptr<Algorithm> algorithm, std::string_view name,
+                                                           Description description) const;
+
+ private:
+  [[nodiscard]] std::unique_ptr<MpiTransport> transport(MpiTransport::Members ranks, Tag tag) const;
+  [[nodiscard]] Tag next_tag();
+  void renew_tags();
+
+  std::shared_ptr<Members> members_;
+  Agreement& agreement_;
+  MpiTransport::Members everybody_;
+  std::shared_ptr<TagPool> tags_ = std::make_shared<TagPool>();
+};
+
+}  // namespace ronda

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/host/node/copies.hpp>
+#include <ronda/collectives/host/node/shared_memory.hpp>
+#include <ronda/collectives/host/reduction.hpp>
+#include <ronda/collectives/members/agreement.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/tensor.hpp>
+
+namespace ronda {
+
+/// What MPI may still want of the shared memory file system for its own queues.
+inline constexpr std::size_t kept_for_mpi = std::size_t{16} << 20;
+
+/// Memory that the ranks of a node share, and where tensors lie in it. Every function is collective unless it says
+/// otherwise.
+class NodeMemory {
+ public:
+  /// @param members, agreement  outlive this object
+  NodeMemory(Members& members, Agreement& agreement) : members_(members), agreement_(agreement) {}
+
+  /// Zeroed, `per_rank` or `node_shared`: private where the nodes have no room, or no two ranks; see
+  /// Communicator::allocate. Throws where ranks ask for different memory, or one has none.
+  [[nodiscard]] Buffer allocate(std::size_t bytes, Memory memory);
+  /// On every node, or on none. @param keep_free  of the file system, for others
+  [[nodiscard]] std::shared_ptr<SharedMemory> take(std::size_t bytes, std::size_t keep_free, std::string& refusal);
+  /// What barriers are made of, for each of so many tensors; none, on all ranks, where there is no room.
+  [[nodiscard]] std::shared_ptr<SharedMemory> take_barriers(std::size_t tensors, std::string& refusal);
+
+  /// Where a tensor lies on this rank's node.
+  struct Site {
+    std::shared_ptr<SharedMemory> memory;  ///< null unless it is in shared memory on all ranks of the group
+    std::vector<std::uint64_t> offsets;    ///< in the segments of the node's ranks
+  };
+  /// A tensor has a site in shared memory where all ranks took it from the same `allocate`.
+  [[nodiscard]] std::vector<Site> locate(std::span<const Elements> tensors);
+  /// Whether it is memory from `allocate`. Not collective.
+  [[nodiscard]] bool contains(const Elements& elements) const { return find(elements) != nullptr; }
+
+  /// All ranks' copies of a tensor, with the barriers number `index`; none where it has no site. Not collective.
+  [[nodiscard]] NodeCopies copies_of(const Elements& elements, const Site& site,
+                                     const std::shared_ptr<SharedMemory>& barriers, std::size_t index) const;
+  /// Where the copies begin, by rank on the node; empty where it has no site. Not collective.
+  [[nodiscard]] std::vector<std::byte*> places_of(const Site& site) const;
+
+ private:
+  /// Memory from `allocate`; all ranks give the same memory the same number.
+  struct Allocation {
+    std::uint64_t number;
+    std::weak_ptr<SharedMemory> memory;
+  };
+  [[nodiscard]] const Allocation* find(const Elements& elements) const;
+
+  Members& members_;
+  Agreement& agreement_;
+  std::uint64_t made_ = 0;
+  std::vector<Allocation> allocations_;
+};
+
+}  // namespace ronda
