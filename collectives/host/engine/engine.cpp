@@ -52,7 +52,9 @@ void Engine::leave_behind() noexcept {
 void Engine::submit(PlannedCollective& operation) {
   if (!threaded_) {
     running_.append(operation);
-    poll();
+    if (polling_) return;
+    const auto turn = turn_.shared() ? take_turn() : MpiTurn::Lock();
+    advance();
     return;
   }
   in_flight_.fetch_add(1, std::memory_order_relaxed);
@@ -65,7 +67,7 @@ void Engine::submit(PlannedCollective& operation) {
 
 bool Engine::poll() {
   if (threaded_ || polling_ || running_.first == nullptr) return false;
-  if (!takes_turns()) return advance();
+  if (!turn_.shared()) return advance();
   const auto turn = take_turn();
   return advance();
 }
@@ -91,6 +93,13 @@ void Engine::run_thread() {
   }
 }
 
+/// Inlined, since a rank that waits does nothing but this, and hears so much sooner that it need not.
+[[gnu::always_inline]] inline bool Engine::move() {
+  if (!polling_ && running_.first != nullptr && advance()) return true;
+  stand_still();
+  return false;
+}
+
 void Engine::move_or_wait(Backoff& backoff) {
   if (takes_turns() ? move_in_turn() : move())
     backoff.reset();
@@ -102,12 +111,6 @@ bool Engine::move_in_turn() {
   const auto turn = threaded_ ? turn_.take_last() : take_turn();
   if (threaded_) take_submitted();
   return move();
-}
-
-bool Engine::move() {
-  if (!polling_ && running_.first != nullptr && advance()) return true;
-  stand_still();
-  return false;
 }
 
 /// Nothing could be moved on. The first in flight is what the others wait behind.
@@ -136,7 +139,7 @@ bool Engine::advance() {
   PlannedCollective* next = nullptr;
   for (PlannedCollective* operation = running_.first; operation != nullptr; operation = next) {
     next = operation->next_;
-    if (must_wait(*operation)) continue;
+    if (operation->in_order() && must_wait(*operation)) continue;
     moved |= operation->advance();
     if (operation->run_is_over()) end_run(*operation);
   }
@@ -148,9 +151,8 @@ bool Engine::advance() {
   return moved;
 }
 
-/// Until those of its kind and group before it are done.
+/// One that goes in order, until those before it in its group are done.
 bool Engine::must_wait(const PlannedCollective& operation) const noexcept {
-  if (!operation.in_order()) return false;
   for (const PlannedCollective* before = running_.first; before != &operation; before = before->next_)
     if (before->in_order() && before->is_of_the_group_of(operation)) return true;
   return false;

@@ -71,13 +71,14 @@ void PlannedCollective::wait(std::uint64_t ticket) {
 }
 
 bool PlannedCollective::advance() noexcept {
-  if (failed()) return settle();
+  if (tasks_.empty()) return settle();  // it failed
   bool moved = false;
   try {
     if (waiting_for_ready_ && !ready_.ready()) return false;
     if (std::exchange(waiting_for_ready_, false) && timed()) began_ = mpi::seconds();
     for (std::size_t i = 0; i < tasks_.size();) {
-      moved |= advance(tasks_[i]);
+      moved |=
+          DenormalScope::in_flushing_scope() == flushes_denormals_ ? tasks_[i].advance() : advance_in_scope(tasks_[i]);
       if (!tasks_[i].done()) {
         ++i;
         continue;
@@ -95,8 +96,7 @@ bool PlannedCollective::advance() noexcept {
   return moved;
 }
 
-bool PlannedCollective::advance(Task& task) const {
-  if (DenormalScope::in_flushing_scope() == flushes_denormals_) return task.advance();
+bool PlannedCollective::advance_in_scope(Task& task) const {
   const DenormalScope arithmetic(flushes_denormals_);
   return task.advance();
 }
