@@ -45,7 +45,7 @@ std::uint64_t reduced(std::uint64_t mine, MPI_Op op, MPI_Comm communicator) {
   return result;
 }
 
-/// Waits until all ranks have come; a number that no other world of theirs has.
+/// Waits until all ranks have come, and draws the world's priority: the same on all ranks, another one for each world.
 std::uint64_t meet(MPI_Comm communicator) {
   std::random_device random;
   return reduced(std::uint64_t{random()} << 32 | random(), MPI_MAX, communicator);

@@ -31,7 +31,7 @@ void Communicator::Group::use_device(std::shared_ptr<DeviceContext> context, All
                                      const std::shared_ptr<nccl::Library>& library) {
   agreement_.require_same("use_device", name_of(wanted));
   require_fitting(wanted, DeviceKind::cuda);
-  devices_ = std::make_unique<GroupDevices>(GroupDevices::Group{members_, agreement_, links_, memory_, host_},
+  devices_ = std::make_unique<GroupDevices>(GroupDevices::Parts{members_, agreement_, links_, memory_, host_},
                                             std::move(context), wanted, library);
 }
 

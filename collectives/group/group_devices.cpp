@@ -17,7 +17,7 @@ std::string place_of_gpu(const std::string& host, const std::string& identity) {
 
 }  // namespace
 
-GroupDevices::GroupDevices(const Group& group, std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
+GroupDevices::GroupDevices(const Parts& group, std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
                            const std::shared_ptr<nccl::Library>& library)
     : group_(group) {
   Members& members = *group_.members;

@@ -16,7 +16,7 @@ namespace ronda {
 class GroupDevices {
  public:
   /// What a group is made of.
-  struct Group {
+  struct Parts {
     std::shared_ptr<Members> members;
     Agreement& agreement;
     Links& links;
@@ -25,7 +25,7 @@ class GroupDevices {
   };
   /// Collective. The parts of `group` outlive this object. See Communicator::use_device for `wanted` and errors.
   /// @param library  null: a program without NCCL
-  GroupDevices(const Group& group, std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
+  GroupDevices(const Parts& group, std::shared_ptr<DeviceContext> context, AllreduceAlgorithm wanted,
                const std::shared_ptr<nccl::Library>& library);
   GroupDevices(const GroupDevices&) = delete;
 
@@ -43,7 +43,7 @@ class GroupDevices {
   void connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
   [[nodiscard]] std::string nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library);
 
-  Group group_;
+  Parts group_;
   std::shared_ptr<DeviceLanes> lanes_;
   std::shared_ptr<nccl::Clique> clique_;  ///< null: through the host
   std::string refusal_;                   ///< why not by NCCL

@@ -13,22 +13,21 @@ template <class Thrown>
 
 }  // namespace
 
+CarriedError::Kind CarriedError::kind_of(const Error& error) noexcept {
+  if (dynamic_cast<const InputError*>(&error) != nullptr) return Kind::input;
+  if (dynamic_cast<const ResourceError*>(&error) != nullptr) return Kind::resource;
+  if (dynamic_cast<const DeviceError*>(&error) != nullptr) return Kind::device;
+  if (dynamic_cast<const CommunicationError*>(&error) != nullptr) return Kind::communication;
+  if (dynamic_cast<const LogicError*>(&error) != nullptr) return Kind::logic;
+  return Kind::error;
+}
+
 CarriedError CarriedError::current(std::string_view place) {
   constexpr auto failed = ExitStatus::failed;
   try {
     throw;
-  } catch (const InputError& error) {
-    return {Kind::input, error.status(), error.what()};
-  } catch (const ResourceError& error) {
-    return {Kind::resource, error.status(), error.what()};
-  } catch (const DeviceError& error) {
-    return {Kind::device, error.status(), error.what()};
-  } catch (const CommunicationError& error) {
-    return {Kind::communication, error.status(), error.what()};
-  } catch (const LogicError& error) {
-    return {Kind::logic, error.status(), error.what()};
   } catch (const Error& error) {
-    return {Kind::error, error.status(), error.what()};
+    return CarriedError(error);
   } catch (const std::bad_alloc&) {
     return {Kind::resource, failed, (place.empty() ? "" : std::string(place) + ": ") + "out of memory"};
   } catch (const std::exception& error) {

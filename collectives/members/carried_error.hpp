@@ -10,9 +10,7 @@ namespace ronda {
 /// An error of one rank as a text that can travel to the others, to be thrown there as what it was.
 class CarriedError {
  public:
-  explicit CarriedError(const Error& error) : kind_(Kind::error), status_(error.status()), why_(error.what()) {}
-  explicit CarriedError(const InputError& error) : kind_(Kind::input), status_(error.status()), why_(error.what()) {}
-  explicit CarriedError(const LogicError& error) : kind_(Kind::logic), status_(error.status()), why_(error.what()) {}
+  explicit CarriedError(const Error& error) : kind_(kind_of(error)), status_(error.status()), why_(error.what()) {}
 
   /// Of the exception that is being handled. @param place  where memory ran out, if it did
   [[nodiscard]] static CarriedError current(std::string_view place);
@@ -27,6 +25,7 @@ class CarriedError {
 
  private:
   enum class Kind : char { error = 1, input, resource, device, communication, logic };
+  [[nodiscard]] static Kind kind_of(const Error& error) noexcept;
   CarriedError(Kind kind, ExitStatus status, std::string why) : kind_(kind), status_(status), why_(std::move(why)) {}
 
   Kind kind_;

@@ -104,17 +104,17 @@ std::optional<fs::path> find_own_folder(const fs::path& place, const std::string
   return *std::ranges::min_element(found);
 }
 
-/// The right to make a folder in `place`, which one of this user's processes has at a time. Whoever may read the place
-/// can keep that from us: then we go on without it after a while.
-class MakersTurn {
+/// A lock on `place`: one process at a time makes a folder there. Another user can hold this lock too, so after a
+/// second of waiting the process goes on without it.
+class FolderLock {
  public:
-  explicit MakersTurn(const fs::path& place) : descriptor_(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  explicit FolderLock(const fs::path& place) : descriptor_(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     constexpr auto pause = std::chrono::milliseconds(1);
     for (int tries = 0; descriptor_ >= 0 && tries < 1000 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++tries)
       std::this_thread::sleep_for(pause);
   }
-  MakersTurn(const MakersTurn&) = delete;
-  ~MakersTurn() {
+  FolderLock(const FolderLock&) = delete;
+  ~FolderLock() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
@@ -125,7 +125,7 @@ class MakersTurn {
 /// The folder of a random name in `place`, which is made if there is none yet.
 std::optional<fs::path> own_folder_of_random_name(const fs::path& place, const std::string& name) {
   if (auto folder = find_own_folder(place, name)) return folder;
-  const MakersTurn turn(place);
+  const FolderLock lock(place);
   if (auto folder = find_own_folder(place, name)) return folder;
   std::string made = (place / (name + ".XXXXXX")).string();
   if (::mkdtemp(made.data()) == nullptr) return {};

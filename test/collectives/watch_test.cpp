@@ -9,6 +9,8 @@
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/core/error.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <barrier>
@@ -208,6 +210,18 @@ TEST_CASE("ranks that look for a folder at once, where others have taken its nam
     REQUIRE(first);
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) REQUIRE(ranks[rank].get() == first);
   }
+}
+
+TEST_CASE("who holds a lock on the place keeps nobody from a folder") {
+  const Folder folder;
+  fs::create_directories(folder.path());
+  std::ofstream(folder.path() / ("ronda-" + std::to_string(::geteuid()))) << "a file";
+  const int held = ::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  const auto found = record_folder_in(folder.path());
+  CHECK(found);
+  ::close(held);
+  CHECK(record_folder_in(folder.path()) == found);
 }
 
 TEST_CASE("no records are kept where others can take their folder away") {

@@ -53,7 +53,7 @@ void Engine::submit(PlannedCollective& operation) {
   if (!threaded_) {
     running_.append(operation);
     if (polling_) return;
-    const auto turn = turn_.shared() ? take_turn() : MpiTurn::Lock();
+    const auto turn = take_turn();
     advance();
     return;
   }
@@ -67,7 +67,6 @@ void Engine::submit(PlannedCollective& operation) {
 
 bool Engine::poll() {
   if (threaded_ || polling_ || running_.first == nullptr) return false;
-  if (!turn_.shared()) return advance();
   const auto turn = take_turn();
   return advance();
 }
@@ -93,7 +92,7 @@ void Engine::run_thread() {
   }
 }
 
-/// Inlined, since a rank that waits does nothing but this, and hears so much sooner that it need not.
+/// Inlined: a rank that waits does nothing else, and a shorter look finds a message earlier.
 [[gnu::always_inline]] inline bool Engine::move() {
   if (!polling_ && running_.first != nullptr && advance()) return true;
   stand_still();
@@ -151,7 +150,7 @@ bool Engine::advance() {
   return moved;
 }
 
-/// One that goes in order, until those before it in its group are done.
+/// An operation that goes in order waits until those before it in its group are done.
 bool Engine::must_wait(const PlannedCollective& operation) const noexcept {
   for (const PlannedCollective* before = running_.first; before != &operation; before = before->next_)
     if (before->in_order() && before->is_of_the_group_of(operation)) return true;

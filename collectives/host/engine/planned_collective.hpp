@@ -61,7 +61,7 @@ class PlannedCollective final : public Collective {
     return &ledger_ == &other.ledger_;
   }
   bool advance() noexcept;
-  /// In another arithmetic than the thread's own.
+  /// Where the task and the thread treat denormal numbers differently.
   bool advance_in_scope(Task& task) const;
   /// True where it waits for other ranks, not for this one's own work.
   [[nodiscard]] bool waits_for_others() const noexcept { return !waiting_for_ready_; }

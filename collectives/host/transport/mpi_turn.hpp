@@ -40,7 +40,7 @@ class MpiTurn {
    private:
     friend class MpiTurn;
     explicit Reservation(MpiTurn* turn) noexcept : turn_(turn) {}
-    MpiTurn* turn_;  ///< null: somebody else has it
+    MpiTurn* turn_;  ///< null: another world has it
   };
 
   /// Reserves on all ranks of a world before any of them waits inside MPI. Else two worlds would wait for each other:
@@ -83,7 +83,7 @@ class MpiTurn {
     std::atomic<int>& wishes_;
   };
 
-  /// Somebody is about to reserve; those of lower priority let him.
+  /// A world that is about to reserve; worlds of lower priority let it go first.
   class Want {
    public:
     Want(MpiTurn& turn, std::uint64_t priority);
