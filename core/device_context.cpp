@@ -1,5 +1,8 @@
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/core/parallel.hpp>
 
 #include <unistd.h>
 
@@ -7,6 +10,21 @@
 
 namespace ronda {
 namespace {
+
+RONDA_MULTIVERSION void increase(float* sums, const float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sums[i] += values[i];
+}
+
+template <Number From, Number To>
+void sum(const From* from, const float* more, To* to, std::size_t count) {
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
+    if (more == nullptr) return static_cast<void>(std::memcpy(to, from, count * sizeof(float)));
+    if (more == to) return increase(to, from, count);
+    if (from == to) return increase(to, more, count);
+  }
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = as_number<To>(more == nullptr ? as_float(from[i]) : as_float(from[i]) + more[i]);
+}
 
 class CpuContext final : public DeviceContext {
  public:
@@ -27,16 +45,22 @@ class CpuContext final : public DeviceContext {
   void copy(const void* from, void* to, std::size_t bytes, Stream&) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+  void add(const Tensor& from, const float* more, const Tensor& to, Stream& stream) override {
+    with_number(from.dtype(), [&]<class From>(std::type_identity<From>) {
+      with_number(to.dtype(), [&]<class To>(std::type_identity<To>) {
+        parallel_for(stream.threads(), static_cast<std::size_t>(from.desc().padded_count()), [&](Range part) {
+          sum(from.pointer<const From>() + part.begin, more == nullptr ? nullptr : more + part.begin,
+              to.pointer<To>() + part.begin, part.size());
+        });
+      });
+    });
+  }
 
  private:
   int threads_;
 };
 
 }  // namespace
-
-void DeviceContext::add(const Tensor&, const float*, const Tensor&, Stream&) {
-  throw LogicError(device().text() + " does not add by itself");
-}
 
 std::unique_ptr<DeviceHash> DeviceContext::make_hash(std::span<const std::span<const std::byte>>) {
   throw LogicError(device().text() + " does not hash its memory by itself");

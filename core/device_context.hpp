@@ -53,10 +53,10 @@ class DeviceContext {
   /// host's memory that is not staging's only until the call returns, which is when what was read may be changed and
   /// what was written is there.
   virtual void copy(const void* from, void* to, std::size_t bytes, Stream& stream) = 0;
-  /// to[i] = from[i] + more[i], or from[i] where `more` is null, in the order of `stream` and in the device's memory;
-  /// each may be another. Tensors of one shape and layout: `from` of a Number's type, `more` of float32, `to` of
-  /// either; added in float32, then rounded. Throws LogicError where the memory is the host's, which adds by itself.
-  virtual void add(const Tensor& from, const float* more, const Tensor& to, Stream& stream);
+  /// to[i] = from[i] + more[i], or from[i] where `more` is null, in the order of `stream` and in the device's memory.
+  /// Each of the three may be another. Tensors of one shape and layout: `from` of a Number's type, `more` of float32,
+  /// `to` of either; added in float32, then rounded.
+  virtual void add(const Tensor& from, const float* more, const Tensor& to, Stream& stream) = 0;
   /// Hashes of pieces of this device's memory, whole words of 4 bytes each, which outlive what is returned. Throws
   /// LogicError where the device has none: the host hashes its own memory.
   virtual std::unique_ptr<DeviceHash> make_hash(std::span<const std::span<const std::byte>> pieces);

@@ -16,8 +16,9 @@ struct BFloat16 {
   bool operator==(const BFloat16&) const = default;  ///< of bits
 };
 
-// The conversions are written without branches, so that loops over them become vectors. To 16 bits they round to
-// nearest, ties to even; beyond the largest number lies infinity; NaN stays NaN, quiet.
+// The conversions are written without branches, so that loops over them become vectors, and without float32's denormal
+// numbers, so that they are right inside a DenormalScope too. To 16 bits they round to nearest, ties to even; beyond
+// the largest number lies infinity; NaN stays NaN, quiet.
 
 [[nodiscard]] constexpr float to_float(BFloat16 value) noexcept {
   return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
@@ -25,9 +26,11 @@ struct BFloat16 {
 
 [[nodiscard]] constexpr float to_float(Float16 value) noexcept {
   const std::uint32_t sign = (value.bits & 0x8000U) << 16, rest = (value.bits & 0x7fffU) << 13;
-  const float scaled = std::bit_cast<float>(rest) * 0x1p112F;  // exponents differ by 112; right for subnormals too
+  const float normal = std::bit_cast<float>(rest + 0x38000000U);  // exponents differ by 112
+  const float subnormal = std::bit_cast<float>(rest + 0x38800000U) - 0x1p-14F;
+  const std::uint32_t finite = std::bit_cast<std::uint32_t>(rest < 0x00800000U ? subnormal : normal);
   const std::uint32_t special = rest >= 0x0f800000U ? 0x7f800000U : 0U;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
+  return std::bit_cast<float>(finite | special | sign);
 }
 
 template <class Half>

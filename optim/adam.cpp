@@ -19,7 +19,7 @@ std::span<const std::string_view> Adam::states() const noexcept {
   return names;
 }
 
-bool Adam::update(const ArenaPart& part, const Scalars& s) const noexcept { return adam(part, rounded(s)); }
+bool Adam::update(const ArenaPart& part, const rules::Scalars& s) const noexcept { return adam(part, s); }
 
 rules::Hyperparameters Adam::hyperparameters() const noexcept {
   return {.kind = rules::Kind::adam,

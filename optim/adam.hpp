@@ -25,7 +25,7 @@ class Adam final : public Optimizer {
   [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
 
  private:
-  [[nodiscard]] bool update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
+  [[nodiscard]] bool update(const ArenaPart& part, const rules::Scalars& scalars) const noexcept override;
 
   double beta1_, beta2_, epsilon_;
   Decay decay_;

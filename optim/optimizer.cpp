@@ -1,5 +1,6 @@
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/finite.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/optim/optimizer.hpp>
@@ -64,6 +65,7 @@ void Optimizer::bind(OptimizerBindings bindings) {
   }
   const std::size_t longest = runs_.empty() ? 0 : runs_.back().end;
   partial_sums_.assign(longest / norm_block + 1, 0.0);
+  scalars_.resize(bindings.groups.size());
   bindings_ = std::move(bindings);
 }
 
@@ -78,6 +80,16 @@ void Optimizer::for_each_run(ArenaRange range, Body&& body) const {
 }
 
 bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
+  const rules::Hyperparameters hyper = hyperparameters();
+  for (std::size_t g = 0; g < scalars_.size(); ++g) {
+    const ParameterGroup& group = bindings_.groups[g];
+    scalars_[g] = rules::scalars_of(hyper, scalars.learning_rate * group.rate_factor,
+                                    group.weight_decay.value_or(weight_decay_), scalars.gradient_factor, scalars.step);
+  }
+  return apply(range, scalars_, stream);
+}
+
+bool Optimizer::apply(ArenaRange range, std::span<const rules::Scalars> by_group, Stream& stream) {
   if (bindings_.device.kind != DeviceKind::cpu)
     throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
   const DenormalScope flushing(true);
@@ -87,15 +99,12 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
   };
   std::atomic<bool> finite = true;
   for_each_run(range, [&](const Run& run) {
-    const ParameterGroup& group = bindings_.groups[run.group];
-    const Scalars ours{scalars.learning_rate * group.rate_factor, group.weight_decay.value_or(weight_decay_),
-                       scalars.gradient_factor, scalars.step};
     const std::size_t count = run.end - run.begin;
     const auto update_part = [&](Range part) {
       const std::size_t at = run.begin + part.begin;
       if (!update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size(),
                    at - first, range.more_gradients, range.copies},
-                  ours))
+                  by_group[run.group]))
         finite.store(false, std::memory_order_relaxed);
     };
     parallel_for(threads_for(count, stream), count, update_part, cache_line);
@@ -119,6 +128,15 @@ double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
     for (std::size_t block = 0; block < blocks; ++block) total += partial_sums_[block];
   });
   return total;
+}
+
+bool Optimizer::gradients_are_finite(ArenaRange range, Stream& stream) const {
+  const auto first = static_cast<std::size_t>(range.values - bindings_.values);
+  bool finite = true;
+  for_each_run(range, [&](const Run& run) {
+    finite = finite && all_finite(stream.threads(), {range.gradients + (run.begin - first), run.end - run.begin});
+  });
+  return finite;
 }
 
 void Optimizer::visit(StateVisitor& visitor) const {

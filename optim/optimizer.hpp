@@ -90,9 +90,13 @@ class Optimizer {
   void bind(OptimizerBindings bindings);
   /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
   bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);
+  /// The same with the scalars of each group as they are: see rules::scalars_of.
+  bool apply(ArenaRange range, std::span<const rules::Scalars> by_group, Stream& stream);
   /// The sum of the squares of `range.gradients`, as they are there (without gradient_factor), in float64.
   /// Blocks of fixed size are summed and then added in order, so the bits do not depend on threads.
   [[nodiscard]] double squared_norm(ArenaRange range, Stream& stream);
+  /// Whether all of `range.gradients` but those of frozen parameters are finite; where they are, so is squared_norm.
+  [[nodiscard]] bool gradients_are_finite(ArenaRange range, Stream& stream) const;
   /// Shows each state of each parameter in the parameter's own layout: `conv1.weight.exp_avg`. The number of updates so
   /// far is the caller's (see StepScalars).
   void visit(StateVisitor& visitor) const;
@@ -101,16 +105,9 @@ class Optimizer {
   /// @param weight_decay  for groups that do not say
   explicit Optimizer(double weight_decay) : weight_decay_(weight_decay) {}
 
-  struct Scalars {
-    double learning_rate, weight_decay, gradient_factor;  ///< of the elements' group
-    std::uint64_t step;
-  };
   /// Updates some elements, and tells whether they are finite; called from several threads at once, for different ones.
   /// Must not throw.
-  [[nodiscard]] virtual bool update(const ArenaPart& part, const Scalars& scalars) const noexcept = 0;
-  [[nodiscard]] rules::Scalars rounded(const Scalars& s) const noexcept {
-    return rules::scalars_of(hyperparameters(), s.learning_rate, s.weight_decay, s.gradient_factor, s.step);
-  }
+  [[nodiscard]] virtual bool update(const ArenaPart& part, const rules::Scalars& scalars) const noexcept = 0;
   [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }
 
  private:
@@ -123,7 +120,8 @@ class Optimizer {
   double weight_decay_;
   OptimizerBindings bindings_;
   std::vector<Run> runs_;
-  std::vector<double> partial_sums_;  ///< of squared_norm's blocks
+  std::vector<double> partial_sums_;     ///< of squared_norm's blocks
+  std::vector<rules::Scalars> scalars_;  ///< of `step`, by group
 };
 
 /// What gradients of this 2-norm are multiplied with so that it becomes at most `clip`: PyTorch's clip_grad_norm_,

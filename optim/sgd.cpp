@@ -19,7 +19,7 @@ RONDA_MULTIVERSION bool descend_with_momentum(const ArenaPart& part, rules::Scal
 
 }  // namespace
 
-bool Sgd::update(const ArenaPart& part, const Scalars& s) const noexcept { return descend(part, rounded(s)); }
+bool Sgd::update(const ArenaPart& part, const rules::Scalars& s) const noexcept { return descend(part, s); }
 
 rules::Hyperparameters Sgd::hyperparameters() const noexcept {
   return {.kind = rules::Kind::sgd, .weight_decay = weight_decay()};
@@ -30,8 +30,8 @@ std::span<const std::string_view> Momentum::states() const noexcept {
   return names;
 }
 
-bool Momentum::update(const ArenaPart& part, const Scalars& s) const noexcept {
-  return descend_with_momentum(part, rounded(s));
+bool Momentum::update(const ArenaPart& part, const rules::Scalars& s) const noexcept {
+  return descend_with_momentum(part, s);
 }
 
 rules::Hyperparameters Momentum::hyperparameters() const noexcept {

@@ -12,7 +12,7 @@ class Sgd final : public Optimizer {
   [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
 
  private:
-  [[nodiscard]] bool update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
+  [[nodiscard]] bool update(const ArenaPart& part, const rules::Scalars& scalars) const noexcept override;
 };
 
 /// PyTorch's torch.optim.SGD with momentum, without dampening (Sutskever et al., "On the importance of initialization
@@ -30,7 +30,7 @@ class Momentum final : public Optimizer {
   [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
 
  private:
-  [[nodiscard]] bool update(const ArenaPart& part, const Scalars& scalars) const noexcept override;
+  [[nodiscard]] bool update(const ArenaPart& part, const rules::Scalars& scalars) const noexcept override;
 
   double momentum_;
   bool nesterov_;

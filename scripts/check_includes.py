@@ -48,7 +48,7 @@ PRIVATE = {
     "apps/doctor": ["collectives/host/transport/mpi.hpp"],
     "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
     "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second door to the same ranks
-    "runtime/strategy/node_update.cpp": ["collectives/host/node/touch_pages.hpp"],
+    "runtime/strategy/exchange/node_reduce.cpp": ["collectives/host/node/touch_pages.hpp"],
 }
 
 # header: the folders (or files) in which it may be included

@@ -7,25 +7,25 @@ namespace ronda {
 ControlBlock::ControlBlock(const ComputeDevice& device)
     : device_(device),
       own_(device_.context->allocate(sizeof(StepControl))),
-      exchange_(device_.context->allocate_staging(sizeof(Exchange))),
+      host_(device_.context->allocate_staging(sizeof(HostSide))),
       there_(reinterpret_cast<StepControl*>(own_.data())) {
-  new (exchange_.data()) Exchange();
+  new (host_.data()) HostSide();
 }
 
 ControlBlock::ControlBlock(const ComputeDevice& device, StepControl& there)
-    : device_(device), exchange_(device_.context->allocate_staging(sizeof(Exchange))), there_(&there) {
-  new (exchange_.data()) Exchange();
+    : device_(device), host_(device_.context->allocate_staging(sizeof(HostSide))), there_(&there) {
+  new (host_.data()) HostSide();
 }
 
 void ControlBlock::clear(const StepFlags& flags) {
-  exchange().prepared = StepControl{.flags = flags};
-  device_.context->copy(&exchange().prepared, there_, sizeof(StepControl), *device_.stream);
+  host().prepared = StepControl{.flags = flags};
+  device_.context->copy(&host().prepared, there_, sizeof(StepControl), *device_.stream);
 }
 
 const StepControl& ControlBlock::read() {
-  device_.context->copy(there_, &exchange().fetched, sizeof(StepControl), *device_.stream);
+  device_.context->copy(there_, &host().fetched, sizeof(StepControl), *device_.stream);
   device_.stream->synchronize();
-  return exchange().fetched;
+  return host().fetched;
 }
 
 }  // namespace ronda

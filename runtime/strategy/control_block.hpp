@@ -5,32 +5,32 @@
 
 namespace ronda {
 
-/// A step's control block where a model computes, and the memory in which the host writes what it begins with and reads
-/// what it ends with. On the processor that is the host's all the same, and no wait takes any time.
+/// A step's control block in the memory of the device that computes, and the memory through which the host writes it
+/// and reads it. On the processor both are the host's.
 class ControlBlock {
  public:
-  /// With memory of its own over there.
+  /// With memory of its own on the device.
   explicit ControlBlock(const ComputeDevice& device);
   /// @param there  in the device's memory; outlives this object
   ControlBlock(const ComputeDevice& device, StepControl& there);
 
-  /// Over there; what a loss adds to.
+  /// A device pointer; a loss adds its sums here.
   [[nodiscard]] StepControl* there() const noexcept { return there_; }
 
-  /// In the order of the stream: all zero over there but for `flags`. Not while a stream may still do so.
+  /// Stream-ordered: all zero but for `flags`. Not while an earlier `clear` is under way.
   void clear(const StepFlags& flags = {});
-  /// What is over there. The host waits; valid until the next call.
+  /// The numbers on the device. The host waits; valid until the next call.
   const StepControl& read();
 
  private:
   /// In memory that the device copies from and to by itself.
-  struct Exchange {
+  struct HostSide {
     StepControl prepared, fetched;
   };
-  [[nodiscard]] Exchange& exchange() const noexcept { return *reinterpret_cast<Exchange*>(exchange_.data()); }
+  [[nodiscard]] HostSide& host() const noexcept { return *reinterpret_cast<HostSide*>(host_.data()); }
 
   ComputeDevice device_;
-  Buffer own_, exchange_;
+  Buffer own_, host_;
   StepControl* there_;
 };
 

@@ -31,7 +31,7 @@ void Trainer::write_predictions(const Dataset& test) {
 }
 
 Summary Trainer::summary(const EpochReport& last) const {
-  const FusionBuffer& gradients = strategy_->gradients();
+  const GradientExchange& gradients = strategy_->gradients();
   Summary summary;
   summary.application = options_.application;
   summary.version = version();

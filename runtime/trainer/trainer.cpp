@@ -173,13 +173,10 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
   options.fusion.seed = options_.seed;
   options.threads = threads_;
   options.memory_limit = options_.memory_limit;
-  options.device = platform_.device;
+  options.platform = platform_;
   options.steps_in_flight = platform_.device.context->device().kind == DeviceKind::cpu ? 1 : options_.steps_in_flight;
   options.device_data.push_back(&train);
   if (test.size() > 0) options.device_data.push_back(&test);
-  options.primitives = platform_.primitives;
-  options.device_update = platform_.update;
-  options.gather = platform_.gather;
   options.picks = store.load();
   for (const auto& damage : store.damages()) sink_.on_note(damage);
   options.plan_name = store.given_name();

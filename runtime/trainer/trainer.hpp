@@ -43,13 +43,6 @@ class Trainer {
   };
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
-  /// A device that the caller brings, and what computes and updates there; see MirroredOptions.
-  struct Platform {
-    ComputeDevice device;
-    std::shared_ptr<Primitives> primitives;
-    MakeDeviceUpdate update = make_cuda_update;
-    GatherRows gather = cuda_gather;
-  };
   /// Before fit: train there, not on what `options.device` says.
   void set_platform(Platform platform) { platform_ = std::move(platform); }
 

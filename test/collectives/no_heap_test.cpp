@@ -103,6 +103,7 @@ class InstantDevice final : public DeviceContext {
   Buffer allocate_staging(std::size_t bytes) override { return Buffer::host(bytes); }
   std::shared_ptr<const void> pin(std::span<std::byte>) override { return nullptr; }
   void clear(void* memory, std::size_t bytes, Stream&) override { std::memset(memory, 0, bytes); }
+  void add(const Tensor&, const float*, const Tensor&, Stream&) override {}
   void copy(const void* from, void* to, std::size_t bytes, Stream&) override { std::memcpy(to, from, bytes); }
 };
 

@@ -1,6 +1,7 @@
 // 16-bit floating point: what every number becomes, there and back.
 #include "support/catch.hpp"
 
+#include <ronda/core/denormals.hpp>
 #include <ronda/core/half.hpp>
 
 #include <cmath>
@@ -48,6 +49,17 @@ TEMPLATE_TEST_CASE("between two 16-bit numbers the nearer is taken, and the even
     REQUIRE(to_half<TestType>(std::nextafter(middle, 0.0F)) == low);
     REQUIRE(to_half<TestType>(std::nextafter(middle, infinity)) == high);
     REQUIRE(to_half<TestType>(-middle).bits == (0x8000 | (bits % 2 == 0 ? low : high).bits));
+  }
+}
+
+TEST_CASE("the smallest float16 numbers stay where float32's denormal numbers are zero") {
+  for (const bool flush : {false, true}) {
+    const DenormalScope scope(flush);
+    for (std::uint32_t bits = 0; bits < 0x400; ++bits) {
+      const Float16 half{static_cast<std::uint16_t>(bits)};
+      REQUIRE(static_cast<double>(to_float(half)) == value_of(half.bits, 10));
+      REQUIRE(to_half<Float16>(to_float(half)) == half);
+    }
   }
 }
 

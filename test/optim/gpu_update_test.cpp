@@ -2,14 +2,20 @@
 #include <vector>
 
 #include <ronda/core/number.hpp>
-#include <ronda/optim/device_update.hpp>
 #include <ronda/optim/make_optimizer.hpp>
+#include <ronda/optim/updater.hpp>
 
 #include "optim/arena.hpp"
 #include "support/catch.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
+
+namespace {
+
+Schedule constant_rate() { return Schedule({.learning_rate = 0.1}); }
+
+}  // namespace
 
 TEST_CASE("an update on a GPU follows the processor's, for every rule") {
   const auto gpu = make_cuda_context(0);
@@ -32,14 +38,14 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
       total.loss = 3;
       total.weight = 12;
       gpu->copy(&total, control.data(), sizeof total, *stream);
-      const std::vector<double> rates{0.1, 0.05};
-      const auto update = make_cuda_update(*gpu, *optimizer, bindings, {.gradients = gradients.data()}, count,
-                                           {.loss_scale = 0.25F, .clip_norm = clip, .rates = rates}, *stream);
+      const auto update =
+          make_cuda_updater(*gpu, *optimizer, bindings, {.gradients = gradients.data()}, count,
+                            {.schedule = constant_rate(), .loss_scale = 0.25F, .clip_norm = clip}, *stream);
       for (std::uint64_t t = 1; t <= 5; ++t) {
         arena.fill_gradients(t);
         gpu->copy(arena.gradients.data(), gradients.data(), bytes, *stream);
-        update->step(reinterpret_cast<const StepControl*>(control.data()), *stream);
-        DeviceOutcome outcome{};
+        update->step({bindings.values, nullptr, count}, reinterpret_cast<const StepControl*>(control.data()), *stream);
+        UpdateOutcome outcome{};
         gpu->copy(update->outcome(), &outcome, sizeof outcome, *stream);
         std::vector<float> found(count);
         gpu->copy(values.data(), found.data(), bytes, *stream);
@@ -47,7 +53,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
         REQUIRE(outcome.applied == 1);
         REQUIRE(outcome.updates == t);
         const double factor = clip > 0 ? clip_factor(outcome.gradient_norm, clip) / 3 : 1 / (12 * 0.25);
-        optimizer->step(arena.whole(), {rates[t > 1 ? 1 : 0], factor, t}, cpu);
+        optimizer->step(arena.whole(), {0.1, factor, t}, cpu);
         INFO(name << ", clip " << clip << ", update " << t);
         for (std::size_t i = 0; i < count; ++i)  // a GPU's pow may round a bias correction's last bit otherwise
           REQUIRE(found[i] == Approx(arena.values[i]).epsilon(1e-6).margin(1e-7));
@@ -80,14 +86,13 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
     gpu->copy(&total, control.data(), sizeof total, *stream);
     const LossScale first{.scale = 512, .good_steps = 0};
     gpu->copy(&first, scale.data(), sizeof first, *stream);
-    const std::vector<double> rates{0.1};
     const auto update =
-        make_cuda_update(*gpu, *optimizer, bindings,
-                         {.gradients = gradients.data(), .dtype = dtype_of<TestType>, .values = read.data()}, count,
-                         {.loss_scale = 0.25F,
-                          .rates = rates,
-                          .more_scale = follows ? reinterpret_cast<LossScale*>(scale.data()) : nullptr},
-                         *stream);
+        make_cuda_updater(*gpu, *optimizer, bindings,
+                          {.gradients = gradients.data(), .dtype = dtype_of<TestType>, .values = read.data()}, count,
+                          {.schedule = constant_rate(),
+                           .loss_scale = 0.25F,
+                           .more_scale = follows ? reinterpret_cast<LossScale*>(scale.data()) : nullptr},
+                          *stream);
     update->round_values(*stream);
     double more = follows ? 512 : 1;
     for (std::uint64_t t = 1; t <= 5; ++t) {
@@ -99,8 +104,8 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
         arena.gradients[i] = as_float(given[i]);
       }
       gpu->copy(given.data(), gradients.data(), count * sizeof(TestType), *stream);
-      update->step(reinterpret_cast<const StepControl*>(control.data()), *stream);
-      DeviceOutcome outcome{};
+      update->step({bindings.values, nullptr, count}, reinterpret_cast<const StepControl*>(control.data()), *stream);
+      UpdateOutcome outcome{};
       std::vector<float> found(count);
       std::vector<TestType> rounded(count);
       gpu->copy(update->outcome(), &outcome, sizeof outcome, *stream);

@@ -8,6 +8,7 @@
 
 #include "support/devices.hpp"
 #include "support/fake_training.hpp"
+#include "support/rounded_primitives.hpp"
 
 namespace ronda::test {
 
@@ -49,12 +50,16 @@ struct DeviceRun {
     o.record_steps = set.record;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
-    o.primitives = devices == nullptr ? make_reference_primitives() : make_fake_primitives(set.dtype);
+    if (devices != nullptr)
+      o.platform.primitives = make_fake_primitives(set.dtype);
+    else
+      o.platform.primitives =
+          set.dtype == DType::float32 ? make_reference_primitives() : make_rounded_primitives(set.dtype);
     if (devices == nullptr) return o;
-    o.device = computing = ComputeDevice::on(devices->device);
-    o.device_update = make_fake_update;
+    o.platform.device = computing = ComputeDevice::on(devices->device);
+    o.platform.make_updater = make_fake_updater;
     if (set.keep_data) o.device_data = {&data};
-    o.gather = fake_gather;
+    o.platform.gather = fake_gather;
     o.steps_in_flight = set.in_flight;
     o.memory_limit = set.memory_limit;
     return o;

@@ -352,9 +352,9 @@ TEST_CASE("where the ranks' devices are is told, and a communicator that knows o
   SoftmaxCrossEntropy loss;
   const BatchPlan plan(data.size(), 32, shard_of(everybody()), 1);
   MirroredOptions options = MirroredOptions::for_data(data, plan);
-  options.device = ComputeDevice::on(device);
-  options.primitives = make_fake_primitives();
-  options.device_update = make_fake_update;
+  options.platform.device = ComputeDevice::on(device);
+  options.platform.primitives = make_fake_primitives();
+  options.platform.make_updater = make_fake_updater;
   options.fusion.algorithm = AllreduceAlgorithm::staged;
   Communicator communicator = everybody().split(0, world().rank());
   const MirroredStrategy strategy(communicator, model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}),
@@ -435,9 +435,9 @@ TEST_CASE("what devices do not do yet is refused on all ranks together") {
   SoftmaxCrossEntropy loss;
   const BatchPlan plan(data.size(), 32, shard_of(everybody()), 1);
   MirroredOptions options = MirroredOptions::for_data(data, plan);
-  options.device = ComputeDevice::on(devices.device);
-  options.primitives = make_fake_primitives();
-  options.device_update = make_fake_update;
+  options.platform.device = ComputeDevice::on(devices.device);
+  options.platform.primitives = make_fake_primitives();
+  options.platform.make_updater = make_fake_updater;
   const auto make = [&] {
     MirroredStrategy(devices.communicator, model, loss, make_optimizer({}), Schedule({.learning_rate = 0.1}), options);
   };

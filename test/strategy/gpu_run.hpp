@@ -51,8 +51,9 @@ struct Run {
     o.steps_in_flight = set.in_flight;
     if (set.keep_data) o.device_data = {&data};
     const auto gpus = static_cast<int>(find_gpus().gpus.size());
-    o.device = device = ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));
-    o.primitives = make_cudnn_primitives(*device.context, *device.stream, {set.precision});
+    o.platform.device = device =
+        ComputeDevice::on(make_cuda_context(world().communicator().topology().rank_on_node % gpus));
+    o.platform.primitives = make_cudnn_primitives(*device.context, *device.stream, {set.precision});
     return o;
   }
   /// The mean loss of so many steps.

@@ -56,7 +56,7 @@ struct Run {
     o.node_update_bytes = set.node_update_bytes;
     o.threads = set.threads;
     o.picks = set.picks;
-    o.primitives = set.primitives;
+    o.platform.primitives = set.primitives;
     return o;
   }
   StepResult step() {

@@ -1,12 +1,12 @@
 #include "support/fake_training.hpp"
 
 #include <ronda/core/error.hpp>
+#include <ronda/optim/update/kernel_updater.hpp>
 
 #include <limits>
 #include <utility>
 
 #include "support/fake_device.hpp"
-#include "support/host_update.hpp"
 #include "support/rounded_primitives.hpp"
 
 namespace ronda::test {
@@ -96,31 +96,13 @@ class QueuedPrimitives final : public Primitives {
   std::unique_ptr<Primitives> loops_;
 };
 
-class QueuedUpdate final : public DeviceUpdate {
- public:
-  QueuedUpdate(DeviceContext& context, const Optimizer& optimizer, const OptimizerBindings& bindings,
-               const LayerArenas& layers, std::size_t count, const DeviceUpdateOptions& options)
-      : context_(context),
-        memory_(context.allocate(sizeof(DeviceOutcome))),
-        update_(optimizer, bindings, layers, count, options, *reinterpret_cast<DeviceOutcome*>(memory_.data())) {}
-
-  void step(const StepControl* total, Stream& stream) override {
-    queue(stream, [this, total] { update_.step(*total); });
+struct QueuedLaunch {
+  template <class Body>
+  static void for_each(Stream& stream, std::int64_t count, const Body& body) {
+    queue(stream, [count, body] {
+      for (std::int64_t i = count; i-- > 0;) body(i);  // in any order
+    });
   }
-  void round_values(Stream& stream) override {
-    queue(stream, [this] { update_.round_values(); });
-  }
-  [[nodiscard]] const DeviceOutcome* outcome() const noexcept override {
-    return reinterpret_cast<const DeviceOutcome*>(memory_.data());
-  }
-  void set_updates(std::uint64_t updates, Stream& stream) override {
-    context_.copy(&updates, memory_.data() + offsetof(DeviceOutcome, updates), sizeof updates, stream);
-  }
-
- private:
-  DeviceContext& context_;
-  Buffer memory_;
-  HostUpdate update_;
 };
 
 }  // namespace
@@ -136,10 +118,13 @@ std::unique_ptr<Primitives> make_fake_primitives(DType dtype) {
                                                                     : make_rounded_primitives(dtype));
 }
 
-std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
-                                               const OptimizerBindings& bindings, const LayerArenas& layers,
-                                               std::size_t count, const DeviceUpdateOptions& options, Stream&) {
-  return std::make_unique<QueuedUpdate>(context, optimizer, bindings, layers, count, options);
+std::unique_ptr<Updater> make_fake_updater(DeviceContext& context, Optimizer& optimizer,
+                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                           std::size_t count, const UpdaterOptions& options, Stream& stream) {
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
+    return std::make_unique<KernelUpdater<T, QueuedLaunch>>(context, optimizer, bindings, layers, count, options,
+                                                            stream);
+  });
 }
 
 }  // namespace ronda::test

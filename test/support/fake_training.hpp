@@ -3,7 +3,7 @@
 
 #include <ronda/data/gather.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/optim/device_update.hpp>
+#include <ronda/optim/updater.hpp>
 
 namespace ronda::test {
 
@@ -11,10 +11,10 @@ namespace ronda::test {
 /// and recorded where that is.
 std::unique_ptr<Primitives> make_fake_primitives(DType dtype = DType::float32);
 
-/// A GPU's update, likewise; as make_cuda_update.
-std::unique_ptr<DeviceUpdate> make_fake_update(DeviceContext& context, const Optimizer& optimizer,
-                                               const OptimizerBindings& bindings, const LayerArenas& layers,
-                                               std::size_t count, const DeviceUpdateOptions& options, Stream& stream);
+/// A GPU's updater, likewise; as make_cuda_updater.
+std::unique_ptr<Updater> make_fake_updater(DeviceContext& context, Optimizer& optimizer,
+                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                           std::size_t count, const UpdaterOptions& options, Stream& stream);
 
 /// A GPU's batches of what it holds, likewise; as cuda_gather.
 void fake_gather(const gather::Rows& rows, Stream& stream);

@@ -33,7 +33,7 @@ struct Training {
     if (way) devices.emplace(*way, world().communicator());
     if (way)
       trainer.set_platform(
-          {ComputeDevice::on(devices->device), make_fake_primitives(dtype), make_fake_update, fake_gather});
+          {ComputeDevice::on(devices->device), make_fake_primitives(dtype), make_fake_updater, fake_gather});
     else
       trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
   }
@@ -256,7 +256,7 @@ TEST_CASE("saving makes the host wait for a device no more often") {
   const auto waits = [](const TrainingOptions& options) {
     Training training(AllreduceAlgorithm::nccl, options);
     const ComputeDevice computing = ComputeDevice::on(training.devices->device);
-    training.trainer.set_platform({computing, make_fake_primitives(), make_fake_update, fake_gather});
+    training.trainer.set_platform({computing, make_fake_primitives(), make_fake_updater, fake_gather});
     training.trainer.fit(training.data, training.data);
     return dynamic_cast<FakeStream&>(*computing.stream).host_waits();
   };

@@ -4,14 +4,15 @@
 
 #include <ronda/core/host_device.hpp>
 #include <ronda/core/number.hpp>
-#include <ronda/optim/device_update.hpp>
 #include <ronda/optim/rules.hpp>
+#include <ronda/optim/updater.hpp>
 
-/// What the kernels of an update compute, a call for one element each; the host runs the same code in tests.
-namespace ronda::device_update {
+/// The arithmetic of an update, a call for one element each, on the processor and on a GPU. `Decide` is the one text of
+/// what becomes of a step: clipping, the finite check, the loss scale, the rate and the factor.
+namespace ronda::update_kernels {
 
 constexpr std::int64_t line = 16;               ///< elements that belong to one parameter: 64 bytes of float32
-constexpr std::uint16_t nobody = 0xffff;        ///< the group of what is frozen, or lies between parameters
+constexpr std::uint16_t no_group = 0xffff;      ///< of a frozen parameter, or of a gap between parameters
 constexpr std::int64_t partial_sums = 1 << 15;  ///< of squares, each of elements far apart: neighbours read neighbours
 constexpr std::int64_t sums_of_partials = 1 << 8;
 
@@ -29,7 +30,7 @@ struct SumSquares {
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     double sum = 0;
     for (std::int64_t at = i; at < count; at += partial_sums)
-      if (group_of_line[at / line] != nobody)
+      if (group_of_line[at / line] != no_group)
         sum += static_cast<double>(as_float(gradients[at])) * as_float(gradients[at]);
     sums[i] = sum;
   }
@@ -47,7 +48,7 @@ struct SumPartials {
   }
 };
 
-/// What becomes of a loss scale after a step whose loss was finite.
+/// The loss scale after a step whose loss was finite.
 [[nodiscard]] RONDA_HOST_DEVICE inline LossScale next(LossScale scale, bool overflowed) {
   if (overflowed) return {scale.scale / 2, 0};
   if (scale.good_steps + 1 < LossScale::interval) return {scale.scale, scale.good_steps + 1};
@@ -55,7 +56,7 @@ struct SumPartials {
   return {std::isfinite(doubled) ? doubled : scale.scale, 0};
 }
 
-/// One call decides about the step, and works out what each group's elements need.
+/// One call decides about the step, and works out each group's scalars.
 struct Decide {
   rules::Hyperparameters hyperparameters;
   const Group* groups;
@@ -63,11 +64,11 @@ struct Decide {
   const double* rates;
   std::int64_t rate_count;
   double loss_scale, clip_norm;
-  const double* squared_norm;  ///< null where neither of these asks for it
-  bool check_gradients;
-  LossScale* more_scale;  ///< null: 1; otherwise the gradients are checked
+  const double* squared_norm;  ///< of the gradients' sums; null where neither of these asks for it
+  bool check_gradients;        ///< by the norm, which is finite where each gradient is
+  LossScale* more_scale;       ///< null: 1; otherwise the gradients are checked
   const StepControl* total;
-  DeviceOutcome* outcome;
+  UpdateOutcome* outcome;
   rules::Scalars* scalars;  ///< by group
 
   RONDA_HOST_DEVICE void operator()(std::int64_t) const {
@@ -101,21 +102,33 @@ struct Decide {
   }
 };
 
-/// A call for one element.
+/// A call for one element. Arrays begin with the range.
 template <Number T>
 struct Update {
   rules::Kind kind;
-  DeviceOutcome* outcome;
+  UpdateOutcome* outcome;
   const rules::Scalars* scalars;
-  const std::uint16_t* group_of_line;
+  const std::uint16_t* group_of_line;  ///< of the range's first line
   float* values;
   const T* gradients;
   float* first_state;
   float* second_state;
   T* rounded;  ///< the values as layers read them; null where they read `values`
+
+  /// The same from element `first` on, a multiple of `line`.
+  [[nodiscard]] Update from(std::int64_t first) const {
+    Update rest = *this;
+    rest.group_of_line += first / line;
+    rest.values += first;
+    rest.gradients += first;
+    if (first_state != nullptr) rest.first_state += first;
+    if (second_state != nullptr) rest.second_state += first;
+    if (rounded != nullptr) rest.rounded += first;
+    return rest;
+  }
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::uint16_t group = group_of_line[i / line];
-    if (outcome->applied == 0 || group == nobody) return;
+    if (outcome->applied == 0 || group == no_group) return;
     const float gradient = as_float(gradients[i]);
     switch (kind) {
       case rules::Kind::sgd: rules::sgd(scalars[group], values[i], gradient); break;
@@ -135,4 +148,4 @@ struct Round {
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const { rounded[i] = as_number<T>(values[i]); }
 };
 
-}  // namespace ronda::device_update
+}  // namespace ronda::update_kernels

@@ -1,0 +1,93 @@
+#include <ronda/core/denormals.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/optim/update/groups.hpp>
+#include <ronda/optim/update/kernel_updater.hpp>
+#include <ronda/optim/updater.hpp>
+
+#include <limits>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+/// By the optimizer's own loops, for gradients in float32.
+class HostUpdater final : public Updater {
+ public:
+  HostUpdater(Optimizer& optimizer, const OptimizerBindings& bindings, const LayerArenas& layers, std::size_t count,
+              const UpdaterOptions& options)
+      : optimizer_(optimizer),
+        schedule_(options.schedule),
+        groups_(update_kernels::groups_of(optimizer, bindings)),
+        scalars_(groups_.size()),
+        arena_{bindings.values, reinterpret_cast<const float*>(layers.gradients), count},
+        decide_{.hyperparameters = optimizer.hyperparameters(),
+                .groups = groups_.data(),
+                .group_count = static_cast<std::int64_t>(groups_.size()),
+                .rates = &rate_,
+                .rate_count = 1,
+                .loss_scale = options.loss_scale,
+                .clip_norm = options.clip_norm,
+                .squared_norm = &squared_norm_,
+                .check_gradients = options.checks_gradients(),
+                .more_scale = options.more_scale,
+                .total = nullptr,
+                .outcome = &outcome_,
+                .scalars = scalars_.data()} {}
+  HostUpdater(const HostUpdater&) = delete;  // its kernel knows its members
+
+  void step(const ArenaRange& range, const StepControl* total, Stream& stream) override {
+    rate_ = schedule_.rate(outcome_.updates);
+    if (reads_all_gradients()) squared_norm_ = norm_or_finiteness(stream);
+    decide_.total = total;
+    decide_(0);
+    if (outcome_.applied != 0) outcome_.spoiled = optimizer_.apply(range, scalars_, stream) ? 0 : 1;
+  }
+  [[nodiscard]] bool reads_all_gradients() const noexcept override {
+    return decide_.clip_norm > 0 || decide_.check_gradients;
+  }
+  void round_values(Stream&) override {}  // layers read them as they are
+  [[nodiscard]] UpdateOutcome* outcome() noexcept override { return &outcome_; }
+  void set_updates(std::uint64_t updates, Stream&) override { outcome_.updates = updates; }
+
+ private:
+  /// Where the norm itself is not asked for, a number that is finite where all gradients are: a faster pass.
+  [[nodiscard]] double norm_or_finiteness(Stream& stream) {
+    if (decide_.clip_norm > 0) return optimizer_.squared_norm(arena_, stream);
+    return optimizer_.gradients_are_finite(arena_, stream) ? 0 : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  Optimizer& optimizer_;
+  Schedule schedule_;
+  std::vector<update_kernels::Group> groups_;
+  std::vector<rules::Scalars> scalars_;
+  ArenaRange arena_;
+  double rate_ = 0, squared_norm_ = 0;
+  UpdateOutcome outcome_;
+  update_kernels::Decide decide_;
+};
+
+struct HostLaunch {
+  template <class Body>
+  static void for_each(Stream& stream, std::int64_t count, const Body& body) {
+    parallel_for(
+        stream.threads(), static_cast<std::size_t>(count),
+        [&](Range part) {
+          const DenormalScope flushing(true);
+          for (std::size_t i = part.begin; i < part.end; ++i) body(static_cast<std::int64_t>(i));
+        },
+        static_cast<std::size_t>(update_kernels::line));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Updater> make_host_updater(DeviceContext& context, Optimizer& optimizer,
+                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                           std::size_t count, const UpdaterOptions& options, Stream& stream) {
+  if (layers.dtype == DType::float32) return std::make_unique<HostUpdater>(optimizer, bindings, layers, count, options);
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
+    return std::make_unique<KernelUpdater<T, HostLaunch>>(context, optimizer, bindings, layers, count, options, stream);
+  });
+}
+
+}  // namespace ronda

@@ -1,0 +1,122 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/optim/update/groups.hpp>
+#include <ronda/optim/update/kernels.hpp>
+#include <ronda/optim/updater.hpp>
+
+namespace ronda {
+
+/// An updater made of kernels alone: every number that it needs lies in the memory of the values.
+/// @tparam T       type of the gradients
+/// @tparam Launch  runs a kernel: for_each(Stream&, std::int64_t count, body) calls body(i) for each i < count, in any
+///                 order
+template <Number T, class Launch>
+class KernelUpdater final : public Updater {
+ public:
+  /// See MakeUpdater.
+  KernelUpdater(DeviceContext& context, const Optimizer& optimizer, const OptimizerBindings& bindings,
+                const LayerArenas& layers, std::size_t count, const UpdaterOptions& options, Stream& stream)
+      : context_(context), count_(static_cast<std::int64_t>(count)), needs_norm_(options.needs_norm()) {
+    using namespace update_kernels;
+    if (bindings.states.size() != optimizer.states().size())
+      throw LogicError("optimizer " + std::string(optimizer.name()) + " needs " +
+                       std::to_string(optimizer.states().size()) + " state arenas, " +
+                       std::to_string(bindings.states.size()) + " were given");
+    const auto lines = groups_of_lines(bindings, count);
+    const auto groups = groups_of(optimizer, bindings);
+    const auto rates = options.schedule.rates();
+    lines_ = upload(lines, stream);
+    groups_ = upload(groups, stream);
+    rates_ = upload(rates, stream);
+    scalars_ = context.allocate(groups.size() * sizeof(rules::Scalars));
+    outcome_ = context.allocate(sizeof(UpdateOutcome));
+    if (needs_norm_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
+    const T* const gradients = reinterpret_cast<const T*>(layers.gradients);
+    squares_ = {gradients, at<std::uint16_t>(lines_), count_, at<double>(sums_)};
+    decide_ = {.hyperparameters = optimizer.hyperparameters(),
+               .groups = at<Group>(groups_),
+               .group_count = static_cast<std::int64_t>(groups.size()),
+               .rates = at<double>(rates_),
+               .rate_count = static_cast<std::int64_t>(rates.size()),
+               .loss_scale = options.loss_scale,
+               .clip_norm = options.clip_norm,
+               .squared_norm = needs_norm_ ? norm() : nullptr,
+               .check_gradients = options.checks_gradients(),
+               .more_scale = options.more_scale,
+               .total = nullptr,
+               .outcome = at<UpdateOutcome>(outcome_),
+               .scalars = at<rules::Scalars>(scalars_)};
+    const auto state = [&](std::size_t i) { return i < bindings.states.size() ? bindings.states[i] : nullptr; };
+    update_ = {decide_.hyperparameters.kind,
+               decide_.outcome,
+               decide_.scalars,
+               at<std::uint16_t>(lines_),
+               bindings.values,
+               gradients,
+               state(0),
+               state(1),
+               reinterpret_cast<T*>(layers.values)};
+    stream.synchronize();  // the host's memory that was uploaded may go
+  }
+
+  void step(const ArenaRange& range, const StepControl* total, Stream& stream) override {
+    using namespace update_kernels;
+    if (!range.more_gradients.empty() || !range.copies.empty())
+      throw LogicError("kernels update one replica, from gradients that are summed before");
+    if (needs_norm_) {
+      double* const sums = at<double>(sums_);
+      Launch::for_each(stream, partial_sums, squares_);
+      Launch::for_each(stream, sums_of_partials,
+                       SumPartials{sums, partial_sums, sums_of_partials, sums + partial_sums});
+      Launch::for_each(stream, 1, SumPartials{sums + partial_sums, sums_of_partials, 1, norm()});
+    }
+    Decide decide = decide_;
+    decide.total = total;
+    Launch::for_each(stream, 1, decide);
+    Launch::for_each(stream, static_cast<std::int64_t>(range.count), update_.from(range.values - update_.values));
+  }
+
+  [[nodiscard]] bool reads_all_gradients() const noexcept override { return needs_norm_; }
+
+  void round_values(Stream& stream) override {
+    if (update_.rounded != nullptr)
+      Launch::for_each(stream, count_, update_kernels::Round<T>{update_.values, update_.rounded});
+  }
+
+  [[nodiscard]] UpdateOutcome* outcome() noexcept override { return decide_.outcome; }
+
+  void set_updates(std::uint64_t updates, Stream& stream) override {
+    context_.copy(&updates, &decide_.outcome->updates, sizeof updates, stream);
+    stream.synchronize();
+  }
+
+ private:
+  template <class Element>
+  [[nodiscard]] static Element* at(const Buffer& buffer) {
+    return reinterpret_cast<Element*>(buffer.data());
+  }
+  [[nodiscard]] double* norm() const {
+    return at<double>(sums_) + update_kernels::partial_sums + update_kernels::sums_of_partials;
+  }
+  template <class Element>
+  [[nodiscard]] Buffer upload(const std::vector<Element>& elements, Stream& stream) const {
+    Buffer buffer = context_.allocate(elements.size() * sizeof(Element));
+    context_.copy(elements.data(), buffer.data(), buffer.bytes(), stream);
+    return buffer;
+  }
+
+  DeviceContext& context_;
+  std::int64_t count_;
+  bool needs_norm_;
+  Buffer lines_, groups_, rates_, scalars_, outcome_, sums_;
+  update_kernels::SumSquares<T> squares_{};
+  update_kernels::Decide decide_{};
+  update_kernels::Update<T> update_{};
+};
+
+}  // namespace ronda

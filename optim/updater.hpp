@@ -1,0 +1,100 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <ronda/core/device_context.hpp>
+#include <ronda/core/step_control.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/schedule.hpp>
+
+namespace ronda {
+
+/// A loss scale that follows the gradients, for those of float16. They are multiplied with it, so that small ones are
+/// not 0; a step in which one of them then is infinite is not applied, and the scale is halved; after so many steps
+/// without it is doubled: PyTorch's GradScaler. Whole numbers, exact in a float.
+struct LossScale {
+  float scale = 0x1p16F;
+  float good_steps = 0;  ///< since it last changed
+
+  static constexpr float interval = 2000;  ///< good steps
+  /// Where even this is too much it is not the scale that is to blame: the gradients are not finite.
+  static constexpr float smallest = 0x1p-13F;
+};
+
+/// The decision about a step, and its result.
+struct UpdateOutcome {
+  std::uint64_t updates = 0;     ///< that changed the parameters, this one included
+  double learning_rate = 0;      ///< of this step
+  double gradient_norm = 0;      ///< of the mean, before clipping; 0 without clipping, and where nothing is applied
+  std::uint32_t applied = 0;     ///< 0: there was no weight, or something was not finite
+  std::uint32_t finite = 0;      ///< 0: the loss, or a gradient where they are checked, was not finite
+  std::uint32_t spoiled = 0;     ///< 1: the update was applied, and a parameter or a state of it is not finite
+  std::uint32_t overflowed = 0;  ///< 1: a gradient was beyond float16, and the loss scale is smaller from here on
+  float loss_scale = 1;          ///< that follows the gradients, for the next step; 1 where none does
+};
+
+/// The arenas that layers read and write. They have the length and the order of the optimizer's float32 arena: element
+/// i of each belongs to one another.
+struct LayerArenas {
+  const std::byte* gradients = nullptr;
+  DType dtype = DType::float32;  ///< of these
+  std::byte* values = nullptr;   ///< the values once more, rounded to a half type; null where that is float32
+};
+
+struct UpdaterOptions {
+  Schedule schedule;
+  float loss_scale = 1;  ///< that the loss gradient was multiplied with
+  double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  bool check_gradients =
+      false;  ///< check all gradients, but those of frozen parameters, for numbers that are not finite
+  LossScale* more_scale = nullptr;  ///< in the memory of the values, to use and to keep up to date; null: 1
+
+  [[nodiscard]] bool checks_gradients() const noexcept { return check_gradients || more_scale != nullptr; }
+  [[nodiscard]] bool needs_norm() const noexcept { return clip_norm > 0 || checks_gradients(); }
+};
+
+/// Decides about a step and applies it, where the values lie. The decision: the mean's factor from the step's sums, the
+/// gradients' norm, clipping, the check for numbers that are not finite, the loss scale, the learning rate from the
+/// number of updates. It rests on reduced sums alone, so ranks that have the same sums decide the same, without a
+/// message. Nothing in it needs the host: on a device a step can be recorded once and replayed.
+class Updater {
+ public:
+  virtual ~Updater() = default;
+  /// Updates `range` of values and states from sums of gradients, and the layers' copy of the values. Nothing is
+  /// applied where `total` has no weight or its loss is not finite, or a checked gradient is not. In the order of the
+  /// stream; allocates nothing.
+  /// @param range  begins at a multiple of 16 elements
+  /// @param total  in the memory of the values
+  virtual void step(const ArenaRange& range, const StepControl* total, Stream& stream) = 0;
+  /// Whether `step` reads the gradients of the whole arena, and not only those of its range.
+  [[nodiscard]] virtual bool reads_all_gradients() const noexcept = 0;
+  /// Rounds the values for the layers again, after somebody else wrote them. In the order of the stream.
+  virtual void round_values(Stream& stream) = 0;
+  /// Of the last step that the stream has come to; in the memory of the values.
+  [[nodiscard]] virtual UpdateOutcome* outcome() noexcept = 0;
+  /// For a training that goes on from a checkpoint. Waits for the stream.
+  virtual void set_updates(std::uint64_t updates, Stream& stream) = 0;
+};
+
+/// Makes an updater.
+/// @param optimizer  gives the rule; bound to `bindings` by the processor's updater, and outlives that
+/// @param bindings   as for Optimizer::bind; segments start at multiples of 16 elements
+/// @param layers     of the same length as the values, `count` elements
+/// Throws as Optimizer::bind.
+using MakeUpdater = std::function<std::unique_ptr<Updater>(
+    DeviceContext& context, Optimizer& optimizer, const OptimizerBindings& bindings, const LayerArenas& layers,
+    std::size_t count, const UpdaterOptions& options, Stream& stream)>;
+
+/// On the processor.
+std::unique_ptr<Updater> make_host_updater(DeviceContext& context, Optimizer& optimizer,
+                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                           std::size_t count, const UpdaterOptions& options, Stream& stream);
+/// On a GPU. Bits do not depend on how kernels run. Throws InputError in a build without CUDA, and for a schedule of
+/// more rates than a table is for.
+std::unique_ptr<Updater> make_cuda_updater(DeviceContext& context, Optimizer& optimizer,
+                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                           std::size_t count, const UpdaterOptions& options, Stream& stream);
+
+}  // namespace ronda

@@ -1,0 +1,53 @@
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/exchange/make_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+
+#include <utility>
+
+namespace ronda {
+namespace {
+
+/// Where gradients and values are to lie so that the ranks of a node reduce and update them in place.
+bool wants_node_reduce(const Communicator& communicator, const ReplicaPlan& plan, const FusionOptions& options,
+                       std::size_t node_update_bytes) {
+  const bool in_memory =
+      options.algorithm == AllreduceAlgorithm::automatic || options.algorithm == AllreduceAlgorithm::node;
+  return in_memory && options.compression == Compression::none && !plan.mixed() && communicator.size() > 1 &&
+         plan.arena_bytes >= node_update_bytes;
+}
+
+/// Values in the memory that a node's ranks share. Where there is no room for the gradients, or for them, every rank
+/// updates everything: no loss that is worth a second note.
+Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& sink) {
+  const auto notes = communicator.take_notes();
+  for (const auto& note : notes) sink.on_warning(note);
+  Buffer values = communicator.allocate(bytes, notes.empty() ? Memory::node_shared : Memory::per_rank);
+  static_cast<void>(communicator.take_notes());
+  return values;
+}
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
+                                                std::size_t node_update_bytes, EventSink& sink) {
+  const ReplicaPlan& plan = replica.plan();
+  const auto& context = replica.device().context;
+  const bool on_host = context->device().kind == DeviceKind::cpu;
+  agree(communicator, [&] { require_fitting(options.algorithm, context->device().kind); });
+  if (!on_host && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
+  options.dtype = plan.dtype;
+  Buffer gradients = communicator.allocate(plan.arena_bytes, on_host ? Memory::node_shared : Memory::on_device);
+  if (on_host && wants_node_reduce(communicator, plan, options, node_update_bytes)) {
+    replica.take_arenas(shared_values(communicator, plan.arena_bytes, sink), std::move(gradients));
+    if (auto shared = NodeReduce::make(communicator, plan.slots, replica.values(), replica.gradients(), options))
+      return shared;
+  } else {
+    Buffer values;
+    agree(communicator, [&] { values = context->allocate(plan.arena_bytes); });
+    replica.take_arenas(std::move(values), std::move(gradients));
+  }
+  return std::make_unique<BucketedAllreduce>(communicator, plan.slots, replica.gradients(), replica.arena(), options);
+}
+
+}  // namespace ronda

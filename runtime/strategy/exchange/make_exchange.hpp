@@ -1,0 +1,19 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/event_sink.hpp>
+#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+namespace ronda {
+
+/// Gives `replica` its arenas, where the other ranks reach them, and plans how its gradients are exchanged. A
+/// communicator that knows of no GPU yet is told of the replica's. Collective; errors are agreed.
+/// @param node_update_bytes  parameters from here on are updated by parts where all ranks are on one node: see
+///                           NodeReduce
+std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
+                                                std::size_t node_update_bytes, EventSink& sink);
+
+}  // namespace ronda

@@ -1,0 +1,99 @@
+#include <ronda/collectives/host/node/touch_pages.hpp>
+#include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+namespace {
+
+constexpr std::size_t line = 16;  ///< floats: ranks write to cache lines of their own
+
+float* floats(std::byte* arena) { return reinterpret_cast<float*>(arena); }
+
+Tensor tensor_of(const Buffer& arena) { return Tensor(std::span(floats(arena.data()), arena.bytes() / sizeof(float))); }
+
+}  // namespace
+
+std::unique_ptr<NodeReduce> NodeReduce::make(const Communicator& communicator, const std::vector<GradientSlot>& slots,
+                                             const Buffer& values, const Buffer& gradients, FusionOptions options) {
+  Communicator group = communicator;
+  if (group.topology().nodes > 1) return nullptr;
+  const auto all_values = group.copies_on_node(tensor_of(values)),
+             all_gradients = group.copies_on_node(tensor_of(gradients));
+  if (all_values.empty() || all_gradients.empty()) return nullptr;
+  options.late = true;
+  return std::unique_ptr<NodeReduce>(
+      new NodeReduce(communicator, slots, values, gradients, options, all_values, all_gradients));
+}
+
+NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& values,
+                       const Buffer& gradients, const FusionOptions& options, const std::vector<std::byte*>& all_values,
+                       const std::vector<std::byte*>& all_gradients)
+    : BucketedAllreduce(communicator, slots, gradients, {}, options),
+      communicator_(communicator),
+      count_(values.bytes() / sizeof(float)),
+      meeting_memory_(communicator_.allocate(sizeof(float), Memory::node_shared)),
+      meeting_(
+          communicator_.plan(AllreduceSpec{.tensors = {tensor_of(meeting_memory_)}, .label = "the update of a node"})) {
+  const auto me = static_cast<std::size_t>(communicator_.rank());
+  const Range mine = range_of_rank(me);
+  for (std::size_t rank = 0; rank < all_values.size(); ++rank) {
+    if (rank > 0) more_gradients_.push_back(floats(all_gradients[rank]) + mine.begin);
+    if (rank != me) copies_.push_back(floats(all_values[rank]) + mine.begin);
+    for (const std::byte* arena : {all_values[rank], all_gradients[rank]})
+      touch_pages({arena + mine.begin * sizeof(float), mine.size() * sizeof(float)});
+  }
+  to_sum_ = {floats(all_values[me]) + mine.begin, floats(all_gradients[0]) + mine.begin, mine.size(), more_gradients_,
+             copies_};
+  summed_ = to_sum_;
+  summed_.gradients = floats(all_gradients[me]) + mine.begin;
+  summed_.more_gradients = {};
+}
+
+Range NodeReduce::range_of_rank(std::size_t rank) const noexcept {
+  const Range lines = part_of((count_ + line - 1) / line, rank, static_cast<std::size_t>(communicator_.size()));
+  return {std::min(lines.begin * line, count_), std::min(lines.end * line, count_)};
+}
+
+void NodeReduce::reduce(Sums wanted, Stream& stream) {
+  reduced_ = wanted;
+  if (wanted == Sums::of_all)
+    buckets_.wait(stream);
+  else
+    buckets_.wait_for_control(stream);
+}
+
+const ArenaRange& NodeReduce::range_to_update(Stream& /*stream*/) {
+  static_cast<void>(meet(true));
+  return reduced_ == Sums::of_all ? summed_ : to_sum_;
+}
+
+void NodeReduce::publish(UpdateOutcome* outcome, Stream& /*stream*/) {
+  outcome->spoiled = meet(outcome->spoiled == 0) ? 0 : 1;
+}
+
+/// Goes on when all ranks have come; what they wrote before is seen then. Whether it is good for all of them.
+bool NodeReduce::meet(bool good) {
+  float& bad = *floats(meeting_memory_.data());
+  bad = good ? 0 : 1;
+  meeting_->start().wait();
+  return bad == 0;
+}
+
+void NodeReduce::gather(std::span<float* const> states) {
+  std::vector<std::size_t> counts;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(communicator_.size()); ++rank)
+    counts.push_back(range_of_rank(rank).size());
+  for (float* state : states)
+    communicator_.plan(AllgatherSpec{Tensor(std::span(state, count_)), counts, "the optimizer's state"})
+        ->start()
+        .wait();
+}
+
+std::vector<std::string> NodeReduce::describe() const {
+  auto lines = BucketedAllreduce::describe();
+  lines.emplace_back("update by parts in the node's memory");
+  return lines;
+}
+
+}  // namespace ronda

@@ -1,0 +1,63 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/core/state.hpp>
+#include <ronda/core/step_control.hpp>
+#include <ronda/core/stream.hpp>
+#include <ronda/optim/updater.hpp>
+
+namespace ronda {
+
+/// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
+///
+///     begin, mark_ready for each gradient, reduce, range_to_update, (the update of that range), publish
+///
+/// All are in the order of the stream and allocate nothing. Collective.
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+
+  virtual void begin() = 0;
+  /// The gradient of `id` is complete: it may be sent, and does not change any more.
+  virtual void mark_ready(ParameterId id, Stream& stream) = 0;
+
+  enum class Sums : std::uint8_t {
+    of_range,  ///< of the range that this rank is to update, and as late as its update
+    of_all,    ///< of the whole arena, in place, on every rank
+  };
+  /// From here on the step's sums are those of all ranks, and so are the gradients that are wanted.
+  virtual void reduce(Sums wanted, Stream& stream) = 0;
+  /// What this rank is to update. Nobody reads parameters until `publish`.
+  [[nodiscard]] virtual const ArenaRange& range_to_update(Stream& stream) = 0;
+  /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them.
+  virtual void publish(UpdateOutcome* outcome, Stream& stream) = 0;
+
+  /// Where this rank's sums of a step go, and all ranks' are found after `reduce`: in the memory of the gradients.
+  [[nodiscard]] virtual StepControl& sums() noexcept = 0;
+  /// Whether a step goes on without the host once it was begun, so that a device may record it and do it again.
+  [[nodiscard]] virtual bool moves_alone() const noexcept = 0;
+  /// Makes optimizer states, of which each rank knows its range, whole on all ranks. Collective.
+  /// @param states  arenas as long as that of the values
+  virtual void gather(std::span<float* const> /*states*/) {}
+  /// Shows what of one step's exchange the next builds on: see Collective.
+  virtual void visit(StateVisitor& visitor) = 0;
+
+  // For plans and reports.
+
+  [[nodiscard]] virtual std::span<const FusionBuffer::Bucket> buckets() const noexcept = 0;
+  /// Lines for the plan that ranks compare.
+  [[nodiscard]] virtual std::vector<std::string> describe() const = 0;
+  /// A line a bucket: the time that its runs took on this rank, and that of the cost model, where there is one.
+  [[nodiscard]] virtual std::vector<std::string> report() const = 0;
+  /// Seconds that `reduce` has waited so far: communication that nothing hid.
+  [[nodiscard]] virtual double exposed_seconds() const noexcept = 0;
+  /// Bytes of the host that this rank keeps beside the arenas.
+  [[nodiscard]] virtual std::size_t memory() const noexcept = 0;
+};
+
+}  // namespace ronda

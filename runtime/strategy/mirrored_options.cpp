@@ -1,0 +1,27 @@
+#include <ronda/runtime/strategy/mirrored_options.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+
+MirroredOptions MirroredOptions::for_data(const Dataset& data, const BatchPlan& plan) {
+  MirroredOptions options;
+  options.fields.assign(data.fields().begin(), data.fields().end());
+  options.batch_capacity = plan.capacity();
+  options.global_batch = plan.global_batch();
+  options.micro_batches = plan.micro_batches();
+  return options;
+}
+
+MirroredOptions MirroredOptions::completed() const {
+  MirroredOptions whole = *this;
+  whole.platform = platform.completed(threads);
+  whole.steps_in_flight = std::max<std::size_t>(steps_in_flight, 1);
+  return whole;
+}
+
+Shard shard_of(const Communicator& communicator) noexcept {
+  return {static_cast<std::size_t>(communicator.rank()), static_cast<std::size_t>(communicator.size())};
+}
+
+}  // namespace ronda

@@ -1,0 +1,59 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/data/batch_plan.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/layers/initializer.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/strategy/platform.hpp>
+#include <ronda/runtime/strategy/rank_picker.hpp>
+
+namespace ronda {
+
+struct MirroredOptions {
+  /// Everything at its default, for batches of `data` as `plan` cuts them.
+  [[nodiscard]] static MirroredOptions for_data(const Dataset& data, const BatchPlan& plan);
+  /// The same with the whole platform. Throws LogicError: see Platform.
+  [[nodiscard]] MirroredOptions completed() const;
+
+  std::vector<Field> fields;       ///< of the training data; `input` is what the model is planned for
+  std::size_t batch_capacity = 0;  ///< rows of a rank's micro-batch
+  std::size_t global_batch = 0;    ///< samples of a step over all ranks, for the scale of the loss gradient
+  std::size_t micro_batches = 1;   ///< a step; their gradients are summed before the one reduction
+
+  Initializer initializer = Initializer::he_normal;
+  std::uint64_t seed = 1;
+  double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  /// Check the reduced gradients, but those of frozen parameters, for numbers that are not finite, before each update.
+  bool check_gradients = false;
+  FusionOptions fusion;
+  /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
+  /// ones stay in the caches, where that saves nothing.
+  std::size_t node_update_bytes = std::size_t{16} << 20;
+  int threads = 1;                  ///< of this rank
+  std::size_t memory_limit = 0;     ///< bytes a rank, without what others keep (checkpoints, audits); 0: none
+  std::size_t steps_in_flight = 1;  ///< on a GPU: that may be begun before the oldest of them is finished
+  bool record_steps = true;         ///< on a GPU: replay the step from the third on; the bits are the same
+  /// What to compute on. Primitives of a half type store activations, parameters and gradients in it; the parameters
+  /// that are trained are float32.
+  Platform platform;
+  /// Datasets that a device is to keep, where it has room, so that batches may name their samples alone (BatchLoader,
+  /// BatchContents::samples): see MirroredStrategy::keeps. They stay until the strategy goes, or forget_data.
+  std::vector<const Dataset*> device_data;
+  double device_data_share = 0.5;  ///< of the device's memory that is free beside the model, at most, for each dataset
+  Picks picks;                     ///< what was chosen in an earlier run
+  std::string plan_name;           ///< where `picks` are from, if nothing may be timed: see RankPicker
+  std::function<ParameterGroup(std::string_view name)> group_of;  ///< null: one group
+};
+
+/// The part of the data that is this rank's. Not collective.
+[[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
+
+}  // namespace ronda

@@ -1,0 +1,58 @@
+#include <ronda/core/finite.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/runtime/strategy/nonfinite_search.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ronda {
+namespace {
+
+/// The name of the first, in the order of backward; empty where there is none. All ranks have the same.
+std::string clear_nonfinite_parameters(Replica& replica, HostCopy& host) {
+  std::string first;
+  for (const auto& slot : replica.plan().slots) {
+    const Parameter& parameter = replica.parameters()[index_of(slot.id)];
+    const Tensor found = host.of(parameter.trained());
+    if (all_finite(1, found.as<float>())) continue;
+    if (first.empty()) first = slot.name;
+    const Tensor read = host.of(parameter.value);  // by layers
+    const std::size_t bytes = read.desc().bytes();
+    std::fill_n(read.data(), bytes, std::byte{0});
+    if (read.data() != parameter.value.data())
+      replica.device().context->copy(read.data(), parameter.value.data(), bytes, replica.stream());
+  }
+  return first;
+}
+
+/// `the loss and the gradient of dense1.weight`; empty where all is finite.
+std::string nonfinite_here(Replica& replica, bool loss_is_finite, HostCopy& host) {
+  std::string mine = loss_is_finite ? "" : "the loss";
+  for (const auto& slot : replica.plan().slots) {  // in the order in which backward came to them
+    const Tensor gradient = host.of(replica.parameters()[index_of(slot.id)].gradient);
+    if (all_finite(1, floats_of(gradient))) continue;
+    return mine + (mine.empty() ? "" : " and ") + "the gradient of " + slot.name;
+  }
+  return mine;
+}
+
+}  // namespace
+
+std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch& batch,
+                              std::uint64_t step, ControlBlock& sums, HostCopy& host) {
+  const std::string lost = clear_nonfinite_parameters(replica, host);
+  sums.clear();
+  StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
+  replica.compute(batch, replica.pass(Mode::training, batch, step, sums.there()), clock);
+  const auto all = communicator.gather_texts(nonfinite_here(replica, std::isfinite(sums.read().loss), host));
+  std::string text;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].empty())
+      text += (text.empty() ? "" : "; ") + std::string("on rank ") + std::to_string(rank) + " on " +
+              communicator.topology().hosts[rank] + " " + all[rank];
+  if (text.empty())
+    text = "each rank's own are finite: their sum or the update is not, or those of an earlier micro-batch were not";
+  return lost.empty() ? text : lost + " after the update; " + text;
+}
+
+}  // namespace ronda

@@ -1,0 +1,34 @@
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/queue/host_step_queue.hpp>
+
+namespace ronda {
+
+void HostStepQueue::enqueue(const Batch& batch, const StepFlags& flags, Work work) {
+  if (begun_) throw LogicError("a step was begun with one in flight; finish it before");
+  if (micro_batch_ == 0) *places_.sums = StepControl{.flags = flags};
+  work(batch);
+  if (!at_last()) {
+    ++micro_batch_;
+    return;
+  }
+  static_cast<void>(finish_by_hand());
+  begun_ = true;
+}
+
+const StepOutcome& HostStepQueue::finish() {
+  if (!begun_) throw LogicError("a step was finished and none is in flight");
+  begun_ = false;
+  return outcome_;
+}
+
+const StepOutcome& HostStepQueue::finish_by_hand() {
+  micro_batch_ = 0;
+  outcome_ = {*places_.sums, *places_.outcome};
+  return outcome_;
+}
+
+void HostStepQueue::keep(const Dataset& /*data*/, const GatherRows& /*gather*/) {
+  throw LogicError("the processor keeps no data: it reads what batches hold");
+}
+
+}  // namespace ronda

@@ -1,0 +1,18 @@
+#include <ronda/runtime/strategy/queue/device_step_queue.hpp>
+#include <ronda/runtime/strategy/queue/host_step_queue.hpp>
+
+namespace ronda {
+
+std::size_t bytes_of_queue(const ComputeDevice& device, const StepQueueOptions& options) {
+  if (device.context->device().kind == DeviceKind::cpu) return 0;
+  return DeviceStepQueue::bytes_of_batches(options);
+}
+
+std::unique_ptr<StepQueue> make_step_queue(const ComputeDevice& device, const Communicator& communicator,
+                                           const StepPlaces& places, const StepQueueOptions& options) {
+  if (device.context->device().kind == DeviceKind::cpu)
+    return std::make_unique<HostStepQueue>(places, options.micro_batches);
+  return std::make_unique<DeviceStepQueue>(device, communicator, places, options);
+}
+
+}  // namespace ronda

@@ -1,0 +1,205 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+/// An exact power of two near 1/samples: the gradient's size stays near a mean's, and no bit is lost by the scaling.
+float power_of_two_near_inverse(std::size_t samples) {
+  return std::ldexp(1.0F, -std::ilogb(static_cast<double>(samples > 0 ? samples : 1)));
+}
+
+/// Throws for layers that touch elements themselves, and so need the host's memory.
+void require_device(const Layer& model, const Loss& loss, const ComputeDevice& device) {
+  if (device.context->device().kind == DeviceKind::cpu) return;
+  if (!model.runs_on_any_device() || !loss.runs_on_any_device())
+    throw InputError("a layer or the loss of this model computes on the processor alone; use --device cpu");
+}
+
+ReplicaPlan planned(Layer& model, Loss& loss, Primitives& primitives, Picker& picker, std::span<const Field> fields,
+                    std::size_t rows) {
+  Planner planner(primitives, picker, Mode::training);
+  return {model, loss, planner, fields, rows};
+}
+
+TensorDesc exact(const TensorDesc& desc) { return {desc.shape, DType::float32, desc.layout}; }
+
+}  // namespace
+
+Replica::Replica(Layer& model, Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives, Picker& picker,
+                 std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed)
+    : model_(model),
+      loss_(loss),
+      device_(std::move(device)),
+      primitives_(std::move(primitives)),
+      seed_(seed),
+      loss_scale_(power_of_two_near_inverse(samples)),
+      plan_((require_device(model, loss, device_), planned(model, loss, *primitives_, picker, fields, rows))) {}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+void Replica::take_memory(std::size_t states) {
+  state_count_ = states;
+  const std::size_t exact_bytes = plan_.elements() * sizeof(float);
+  states_ = device_.context->allocate(states * exact_bytes);
+  activations_ = device_.context->allocate(plan_.buffers.bytes);
+  if (plan_.mixed()) masters_ = device_.context->allocate(exact_bytes);
+  if (plan_.dtype == DType::float16) scale_ = device_.context->allocate(sizeof(LossScale));
+}
+
+void Replica::take_arenas(Buffer values, Buffer gradients) {
+  values_ = std::move(values);
+  gradients_ = std::move(gradients);
+}
+
+ArenaRange Replica::arena() const noexcept {
+  return {reinterpret_cast<float*>(trained().data()), reinterpret_cast<const float*>(gradients_.data()),
+          plan_.elements()};
+}
+
+LayerArenas Replica::layer_arenas() const noexcept {
+  return {.gradients = gradients_.data(), .dtype = plan_.dtype, .values = plan_.mixed() ? values_.data() : nullptr};
+}
+
+void Replica::bind() {
+  parameters_.resize(plan_.requests.size());
+  for (const auto& slot : plan_.slots) {
+    const ParameterRequest& request = plan_.requests[index_of(slot.id)];
+    std::optional<Tensor> master;
+    if (plan_.mixed())
+      master.emplace(exact(request.desc), masters_.data() + slot.offset / size_of(plan_.dtype) * sizeof(float),
+                     masters_.device());
+    parameters_[index_of(slot.id)] = {
+        .id = slot.id,
+        .name = slot.name,
+        .value = Tensor(request.desc, values_.data() + slot.offset, values_.device()),
+        .gradient = Tensor(request.desc, gradients_.data() + slot.offset, gradients_.device()),
+        .master = std::move(master),
+        .flattened = request.flattened};
+  }
+  const Bindings memory(parameters_, plan_.buffers.offsets, activations_.data(), activations_.device());
+  if (plan_.cast) plan_.cast->bind(memory);
+  model_.bind(memory);
+  loss_.bind(memory);
+}
+
+OptimizerBindings Replica::bindings(const std::function<ParameterGroup(std::string_view)>& group_of) const {
+  OptimizerBindings bindings{.values = reinterpret_cast<float*>(trained().data()),
+                             .states = states(),
+                             .segments = {},
+                             .groups = {},
+                             .device = values_.device()};
+  for (const auto& slot : plan_.slots) {
+    const ParameterRequest& request = plan_.requests[index_of(slot.id)];
+    bindings.groups.push_back(group_of ? group_of(slot.name) : ParameterGroup{});
+    bindings.segments.push_back({slot.name, exact(request.desc), slot.offset / size_of(plan_.dtype),
+                                 bindings.groups.size() - 1, request.flattened});
+  }
+  return bindings;
+}
+
+std::vector<float*> Replica::states() const {
+  std::vector<float*> arenas;
+  for (std::size_t s = 0; s < state_count_; ++s)
+    arenas.push_back(reinterpret_cast<float*>(states_.data()) + s * plan_.elements());
+  return arenas;
+}
+
+/// By the host: where it lies, or in one piece that is copied there.
+void Replica::initialize(Initializer usual, std::uint64_t seed) {
+  const bool here = trained().device().kind == DeviceKind::cpu;
+  const Buffer staging = here ? Buffer() : device_.context->allocate_staging(trained().bytes());
+  auto* const drawn = reinterpret_cast<float*>(here ? trained().data() : staging.data());
+  for (const auto& slot : plan_.slots) {
+    const ParameterRequest& request = plan_.requests[index_of(slot.id)];
+    Parameter parameter = parameters_[index_of(slot.id)];
+    parameter.value = Tensor(exact(request.desc), drawn + slot.offset / size_of(plan_.dtype));
+    ronda::initialize(parameter, request.initializer.value_or(usual), request.fan_in, request.fan_out, seed);
+  }
+  if (!here) device_.context->copy(drawn, trained().data(), trained().bytes(), stream());
+  const LossScale first;
+  if (more_scale() != nullptr) device_.context->copy(&first, more_scale(), sizeof first, stream());
+  stream().synchronize();
+}
+
+void Replica::visit_parameters(StateVisitor& visitor) const {
+  for (const auto& parameter : parameters_)
+    visitor.visit({parameter.name, parameter.trained(), Scope::replicated, parameter.flattened});
+}
+
+void Replica::visit_states(StateVisitor& visitor) {
+  if (more_scale() != nullptr) {
+    const auto number = [&](const char* name, std::size_t place) {
+      visitor.visit(
+          {name, {{Shape{1}, DType::float32, {}}, scale_.data() + place, scale_.device()}, Scope::replicated});
+    };
+    number("loss_scale", offsetof(LossScale, scale));
+    number("loss_scale.good_steps", offsetof(LossScale, good_steps));
+  }
+  model_.visit(visitor);
+}
+
+// ---- computing ------------------------------------------------------------------------------------------------------
+
+Pass Replica::pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const {
+  return {.stream = stream(),
+          .mode = mode,
+          .step = step,
+          .key = RngKey(seed_, Purpose::layer, step),
+          .weights = &batch.weights(),
+          .loss_scale = loss_scale_,
+          .more_scale = reinterpret_cast<const float*>(scale_.data()),
+          .control = sums,
+          .on_ready = {}};
+}
+
+const Tensor& Replica::forward(const Tensor& input, const Pass& pass) {
+  return model_.forward(plan_.cast ? plan_.cast->forward(input, pass) : input, pass);
+}
+
+void Replica::compute(const Batch& batch, const Pass& pass, StepClock& clock) {
+  const Tensor& outputs = forward(batch.input(), pass);
+  clock.lap(&StepTimes::forward);
+  backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
+  clock.lap(&StepTimes::backward);
+}
+
+const Tensor& Replica::evaluate(const Batch& batch, const Pass& pass) {
+  const Tensor& outputs = forward(batch.input(), pass);
+  loss_.forward(outputs, batch.target(), pass);
+  return outputs;
+}
+
+/// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.
+void Replica::check(const Batch& batch) const {
+  const TensorDesc &found = batch.input().desc(), &planned = plan_.input;
+  if (found == planned) return;
+  throw InputError("the model was planned for inputs " + planned.text() + ", the batch has " + found.text() +
+                   (found.shape.without_batch() == planned.shape.without_batch()
+                        ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
+                        : ""));
+}
+
+// ---- parameters -----------------------------------------------------------------------------------------------------
+
+std::size_t elements_of(std::span<const Parameter> parameters) {
+  std::size_t count = 0;
+  for (const auto& parameter : parameters) count += static_cast<std::size_t>(parameter.value.desc().count());
+  return count;
+}
+
+std::string hash_of(std::span<const Parameter> parameters, HostCopy& host) {
+  Hash hash;
+  for (const auto& parameter : parameters) {
+    const std::vector<float> values = to_file(parameter, host.of(parameter.trained()));
+    hash.add(parameter.name).add(std::as_bytes(std::span(values)));
+  }
+  return hash.text();
+}
+
+}  // namespace ronda

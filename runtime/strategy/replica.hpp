@@ -1,0 +1,113 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/core/host_copy.hpp>
+#include <ronda/data/batch.hpp>
+#include <ronda/layers/layer.hpp>
+#include <ronda/layers/planner.hpp>
+#include <ronda/layers/primitives.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/updater.hpp>
+#include <ronda/runtime/strategy/replica_plan.hpp>
+#include <ronda/runtime/strategy/step_clock.hpp>
+
+namespace ronda {
+
+/// One rank's model, loss and memory on one device. Knows no ranks.
+///
+/// It is planned when it is made, then given its arenas, then bound; then it computes.
+class Replica {
+ public:
+  /// Plans model and loss, which outlive the replica, for batches of `rows` rows.
+  /// @param samples  of a step over all ranks, for the scale of the loss gradient
+  /// @param seed     of what layers draw in a pass
+  /// Throws as ReplicaPlan, and InputError for layers that are not for this device.
+  Replica(Layer& model, Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives, Picker& picker,
+          std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed);
+  Replica(const Replica&) = delete;  // its parameters know its memory
+
+  [[nodiscard]] const ReplicaPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const ComputeDevice& device() const noexcept { return device_; }
+  [[nodiscard]] Stream& stream() const noexcept { return *device_.stream; }
+
+  // ---- memory
+  // --------------------------------------------------------------------------------------------------------
+
+  /// Takes the memory that is the replica's own: activations, `states` optimizer states, and, where layers read a half
+  /// type, the float32 values that are trained. Throws ResourceError.
+  void take_memory(std::size_t states);
+  /// Is given the memory that other ranks may reach: the values that layers read, and the gradients.
+  void take_arenas(Buffer values, Buffer gradients);
+  [[nodiscard]] const Buffer& values() const noexcept { return values_; }
+  [[nodiscard]] const Buffer& gradients() const noexcept { return gradients_; }
+  /// The values that are trained, float32.
+  [[nodiscard]] const Buffer& trained() const noexcept { return plan_.mixed() ? masters_ : values_; }
+  /// All of it, for an updater.
+  [[nodiscard]] ArenaRange arena() const noexcept;
+  [[nodiscard]] LayerArenas layer_arenas() const noexcept;
+  /// Follows float16 gradients, in the device's memory; null for other types.
+  [[nodiscard]] LossScale* more_scale() const noexcept { return reinterpret_cast<LossScale*>(scale_.data()); }
+  [[nodiscard]] float loss_scale() const noexcept { return loss_scale_; }
+
+  /// Tells model and loss where their memory is.
+  void bind();
+  /// As an optimizer is to be bound, with a group for each parameter.
+  /// @param group_of  by name; null: one group
+  [[nodiscard]] OptimizerBindings bindings(const std::function<ParameterGroup(std::string_view)>& group_of) const;
+  [[nodiscard]] std::vector<float*> states() const;
+  /// Draws the initial parameters; what layers read of them is not rounded yet.
+  void initialize(Initializer usual, std::uint64_t seed);
+
+  [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
+  /// Shows the parameters, in float32.
+  void visit_parameters(StateVisitor& visitor) const;
+  /// Shows the rest of what exact continuation needs of this replica: the loss scale and the model's states.
+  void visit_states(StateVisitor& visitor);
+  [[nodiscard]] Layer& model() noexcept { return model_; }
+
+  // ---- computing
+  // -----------------------------------------------------------------------------------------------------
+
+  /// Of a pass over `batch`, which lies where the model computes.
+  /// @param sums  where the loss adds its own, in the memory of the device
+  [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const;
+  [[nodiscard]] const Tensor& forward(const Tensor& input, const Pass& pass);
+  void backward(const Tensor& output_gradient, const Pass& pass) { model_.backward(output_gradient, pass); }
+  /// Forward, loss and backward; `pass.on_ready` is told of each gradient.
+  void compute(const Batch& batch, const Pass& pass, StepClock& clock);
+  /// Forward and loss. Returns the outputs.
+  const Tensor& evaluate(const Batch& batch, const Pass& pass);
+
+  /// Throws InputError for a batch of other shapes, or with other rows, than the model was planned for.
+  void check(const Batch& batch) const;
+
+ private:
+  Layer& model_;
+  Loss& loss_;
+  ComputeDevice device_;
+  std::shared_ptr<Primitives> primitives_;
+  std::uint64_t seed_;
+  float loss_scale_;
+  ReplicaPlan plan_;
+  Buffer values_, gradients_, activations_, states_;
+  Buffer masters_;  ///< float32, where values are of a half type; as many elements
+  Buffer scale_;    ///< a LossScale, where gradients are float16
+  std::size_t state_count_ = 0;
+  std::vector<Parameter> parameters_;
+};
+
+/// Elements of all of them, without padding.
+[[nodiscard]] std::size_t elements_of(std::span<const Parameter> parameters);
+/// A hash of all in file layout.
+[[nodiscard]] std::string hash_of(std::span<const Parameter> parameters, HostCopy& host);
+
+}  // namespace ronda

@@ -1,0 +1,26 @@
+#pragma once
+#include <ronda/core/event_sink.hpp>
+#include <ronda/core/step_control.hpp>
+#include <ronda/runtime/strategy/step_queue.hpp>
+
+namespace ronda {
+
+/// The result of a step, over all ranks.
+struct StepResult {
+  double loss = 0, accuracy = 0;  ///< exact means over the global batch, before the update
+  double weight = 0;              ///< sum of the samples' weights
+  double learning_rate = 0;
+  double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
+  bool stop = false;         ///< some rank asked to stop after this step
+  bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
+  bool spoiled = false;      ///< there was an update, and it left parameters or states that are not all finite
+  bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
+  double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
+  StepFlags flags = {};      ///< how many ranks raised each
+  StepTimes times;           ///< without data
+};
+
+/// Means of the sums, and the decision.
+[[nodiscard]] StepResult result_of(const StepOutcome& outcome, const StepTimes& times) noexcept;
+
+}  // namespace ronda

@@ -1,0 +1,316 @@
+// The updater made of kernels, as a GPU has it, run on the host, and the processor's own: the same bits as the
+// optimizer.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
+#include <ronda/core/random.hpp>
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/optim/update/kernel_updater.hpp>
+
+#include "optim/arena.hpp"
+#include "support/catch.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// Kernels as a GPU runs them, one call after the other.
+struct BackwardLaunch {
+  template <class Body>
+  static void for_each(Stream&, std::int64_t count, const Body& body) {
+    for (std::int64_t i = count; i-- > 0;) body(i);  // in any order
+  }
+};
+
+std::unique_ptr<Updater> make_kernel_updater(DeviceContext& context, Optimizer& optimizer,
+                                             const OptimizerBindings& bindings, const LayerArenas& layers,
+                                             std::size_t count, const UpdaterOptions& options, Stream& stream) {
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
+    return std::make_unique<KernelUpdater<T, BackwardLaunch>>(context, optimizer, bindings, layers, count, options,
+                                                              stream);
+  });
+}
+
+const MakeUpdater makers[] = {make_kernel_updater, make_host_updater};
+
+/// The rates 0.1, 0.05, 0.025, and no other.
+Schedule halving() {
+  return Schedule({.name = "step", .learning_rate = 0.1, .total_steps = 2, .step_factor = 0.5, .step_every = 1});
+}
+
+/// An updater with an arena and its sums.
+struct Update {
+  Update(const MakeUpdater& make, Optimizer& optimizer, Arena& given, double clip_norm, bool check) : arena(given) {
+    optimizer.bind(arena.bindings());
+    updater =
+        make(*context, optimizer, arena.bindings(),
+             {.gradients = reinterpret_cast<const std::byte*>(arena.gradients.data())}, arena.values.size(),
+             {.schedule = halving(), .loss_scale = 0.25, .clip_norm = clip_norm, .check_gradients = check}, stream);
+  }
+  void step() { updater->step(arena.whole(), &total, stream); }
+  [[nodiscard]] const UpdateOutcome& outcome() const { return *updater->outcome(); }
+
+  Arena& arena;
+  CpuStream stream{2};
+  std::unique_ptr<DeviceContext> context = make_cpu_context(2);
+  StepControl total;
+  std::unique_ptr<Updater> updater;
+};
+
+}  // namespace
+
+TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
+  for (const MakeUpdater& make : makers)
+    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"})
+      for (const double clip : {0.0, 0.5}) {
+        const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01}),
+                   updated = make_optimizer({.name = name, .weight_decay = 0.01});
+        Arena ours(*optimizer), theirs(*updated);
+        optimizer->bind(ours.bindings());
+        Update update(make, *updated, theirs, clip, false);
+        CpuStream stream;
+        for (std::uint64_t t = 1; t <= 5; ++t) {
+          ours.fill_gradients(t);
+          theirs.fill_gradients(t);
+          update.total.loss = 3;
+          update.total.weight = 12;
+          update.step();
+          const double rate = halving().rate(t - 1);
+          double factor = 1 / (12 * 0.25);
+          if (clip > 0) {
+            const double norm = std::sqrt(optimizer->squared_norm(ours.whole(), stream)) * factor;
+            REQUIRE(update.outcome().gradient_norm == Approx(norm).epsilon(1e-12));  // another order of float64 sums
+            factor *= clip_factor(update.outcome().gradient_norm, clip);
+          }
+          optimizer->step(ours.whole(), {rate, factor, t}, stream);
+          INFO(name << ", clip " << clip << ", update " << t);
+          REQUIRE(update.outcome().applied == 1);
+          REQUIRE(update.outcome().updates == t);
+          REQUIRE(update.outcome().learning_rate == rate);
+          REQUIRE(theirs.values == ours.values);
+          REQUIRE(theirs.states == ours.states);
+        }
+      }
+}
+
+TEST_CASE("an updater changes its range alone") {
+  for (const MakeUpdater& make : makers) {
+    const auto optimizer = make_optimizer({.name = "adam"}), updated = make_optimizer({.name = "adam"});
+    Arena ours(*optimizer), theirs(*updated);
+    optimizer->bind(ours.bindings());
+    Update update(make, *updated, theirs, 0, false);
+    update.total.loss = 3;
+    update.total.weight = 12;
+    ours.fill_gradients(1);
+    theirs.fill_gradients(1);
+    constexpr std::size_t first = 64, count = 1024;
+    const auto part = [&](Arena& arena) {
+      return ArenaRange{arena.values.data() + first, arena.gradients.data() + first, count};
+    };
+    update.updater->step(part(theirs), &update.total, update.stream);
+    optimizer->step(part(ours), {0.1, 1 / (12 * 0.25), 1}, update.stream);
+    CHECK(theirs.values == ours.values);
+    CHECK(theirs.states == ours.states);
+  }
+}
+
+TEST_CASE("an updater leaves everything as it is where there is nothing to learn from") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  struct Case {
+    double loss, weight;
+    float gradient;
+    bool finite;
+  };
+  for (const MakeUpdater& make : makers)
+    for (const double clip : {0.0, 1e9}) {
+      const auto optimizer = make_optimizer({.name = "adam"});
+      Arena arena(*optimizer);
+      Update update(make, *optimizer, arena, clip, true);
+      const auto values = arena.values;
+      for (const Case& c :
+           {Case{1, 0, 1, true}, Case{infinity, 2, 1, false}, Case{std::nan(""), 2, 1, false},
+            Case{1, 2, std::nanf(""), false}, Case{1, 2, std::numeric_limits<float>::infinity(), false}}) {
+        arena.fill_gradients(1);
+        arena.gradients[20] = c.gradient;
+        update.total.loss = c.loss;
+        update.total.weight = c.weight;
+        update.step();
+        CHECK(update.outcome().applied == 0);
+        CHECK(update.outcome().finite == (c.finite ? 1 : 0));
+        CHECK(update.outcome().updates == 0);
+        CHECK(update.outcome().gradient_norm == 0);
+        CHECK(arena.values == values);
+      }
+      arena.fill_gradients(1);
+      arena.gradients[20] = std::numeric_limits<float>::max();  // large, not infinite; its square is beyond a float
+      update.total.loss = 1;
+      update.step();
+      CHECK(update.outcome().applied == 1);
+      if (clip == 0) CHECK(update.outcome().gradient_norm == 0);  // checked, and not asked for
+    }
+}
+
+TEST_CASE("a frozen parameter's gradient is neither checked nor clipped by") {
+  for (const MakeUpdater& make : makers)
+    for (const double clip : {0.0, 0.5}) {
+      const auto optimizer = make_optimizer({.name = "sgd"});
+      Arena arena(*optimizer);
+      Update update(make, *optimizer, arena, clip, true);
+      update.total.loss = 3;
+      update.total.weight = 12;
+      arena.fill_gradients(1);
+      arena.gradients[arena.segments[2].offset] = std::nanf("");
+      update.step();
+      CHECK(update.outcome().applied == 1);
+    }
+}
+
+namespace {
+
+/// An update of half gradients: its masters, what layers read of them, and its loss scale.
+template <class T>
+struct HalfUpdate {
+  HalfUpdate(const MakeUpdater& make, Optimizer& optimizer, Arena& masters, double clip, LossScale* more_scale)
+      : arena(masters),
+        gradients(masters.values.size()),
+        rounded(masters.values.size()),
+        updater(make(*context, optimizer, masters.bindings(),
+                     {.gradients = reinterpret_cast<const std::byte*>(gradients.data()),
+                      .dtype = dtype_of<T>,
+                      .values = reinterpret_cast<std::byte*>(rounded.data())},
+                     gradients.size(),
+                     {.schedule = halving(), .loss_scale = 0.25, .clip_norm = clip, .more_scale = more_scale},
+                     stream)) {
+    total.loss = 3;
+    total.weight = 12;
+  }
+  void step() { updater->step(arena.whole(), &total, stream); }
+  [[nodiscard]] const UpdateOutcome& outcome() const { return *updater->outcome(); }
+  /// The arena's gradients, times `scale`, rounded; the arena has what they are then.
+  void take_gradients(float scale) {
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i] = as_number<T>(arena.gradients[i] * scale);
+      arena.gradients[i] = as_float(gradients[i]);
+    }
+  }
+  [[nodiscard]] bool reads_what_is_kept() const {
+    for (std::size_t i = 0; i < rounded.size(); ++i)
+      if (!(rounded[i] == as_number<T>(arena.values[i]))) return false;
+    return true;
+  }
+
+  Arena& arena;
+  std::vector<T> gradients, rounded;
+  CpuStream stream{2};
+  std::unique_ptr<DeviceContext> context = make_cpu_context(2);
+  StepControl total;
+  std::unique_ptr<Updater> updater;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits, and layers read them rounded", "",
+                   Float16, BFloat16) {
+  for (const MakeUpdater& make : makers)
+    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"})
+      for (const double clip : {0.0, 0.5}) {
+        const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
+        Arena ours(*optimizer), device(*optimizer);
+        optimizer->bind(ours.bindings());
+        LossScale scale{.scale = 512, .good_steps = 0};
+        const bool follows = std::is_same_v<TestType, Float16>;
+        HalfUpdate<TestType> update(make, *optimizer, device, clip, follows ? &scale : nullptr);
+        update.updater->round_values(update.stream);
+        CHECK(update.reads_what_is_kept());
+        const float more = follows ? 512 : 1;
+        CpuStream stream;
+        for (std::uint64_t t = 1; t <= 5; ++t) {
+          device.fill_gradients(t);
+          update.take_gradients(more);
+          ours.gradients = device.gradients;
+          update.step();
+          double factor = 1 / (12 * 0.25 * more);
+          if (clip > 0) factor *= clip_factor(update.outcome().gradient_norm, clip);
+          if (clip > 0)
+            REQUIRE(update.outcome().gradient_norm ==
+                    Approx(std::sqrt(optimizer->squared_norm(ours.whole(), stream)) / (3 * more)).epsilon(1e-12));
+          optimizer->step(ours.whole(), {halving().rate(t - 1), factor, t}, stream);
+          INFO(name << ", clip " << clip << ", update " << t);
+          REQUIRE(update.outcome().applied == 1);
+          REQUIRE(update.outcome().overflowed == 0);
+          REQUIRE(update.outcome().loss_scale == more);
+          REQUIRE(device.values == ours.values);
+          REQUIRE(device.states == ours.states);
+          REQUIRE(update.reads_what_is_kept());
+        }
+        CHECK(scale.good_steps == (follows ? 5 : 0));
+      }
+}
+
+TEST_CASE("a gradient beyond float16 halves the loss scale and changes nothing else; 2000 good steps double it") {
+  const auto optimizer = make_optimizer({.name = "adam"});
+  Arena arena(*optimizer);
+  LossScale scale;
+  HalfUpdate<Float16> update(make_host_updater, *optimizer, arena, 0, &scale);
+  update.updater->round_values(update.stream);
+  const auto values = arena.values;
+  const auto step = [&](float multiplier) {
+    arena.fill_gradients(1);
+    update.take_gradients(multiplier);
+    update.step();
+  };
+  step(1e6F);
+  CHECK(update.outcome().overflowed == 1);
+  CHECK(update.outcome().applied == 0);
+  CHECK(update.outcome().finite == 1);
+  CHECK(update.outcome().updates == 0);
+  CHECK(update.outcome().loss_scale == 0x1p15F);
+  CHECK(scale.scale == 0x1p15F);
+  CHECK(arena.values == values);
+  CHECK(update.reads_what_is_kept());
+  scale.good_steps = LossScale::interval - 2;
+  step(1);
+  CHECK(scale.scale == 0x1p15F);
+  update.total.weight = 0;  // nothing learnt: not counted
+  step(1);
+  CHECK(scale.good_steps == LossScale::interval - 1);
+  update.total.weight = 12;
+  step(1);
+  CHECK(scale.scale == 0x1p16F);
+  CHECK(scale.good_steps == 0);
+  CHECK(update.outcome().updates == 2);
+  scale = {0x1p127F, LossScale::interval - 1};
+  step(0);  // there is no float above
+  CHECK(scale.scale == 0x1p127F);
+  scale = {2 * LossScale::smallest, 5};
+  step(1e6F);
+  CHECK(scale.scale == LossScale::smallest);
+  CHECK(update.outcome().overflowed == 1);
+  step(1e6F);  // no scale is to blame
+  CHECK(update.outcome().overflowed == 0);
+  CHECK(update.outcome().finite == 0);
+  CHECK(scale.scale == LossScale::smallest);
+  update.total.loss = std::nan("");
+  scale = {};
+  step(1e6F);
+  CHECK(update.outcome().finite == 0);
+  CHECK(update.outcome().overflowed == 0);
+  CHECK(scale.scale == 0x1p16F);
+}
+
+TEST_CASE("parameters that do not fit a device's arena are refused") {
+  const auto optimizer = make_optimizer({.name = "sgd"});
+  Arena arena(*optimizer);
+  const auto refused = [&](std::size_t offset, std::size_t group) {
+    OptimizerBindings bindings = arena.bindings();
+    bindings.segments = {{"a", {Shape{4}, DType::float32, {}}, offset, group}};
+    CHECK_THROWS_AS(update_kernels::groups_of_lines(bindings, arena.values.size()), LogicError);
+  };
+  refused(8, 0);                    // not aligned
+  refused(arena.values.size(), 0);  // behind the end
+  refused(0, 7);                    // no such group
+}
