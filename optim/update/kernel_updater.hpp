@@ -36,8 +36,7 @@ class KernelUpdater final : public Updater {
     scalars_ = context.allocate(groups.size() * sizeof(rules::Scalars));
     outcome_ = context.allocate(sizeof(UpdateOutcome));
     if (needs_norm_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
-    const T* const gradients = reinterpret_cast<const T*>(layers.gradients);
-    squares_ = {gradients, at<std::uint16_t>(lines_), count_, at<double>(sums_)};
+    squares_ = {reinterpret_cast<const T*>(layers.gradients), at<std::uint16_t>(lines_), count_, at<double>(sums_)};
     decide_ = {.hyperparameters = optimizer.hyperparameters(),
                .groups = at<Group>(groups_),
                .group_count = static_cast<std::int64_t>(groups.size()),
@@ -57,7 +56,7 @@ class KernelUpdater final : public Updater {
                decide_.scalars,
                at<std::uint16_t>(lines_),
                bindings.values,
-               gradients,
+               reinterpret_cast<const T*>(layers.gradients),
                state(0),
                state(1),
                reinterpret_cast<T*>(layers.values)};
