@@ -1,7 +1,11 @@
 #include "command_line.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <span>
 #include <sstream>
+#include <vector>
 
 #include <ronda/core/error.hpp>
 #include <ronda/optim/make_optimizer.hpp>
@@ -12,6 +16,22 @@
 
 namespace ronda::apps {
 namespace {
+
+/// `adam and adamw`.
+std::string listed(std::span<const OptimizerRow> rows, std::string_view last) {
+  std::string list;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    list += std::string(i == 0 ? "" : i + 1 == rows.size() ? last : ", ") + std::string(rows[i].name);
+  return list;
+}
+
+/// The optimizers that read a field of OptimizerOptions.
+std::string readers_of(std::string_view field) {
+  std::vector<OptimizerRow> readers;
+  std::ranges::copy_if(optimizer_rows(), std::back_inserter(readers),
+                       [&](const OptimizerRow& row) { return optimizer_reads(row.name, field); });
+  return listed(readers, " and ");
+}
 
 constexpr const char* default_optimizer = "nesterov";
 
@@ -72,7 +92,7 @@ void CommandLine::add_learning() {
     option->group("Learning");
     return option;
   };
-  in(app_.add_option("--optimizer", training.optimizer.name, "sgd, momentum, nesterov, adam, adamw"));
+  in(app_.add_option("--optimizer", training.optimizer.name, listed(optimizer_rows(), ", ")));
   std::ostringstream rate;
   rate << "Before scaling [" << defaults_.learning_rate << " with " << default_optimizer
        << ", otherwise the --optimizer's]";
@@ -85,10 +105,10 @@ void CommandLine::add_learning() {
   in(app_.add_option("--warmup-epochs", warmup_epochs_,
                      "Epochs in which the rate grows [a tenth of all; none where it is constant]"))
       ->default_str("");
-  in(app_.add_option("--momentum", training.optimizer.momentum, "Of momentum and nesterov"));
-  in(app_.add_option("--beta1", training.optimizer.beta1, "Of adam and adamw"));
-  in(app_.add_option("--beta2", training.optimizer.beta2, "Of adam and adamw"));
-  in(app_.add_option("--epsilon", training.optimizer.epsilon, "Of adam and adamw"));
+  in(app_.add_option("--momentum", training.optimizer.momentum, "Of " + readers_of("momentum")));
+  in(app_.add_option("--beta1", training.optimizer.beta1, "Of " + readers_of("beta1")));
+  in(app_.add_option("--beta2", training.optimizer.beta2, "Of " + readers_of("beta2")));
+  in(app_.add_option("--epsilon", training.optimizer.epsilon, "Of " + readers_of("epsilon")));
   in(app_.add_option("--weight-decay", weight_decay_, "L2, or decoupled for adamw [0; adamw 0.01]"))->default_str("");
   in(app_.add_option("--clip-norm", training.clip_norm, "Clip the mean gradient to this 2-norm; 0: not"));
   in(app_.add_option("--label-smoothing", label_smoothing, "Share of the target that is spread over all classes"));
@@ -205,13 +225,9 @@ bool CommandLine::parse(int argc, char** argv) {
 void CommandLine::refuse_what_optimizer_lacks() const {
   const std::string& name = training.optimizer.name;
   static_cast<void>(default_learning_rate(name));  // throws where there is no such optimizer
-  const auto refuse = [&](const char* option, bool has, const char* others) {
-    if (app_.count(option) > 0 && !has)
-      throw InputError(std::string(option) + " has no meaning for --optimizer " + name + ": it is for " + others);
-  };
-  refuse("--momentum", name == "momentum" || name == "nesterov", "momentum and nesterov");
-  for (const char* option : {"--beta1", "--beta2", "--epsilon"})
-    refuse(option, name == "adam" || name == "adamw", "adam and adamw");
+  for (const std::string field : {"momentum", "beta1", "beta2", "epsilon"})
+    if (app_.count("--" + field) > 0 && !optimizer_reads(name, field))
+      throw InputError("--" + field + " has no meaning for --optimizer " + name + ": it is for " + readers_of(field));
 }
 
 void CommandLine::apply_names() {

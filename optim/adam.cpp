@@ -1,33 +1,23 @@
-#include <ronda/core/multiversion.hpp>
 #include <ronda/optim/adam.hpp>
-#include <ronda/optim/update_loop.hpp>
-
-#include <array>
+#include <ronda/optim/rule_optimizer.hpp>
 
 namespace ronda {
 namespace {
 
-RONDA_MULTIVERSION bool adam(const ArenaPart& part, rules::Scalars s) {
-  return update_each<2>(part, [=](float& value, float summed, float& mean, float& square)
-                                  RONDA_INLINE { rules::adam(s, value, summed, mean, square); });
+RONDA_UPDATE_LOOP(update_adam, Adam)
+
+std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {
+  const Decay decay = options.name == "adamw" ? Decay::decoupled : Decay::in_gradient;
+  const Adam rule{.beta1 = options.beta1, .beta2 = options.beta2, .epsilon = options.epsilon, .decay = decay};
+  const double usual = decay == Decay::decoupled ? 0.01 : 0;  // PyTorch's defaults
+  return std::make_unique<RuleOptimizer<Adam>>(options.name, rule, options.weight_decay.value_or(usual), update_adam);
 }
+
+constexpr OptimizerRow adam_rows[] = {{"adam", 0.001, make_adam, {"beta1", "beta2", "epsilon"}},
+                                      {"adamw", 0.001, make_adam, {"beta1", "beta2", "epsilon"}}};
 
 }  // namespace
 
-std::span<const std::string_view> Adam::states() const noexcept {
-  static constexpr std::array<std::string_view, 2> names{"exp_avg", "exp_avg_sq"};
-  return names;
-}
-
-bool Adam::update(const ArenaPart& part, const rules::Scalars& s) const noexcept { return adam(part, s); }
-
-rules::Hyperparameters Adam::hyperparameters() const noexcept {
-  return {.kind = rules::Kind::adam,
-          .weight_decay = weight_decay(),
-          .beta1 = beta1_,
-          .beta2 = beta2_,
-          .epsilon = epsilon_,
-          .decoupled = decay_ == Decay::decoupled};
-}
+std::span<const OptimizerRow> Adam::rows() noexcept { return adam_rows; }
 
 }  // namespace ronda

@@ -1,5 +1,9 @@
 #pragma once
-#include <ronda/optim/optimizer.hpp>
+#include <cmath>
+#include <span>
+
+#include <ronda/optim/make_optimizer.hpp>
+#include <ronda/optim/rule.hpp>
 
 namespace ronda {
 
@@ -13,22 +17,47 @@ enum class Decay : std::uint8_t { in_gradient, decoupled };
 ///     in_gradient: g += decay · p;  decoupled: p *= 1 - rate · decay
 ///     m += (1 - beta1) · (g - m);  v = beta2 · v + (1 - beta2) · g²
 ///     p -= rate / (1 - beta1^t) · m / (√v / √(1 - beta2^t) + epsilon)
-class Adam final : public Optimizer {
- public:
-  /// @param epsilon  more than 0, so that an element that never had a gradient (padding) stays
-  Adam(double beta1, double beta2, double epsilon, Decay decay, double weight_decay)
-      : Optimizer(weight_decay), beta1_(beta1), beta2_(beta2), epsilon_(epsilon), decay_(decay) {}
-  [[nodiscard]] std::string_view name() const noexcept override {
-    return decay_ == Decay::decoupled ? "adamw" : "adam";
+struct Adam {
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;  ///< more than 0, so that an element that never had a gradient (padding) stays
+  Decay decay = Decay::in_gradient;
+
+  static constexpr std::array<std::string_view, 2> states{"exp_avg", "exp_avg_sq"};
+  static constexpr bool needs_norms = false;
+
+  struct Scalars {
+    float factor;
+    float decay;  ///< added to the gradient, times p
+    float keep;   ///< p is multiplied with it first
+    float rate;   ///< divided by m's bias correction
+    float one_minus_beta1, beta2, one_minus_beta2;
+    float v_root;  ///< root of v's bias correction
+    float epsilon;
+  };
+  [[nodiscard]] RONDA_HOST_DEVICE Scalars scalars(const RuleStep& step) const {
+    const bool decoupled = decay == Decay::decoupled;
+    const auto t = static_cast<double>(step.step);
+    return {static_cast<float>(step.gradient_factor),
+            decoupled ? 0.0F : static_cast<float>(step.weight_decay),
+            decoupled ? static_cast<float>(1 - step.learning_rate * step.weight_decay) : 1.0F,
+            static_cast<float>(step.learning_rate / (1 - std::pow(beta1, t))),
+            static_cast<float>(1 - beta1),
+            static_cast<float>(beta2),
+            static_cast<float>(1 - beta2),
+            static_cast<float>(std::sqrt(1 - std::pow(beta2, t))),
+            static_cast<float>(epsilon)};
   }
-  [[nodiscard]] std::span<const std::string_view> states() const noexcept override;
-  [[nodiscard]] rules::Hyperparameters hyperparameters() const noexcept override;
+  RONDA_HOST_DEVICE_INLINE static void apply(const Scalars& s, float& value, float sum, float& mean, float& square) {
+    const float kept = value * s.keep;
+    const float gradient = sum * s.factor + s.decay * kept;
+    const float m = mean + s.one_minus_beta1 * (gradient - mean);
+    const float v = s.beta2 * square + s.one_minus_beta2 * gradient * gradient;
+    mean = m;
+    square = v;
+    value = kept - s.rate * m / (std::sqrt(v) / s.v_root + s.epsilon);
+  }
 
- private:
-  [[nodiscard]] bool update(const ArenaPart& part, const rules::Scalars& scalars) const noexcept override;
-
-  double beta1_, beta2_, epsilon_;
-  Decay decay_;
+  [[nodiscard]] static std::span<const OptimizerRow> rows() noexcept;
 };
 
 }  // namespace ronda

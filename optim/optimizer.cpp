@@ -4,6 +4,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/update_kernels.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,7 @@ int threads_for(std::size_t count, Stream& stream) {
 }
 
 /// Eight sums side by side, added in order: the same bits whatever the vectors are.
-RONDA_MULTIVERSION double sum_of_squares(const float* values, std::size_t count) {
+RONDA_MULTIVERSION double squares(const float* values, std::size_t count) {
   std::array<double, 8> sums{};
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8)
@@ -52,80 +53,85 @@ void Optimizer::bind(OptimizerBindings bindings) {
     throw LogicError("optimizer " + std::string(name()) + " needs " + std::to_string(states().size()) +
                      " state arenas, " + std::to_string(bindings.states.size()) + " were given");
   for (const auto& group : bindings.groups) check_group(group);
-  runs_.clear();
+  std::size_t free = 0, longest = 0;
+  steps_.clear();
   for (const auto& segment : bindings.segments) {
-    const std::size_t end = segment.offset + static_cast<std::size_t>(segment.desc.padded_count());
-    if (segment.group >= bindings.groups.size() || segment.desc.dtype != DType::float32 ||
-        (!runs_.empty() && segment.offset < runs_.back().end))
+    const auto count = static_cast<std::size_t>(segment.desc.padded_count());
+    if (segment.group >= bindings.groups.size() || segment.desc.dtype != DType::float32 || segment.offset < free)
       throw LogicError("parameter " + segment.name + " does not fit into the optimizer's arena");
-    if (!runs_.empty() && runs_.back().group == segment.group)
-      runs_.back().end = end;  // with the gap, which is zero and stays zero
-    else
-      runs_.push_back({segment.offset, end, segment.group});
+    free = segment.offset + count;
+    longest = std::max(longest, count);
+    steps_.push_back({.dimensions = static_cast<int>(segment.desc.shape.rank())});
   }
-  const std::size_t longest = runs_.empty() ? 0 : runs_.back().end;
+  norms_of_sums_.assign(steps_.size(), 0.0);
   partial_sums_.assign(longest / norm_block + 1, 0.0);
-  scalars_.resize(bindings.groups.size());
   bindings_ = std::move(bindings);
+  prepare(steps_);
 }
 
-/// Calls body(run) for the part of each unfrozen run that lies in `range`.
+/// Calls body(parameter, its part of `range`) for each that is not frozen and lies there.
 template <class Body>
-void Optimizer::for_each_run(ArenaRange range, Body&& body) const {
+void Optimizer::for_each_part(ArenaRange range, Body&& body) const {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
-  for (const Run& run : runs_) {
-    const std::size_t begin = std::max(run.begin, first), end = std::min(run.end, first + range.count);
-    if (begin < end && !bindings_.groups[run.group].frozen) body(Run{begin, end, run.group});
+  for (std::size_t i = 0; i < bindings_.segments.size(); ++i) {
+    const ArenaSegment& segment = bindings_.segments[i];
+    const std::size_t end = segment.offset + static_cast<std::size_t>(segment.desc.padded_count());
+    const Range part{std::max(segment.offset, first), std::min(end, first + range.count)};
+    if (part.begin < part.end && !bindings_.groups[segment.group].frozen) body(i, part);
   }
 }
 
 bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
-  const rules::Hyperparameters hyper = hyperparameters();
-  for (std::size_t g = 0; g < scalars_.size(); ++g) {
-    const ParameterGroup& group = bindings_.groups[g];
-    scalars_[g] = rules::scalars_of(hyper, scalars.learning_rate * group.rate_factor,
-                                    group.weight_decay.value_or(weight_decay_), scalars.gradient_factor, scalars.step);
-  }
-  return apply(range, scalars_, stream);
-}
-
-bool Optimizer::apply(ArenaRange range, std::span<const rules::Scalars> by_group, Stream& stream) {
   if (bindings_.device.kind != DeviceKind::cpu)
     throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
   const DenormalScope flushing(true);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const ParameterGroup& group = bindings_.groups[bindings_.segments[i].group];
+    steps_[i].learning_rate = scalars.learning_rate * group.rate_factor;
+    steps_[i].weight_decay = group.weight_decay.value_or(weight_decay_);
+    steps_[i].gradient_factor = scalars.gradient_factor;
+    steps_[i].step = scalars.step;
+    steps_[i].gradient_norm = norms_of_sums_[i] * scalars.gradient_factor;
+  }
+  prepare(steps_);
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   const auto state = [&](std::size_t i, std::size_t offset) {
     return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
   };
   std::atomic<bool> finite = true;
-  for_each_run(range, [&](const Run& run) {
-    const std::size_t count = run.end - run.begin;
+  for_each_part(range, [&](std::size_t parameter, Range whole) {
     const auto update_part = [&](Range part) {
-      const std::size_t at = run.begin + part.begin;
+      const std::size_t at = whole.begin + part.begin;
       if (!update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size(),
                    at - first, range.more_gradients, range.copies},
-                  by_group[run.group]))
+                  parameter))
         finite.store(false, std::memory_order_relaxed);
     };
-    parallel_for(threads_for(count, stream), count, update_part, cache_line);
+    parallel_for(threads_for(whole.size(), stream), whole.size(), update_part, cache_line);
   });
   return finite.load(std::memory_order_relaxed);
+}
+
+/// Blocks of fixed size are summed and then added in order.
+double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream& stream) {
+  const std::size_t blocks = (count + norm_block - 1) / norm_block;
+  const auto sum_blocks = [&](Range part) {
+    for (std::size_t block = part.begin; block < part.end; ++block) {
+      const std::size_t begin = block * norm_block;
+      partial_sums_[block] = squares(numbers + begin, std::min(norm_block, count - begin));
+    }
+  };
+  parallel_for(threads_for(count, stream), blocks, sum_blocks);
+  double total = 0;
+  for (std::size_t block = 0; block < blocks; ++block) total += partial_sums_[block];
+  return total;
 }
 
 double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   double total = 0;
-  for_each_run(range, [&](const Run& run) {
-    const std::size_t count = run.end - run.begin, blocks = (count + norm_block - 1) / norm_block;
-    const float* gradients = range.gradients + (run.begin - first);
-    const auto sum_blocks = [&](Range part) {
-      for (std::size_t block = part.begin; block < part.end; ++block) {
-        const std::size_t begin = block * norm_block;
-        partial_sums_[block] = sum_of_squares(gradients + begin, std::min(norm_block, count - begin));
-      }
-    };
-    parallel_for(threads_for(count, stream), blocks, sum_blocks);
-    for (std::size_t block = 0; block < blocks; ++block) total += partial_sums_[block];
+  for_each_part(range, [&](std::size_t, Range part) {
+    total += sum_of_squares(range.gradients + (part.begin - first), part.size(), stream);
   });
   return total;
 }
@@ -133,10 +139,19 @@ double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
 bool Optimizer::gradients_are_finite(ArenaRange range, Stream& stream) const {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   bool finite = true;
-  for_each_run(range, [&](const Run& run) {
-    finite = finite && all_finite(stream.threads(), {range.gradients + (run.begin - first), run.end - run.begin});
+  for_each_part(range, [&](std::size_t, Range part) {
+    finite = finite && all_finite(stream.threads(), {range.gradients + (part.begin - first), part.size()});
   });
   return finite;
+}
+
+void Optimizer::measure(const float* gradients, Stream& stream) {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const ArenaSegment& segment = bindings_.segments[i];
+    const auto count = static_cast<std::size_t>(segment.desc.padded_count());
+    steps_[i].value_norm = std::sqrt(sum_of_squares(bindings_.values + segment.offset, count, stream));
+    norms_of_sums_[i] = std::sqrt(sum_of_squares(gradients + segment.offset, count, stream));
+  }
 }
 
 void Optimizer::visit(StateVisitor& visitor) const {
@@ -147,6 +162,6 @@ void Optimizer::visit(StateVisitor& visitor) const {
                      segment.flattened});
 }
 
-double clip_factor(double norm, double clip) noexcept { return rules::clip(norm, clip); }
+double clip_factor(double norm, double clip) noexcept { return update_kernels::clip(norm, clip); }
 
 }  // namespace ronda

@@ -10,7 +10,7 @@
 #include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
-#include <ronda/optim/rules.hpp>
+#include <ronda/optim/rule.hpp>
 
 namespace ronda {
 
@@ -32,7 +32,7 @@ struct ArenaRange {
   std::span<float* const> copies = {};
 };
 
-/// Elements of a range that an update rule treats alike.
+/// Elements of one parameter.
 struct ArenaPart {
   float* values;
   const float* gradients;
@@ -65,11 +65,11 @@ struct ArenaSegment {
 
 /// The memory that an optimizer works on; the caller owns it and keeps it as long as the optimizer.
 struct OptimizerBindings {
-  float* values = nullptr;     ///< the arena of parameters
-  std::vector<float*> states;  ///< one arena for each of `Optimizer::states()`, as long as the parameters', zeroed
-  std::vector<ArenaSegment> segments;  ///< ascending, without overlap
+  float* values = nullptr;          ///< the arena of parameters
+  std::vector<float*> states = {};  ///< one arena for each of `Optimizer::states()`, as long as the parameters', zeroed
+  std::vector<ArenaSegment> segments = {};  ///< ascending, without overlap
   std::vector<ParameterGroup> groups = {ParameterGroup{}};
-  Device device = {};  ///< where values and states lie; on another than the processor a DeviceUpdate does the steps
+  Device device = {};  ///< where values and states lie; see Updater
 };
 
 /// An update rule, applied to a range of the arena in one pass: reads gradients, parameters and state, writes
@@ -83,15 +83,17 @@ class Optimizer {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// What is kept for each parameter, in PyTorch's names: {"exp_avg", "exp_avg_sq"} for Adam.
   [[nodiscard]] virtual std::span<const std::string_view> states() const noexcept = 0;
-  /// The rule as a value, for devices that apply it themselves.
-  [[nodiscard]] virtual rules::Hyperparameters hyperparameters() const noexcept = 0;
+  /// Whether the rule reads norms of whole parameters: see `measure`.
+  [[nodiscard]] virtual bool needs_norms() const noexcept = 0;
+  [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }  ///< for groups that do not say
 
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
   void bind(OptimizerBindings bindings);
   /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
   bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);
-  /// The same with the scalars of each group as they are: see rules::scalars_of.
-  bool apply(ArenaRange range, std::span<const rules::Scalars> by_group, Stream& stream);
+  /// Before `step` of a rule that needs them: the norms of all parameters, and of their gradients in the whole arena.
+  /// In float64; the bits do not depend on threads.
+  void measure(const float* gradients, Stream& stream);
   /// The sum of the squares of `range.gradients`, as they are there (without gradient_factor), in float64.
   /// Blocks of fixed size are summed and then added in order, so the bits do not depend on threads.
   [[nodiscard]] double squared_norm(ArenaRange range, Stream& stream);
@@ -107,21 +109,20 @@ class Optimizer {
 
   /// Updates some elements, and tells whether they are finite; called from several threads at once, for different ones.
   /// Must not throw.
-  [[nodiscard]] virtual bool update(const ArenaPart& part, const rules::Scalars& scalars) const noexcept = 0;
-  [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }
+  [[nodiscard]] virtual bool update(const ArenaPart& part, std::size_t parameter) const noexcept = 0;
+  /// Works out what the next updates need of each parameter.
+  virtual void prepare(std::span<const RuleStep> steps) = 0;
 
  private:
-  struct Run {  ///< neighbouring segments of one group
-    std::size_t begin, end, group;
-  };
   template <class Body>
-  void for_each_run(ArenaRange range, Body&& body) const;
+  void for_each_part(ArenaRange range, Body&& body) const;
+  [[nodiscard]] double sum_of_squares(const float* numbers, std::size_t count, Stream& stream);
 
   double weight_decay_;
   OptimizerBindings bindings_;
-  std::vector<Run> runs_;
-  std::vector<double> partial_sums_;     ///< of squared_norm's blocks
-  std::vector<rules::Scalars> scalars_;  ///< of `step`, by group
+  std::vector<RuleStep> steps_;        ///< by parameter
+  std::vector<double> norms_of_sums_;  ///< of gradients, by parameter, as measured
+  std::vector<double> partial_sums_;   ///< of blocks of squares
 };
 
 /// What gradients of this 2-norm are multiplied with so that it becomes at most `clip`: PyTorch's clip_grad_norm_,

@@ -1,41 +1,29 @@
-#include <ronda/core/multiversion.hpp>
+#include <ronda/optim/rule_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
-#include <ronda/optim/update_loop.hpp>
-
-#include <array>
 
 namespace ronda {
 namespace {
 
-RONDA_MULTIVERSION bool descend(const ArenaPart& part, rules::Scalars s) {
-  return update_each<0>(part,
-                        [=](float& value, float summed, float&, float&) RONDA_INLINE { rules::sgd(s, value, summed); });
+RONDA_UPDATE_LOOP(descend, Sgd)
+RONDA_UPDATE_LOOP(descend_with_momentum, Momentum)
+
+std::unique_ptr<Optimizer> make_momentum(const OptimizerOptions& options) {
+  const Momentum rule{.momentum = options.momentum, .nesterov = options.name == "nesterov"};
+  return std::make_unique<RuleOptimizer<Momentum>>(options.name, rule, options.weight_decay.value_or(0),
+                                                   descend_with_momentum);
 }
 
-RONDA_MULTIVERSION bool descend_with_momentum(const ArenaPart& part, rules::Scalars s) {
-  return update_each<1>(part, [=](float& value, float summed, float& velocity, float&)
-                                  RONDA_INLINE { rules::momentum(s, value, summed, velocity); });
+std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options) {
+  return std::make_unique<RuleOptimizer<Sgd>>(options.name, Sgd(), options.weight_decay.value_or(0), descend);
 }
+
+constexpr OptimizerRow sgd_rows[] = {{"sgd", 0.1, make_sgd}};
+constexpr OptimizerRow momentum_rows[] = {{"momentum", 0.02, make_momentum, {"momentum"}},
+                                          {"nesterov", 0.02, make_momentum, {"momentum"}}};
 
 }  // namespace
 
-bool Sgd::update(const ArenaPart& part, const rules::Scalars& s) const noexcept { return descend(part, s); }
-
-rules::Hyperparameters Sgd::hyperparameters() const noexcept {
-  return {.kind = rules::Kind::sgd, .weight_decay = weight_decay()};
-}
-
-std::span<const std::string_view> Momentum::states() const noexcept {
-  static constexpr std::array<std::string_view, 1> names{"momentum_buffer"};
-  return names;
-}
-
-bool Momentum::update(const ArenaPart& part, const rules::Scalars& s) const noexcept {
-  return descend_with_momentum(part, s);
-}
-
-rules::Hyperparameters Momentum::hyperparameters() const noexcept {
-  return {.kind = rules::Kind::momentum, .weight_decay = weight_decay(), .momentum = momentum_, .nesterov = nesterov_};
-}
+std::span<const OptimizerRow> Sgd::rows() noexcept { return sgd_rows; }
+std::span<const OptimizerRow> Momentum::rows() noexcept { return momentum_rows; }
 
 }  // namespace ronda

@@ -6,8 +6,10 @@
 #include <cstdint>
 
 #include <ronda/core/lanes.hpp>
+#include <ronda/core/multiversion.hpp>
 #include <ronda/core/past_caches.hpp>
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/rule.hpp>
 
 namespace ronda {
 
@@ -18,11 +20,13 @@ namespace ronda {
 }
 [[nodiscard]] inline bool is_finite(std::int32_t largest_magnitude) noexcept { return largest_magnitude < 0x7f800000; }
 
-/// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies `rule`, and writes
-/// the new values into all copies, so that every byte comes from memory once.
-template <std::size_t States, class Width, class Rule>
-[[gnu::always_inline]] inline void update_lanes(const ArenaPart& part, std::size_t at, Width width, const Rule& rule,
+/// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies the rule, and
+/// writes the new values into all copies, so that every byte comes from memory once.
+template <class Rule, class Width>
+[[gnu::always_inline]] inline void update_lanes(const ArenaPart& part, std::size_t at, Width width,
+                                                const typename Rule::Scalars& scalars,
                                                 std::array<std::int32_t, 16>& largest) {
+  constexpr std::size_t states = Rule::states.size();
   alignas(64) std::array<float, 16> values, gradients, first{}, second{};
   const auto load = [&](std::array<float, 16>& lanes, const float* from)
                         RONDA_INLINE { each_lane(width, [&](auto l) RONDA_INLINE { lanes[l] = from[at + l]; }); };
@@ -32,14 +36,14 @@ template <std::size_t States, class Width, class Rule>
   for (const float* more : part.more_gradients)
     each_lane(width, [&](auto l) RONDA_INLINE { gradients[l] += more[part.offset + at + l]; });
   load(values, part.values);
-  if constexpr (States > 0) load(first, part.first_state);
-  if constexpr (States > 1) load(second, part.second_state);
-  each_lane(width, [&](auto l) RONDA_INLINE { rule(values[l], gradients[l], first[l], second[l]); });
+  if constexpr (states > 0) load(first, part.first_state);
+  if constexpr (states > 1) load(second, part.second_state);
+  each_lane(width, [&](auto l) RONDA_INLINE { Rule::apply(scalars, values[l], gradients[l], first[l], second[l]); });
   each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(values[l])); });
-  if constexpr (States > 1)
+  if constexpr (states > 1)
     each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(second[l])); });
-  if constexpr (States > 0) store(part.first_state, first);
-  if constexpr (States > 1) store(part.second_state, second);
+  if constexpr (states > 0) store(part.first_state, first);
+  if constexpr (states > 1) store(part.second_state, second);
   store(part.values, values);
   for (float* copy : part.copies)
     if constexpr (std::is_same_v<Width, std::integral_constant<std::int64_t, 16>>)
@@ -48,16 +52,17 @@ template <std::size_t States, class Width, class Rule>
       store(copy + part.offset, values);
 }
 
-/// The one loop of every update rule: calls `rule(value, gradient, first state, second state)` for each element, all
-/// but the gradient by reference; a rule with fewer `States` leaves the others alone. For RONDA_MULTIVERSION functions.
-/// Returns whether all that was written is finite: values and second states are looked at, since what is wrong with a
-/// gradient or a first state shows in the value.
-template <std::size_t States, class Rule>
-[[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const Rule& rule) {
+/// The one loop of every update rule. For RONDA_MULTIVERSION functions.
+/// Returns whether all that was written is finite: values and second states are looked at, since an error of a gradient
+/// or a first state shows in the value.
+template <UpdateRule Rule>
+[[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const typename Rule::Scalars& given) {
+  constexpr std::size_t states = Rule::states.size();
+  const typename Rule::Scalars scalars = given;  // nothing that is written can change it
   if (!part.more_gradients.empty() || !part.copies.empty()) {
     alignas(64) std::array<std::int32_t, 16> largest{};
     by_lanes(static_cast<std::int64_t>(part.count), [&](std::int64_t at, auto width) RONDA_INLINE {
-      update_lanes<States>(part, static_cast<std::size_t>(at), width, rule, largest);
+      update_lanes<Rule>(part, static_cast<std::size_t>(at), width, scalars, largest);
     });
     finish_past_caches();
     return is_finite(*std::ranges::max_element(largest));
@@ -69,9 +74,9 @@ template <std::size_t States, class Rule>
   float none = 0;
   std::int32_t largest = 0;
   for (std::size_t i = 0; i < part.count; ++i) {
-    rule(values[i], gradients[i], States > 0 ? first[i] : none, States > 1 ? second[i] : none);
+    Rule::apply(scalars, values[i], gradients[i], states > 0 ? first[i] : none, states > 1 ? second[i] : none);
     largest = std::max(largest, magnitude(values[i]));
-    if constexpr (States > 1) largest = std::max(largest, magnitude(second[i]));
+    if constexpr (states > 1) largest = std::max(largest, magnitude(second[i]));
   }
   return is_finite(largest);
 }

@@ -27,6 +27,7 @@ struct LossScale {
 struct UpdateOutcome {
   std::uint64_t updates = 0;     ///< that changed the parameters, this one included
   double learning_rate = 0;      ///< of this step
+  double gradient_factor = 0;    ///< sums of gradients times this are the mean, clipped; where the update was applied
   double gradient_norm = 0;      ///< of the mean, before clipping; 0 without clipping, and where nothing is applied
   std::uint32_t applied = 0;     ///< 0: there was no weight, or something was not finite
   std::uint32_t finite = 0;      ///< 0: the loss, or a gradient where they are checked, was not finite

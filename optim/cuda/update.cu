@@ -1,6 +1,7 @@
 #include <ronda/core/cuda/launch.cuh>
 #include <ronda/core/cuda/stream.hpp>
-#include <ronda/optim/update/kernel_updater.hpp>
+#include <ronda/optim/kernel_updater.hpp>
+#include <ronda/optim/rules.hpp>
 
 namespace ronda {
 namespace {
@@ -17,8 +18,11 @@ struct CudaLaunch {
 std::unique_ptr<Updater> make_cuda_updater(DeviceContext& context, Optimizer& optimizer,
                                            const OptimizerBindings& bindings, const LayerArenas& layers,
                                            std::size_t count, const UpdaterOptions& options, Stream& stream) {
-  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
-    return std::make_unique<KernelUpdater<T, CudaLaunch>>(context, optimizer, bindings, layers, count, options, stream);
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
+    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
+      return std::make_unique<KernelUpdater<Rule, T, CudaLaunch>>(context, rule, optimizer, bindings, layers, count,
+                                                                  options, stream);
+    });
   });
 }
 

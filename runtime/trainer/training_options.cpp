@@ -31,13 +31,12 @@ class Words {
   }
   Words& add_learning(const TrainingOptions& o) {
     const OptimizerOptions& optimizer = o.optimizer;
-    const bool momentum = optimizer.name == "momentum" || optimizer.name == "nesterov";
-    const bool adam = optimizer.name.starts_with("adam");
+    const auto read = [&](const char* field) { return optimizer_reads(optimizer.name, field); };
     return add("optimizer", optimizer.name, true)
-        .add("momentum", text_of(optimizer.momentum), momentum)
-        .add("beta1", text_of(optimizer.beta1), adam)
-        .add("beta2", text_of(optimizer.beta2), adam)
-        .add("epsilon", text_of(optimizer.epsilon), adam)
+        .add("momentum", text_of(optimizer.momentum), read("momentum"))
+        .add("beta1", text_of(optimizer.beta1), read("beta1"))
+        .add("beta2", text_of(optimizer.beta2), read("beta2"))
+        .add("epsilon", text_of(optimizer.epsilon), read("epsilon"))
         .add("weight-decay", text_of(optimizer.weight_decay, "the optimizer's"), true)
         .add("learning-rate", text_of(o.learning_rate), true)
         .add("scale-learning-rate", o.scale_learning_rate, true)

@@ -10,6 +10,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/optim/make_optimizer.hpp>
+#include <ronda/optim/rule_optimizer.hpp>
+#include <ronda/optim/updater.hpp>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"
@@ -262,4 +264,42 @@ TEST_CASE("an optimizer is made by name from values that can work") {
   }
   require_mentions(message_of<InputError>([] { (void)make_optimizer({.epsilon = 0}); }), {"epsilon", "more than 0"});
   REQUIRE_THROWS_AS(make_optimizer({.weight_decay = -1}), InputError);
+}
+
+namespace {
+
+/// A rule that Ronda does not have: p -= rate · sign(g).
+struct SignDescent {
+  static constexpr std::array<std::string_view, 0> states{};
+  static constexpr bool needs_norms = false;
+  struct Scalars {
+    float rate;
+  };
+  [[nodiscard]] Scalars scalars(const RuleStep& step) const { return {static_cast<float>(step.learning_rate)}; }
+  RONDA_HOST_DEVICE_INLINE static void apply(const Scalars& s, float& value, float sum, float&, float&) {
+    value -= sum > 0 ? s.rate : sum < 0 ? -s.rate : 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule of the user's own updates on the processor; kernels for half types and GPUs he makes himself") {
+  RuleOptimizer<SignDescent> optimizer("sign", SignDescent(), 0);
+  std::vector<float> values{1, 2, 3}, gradients{5, 0, -2};
+  const OptimizerBindings bindings{.values = values.data(), .segments = {{"a", {Shape{3}, DType::float32, {}}, 0, 0}}};
+  optimizer.bind(bindings);
+  const auto context = make_cpu_context(1);
+  CpuStream stream;
+  const LayerArenas layers{.gradients = reinterpret_cast<const std::byte*>(gradients.data())};
+  const UpdaterOptions options{.schedule = Schedule({.learning_rate = 0.5})};
+  const auto updater = make_host_updater(*context, optimizer, bindings, layers, 3, options, stream);
+  StepControl total;
+  total.weight = 1;
+  updater->step({values.data(), gradients.data(), 3}, &total, stream);
+  CHECK(values == std::vector<float>{0.5, 2, 3.5});
+  LayerArenas halves = layers;
+  halves.dtype = DType::bfloat16;
+  require_mentions(message_of<InputError>(
+                       [&] { (void)make_host_updater(*context, optimizer, bindings, halves, 3, options, stream); }),
+                   {"sign", "KernelUpdater", "make_updater"});
 }

@@ -8,7 +8,8 @@
 #include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/optim/update/kernel_updater.hpp>
+#include <ronda/optim/kernel_updater.hpp>
+#include <ronda/optim/rules.hpp>
 
 #include "optim/arena.hpp"
 #include "support/catch.hpp"
@@ -29,9 +30,11 @@ struct BackwardLaunch {
 std::unique_ptr<Updater> make_kernel_updater(DeviceContext& context, Optimizer& optimizer,
                                              const OptimizerBindings& bindings, const LayerArenas& layers,
                                              std::size_t count, const UpdaterOptions& options, Stream& stream) {
-  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
-    return std::make_unique<KernelUpdater<T, BackwardLaunch>>(context, optimizer, bindings, layers, count, options,
-                                                              stream);
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
+    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
+      return std::make_unique<KernelUpdater<Rule, T, BackwardLaunch>>(context, rule, optimizer, bindings, layers, count,
+                                                                      options, stream);
+    });
   });
 }
 
@@ -308,7 +311,7 @@ TEST_CASE("parameters that do not fit a device's arena are refused") {
   const auto refused = [&](std::size_t offset, std::size_t group) {
     OptimizerBindings bindings = arena.bindings();
     bindings.segments = {{"a", {Shape{4}, DType::float32, {}}, offset, group}};
-    CHECK_THROWS_AS(update_kernels::groups_of_lines(bindings, arena.values.size()), LogicError);
+    CHECK_THROWS_AS(parameters_of_lines(bindings, arena.values.size()), LogicError);
   };
   refused(8, 0);                    // not aligned
   refused(arena.values.size(), 0);  // behind the end

@@ -1,46 +1,57 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/number.hpp>
-#include <ronda/optim/update/groups.hpp>
-#include <ronda/optim/update/kernels.hpp>
+#include <ronda/optim/rule.hpp>
+#include <ronda/optim/update_kernels.hpp>
 #include <ronda/optim/updater.hpp>
 
 namespace ronda {
+
+/// The factors of each parameter's group. Throws InputError for a bad group.
+[[nodiscard]] std::vector<update_kernels::Segment> segments_of(const Optimizer& optimizer,
+                                                               const OptimizerBindings& bindings);
+
+/// The parameter of each line of 16 elements of an arena of `count` elements. Throws LogicError for segments that are
+/// not aligned, overlap or do not fit.
+[[nodiscard]] std::vector<std::uint16_t> parameters_of_lines(const OptimizerBindings& bindings, std::size_t count);
 
 /// An updater made of kernels alone: every number that it needs lies in the memory of the values.
 /// @tparam T       type of the gradients
 /// @tparam Launch  runs a kernel: for_each(Stream&, std::int64_t count, body) calls body(i) for each i < count, in any
 ///                 order
-template <Number T, class Launch>
+template <UpdateRule Rule, Number T, class Launch>
 class KernelUpdater final : public Updater {
  public:
   /// See MakeUpdater.
-  KernelUpdater(DeviceContext& context, const Optimizer& optimizer, const OptimizerBindings& bindings,
+  KernelUpdater(DeviceContext& context, const Rule& rule, const Optimizer& optimizer, const OptimizerBindings& bindings,
                 const LayerArenas& layers, std::size_t count, const UpdaterOptions& options, Stream& stream)
-      : context_(context), count_(static_cast<std::int64_t>(count)), needs_norm_(options.needs_norm()) {
+      : context_(context),
+        count_(static_cast<std::int64_t>(count)),
+        parameters_(static_cast<std::int64_t>(bindings.segments.size())),
+        needs_norm_(options.needs_norm()) {
     using namespace update_kernels;
-    if (bindings.states.size() != optimizer.states().size())
-      throw LogicError("optimizer " + std::string(optimizer.name()) + " needs " +
-                       std::to_string(optimizer.states().size()) + " state arenas, " +
-                       std::to_string(bindings.states.size()) + " were given");
-    const auto lines = groups_of_lines(bindings, count);
-    const auto groups = groups_of(optimizer, bindings);
+    if (bindings.states.size() != Rule::states.size())
+      throw LogicError("optimizer " + std::string(optimizer.name()) + " needs " + std::to_string(Rule::states.size()) +
+                       " state arenas, " + std::to_string(bindings.states.size()) + " were given");
+    const auto lines = parameters_of_lines(bindings, count);
+    const auto segments = segments_of(optimizer, bindings);
     const auto rates = options.schedule.rates();
     lines_ = upload(lines, stream);
-    groups_ = upload(groups, stream);
+    segments_ = upload(segments, stream);
     rates_ = upload(rates, stream);
-    scalars_ = context.allocate(groups.size() * sizeof(rules::Scalars));
+    scalars_ = context.allocate(segments.size() * sizeof(typename Rule::Scalars));
     outcome_ = context.allocate(sizeof(UpdateOutcome));
     if (needs_norm_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
+    if (Rule::needs_norms) parameter_sums_ = context.allocate(segments.size() * 2 * lanes * sizeof(double));
+    double* const value_sums = at<double>(parameter_sums_);
+    double* const gradient_sums = Rule::needs_norms ? value_sums + parameters_ * lanes : nullptr;
     squares_ = {reinterpret_cast<const T*>(layers.gradients), at<std::uint16_t>(lines_), count_, at<double>(sums_)};
-    decide_ = {.hyperparameters = optimizer.hyperparameters(),
-               .groups = at<Group>(groups_),
-               .group_count = static_cast<std::int64_t>(groups.size()),
-               .rates = at<double>(rates_),
+    decide_ = {.rates = at<double>(rates_),
                .rate_count = static_cast<std::int64_t>(rates.size()),
                .loss_scale = options.loss_scale,
                .clip_norm = options.clip_norm,
@@ -48,12 +59,14 @@ class KernelUpdater final : public Updater {
                .check_gradients = options.checks_gradients(),
                .more_scale = options.more_scale,
                .total = nullptr,
-               .outcome = at<UpdateOutcome>(outcome_),
-               .scalars = at<rules::Scalars>(scalars_)};
+               .outcome = at<UpdateOutcome>(outcome_)};
+    square_parameters_ = {at<Segment>(segments_), bindings.values, reinterpret_cast<const T*>(layers.gradients),
+                          value_sums, gradient_sums};
+    prepare_ = {rule,          at<Segment>(segments_), value_sums,
+                gradient_sums, decide_.outcome,        at<typename Rule::Scalars>(scalars_)};
     const auto state = [&](std::size_t i) { return i < bindings.states.size() ? bindings.states[i] : nullptr; };
-    update_ = {decide_.hyperparameters.kind,
-               decide_.outcome,
-               decide_.scalars,
+    update_ = {decide_.outcome,
+               prepare_.scalars,
                at<std::uint16_t>(lines_),
                bindings.values,
                reinterpret_cast<const T*>(layers.gradients),
@@ -74,13 +87,15 @@ class KernelUpdater final : public Updater {
                        SumPartials{sums, partial_sums, sums_of_partials, sums + partial_sums});
       Launch::for_each(stream, 1, SumPartials{sums + partial_sums, sums_of_partials, 1, norm()});
     }
+    if (Rule::needs_norms) Launch::for_each(stream, parameters_ * lanes, square_parameters_);
     Decide decide = decide_;
     decide.total = total;
     Launch::for_each(stream, 1, decide);
+    Launch::for_each(stream, parameters_, prepare_);
     Launch::for_each(stream, static_cast<std::int64_t>(range.count), update_.from(range.values - update_.values));
   }
 
-  [[nodiscard]] bool reads_all_gradients() const noexcept override { return needs_norm_; }
+  [[nodiscard]] bool reads_all_gradients() const noexcept override { return needs_norm_ || Rule::needs_norms; }
 
   void round_values(Stream& stream) override {
     if (update_.rounded != nullptr)
@@ -110,12 +125,14 @@ class KernelUpdater final : public Updater {
   }
 
   DeviceContext& context_;
-  std::int64_t count_;
+  std::int64_t count_, parameters_;
   bool needs_norm_;
-  Buffer lines_, groups_, rates_, scalars_, outcome_, sums_;
+  Buffer lines_, segments_, rates_, scalars_, outcome_, sums_, parameter_sums_;
   update_kernels::SumSquares<T> squares_{};
+  update_kernels::SquareParameters<T> square_parameters_{};
   update_kernels::Decide decide_{};
-  update_kernels::Update<T> update_{};
+  update_kernels::Prepare<Rule> prepare_{};
+  update_kernels::Update<Rule, T> update_{};
 };
 
 }  // namespace ronda

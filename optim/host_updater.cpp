@@ -1,11 +1,10 @@
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/optim/update/groups.hpp>
-#include <ronda/optim/update/kernel_updater.hpp>
+#include <ronda/optim/kernel_updater.hpp>
+#include <ronda/optim/rules.hpp>
 #include <ronda/optim/updater.hpp>
 
 #include <limits>
-#include <vector>
 
 namespace ronda {
 namespace {
@@ -17,13 +16,8 @@ class HostUpdater final : public Updater {
               const UpdaterOptions& options)
       : optimizer_(optimizer),
         schedule_(options.schedule),
-        groups_(update_kernels::groups_of(optimizer, bindings)),
-        scalars_(groups_.size()),
         arena_{bindings.values, reinterpret_cast<const float*>(layers.gradients), count},
-        decide_{.hyperparameters = optimizer.hyperparameters(),
-                .groups = groups_.data(),
-                .group_count = static_cast<std::int64_t>(groups_.size()),
-                .rates = &rate_,
+        decide_{.rates = &rate_,
                 .rate_count = 1,
                 .loss_scale = options.loss_scale,
                 .clip_norm = options.clip_norm,
@@ -31,19 +25,21 @@ class HostUpdater final : public Updater {
                 .check_gradients = options.checks_gradients(),
                 .more_scale = options.more_scale,
                 .total = nullptr,
-                .outcome = &outcome_,
-                .scalars = scalars_.data()} {}
+                .outcome = &outcome_} {}
   HostUpdater(const HostUpdater&) = delete;  // its kernel knows its members
 
   void step(const ArenaRange& range, const StepControl* total, Stream& stream) override {
     rate_ = schedule_.rate(outcome_.updates);
-    if (reads_all_gradients()) squared_norm_ = norm_or_finiteness(stream);
+    if (decide_.clip_norm > 0 || decide_.check_gradients) squared_norm_ = norm_or_finiteness(stream);
     decide_.total = total;
     decide_(0);
-    if (outcome_.applied != 0) outcome_.spoiled = optimizer_.apply(range, scalars_, stream) ? 0 : 1;
+    if (outcome_.applied == 0) return;
+    if (optimizer_.needs_norms()) optimizer_.measure(arena_.gradients, stream);
+    const StepScalars scalars{outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates};
+    outcome_.spoiled = optimizer_.step(range, scalars, stream) ? 0 : 1;
   }
   [[nodiscard]] bool reads_all_gradients() const noexcept override {
-    return decide_.clip_norm > 0 || decide_.check_gradients;
+    return decide_.clip_norm > 0 || decide_.check_gradients || optimizer_.needs_norms();
   }
   void round_values(Stream&) override {}  // layers read them as they are
   [[nodiscard]] UpdateOutcome* outcome() noexcept override { return &outcome_; }
@@ -58,8 +54,6 @@ class HostUpdater final : public Updater {
 
   Optimizer& optimizer_;
   Schedule schedule_;
-  std::vector<update_kernels::Group> groups_;
-  std::vector<rules::Scalars> scalars_;
   ArenaRange arena_;
   double rate_ = 0, squared_norm_ = 0;
   UpdateOutcome outcome_;
@@ -85,8 +79,11 @@ std::unique_ptr<Updater> make_host_updater(DeviceContext& context, Optimizer& op
                                            const OptimizerBindings& bindings, const LayerArenas& layers,
                                            std::size_t count, const UpdaterOptions& options, Stream& stream) {
   if (layers.dtype == DType::float32) return std::make_unique<HostUpdater>(optimizer, bindings, layers, count, options);
-  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
-    return std::make_unique<KernelUpdater<T, HostLaunch>>(context, optimizer, bindings, layers, count, options, stream);
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
+    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
+      return std::make_unique<KernelUpdater<Rule, T, HostLaunch>>(context, rule, optimizer, bindings, layers, count,
+                                                                  options, stream);
+    });
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <ronda/core/host_device.hpp>
 #include <ronda/core/number.hpp>
-#include <ronda/optim/rules.hpp>
+#include <ronda/optim/rule.hpp>
 #include <ronda/optim/updater.hpp>
 
 /// The arithmetic of an update, a call for one element each, on the processor and on a GPU. `Decide` is the one text of
@@ -12,25 +12,35 @@
 namespace ronda::update_kernels {
 
 constexpr std::int64_t line = 16;               ///< elements that belong to one parameter: 64 bytes of float32
-constexpr std::uint16_t no_group = 0xffff;      ///< of a frozen parameter, or of a gap between parameters
+constexpr std::uint16_t no_parameter = 0xffff;  ///< of a line of a frozen parameter, or of a gap
 constexpr std::int64_t partial_sums = 1 << 15;  ///< of squares, each of elements far apart: neighbours read neighbours
 constexpr std::int64_t sums_of_partials = 1 << 8;
+constexpr std::int64_t lanes = 256;  ///< partial sums of one parameter's squares
 
-struct Group {
-  double rate_factor, weight_decay;
+/// A parameter in the arena, and the factors of its group.
+struct Segment {
+  std::int64_t offset = 0, count = 0;  ///< elements
+  double rate_factor = 1, weight_decay = 0;
+  int dimensions = 1;
 };
+
+/// What gradients of this 2-norm are multiplied with so that it becomes at most `limit`: see clip_factor.
+[[nodiscard]] RONDA_HOST_DEVICE inline double clip(double norm, double limit) {
+  const double factor = limit / (norm + 1e-6);
+  return factor > 1 ? 1 : factor;
+}
 
 /// A call for one partial sum of squares, over every `partial_sums`-th element.
 template <Number T>
 struct SumSquares {
   const T* gradients;
-  const std::uint16_t* group_of_line;
+  const std::uint16_t* parameter_of_line;
   std::int64_t count;
   double* sums;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     double sum = 0;
     for (std::int64_t at = i; at < count; at += partial_sums)
-      if (group_of_line[at / line] != no_group)
+      if (parameter_of_line[at / line] != no_parameter)
         sum += static_cast<double>(as_float(gradients[at])) * as_float(gradients[at]);
     sums[i] = sum;
   }
@@ -56,11 +66,27 @@ struct SumPartials {
   return {std::isfinite(doubled) ? doubled : scale.scale, 0};
 }
 
-/// One call decides about the step, and works out each group's scalars.
+/// Norms of whole parameters: a call for each of `lanes` partial sums of each parameter.
+template <Number T>
+struct SquareParameters {
+  const Segment* segments;
+  const float* values;
+  const T* gradients;
+  double *value_sums, *gradient_sums;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const Segment& segment = segments[i / lanes];
+    double of_values = 0, of_gradients = 0;
+    for (std::int64_t at = segment.offset + i % lanes; at < segment.offset + segment.count; at += lanes) {
+      of_values += static_cast<double>(values[at]) * values[at];
+      of_gradients += static_cast<double>(as_float(gradients[at])) * as_float(gradients[at]);
+    }
+    value_sums[i] = of_values;
+    gradient_sums[i] = of_gradients;
+  }
+};
+
+/// One call decides about the step.
 struct Decide {
-  rules::Hyperparameters hyperparameters;
-  const Group* groups;
-  std::int64_t group_count;
   const double* rates;
   std::int64_t rate_count;
   double loss_scale, clip_norm;
@@ -69,7 +95,6 @@ struct Decide {
   LossScale* more_scale;       ///< null: 1; otherwise the gradients are checked
   const StepControl* total;
   UpdateOutcome* outcome;
-  rules::Scalars* scalars;  ///< by group
 
   RONDA_HOST_DEVICE void operator()(std::int64_t) const {
     const std::uint64_t update = outcome->updates;
@@ -90,25 +115,48 @@ struct Decide {
     if (more_scale != nullptr && counts) *more_scale = next(*more_scale, overflowed);
     outcome->loss_scale = more_scale != nullptr ? more_scale->scale : 1.0F;
     if (outcome->applied == 0) return;
-    double factor = 1 / (total->weight * loss_scale * more);
+    outcome->gradient_factor = 1 / (total->weight * loss_scale * more);
     if (clip_norm > 0) {
-      outcome->gradient_norm = std::sqrt(*squared_norm) * factor;
-      factor *= rules::clip(outcome->gradient_norm, clip_norm);
+      outcome->gradient_norm = std::sqrt(*squared_norm) * outcome->gradient_factor;
+      outcome->gradient_factor *= clip(outcome->gradient_norm, clip_norm);
     }
     outcome->updates = update + 1;
-    for (std::int64_t g = 0; g < group_count; ++g)
-      scalars[g] = rules::scalars_of(hyperparameters, outcome->learning_rate * groups[g].rate_factor,
-                                     groups[g].weight_decay, factor, update + 1);
+  }
+};
+
+/// A call for one parameter: its scalars, once the step is decided.
+template <UpdateRule Rule>
+struct Prepare {
+  Rule rule;
+  const Segment* segments;
+  const double *value_sums, *gradient_sums;  ///< of SquareParameters; null where the rule needs no norms
+  const UpdateOutcome* outcome;
+  typename Rule::Scalars* scalars;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    if (outcome->applied == 0) return;
+    const Segment& segment = segments[i];
+    RuleStep step{outcome->learning_rate * segment.rate_factor, segment.weight_decay, outcome->gradient_factor,
+                  outcome->updates};
+    step.dimensions = segment.dimensions;
+    if (value_sums != nullptr) {
+      double of_values = 0, of_gradients = 0;
+      for (std::int64_t lane = i * lanes; lane < (i + 1) * lanes; ++lane) {
+        of_values += value_sums[lane];
+        of_gradients += gradient_sums[lane];
+      }
+      step.value_norm = std::sqrt(of_values);
+      step.gradient_norm = std::sqrt(of_gradients) * outcome->gradient_factor;
+    }
+    scalars[i] = rule.scalars(step);
   }
 };
 
 /// A call for one element. Arrays begin with the range.
-template <Number T>
+template <UpdateRule Rule, Number T>
 struct Update {
-  rules::Kind kind;
   UpdateOutcome* outcome;
-  const rules::Scalars* scalars;
-  const std::uint16_t* group_of_line;  ///< of the range's first line
+  const typename Rule::Scalars* scalars;
+  const std::uint16_t* parameter_of_line;
   float* values;
   const T* gradients;
   float* first_state;
@@ -118,7 +166,7 @@ struct Update {
   /// The same from element `first` on, a multiple of `line`.
   [[nodiscard]] Update from(std::int64_t first) const {
     Update rest = *this;
-    rest.group_of_line += first / line;
+    rest.parameter_of_line += first / line;
     rest.values += first;
     rest.gradients += first;
     if (first_state != nullptr) rest.first_state += first;
@@ -126,16 +174,15 @@ struct Update {
     if (rounded != nullptr) rest.rounded += first;
     return rest;
   }
+
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::uint16_t group = group_of_line[i / line];
-    if (outcome->applied == 0 || group == no_group) return;
-    const float gradient = as_float(gradients[i]);
-    switch (kind) {
-      case rules::Kind::sgd: rules::sgd(scalars[group], values[i], gradient); break;
-      case rules::Kind::momentum: rules::momentum(scalars[group], values[i], gradient, first_state[i]); break;
-      case rules::Kind::adam: rules::adam(scalars[group], values[i], gradient, first_state[i], second_state[i]); break;
-    }
-    if (!std::isfinite(values[i]) || (second_state != nullptr && !std::isfinite(second_state[i]))) outcome->spoiled = 1;
+    const std::uint16_t parameter = parameter_of_line[i / line];
+    if (outcome->applied == 0 || parameter == no_parameter) return;
+    constexpr std::size_t states = Rule::states.size();
+    float none = 0;
+    Rule::apply(scalars[parameter], values[i], as_float(gradients[i]), states > 0 ? first_state[i] : none,
+                states > 1 ? second_state[i] : none);
+    if (!std::isfinite(values[i]) || (states > 1 && !std::isfinite(second_state[i]))) outcome->spoiled = 1;
     if (rounded != nullptr) rounded[i] = as_number<T>(values[i]);
   }
 };

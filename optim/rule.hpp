@@ -1,0 +1,46 @@
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include <ronda/core/host_device.hpp>
+
+namespace ronda {
+
+/// What a rule is told of one parameter in one step.
+struct RuleStep {
+  double learning_rate = 0, weight_decay = 0;  ///< of the parameter's group
+  double gradient_factor = 1;                  ///< sums of gradients times this are the mean, clipped
+  std::uint64_t step = 1;                      ///< updates so far + 1
+  // Of the whole parameter, where the rule needs them: see UpdateRule.
+  double value_norm = 0;     ///< 2-norm
+  double gradient_norm = 0;  ///< 2-norm of the mean gradient, clipped
+  int dimensions = 1;        ///< 1: a bias, or another vector
+};
+
+/// An update rule as a value: trivially copyable, so that a GPU's kernel can hold it.
+///
+///     static constexpr std::array<std::string_view, S> states  names of what is kept for each element, S ≤ 2
+///     static constexpr bool needs_norms                        whether `scalars` reads norms of whole parameters
+///     struct Scalars                                           what is the same for all elements of a parameter
+///     Scalars scalars(const RuleStep&) const                   worked out once a step and parameter, in float64
+///     static void apply(const Scalars&, float& value, float sum, float& first, float& second)
+///                                                              one element; states beyond S are scratch
+///
+/// `scalars` is RONDA_HOST_DEVICE and `apply` RONDA_HOST_DEVICE_INLINE: the processor's loops and a GPU's kernel are
+/// made of them, so both give the same bits where their square roots and divisions are IEEE's.
+template <class Rule>
+concept UpdateRule = std::is_trivially_copyable_v<Rule> && std::is_trivially_copyable_v<typename Rule::Scalars> &&
+                     (Rule::states.size() <= 2) &&
+                     std::same_as<std::remove_cvref_t<decltype(Rule::needs_norms)>, bool>&& requires(
+                         const Rule& rule, const RuleStep& step, const typename Rule::Scalars& scalars, float& value,
+                         float sum) {
+  { Rule::states[0] } -> std::convertible_to<std::string_view>;
+  { rule.scalars(step) } -> std::same_as<typename Rule::Scalars>;
+  Rule::apply(scalars, value, sum, value, value);
+};
+
+}  // namespace ronda

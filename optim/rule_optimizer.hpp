@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/rule.hpp>
+#include <ronda/optim/update_loop.hpp>
+
+namespace ronda {
+
+/// The optimizer of a rule.
+template <UpdateRule Rule>
+class RuleOptimizer final : public Optimizer {
+ public:
+  using Loop = bool (*)(const ArenaPart&, const typename Rule::Scalars&);
+
+  /// @param name          for messages and the plan
+  /// @param weight_decay  of groups that do not say
+  /// @param loop          update_each<Rule>, or the same compiled for several instruction sets: see RONDA_UPDATE_LOOP
+  RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop = &update_each<Rule>)
+      : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop) {}
+
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] std::span<const std::string_view> states() const noexcept override { return Rule::states; }
+  [[nodiscard]] bool needs_norms() const noexcept override { return Rule::needs_norms; }
+  [[nodiscard]] const Rule& rule() const noexcept { return rule_; }
+
+ private:
+  void prepare(std::span<const RuleStep> steps) override {
+    scalars_.resize(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) scalars_[i] = rule_.scalars(steps[i]);
+  }
+  [[nodiscard]] bool update(const ArenaPart& part, std::size_t parameter) const noexcept override {
+    return loop_(part, scalars_[parameter]);
+  }
+
+  std::string name_;
+  Rule rule_;
+  Loop loop_;
+  std::vector<typename Rule::Scalars> scalars_;  ///< by parameter, of the step
+};
+
+}  // namespace ronda
+
+/// Defines the function NAME, update_each<RULE> compiled for several instruction sets.
+#define RONDA_UPDATE_LOOP(NAME, RULE)                                                          \
+  RONDA_MULTIVERSION bool NAME(const ::ronda::ArenaPart& part, const RULE::Scalars& scalars) { \
+    return ::ronda::update_each<RULE>(part, scalars);                                          \
+  }
