@@ -28,13 +28,15 @@ class HostUpdater final : public Updater {
                 .outcome = &outcome_} {}
   HostUpdater(const HostUpdater&) = delete;  // its kernel knows its members
 
-  void step(const ArenaRange& range, const StepControl* total, Stream& stream) override {
+  void decide(const StepControl* total, Stream& stream) override {
     rate_ = schedule_.rate(outcome_.updates);
     if (decide_.clip_norm > 0 || decide_.check_gradients) squared_norm_ = norm_or_finiteness(stream);
     decide_.total = total;
     decide_(0);
+    if (outcome_.applied != 0 && optimizer_.needs_norms()) optimizer_.measure(arena_.gradients, stream);
+  }
+  void apply(const ArenaRange& range, Stream& stream) override {
     if (outcome_.applied == 0) return;
-    if (optimizer_.needs_norms()) optimizer_.measure(arena_.gradients, stream);
     const StepScalars scalars{outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates};
     outcome_.spoiled = optimizer_.step(range, scalars, stream) ? 0 : 1;
   }

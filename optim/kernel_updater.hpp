@@ -76,10 +76,8 @@ class KernelUpdater final : public Updater {
     stream.synchronize();  // the host's memory that was uploaded may go
   }
 
-  void step(const ArenaRange& range, const StepControl* total, Stream& stream) override {
+  void decide(const StepControl* total, Stream& stream) override {
     using namespace update_kernels;
-    if (!range.more_gradients.empty() || !range.copies.empty())
-      throw LogicError("kernels update one replica, from gradients that are summed before");
     if (needs_norm_) {
       double* const sums = at<double>(sums_);
       Launch::for_each(stream, partial_sums, squares_);
@@ -92,6 +90,11 @@ class KernelUpdater final : public Updater {
     decide.total = total;
     Launch::for_each(stream, 1, decide);
     Launch::for_each(stream, parameters_, prepare_);
+  }
+
+  void apply(const ArenaRange& range, Stream& stream) override {
+    if (!range.more_gradients.empty() || !range.copies.empty())
+      throw LogicError("kernels update one replica, from gradients that are summed before");
     Launch::for_each(stream, static_cast<std::int64_t>(range.count), update_.from(range.values - update_.values));
   }
 

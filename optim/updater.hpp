@@ -63,14 +63,21 @@ struct UpdaterOptions {
 class Updater {
  public:
   virtual ~Updater() = default;
-  /// Updates `range` of values and states from sums of gradients, and the layers' copy of the values. Nothing is
-  /// applied where `total` has no weight or its loss is not finite, or a checked gradient is not. In the order of the
-  /// stream; allocates nothing.
-  /// @param range  begins at a multiple of 16 elements
+  /// Decides about a step. Nothing is to be applied where `total` has no weight or its loss is not finite, or a checked
+  /// gradient is not. In the order of the stream; allocates nothing.
   /// @param total  in the memory of the values
-  virtual void step(const ArenaRange& range, const StepControl* total, Stream& stream) = 0;
-  /// Whether `step` reads the gradients of the whole arena, and not only those of its range.
+  virtual void decide(const StepControl* total, Stream& stream) = 0;
+  /// Whether `decide` reads the sums of gradients of the whole arena.
   [[nodiscard]] virtual bool reads_all_gradients() const noexcept = 0;
+  /// Applies the decision: updates `range` of values and states from sums of gradients, and the layers' copy of these
+  /// values. Reads no others. In the order of the stream; allocates nothing.
+  /// @param range  begins at a multiple of 16 elements
+  virtual void apply(const ArenaRange& range, Stream& stream) = 0;
+  /// Both, where nobody else reads or writes these values.
+  void step(const ArenaRange& range, const StepControl* total, Stream& stream) {
+    decide(total, stream);
+    apply(range, stream);
+  }
   /// Rounds the values for the layers again, after somebody else wrote them. In the order of the stream.
   virtual void round_values(Stream& stream) = 0;
   /// Of the last step that the stream has come to; in the memory of the values.

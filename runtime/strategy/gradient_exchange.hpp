@@ -15,7 +15,7 @@ namespace ronda {
 
 /// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
 ///
-///     begin, mark_ready for each gradient, reduce, range_to_update, (the update of that range), publish
+///     begin, mark_ready for each gradient, reduce, (the decision), range_to_update, (its update), publish
 ///
 /// All are in the order of the stream and allocate nothing. Collective.
 class GradientExchange {
@@ -32,7 +32,8 @@ class GradientExchange {
   };
   /// From here on the step's sums are those of all ranks, and so are the gradients that are wanted.
   virtual void reduce(Sums wanted, Stream& stream) = 0;
-  /// What this rank is to update. Nobody reads parameters until `publish`.
+  /// What this rank is to update. From here on until `publish` other ranks may write into this one's parameters: nobody
+  /// reads them but the update of this range.
   [[nodiscard]] virtual const ArenaRange& range_to_update(Stream& stream) = 0;
   /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them.
   virtual void publish(UpdateOutcome* outcome, Stream& stream) = 0;

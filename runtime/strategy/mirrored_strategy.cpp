@@ -37,7 +37,8 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     exchange_->reduce(
         updater_->reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range, stream);
     clock_.lap(&StepTimes::communication);
-    updater_->step(exchange_->range_to_update(stream), &exchange_->sums(), stream);
+    updater_->decide(&exchange_->sums(), stream);
+    updater_->apply(exchange_->range_to_update(stream), stream);
     exchange_->publish(updater_->outcome(), stream);
   });
 }
@@ -103,7 +104,8 @@ const StepControl& MirroredStrategy::reduce(const Pass& pass) {
 
 StepResult MirroredStrategy::apply(const StepControl& /*total*/, const Pass& pass) {
   const FlushDenormals flushing = arithmetic();
-  updater_->step(exchange_->range_to_update(pass.stream), &exchange_->sums(), pass.stream);
+  updater_->decide(&exchange_->sums(), pass.stream);
+  updater_->apply(exchange_->range_to_update(pass.stream), pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
   const StepOutcome& outcome = queue_->finish_by_hand();
   clock_.lap(&StepTimes::optimizer);
