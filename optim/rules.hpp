@@ -6,13 +6,14 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/optim/adam.hpp>
+#include <ronda/optim/lars.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
 
 namespace ronda {
 
 /// The rules that make_optimizer and the GPU's updater know. A new rule is its own file and its name here.
-using BuiltInRules = std::tuple<Sgd, Momentum, Adam>;
+using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars>;
 
 /// Calls body(std::type_identity<Rule>()) for each of them.
 template <class Body>

@@ -21,7 +21,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
   const auto gpu = make_cuda_context(0);
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
-  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"})
+  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars"})
     for (const double clip : {0.0, 0.5}) {
       const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
       Arena arena(*optimizer);
@@ -53,6 +53,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
         REQUIRE(outcome.applied == 1);
         REQUIRE(outcome.updates == t);
         const double factor = clip > 0 ? clip_factor(outcome.gradient_norm, clip) / 3 : 1 / (12 * 0.25);
+        optimizer->measure(arena.gradients.data(), cpu);
         optimizer->step(arena.whole(), {0.1, factor, t}, cpu);
         INFO(name << ", clip " << clip << ", update " << t);
         for (std::size_t i = 0; i < count; ++i)  // a GPU's pow may round a bias correction's last bit otherwise
@@ -67,7 +68,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
   const bool follows = std::is_same_v<TestType, Float16>;
-  for (const char* name : {"sgd", "nesterov", "adamw"}) {
+  for (const char* name : {"sgd", "nesterov", "adamw", "lars"}) {
     const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
     Arena arena(*optimizer);
     optimizer->bind(arena.bindings());
@@ -116,8 +117,10 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
       REQUIRE(outcome.overflowed == (too_large ? 1 : 0));
       if (too_large)
         more /= 2;
-      else
+      else {
+        optimizer->measure(arena.gradients.data(), cpu);
         optimizer->step(arena.whole(), {0.1, 1 / (12 * 0.25 * more), outcome.updates}, cpu);
+      }
       REQUIRE(outcome.loss_scale == more);
       for (std::size_t i = 0; i < count; ++i) {
         REQUIRE(found[i] == Approx(arena.values[i]).epsilon(1e-6).margin(1e-7));  // as for float32

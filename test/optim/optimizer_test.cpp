@@ -59,7 +59,7 @@ struct Reference {
       g += decay * p;
     if (o.name == "sgd") {
       p -= rate * g;
-    } else if (o.name == "momentum" || o.name == "nesterov") {
+    } else if (o.name == "momentum" || o.name == "nesterov" || o.name == "lars") {  // LARS of a vector is momentum
       buffer = t > 1 ? o.momentum * buffer + g : g;
       p -= rate * (o.name == "nesterov" ? g + o.momentum * buffer : buffer);
     } else {
@@ -74,7 +74,7 @@ struct Reference {
   double p, buffer = 0, m = 0, v = 0;
 };
 
-const std::vector<std::string> names{"sgd", "momentum", "nesterov", "adam", "adamw"};
+const std::vector<std::string> names{"sgd", "momentum", "nesterov", "adam", "adamw", "lars"};
 
 }  // namespace
 
@@ -104,6 +104,37 @@ TEST_CASE("20 steps of every optimizer follow PyTorch's formulas") {
       for (std::size_t i = 0; i < count; ++i)
         REQUIRE(trained.values[i] == Approx(expected[i].p).epsilon(2e-5).margin(2e-6));
     }
+}
+
+TEST_CASE("20 steps of LARS follow its paper's formulas, with a rate for each matrix and none for a bias") {
+  constexpr std::size_t matrix = 21, bias = 5, offset = 32;
+  constexpr double sums_of = 4, momentum = 0.8, decay = 0.01, trust = 0.001, rate = 5;
+  Trained trained({.name = "lars", .momentum = momentum, .weight_decay = decay}, offset + 16,
+                  {{"w", {Shape{3, 7}, DType::float32, {}}, 0, 0}, {"b", {Shape{5}, DType::float32, {}}, offset, 0}});
+  std::vector<double> p(offset + bias), v(offset + bias);
+  const auto fill = [&](std::vector<float>& numbers, const char* what, std::size_t step) {
+    for (std::size_t i = 0; i < offset + bias; ++i)
+      if (i < matrix || i >= offset) numbers[i] = random_at(what, step * 64 + i);
+  };
+  fill(trained.values, "start", 0);
+  std::ranges::copy_n(trained.values.begin(), static_cast<std::ptrdiff_t>(p.size()), p.begin());
+  CpuStream stream(2);
+  for (std::uint64_t t = 1; t <= 20; ++t) {
+    fill(trained.gradients, "gradient", t);
+    double p_norm = 0, g_norm = 0;
+    for (std::size_t i = 0; i < matrix; ++i) {
+      p_norm += p[i] * p[i];
+      g_norm += std::pow(trained.gradients[i] / sums_of, 2);
+    }
+    const double ratio = trust * std::sqrt(p_norm) / (std::sqrt(g_norm) + decay * std::sqrt(p_norm));
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      v[i] = momentum * v[i] + (i < matrix ? ratio : 1) * (trained.gradients[i] / sums_of + decay * p[i]);
+      p[i] -= rate * v[i];
+    }
+    trained.optimizer->measure(trained.gradients.data(), stream);
+    trained.optimizer->step(trained.whole(), {rate, 1 / sums_of, t}, stream);
+  }
+  for (std::size_t i = 0; i < p.size(); ++i) REQUIRE(trained.values[i] == Approx(p[i]).epsilon(1e-6).margin(1e-6));
 }
 
 TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
@@ -255,7 +286,7 @@ TEST_CASE("an optimizer is made by name from values that can work") {
     REQUIRE(default_learning_rate(name) > 0);
   }
   require_mentions(message_of<InputError>([] { (void)make_optimizer({.name = "lion"}); }),
-                   {"'lion'", "sgd, momentum, nesterov, adam or adamw"});
+                   {"'lion'", optimizer_names().c_str()});
   REQUIRE_THROWS_AS(default_learning_rate("lion"), InputError);
   for (const double bad : {-0.1, 1.0, std::nan("")}) {
     REQUIRE_THROWS_AS(make_optimizer({.momentum = bad}), InputError);

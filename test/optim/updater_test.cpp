@@ -68,7 +68,7 @@ struct Update {
 
 TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
   for (const MakeUpdater& make : makers)
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"})
+    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars"})
       for (const double clip : {0.0, 0.5}) {
         const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01}),
                    updated = make_optimizer({.name = name, .weight_decay = 0.01});
@@ -89,6 +89,7 @@ TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and cli
             REQUIRE(update.outcome().gradient_norm == Approx(norm).epsilon(1e-12));  // another order of float64 sums
             factor *= clip_factor(update.outcome().gradient_norm, clip);
           }
+          optimizer->measure(ours.gradients.data(), stream);
           optimizer->step(ours.whole(), {rate, factor, t}, stream);
           INFO(name << ", clip " << clip << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
@@ -219,7 +220,7 @@ struct HalfUpdate {
 TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits, and layers read them rounded", "",
                    Float16, BFloat16) {
   for (const MakeUpdater& make : makers)
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"})
+    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars"})
       for (const double clip : {0.0, 0.5}) {
         const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
         Arena ours(*optimizer), device(*optimizer);
@@ -241,6 +242,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
           if (clip > 0)
             REQUIRE(update.outcome().gradient_norm ==
                     Approx(std::sqrt(optimizer->squared_norm(ours.whole(), stream)) / (3 * more)).epsilon(1e-12));
+          optimizer->measure(ours.gradients.data(), stream);
           optimizer->step(ours.whole(), {halving().rate(t - 1), factor, t}, stream);
           INFO(name << ", clip " << clip << ", update " << t);
           REQUIRE(update.outcome().applied == 1);

@@ -1,0 +1,20 @@
+#include <ronda/optim/lars.hpp>
+#include <ronda/optim/rule_optimizer.hpp>
+
+namespace ronda {
+namespace {
+
+RONDA_UPDATE_LOOP(update_lars, Lars)
+
+std::unique_ptr<Optimizer> make_lars(const OptimizerOptions& options) {
+  return std::make_unique<RuleOptimizer<Lars>>(options.name, Lars{.momentum = options.momentum},
+                                               options.weight_decay.value_or(0), update_lars);
+}
+
+constexpr OptimizerRow lars_rows[] = {{"lars", 4, make_lars, {"momentum"}}};
+
+}  // namespace
+
+std::span<const OptimizerRow> Lars::rows() noexcept { return lars_rows; }
+
+}  // namespace ronda
