@@ -17,6 +17,12 @@
 namespace ronda::apps {
 namespace {
 
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string list;
+  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
 /// `adam and adamw`.
 std::string listed(std::span<const OptimizerRow> rows, std::string_view last) {
   std::string list;
@@ -127,8 +133,9 @@ void CommandLine::add_placement() {
   in(app_.add_flag("--nondeterministic", training.nondeterministic,
                    "With --device cuda: the fastest engines, also where equal runs then differ in their last bits"));
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
-  in(app_.add_option("--allreduce", allreduce_,
-                     "auto, node, ring, halving, doubling, hierarchical, mpi; on GPUs: auto, nccl, staged"));
+  in(app_.add_option(
+      "--allreduce", allreduce_,
+      joined(allreduce_names(DeviceKind::cpu)) + "; on GPUs: " + joined(allreduce_names(DeviceKind::cuda))));
   in(app_.add_option("--compression", compression_,
                      "Of gradients on the wire: none, bf16, fp16, int8; auto: bf16 between nodes, where that saves a "
                      "tenth of the time"));

@@ -14,7 +14,8 @@
 
 namespace ronda {
 
-/// How an allreduce is done. `automatic` chooses by placement and size.
+/// How an allreduce is done. `automatic` chooses by placement and size. Others than these have numbers from
+/// `first_other` on, and are known by name: see allreduce_names.
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
   node,          ///< in the node's shared memory, by two shots, or by one where it is little; all ranks on one node
@@ -25,8 +26,11 @@ enum class AllreduceAlgorithm : std::uint8_t {
   mpi,           ///< MPI_Iallreduce, on a copy; the reference
   nccl,          ///< by NCCL; for tensors on GPUs
   staged,        ///< through the host's memory, by what is best there; for tensors on GPUs
+  first_other = 16,
 };
-/// auto, node, ring, halving, doubling, hierarchical, mpi, nccl, staged. Throws InputError that lists them.
+/// `auto` and the algorithms for one kind of memory, or for any.
+[[nodiscard]] std::vector<std::string_view> allreduce_names(std::optional<DeviceKind> device = {});
+/// By one of these names. Throws InputError that lists them.
 [[nodiscard]] AllreduceAlgorithm parse_allreduce(std::string_view name);
 [[nodiscard]] std::string_view name_of(AllreduceAlgorithm algorithm) noexcept;
 

@@ -1,7 +1,7 @@
 #include <ronda/collectives/group/environment.hpp>
 #include <ronda/collectives/group/group.hpp>
 #include <ronda/collectives/group/watched.hpp>
-#include <ronda/collectives/host/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/mpi.hpp>
 #include <ronda/collectives/host/engine/backoff.hpp>
 #include <ronda/collectives/host/engine/engine.hpp>
 #include <ronda/collectives/host/transport/mpi_lifetime.hpp>

@@ -27,8 +27,8 @@ void detail::parallel_ranges(int threads, std::size_t count, RangeFunction funct
 }
 
 void spin_briefly(char** arguments) {
-  // So many looks take 10 to 50 us, which is about what a thread takes to wake up.
-  constexpr const char *variable = "GOMP_SPINCOUNT", *looks = "1000";
+  // So many looks take 30 to 150 us, somewhat more than a thread takes to wake up: serial pieces of a step are shorter.
+  constexpr const char *variable = "GOMP_SPINCOUNT", *looks = "3000";
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv(variable) != nullptr) return;
   if (CoreMask::of(0).count() < 2 || ::setenv(variable, looks, 1) != 0) return;
   std::error_code error;

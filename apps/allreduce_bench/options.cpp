@@ -24,6 +24,12 @@ std::vector<std::string> dtype_names() {
   return names;
 }
 
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string list;
+  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
 /// Of how much, and how often.
 void add_amounts(CLI::App& app, BenchOptions& options) {
   const auto size = CLI::AsSizeValue(false);
@@ -52,9 +58,8 @@ void add_kinds(CLI::App& app, BenchOptions& options) {
       ->check(CLI::IsMember({"sum", "mean", "min", "max", "prod"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.algorithm,
-                 "auto, node, ring, halving, doubling, hierarchical, mpi (GPUs: auto, nccl, staged); all: each that "
-                 "can be, and "
-                 "auto, in turns")
+                 joined(allreduce_names(DeviceKind::cpu)) + " (GPUs: " + joined(allreduce_names(DeviceKind::cuda)) +
+                     "); all: each that can be, and auto, in turns")
       ->capture_default_str();
   app.add_option("--device", options.device, "cpu; cuda: in the memory of a GPU a rank")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -96,11 +101,13 @@ std::vector<Compression> compressions(const BenchOptions& options) {
 std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const Topology& topology) {
   if (options.algorithm != "all") return {parse_allreduce(options.algorithm)};
   if (on_gpu(options)) return {AllreduceAlgorithm::staged, AllreduceAlgorithm::automatic};
-  std::vector<AllreduceAlgorithm> all{AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
-                                      AllreduceAlgorithm::doubling};
-  if (options.compression == "none" || options.compression == "auto") all.push_back(AllreduceAlgorithm::mpi);
-  if (topology.most_ranks_on_a_node > 1)
-    all.insert(all.begin(), topology.nodes == 1 ? AllreduceAlgorithm::node : AllreduceAlgorithm::hierarchical);
+  std::vector<AllreduceAlgorithm> all;
+  const AllreduceTask task{.node_shared = true};  // ways looks at each size
+  for (const AllreduceRow* row : allreduce_rows()) {
+    const bool sends_as_asked = row->compresses || options.compression == "none" || options.compression == "auto";
+    const bool idle = row->suits != nullptr && !row->suits(task, topology);
+    if (sends_as_asked && !idle) all.push_back(row->algorithm);
+  }
   all.push_back(AllreduceAlgorithm::automatic);
   return all;
 }

@@ -1,5 +1,5 @@
 #include <ronda/collectives/group/group.hpp>
-#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/doubling.hpp>
 #include <ronda/collectives/members/spec_check.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>

@@ -8,16 +8,15 @@
 namespace ronda {
 namespace {
 
-/// The longest that algorithms take which send all of the data at once.
-constexpr std::size_t one_message = std::size_t{1} << 30;
-
 /// Up to here a message's bytes cost nothing beside the message.
 constexpr std::size_t few_bytes = 256;
 
 /// Less is a few packets: compression saves nothing that can be measured.
 constexpr std::size_t worth_packing = std::size_t{16} << 10;
 
-bool alike(const Topology& topology) { return topology.nodes == 1 || topology.most_ranks_on_a_node == 1; }
+std::string refusal_of(const AllreduceRow& row, const AllreduceTask& task, const Topology& topology) {
+  return row.refusal == nullptr ? std::string() : row.refusal(task, topology);
+}
 
 /// What `algorithm` may send numbers as.
 std::vector<Compression> compressions(const AllreduceTask& task, AllreduceAlgorithm algorithm,
@@ -74,42 +73,29 @@ bool depends_on_costs(const AllreduceTask& task, const Topology& topology) {
 
 std::vector<AllreduceChoice> possible_choices(const AllreduceTask& task, const Topology& topology,
                                               const CostModel& model) {
-  std::vector<AllreduceAlgorithm> algorithms{AllreduceAlgorithm::ring};  // the first of equals
-  if (task.wanted != AllreduceAlgorithm::automatic) {
-    algorithms = {task.wanted};
-  } else if (task.bytes <= one_message) {
-    algorithms.push_back(AllreduceAlgorithm::halving);
-    algorithms.push_back(AllreduceAlgorithm::doubling);
-  }
-  if (task.wanted == AllreduceAlgorithm::automatic && task.node_shared && !alike(topology))
-    algorithms.push_back(AllreduceAlgorithm::hierarchical);
   std::vector<AllreduceChoice> choices;
-  for (const AllreduceAlgorithm algorithm : algorithms) add_choices(choices, task, algorithm, topology, &model);
+  if (task.wanted != AllreduceAlgorithm::automatic) {
+    add_choices(choices, task, task.wanted, topology, &model);
+    return choices;
+  }
+  for (const AllreduceRow* row : allreduce_rows())  // of equals the first
+    if (row->suits != nullptr && row->suits(task, topology) && refusal_of(*row, task, topology).empty())
+      add_choices(choices, task, row->algorithm, topology, &model);
   return choices;
 }
 
 std::string refusal_of(const AllreduceTask& task, const Topology& topology) {
-  const bool in_memory = task.wanted == AllreduceAlgorithm::node || task.wanted == AllreduceAlgorithm::hierarchical;
-  if (task.wanted == AllreduceAlgorithm::node && topology.nodes > 1)
-    return "the allreduce 'node' needs all ranks on one node, these are on " + std::to_string(topology.nodes) +
-           "; take hierarchical or auto";
-  if (in_memory && !task.node_shared && topology.most_ranks_on_a_node > 1)
-    return "the allreduce '" + std::string(name_of(task.wanted)) +
-           "' needs memory that the ranks of a node share, and this tensor's is not: allocate it with "
-           "Memory::node_shared and see that /dev/shm has the room, or take ring or auto";
-  const bool in_one_message = task.wanted == AllreduceAlgorithm::halving || task.wanted == AllreduceAlgorithm::doubling;
-  if (in_one_message && task.bytes > one_message)
-    return "the allreduce '" + std::string(name_of(task.wanted)) + "' takes 1 GiB at most, not " +
-           std::to_string(task.bytes) + " bytes; take ring or auto";
-  return {};
+  const AllreduceRow* const row = find_row(task.wanted);
+  return row == nullptr ? std::string() : refusal_of(*row, task, topology);
 }
 
 AllreduceChoice choose_allreduce(const AllreduceTask& task, const Topology& topology, const CostModel* model) {
   if (task.wanted == AllreduceAlgorithm::automatic) return fastest(task, topology, model);
   require_fitting(task.wanted, DeviceKind::cpu);
   if (const std::string why = refusal_of(task, topology); !why.empty()) throw InputError(why);
-  const bool plain_ring = task.wanted == AllreduceAlgorithm::hierarchical && topology.most_ranks_on_a_node == 1;
-  return with_best_compression(task, plain_ring ? AllreduceAlgorithm::ring : task.wanted, topology, model);
+  const AllreduceRow& row = *find_row(task.wanted);
+  const AllreduceAlgorithm here = row.becomes == nullptr ? task.wanted : row.becomes(topology);
+  return with_best_compression(task, here, topology, model);
 }
 
 }  // namespace ronda

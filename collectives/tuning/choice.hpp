@@ -6,17 +6,10 @@
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/collectives/tuning/cost_model.hpp>
 
 namespace ronda {
-
-/// An allreduce as far as the way it is done depends on it. The same on all ranks.
-struct AllreduceTask {
-  AllreduceAlgorithm wanted = AllreduceAlgorithm::automatic;
-  std::size_t bytes = 0;
-  bool node_shared = false;                     ///< the tensor lies, on every rank, in memory that its node shares
-  Compression compression = Compression::none;  ///< which can be, see possible_compression
-};
 
 /// What it is done by.
 struct AllreduceChoice {

@@ -1,3 +1,4 @@
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
 #include <ronda/core/error.hpp>
 
@@ -8,8 +9,8 @@ namespace {
 
 /// Why these numbers cannot be compressed by this algorithm; empty where they can.
 std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op) {
-  if (algorithm == AllreduceAlgorithm::mpi)
-    return "the allreduce 'mpi' sends numbers as they are; take ring, hierarchical or auto";
+  if (const AllreduceRow* const row = find_row(algorithm); row != nullptr && !row->compresses)
+    return "the allreduce '" + std::string(row->name) + "' sends numbers as they are; take ring, hierarchical or auto";
   if (elements.dtype != DType::float32)
     return "it takes float32 alone, not " + std::string(name_of(elements.dtype)) + "; leave it out";
   if (op != ReduceOp::sum && op != ReduceOp::mean)
@@ -20,8 +21,8 @@ std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, Red
 }  // namespace
 
 bool sends_nothing(AllreduceAlgorithm algorithm, const Topology& topology) noexcept {
-  const bool by_node = algorithm == AllreduceAlgorithm::node || algorithm == AllreduceAlgorithm::hierarchical;
-  return by_node && topology.nodes == 1;
+  const AllreduceRow* const row = find_row(algorithm);
+  return row != nullptr && row->in_node_memory && topology.nodes == 1;
 }
 
 Compression possible_compression(Compression wanted, AllreduceAlgorithm algorithm, const Elements& elements,

@@ -6,12 +6,13 @@
 
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/compression.hpp>
+#include <ronda/collectives/host/algorithms/message_times.hpp>
 #include <ronda/collectives/link_costs.hpp>
 
 namespace ronda {
 
-/// How long an allreduce will take: the textbooks' formulas, with the costs of messages as they were measured between
-/// these ranks in place of a latency and a bandwidth.
+/// How long an allreduce will take: the textbooks' formulas, which stand in the algorithms' rows, with the costs of
+/// messages as they were measured between these ranks in place of a latency and a bandwidth.
 ///
 /// Words: n ranks on m nodes; B bytes a rank; x(b) is what an *exchange* of b bytes takes, f(b) what each of
 /// many messages of b bytes takes in the *flow* of a ring, w(b) what the node's *window* takes, g seconds a byte to
@@ -44,7 +45,8 @@ class CostModel {
   /// @param costs          outlive this object
   /// @param ranks_of_node  all ranks, by node; likewise
   /// @param uses_trials    of the sizes that are asked for; otherwise the formulas alone
-  CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node, bool uses_trials = true);
+  CostModel(const LinkCosts& costs, std::span<const std::vector<int>> ranks_of_node, bool uses_trials = true)
+      : times_(costs, ranks_of_node), uses_trials_(uses_trials) {}
 
   /// Of an allreduce of `bytes`, none of whose messages wait for others' computing. Nothing for the plain MPI's, whose
   /// algorithm is not known, and where costs that it takes are not.
@@ -56,34 +58,11 @@ class CostModel {
   [[nodiscard]] std::size_t trial_bytes(std::size_t bytes) const;
 
  private:
-  /// The way of the messages of one step: how many ranks of one node send to other nodes at a time.
-  struct Way {
-    int streams = 0;  ///< 0: all stay inside their node
-  };
-  template <class PartnerOf>
-  [[nodiscard]] Way way(PartnerOf partner_of) const;
-  [[nodiscard]] Way way_of_exchange(int distance) const;
-  [[nodiscard]] bool known(Way way) const noexcept;
-  [[nodiscard]] double cost(CostCurve MessageCosts::*curve, Way way, double bytes) const noexcept;
+  [[nodiscard]] std::optional<double> formula(AllreduceAlgorithm algorithm, double bytes,
+                                              const MessageTimes::Packed& packed) const;
 
-  /// How data travels: a byte of it is `share` bytes of a message, and takes so long to be packed and unpacked.
-  struct Packed {
-    Compression compression = Compression::none;
-    double share = 1, seconds = 0;
-  };
-  [[nodiscard]] Packed packed(Compression compression) const;
-  [[nodiscard]] std::optional<double> formula(AllreduceAlgorithm algorithm, double bytes, const Packed& packed) const;
-  [[nodiscard]] double exchange(Way way, double bytes, const Packed& packed) const;
-  [[nodiscard]] std::optional<double> folded(double bytes, const Packed& packed) const;
-  [[nodiscard]] std::optional<double> doubling(double bytes, const Packed& packed) const;
-  [[nodiscard]] std::optional<double> halving(double bytes, const Packed& packed) const;
-  [[nodiscard]] std::optional<double> ring(int ranks, Way way, double bytes, const Packed& packed) const;
-  [[nodiscard]] std::optional<double> hierarchical(double bytes, const Packed& packed) const;
-
-  const LinkCosts& costs_;
+  MessageTimes times_;
   bool uses_trials_;
-  std::vector<int> node_of_;  ///< by rank
-  int ranks_ = 0, nodes_ = 0, slices_ = 0;
 };
 
 }  // namespace ronda

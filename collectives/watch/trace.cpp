@@ -78,10 +78,10 @@ std::vector<fs::path> files_of(std::span<const fs::path> places) {
       files.push_back(place);
       continue;
     }
-    const std::size_t before = files.size();
+    const std::size_t found = files.size();
     for (const auto& entry : fs::directory_iterator(place, error))
       if (entry.path().extension() == ".ronda") files.push_back(entry.path());
-    if (files.size() == before) throw InputError("there are no records (rank-*.ronda) in " + shown(place));
+    if (files.size() == found) throw InputError("there are no records (rank-*.ronda) in " + shown(place));
   }
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());

@@ -1,15 +1,14 @@
 // The algorithms between threads, one a rank: any number of ranks, and ThreadSanitizer looks on.
 #include "support/catch.hpp"
+#include "support/message_allreduces.hpp"
 #include "support/numbers.hpp"
 #include "support/operands.hpp"
 #include "support/rank_threads.hpp"
 #include "support/sanitizer.hpp"
 
+#include <ronda/collectives/host/algorithms/allreduce/hierarchical.hpp>
 #include <ronda/collectives/host/algorithms/binomial_tree.hpp>
 #include <ronda/collectives/host/algorithms/exchange.hpp>
-#include <ronda/collectives/host/algorithms/hierarchical.hpp>
-#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
-#include <ronda/collectives/host/algorithms/recursive_halving.hpp>
 #include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/host/engine/planned_collective.hpp>
 #include <ronda/collectives/host/node/one_shot.hpp>
@@ -235,24 +234,38 @@ std::vector<std::vector<T>> run_on_operands(int ranks, std::size_t count, Reduce
   return data;
 }
 
-template <class A>
-std::unique_ptr<Algorithm> make(std::unique_ptr<Transport> transport, const Elements& data,
-                                const Reduction& reduction) {
-  return std::make_unique<A>(std::move(transport), data, reduction);
+TEST_CASE("each allreduce has a name and a number of its own, and is found by both") {
+  std::set<AllreduceAlgorithm> numbers;
+  for (const AllreduceRow* row : allreduce_rows()) {
+    CHECK(numbers.insert(row->algorithm).second);
+    CHECK(parse_allreduce(row->name) == row->algorithm);
+    CHECK(name_of(row->algorithm) == row->name);
+    CHECK(find_row(row->algorithm) == row);
+    CHECK(!row->help.empty());
+    CHECK(row->make != nullptr);
+  }
+  CHECK(numbers.size() == allreduce_rows().size());
+  CHECK(find_row(AllreduceAlgorithm::automatic) == nullptr);
+  CHECK(find_row(AllreduceAlgorithm::nccl) == nullptr);
+  CHECK(allreduce_names().size() == numbers.size() + 3);
+  CHECK(allreduce_names(DeviceKind::cuda) == std::vector<std::string_view>{"auto", "nccl", "staged"});
 }
 
 TEMPLATE_LIST_TEST_CASE("every allreduce by messages does every operation, for any number of ranks", "",
                         test::AllTypes) {
-  const std::pair<const char*, MakeAlgorithm> algorithms[] = {
-      {"ring", make<Ring>}, {"doubling", make<RecursiveDoubling>}, {"halving", make<RecursiveHalving>}};
-  for (const auto& [name, make_algorithm] : algorithms)
+  for (const AllreduceRow* row : test::message_allreduces()) {
+    const auto make_algorithm = [&](std::unique_ptr<Transport> transport, const Elements& data,
+                                    const Reduction& reduction) {
+      return test::make(*row, std::move(transport), data, reduction);
+    };
     for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8})
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, some})
         for (const ReduceOp op : test::all_operations) {
-          INFO(name_of(op) << " by " << name << " of " << count << " elements on " << ranks << " ranks");
+          INFO(name_of(op) << " by " << row->name << " of " << count << " elements on " << ranks << " ranks");
           for (const auto& mine : run_on_operands<TestType>(ranks, count, op, make_algorithm))
             CHECK(test::count_wrong<TestType>(op, mine, ranks) == 0);
         }
+  }
 }
 
 TEST_CASE("a tree takes a root's data to all, and all ranks' to a root") {

@@ -7,6 +7,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/link_costs.hpp>
+#include <ronda/collectives/tuning/choice.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
@@ -21,10 +22,6 @@ using test::count_wrong;
 using test::elements_in;
 using test::fill_numbers;
 
-constexpr AllreduceAlgorithm all_algorithms[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::node,
-                                                 AllreduceAlgorithm::ring,      AllreduceAlgorithm::halving,
-                                                 AllreduceAlgorithm::doubling,  AllreduceAlgorithm::hierarchical,
-                                                 AllreduceAlgorithm::mpi};
 /// Those of many ranks fit into a /dev/shm of 64 MiB together.
 std::vector<std::size_t> counts(int ranks) {
   return {0, 1, 7, 1023, (std::size_t{1} << (test::sanitized ? 16 : ranks > 4 ? 18 : 20)) + 3};
@@ -32,11 +29,11 @@ std::vector<std::size_t> counts(int ranks) {
 
 /// Those that this layout of ranks and this memory allow.
 std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communicator, bool node_shared = true) {
-  std::vector<AllreduceAlgorithm> possible;
-  for (const AllreduceAlgorithm algorithm : all_algorithms) {
-    if (algorithm == AllreduceAlgorithm::node && (communicator.topology().nodes > 1 || !node_shared)) continue;
-    if (algorithm == AllreduceAlgorithm::hierarchical && !node_shared) continue;
-    possible.push_back(algorithm);
+  std::vector<AllreduceAlgorithm> possible{AllreduceAlgorithm::automatic};
+  for (const AllreduceRow* row : allreduce_rows()) {
+    const AllreduceTask task{.wanted = row->algorithm, .node_shared = node_shared};
+    const bool alone = !node_shared && row->in_node_memory;  // refused even where each rank is alone on its node
+    if (!alone && refusal_of(task, communicator.topology()).empty()) possible.push_back(row->algorithm);
   }
   return possible;
 }

@@ -1,12 +1,11 @@
 // What is compressed on its way between ranks: between threads, one a rank, so that ThreadSanitizer looks on.
 #include "support/catch.hpp"
+#include "support/message_allreduces.hpp"
 #include "support/rank_threads.hpp"
 #include "support/sanitizer.hpp"
 
+#include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
 #include <ronda/collectives/host/algorithms/grid_exchange.hpp>
-#include <ronda/collectives/host/algorithms/make_ring.hpp>
-#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
-#include <ronda/collectives/host/algorithms/recursive_halving.hpp>
 #include <ronda/collectives/host/transport/threads.hpp>
 #include <ronda/core/half.hpp>
 #include <ronda/core/random.hpp>
@@ -171,13 +170,16 @@ TEST_CASE("a block that is not finite is decoded as NaN, and leaves nothing behi
 
 using Make = std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Transport>, const Elements&, const Reduction&,
                                                       const Wire&)>;
-template <class A>
-std::unique_ptr<Algorithm> make(std::unique_ptr<Transport> transport, const Elements& data, const Reduction& reduction,
-                                const Wire& wire) {
-  return std::make_unique<A>(std::move(transport), data, reduction, wire);
+Make make_by(const AllreduceRow& row) {
+  return [&row](std::unique_ptr<Transport> transport, const Elements& data, const Reduction& reduction,
+                const Wire& wire) { return test::make(row, std::move(transport), data, reduction, wire); };
 }
-const std::map<std::string, Make> algorithms{
-    {"ring", make_ring}, {"doubling", make<RecursiveDoubling>}, {"halving", make<RecursiveHalving>}};
+/// By name.
+const std::map<std::string, Make> algorithms = [] {
+  std::map<std::string, Make> all;
+  for (const AllreduceRow* row : test::message_allreduces()) all.emplace(row->name, make_by(*row));
+  return all;
+}();
 
 using Results = std::vector<std::vector<float>>;  ///< by rank
 

@@ -2,11 +2,11 @@
 #include "support/catch.hpp"
 #include "support/rank_threads.hpp"
 
+#include <ronda/collectives/host/algorithms/allreduce/doubling.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/halving.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
 #include <ronda/collectives/host/algorithms/binomial_tree.hpp>
 #include <ronda/collectives/host/algorithms/exchange.hpp>
-#include <ronda/collectives/host/algorithms/make_ring.hpp>
-#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
-#include <ronda/collectives/host/algorithms/recursive_halving.hpp>
 #include <ronda/collectives/host/transport/threads.hpp>
 
 #include <algorithm>

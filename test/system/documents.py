@@ -229,6 +229,16 @@ def has_numpy():
     return subprocess.run(["python3", "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+def check_allreduces(apps):
+    """Each allreduce that can be asked for has its line in docs/collectives.md."""
+    text = subprocess.run([apps / "bench_allreduce", "--help"], check=True, capture_output=True, text=True).stdout
+    listed = re.search(r"--algorithm.*?\s(auto, .*?)\(GPUs", text, re.S)[1]
+    page = (REPOSITORY / "docs/collectives.md").read_text()
+    for name in re.findall(r"\w+", listed):
+        if name != "auto" and not re.search(rf"^\| `{name}` \|", page, re.M):
+            fail("docs/collectives.md", f"the table has no line for the allreduce '{name}'")
+
+
 def check_trust(build):
     """Each test that docs/trust.md names for a promise is one of ctest's entries, or the beginning of some."""
     listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], text=True, stdout=subprocess.PIPE, check=True).stdout
@@ -242,6 +252,7 @@ def check_trust(build):
 def main():
     apps, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     check_trust(build)
+    check_allreduces(apps)
     place = Place(apps, build)
     place.environment["CXX"] = sys.argv[3]
     if not has_numpy():

@@ -88,7 +88,7 @@ spins() { # spins VARIABLE… COMMAND…: what the environment of the training s
 if ((cores > 1)); then
   unset OMP_WAIT_POLICY  # which tests have
   spins RONDA_TEST=1 "$apps/mnist_softmax"
-  expect 'a short time' test "$found" = GOMP_SPINCOUNT=1000
+  expect 'a short time' test "$found" = GOMP_SPINCOUNT=3000
   spins OMP_WAIT_POLICY=active "$apps/mnist_softmax"
   expect "the user's own" test "$found" = OMP_WAIT_POLICY=active
 fi

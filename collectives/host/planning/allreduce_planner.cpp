@@ -1,10 +1,4 @@
-#include <ronda/collectives/host/algorithms/hierarchical.hpp>
-#include <ronda/collectives/host/algorithms/make_ring.hpp>
-#include <ronda/collectives/host/algorithms/plain_mpi.hpp>
-#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
-#include <ronda/collectives/host/algorithms/recursive_halving.hpp>
-#include <ronda/collectives/host/node/one_shot.hpp>
-#include <ronda/collectives/host/node/two_shot.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/mpi.hpp>
 #include <ronda/collectives/host/planning/allreduce_planner.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
 #include <ronda/core/error.hpp>
@@ -19,15 +13,15 @@ namespace {
 constexpr double trial_seconds = 0.005;
 constexpr int most_runs = 20;
 
-/// Up to here an allreduce in a node's memory is over so soon that looking at the clock twice would show.
-constexpr std::size_t brief_bytes = std::size_t{16} << 10;
+bool in_node_memory(AllreduceAlgorithm algorithm) {
+  const AllreduceRow* const row = find_row(algorithm);
+  return row != nullptr && row->in_node_memory;
+}
 
 /// Whether any is reduced in memory that the ranks of a node share, which takes barriers.
 bool needs_barriers(std::span<const AllreduceChoice> chosen, std::span<const Elements> tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].count > 0 &&
-        (chosen[i].algorithm == AllreduceAlgorithm::node || chosen[i].algorithm == AllreduceAlgorithm::hierarchical))
-      return true;
+    if (tensors[i].count > 0 && in_node_memory(chosen[i].algorithm)) return true;
   return false;
 }
 
@@ -48,7 +42,8 @@ std::unique_ptr<Collective> AllreducePlanner::plan(const AllreduceSpec& spec, bo
   agreement_.alike([&] { require_fitting(spec.algorithm, DeviceKind::cpu); });
   Plan made = make(spec, often);
   std::erase(made.algorithms, nullptr);
-  const bool brief = made.mostly == AllreduceAlgorithm::node && made.bytes <= brief_bytes;
+  const AllreduceRow* const row = find_row(made.mostly);
+  const bool brief = row != nullptr && made.bytes <= row->brief_bytes;
   const std::string_view name = name_of(made.mostly);
   Description description{Kind::allreduce, spec.label, name, made.count, made.dtype, spec.op, -1, brief};
   description.idles = spec.idles;
@@ -128,26 +123,17 @@ std::vector<AllreduceChoice> AllreducePlanner::choose(const AllreduceSpec& spec,
 std::unique_ptr<Algorithm> AllreducePlanner::make_algorithm(AllreduceAlgorithm algorithm, const Reduction& reduction,
                                                             const Elements& elements, NodeCopies copies,
                                                             const Wire& wire) {
-  switch (algorithm) {
-    case AllreduceAlgorithm::node:
-      if (elements.bytes().size() <= OneShot::largest_bytes)
-        return std::make_unique<OneShot>(std::move(copies), reduction);
-      return std::make_unique<TwoShot>(std::move(copies), reduction);
-    case AllreduceAlgorithm::ring: return make_ring(links_.across_all(), elements, reduction, wire);
-    case AllreduceAlgorithm::halving:
-      return std::make_unique<RecursiveHalving>(links_.across_all(), elements, reduction, wire);
-    case AllreduceAlgorithm::doubling:
-      return std::make_unique<RecursiveDoubling>(links_.across_all(), elements, reduction, wire);
-    case AllreduceAlgorithm::hierarchical: {
-      const int slices = members_.topology().fewest_ranks_on_a_node;
-      return std::make_unique<Hierarchical>(std::move(copies), reduction, slices, links_.across_nodes(), wire);
-    }
-    case AllreduceAlgorithm::mpi:
-    case AllreduceAlgorithm::nccl:
-    case AllreduceAlgorithm::staged:
-    case AllreduceAlgorithm::automatic: break;
-  }
-  return std::make_unique<PlainMpi>(links_.plain_mpi(), *members_.limits().mpi_operations, elements, reduction);
+  const auto plain_mpi = [&] {
+    return std::make_unique<PlainMpi>(links_.plain_mpi(), *members_.limits().mpi_operations, elements, reduction);
+  };
+  return find_row(algorithm)->make({.reduction = reduction,
+                                    .elements = elements,
+                                    .wire = wire,
+                                    .copies = std::move(copies),
+                                    .slices = members_.topology().fewest_ranks_on_a_node,
+                                    .across_all = [&] { return links_.across_all(); },
+                                    .across_nodes = [&] { return links_.across_nodes(); },
+                                    .plain_mpi = plain_mpi});
 }
 
 // ---- trials ---------------------------------------------------------------------------------------------------------
@@ -197,7 +183,7 @@ void AllreducePlanner::rehearse(const AllreduceTask& task) {
 double AllreducePlanner::try_out(const AllreduceChoice& choice, const Buffer& memory) {
   const std::span data(reinterpret_cast<float*>(memory.data()), memory.bytes() / sizeof(float));
   const bool shared = memory_.contains({memory.data(), data.size(), DType::float32});
-  if (choice.algorithm == AllreduceAlgorithm::hierarchical && !shared) return 1;  // no room for a second one
+  if (in_node_memory(choice.algorithm) && !shared) return 1;  // no room for a second one
   const AllreduceSpec trial{{Tensor(data)}, ReduceOp::sum, choice.algorithm, "a trial", choice.compression};
   const auto run = links_.made_on_all(trial.label, [&] { return plan(trial, true); });
   const double expected = run->times().predicted.value_or(0);

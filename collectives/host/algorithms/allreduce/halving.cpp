@@ -1,4 +1,5 @@
-#include <ronda/collectives/host/algorithms/recursive_halving.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/halving.hpp>
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 
 #include <algorithm>
 
@@ -62,5 +63,37 @@ Task RecursiveHalving::run() {
   }
   packing_.unpack(all);
 }
+
+// ---- the row --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::optional<double> halving_seconds(const MessageTimes& times, double bytes, const MessageTimes::Packed& packed) {
+  std::optional<double> total = times.folded(bytes, packed);
+  const Folding folding(0, times.ranks());
+  double part = bytes / 2;
+  for (int distance = folding.power() / 2; total && distance > 0; distance /= 2, part /= 2) {
+    const MessageTimes::Way step = times.way_of_exchange(distance);
+    if (!times.known(step)) return std::nullopt;
+    *total += 2 * times.exchange(step, part, packed) + times.combining(part);
+  }
+  return total;
+}
+
+std::unique_ptr<Algorithm> make_halving(const AllreduceParts& parts) {
+  return std::make_unique<RecursiveHalving>(parts.across_all(), parts.elements, parts.reduction, parts.wire);
+}
+
+}  // namespace
+
+extern const AllreduceRow halving_row;
+constinit const AllreduceRow halving_row{
+    .algorithm = AllreduceAlgorithm::halving,
+    .name = "halving",
+    .help = "recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most",
+    .refusal = refuse_more_than_one_message,
+    .suits = always,
+    .cost = halving_seconds,
+    .make = make_halving};
 
 }  // namespace ronda

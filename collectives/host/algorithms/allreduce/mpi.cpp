@@ -1,4 +1,5 @@
-#include <ronda/collectives/host/algorithms/plain_mpi.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/mpi.hpp>
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -78,5 +79,20 @@ Task PlainMpi::run() {
     finish(reduction_, piece);
   }
 }
+
+// ---- the row --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::unique_ptr<Algorithm> make_plain_mpi(const AllreduceParts& parts) { return parts.plain_mpi(); }
+
+}  // namespace
+
+extern const AllreduceRow mpi_row;
+constinit const AllreduceRow mpi_row{.algorithm = AllreduceAlgorithm::mpi,
+                                     .name = "mpi",
+                                     .help = "MPI_Iallreduce, on a copy; the reference",
+                                     .compresses = false,
+                                     .make = make_plain_mpi};
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
-#include <ronda/collectives/host/algorithms/recursive_doubling.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/doubling.hpp>
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 
 #include <bit>
 
@@ -54,5 +55,35 @@ Task RecursiveDoubling::run() {
     co_await outgoing_;
   }
 }
+
+// ---- the row --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::optional<double> doubling_seconds(const MessageTimes& times, double bytes, const MessageTimes::Packed& packed) {
+  std::optional<double> total = times.folded(bytes, packed);
+  const Folding folding(0, times.ranks());
+  for (int distance = 1; total && distance < folding.power(); distance *= 2) {
+    const MessageTimes::Way step = times.way_of_exchange(distance);
+    if (!times.known(step)) return std::nullopt;
+    *total += times.exchange(step, bytes, packed) + times.combining(bytes);
+  }
+  return total;
+}
+
+std::unique_ptr<Algorithm> make_doubling(const AllreduceParts& parts) {
+  return std::make_unique<RecursiveDoubling>(parts.across_all(), parts.elements, parts.reduction, parts.wire);
+}
+
+}  // namespace
+
+extern const AllreduceRow doubling_row;
+constinit const AllreduceRow doubling_row{.algorithm = AllreduceAlgorithm::doubling,
+                                          .name = "doubling",
+                                          .help = "recursive doubling over messages: for the shortest; 1 GiB at most",
+                                          .refusal = refuse_more_than_one_message,
+                                          .suits = always,
+                                          .cost = doubling_seconds,
+                                          .make = make_doubling};
 
 }  // namespace ronda

@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
+
+namespace ronda::test {
+
+/// The rows of the allreduces that Ronda does by messages between all ranks.
+inline std::vector<const AllreduceRow*> message_allreduces() {
+  std::vector<const AllreduceRow*> rows;
+  for (const AllreduceRow* row : allreduce_rows())
+    if (!row->in_node_memory && row->compresses) rows.push_back(row);
+  return rows;
+}
+
+/// Of such a row, over `transport`.
+inline std::unique_ptr<Algorithm> make(const AllreduceRow& row, std::unique_ptr<Transport> transport,
+                                       const Elements& data, const Reduction& reduction, const Wire& wire = {}) {
+  return row.make({.reduction = reduction,
+                   .elements = data,
+                   .wire = wire,
+                   .copies = {},
+                   .across_all = [&] { return std::move(transport); },
+                   .across_nodes = {},
+                   .plain_mpi = {}});
+}
+
+}  // namespace ronda::test
