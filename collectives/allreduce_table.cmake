@@ -1,0 +1,13 @@
+# ronda_allreduce_table(FILE): writes the table of the allreduce algorithms, a row a file. See host/algorithms/allreduce_row.hpp.
+set(allreduce_table_folder ${CMAKE_CURRENT_LIST_DIR})
+function(ronda_allreduce_table file)
+  set(folder ${allreduce_table_folder}/host/algorithms/allreduce)
+  file(GLOB rows RELATIVE ${folder} CONFIGURE_DEPENDS ${folder}/*.cpp)
+  foreach(row IN LISTS rows)
+    string(REPLACE ".cpp" "_row" name ${row})
+    string(APPEND allreduce_declarations "extern const AllreduceRow ${name};\n")
+    list(APPEND allreduce_addresses "&${name}")
+  endforeach()
+  list(JOIN allreduce_addresses ", " allreduce_addresses)
+  configure_file(${allreduce_table_folder}/allreduce_table.cpp.in ${file} @ONLY)
+endfunction()
