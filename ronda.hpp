@@ -7,6 +7,7 @@
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mnist.hpp>
+#include <ronda/data/transform.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>

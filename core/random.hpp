@@ -6,7 +6,14 @@
 namespace ronda {
 
 /// What random numbers are for. Each purpose has a stream of its own, so that one more draw here changes nothing there.
-enum class Purpose : std::uint32_t { initial_values = 1, sample_order = 2, layer = 3, test = 4, compression = 5 };
+enum class Purpose : std::uint32_t {
+  initial_values = 1,
+  sample_order = 2,
+  layer = 3,
+  test = 4,
+  compression = 5,
+  augmentation = 6
+};
 
 /// A keyed bijection of 128 bits that looks random: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random
 /// numbers: as easy as 1, 2, 3", SC 2011).

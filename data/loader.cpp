@@ -29,8 +29,8 @@ struct Position {
 /// Puts a batch together. Used by one thread at a time.
 class Assembler {
  public:
-  Assembler(const Dataset& data, SampleOrder order, BatchPlan plan)
-      : data_(data), order_(order), plan_(plan), samples_(order.size()), rows_(plan.capacity()) {
+  Assembler(const Dataset& data, SampleOrder order, BatchPlan plan, bool varies)
+      : data_(data), order_(order), plan_(plan), varies_(varies), samples_(order.size()), rows_(plan.capacity()) {
     if (data.size() != order.size() || data.size() != plan.size())
       throw LogicError("a dataset of " + std::to_string(data.size()) + " samples, an order of " +
                        std::to_string(order.size()) + " and a plan of " + std::to_string(plan.size()) +
@@ -45,7 +45,7 @@ class Assembler {
     std::fill(end, rows_.end(), part.size() > 0 ? *(end - 1) : 0);
     if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
     batch.set_real(part.size());
-    data_.read(rows_, batch);
+    data_.read({rows_, varies_ ? position.epoch : 0, order_.seed()}, batch);
     batch.clear_padding_weights();
   }
 
@@ -59,6 +59,7 @@ class Assembler {
   const Dataset& data_;
   SampleOrder order_;
   BatchPlan plan_;
+  bool varies_;
   std::uint64_t epoch_ = 0;             ///< whose order `samples_` holds; 0: nobody's yet
   std::vector<std::uint64_t> samples_;  ///< of the epoch, in order
   std::vector<std::uint64_t> rows_;     ///< of the batch
@@ -76,7 +77,7 @@ Batch batch_of(const Dataset& data, std::size_t capacity, const LoaderOptions& o
 /// on by one.
 struct BatchLoader::Impl {
   Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, const LoaderOptions& options)
-      : plan(batch_plan), assembler(data, order, plan) {
+      : plan(batch_plan), assembler(data, order, plan, options.varies) {
     const std::size_t count = std::max<std::size_t>(options.kept, 1) + (options.prefetch ? 1 : 0);
     for (std::size_t i = 0; i < count; ++i) batches.push_back(batch_of(data, plan.capacity(), options));
     if (options.prefetch) thread = std::thread([this] { run(); });

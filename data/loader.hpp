@@ -14,7 +14,8 @@ enum class BatchContents : std::uint8_t { values, samples };
 struct LoaderOptions {
   bool prefetch = false;  ///< assemble the next batch beforehand, on a thread of its own: worth it where a core is free
   BatchContents contents = BatchContents::values;
-  std::size_t kept = 1;              ///< a batch stays as it is until `next` has been called so many times more
+  bool varies = true;    ///< samples may differ from epoch to epoch (see SampleRequest); false: for evaluation
+  std::size_t kept = 1;  ///< a batch stays as it is until `next` has been called so many times more
   DeviceContext* staging = nullptr;  ///< values lie in memory that this device copies from by itself; null: anywhere
 };
 

@@ -48,12 +48,12 @@ MemoryDataset::MemoryDataset(std::vector<Column> columns) : columns_(std::move(c
   if (size_ == 0) throw InputError("a dataset needs samples, none were given");
 }
 
-void MemoryDataset::read(std::span<const std::uint64_t> samples, Batch& batch) const {
+void MemoryDataset::read(const SampleRequest& request, Batch& batch) const {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const std::size_t row = row_bytes(fields_[i]);
     const std::byte* from = bytes_of(columns_[i]).data();
     std::byte* to = batch.field(fields_[i].name).data();
-    for (const std::uint64_t sample : samples) {
+    for (const std::uint64_t sample : request.samples) {
       std::memcpy(to, from + sample * row, row);
       to += row;
     }

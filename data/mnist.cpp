@@ -61,7 +61,8 @@ MnistDataset::MnistDataset(IdxArray images, IdxArray labels, std::string_view so
   std::copy(images.values.begin(), images.values.end(), reinterpret_cast<std::uint8_t*>(pixels_.data()));
 }
 
-void MnistDataset::read(std::span<const std::uint64_t> samples, Batch& batch) const {
+void MnistDataset::read(const SampleRequest& request, Batch& batch) const {
+  const std::span<const std::uint64_t> samples = request.samples;
   auto* inputs = batch.input().pointer<float>();
   auto* targets = batch.target().pointer<std::int32_t>();
   for (std::size_t i = 0; i < samples.size(); ++i) {

@@ -25,7 +25,7 @@ class MnistDataset final : public Dataset {
 
   [[nodiscard]] std::size_t size() const override { return labels_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
-  void read(std::span<const std::uint64_t> samples, Batch& batch) const override;
+  void read(const SampleRequest& request, Batch& batch) const override;
   [[nodiscard]] std::vector<StoredField> stored() const override;
   [[nodiscard]] std::uint64_t fingerprint() const override;
 

@@ -13,6 +13,7 @@ class SampleOrder {
   SampleOrder(std::size_t size, std::uint64_t seed, bool shuffle) : size_(size), seed_(seed), shuffle_(shuffle) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   /// Whether two epochs may differ.
   [[nodiscard]] bool shuffles() const noexcept { return shuffle_; }
   /// Writes the permutation of `epoch` (from 1) to `order`, which has size() places: the shuffle of Fisher and Yates,

@@ -207,7 +207,7 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
 
 /// Injected faults are of values. Where a GPU computes, reading ahead needs no core of its own.
 LoaderOptions Trainer::loading(const Dataset& data, bool in_steps) const {
-  LoaderOptions loading{.prefetch = prefetch_};
+  LoaderOptions loading{.prefetch = prefetch_, .varies = in_steps};
   DeviceContext& device = *platform_.device.context;
   if (device.device().kind == DeviceKind::cpu) return loading;
   if (strategy_->keeps(data) && options_.faults.empty()) loading.contents = BatchContents::samples;

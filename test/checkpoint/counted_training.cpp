@@ -33,7 +33,7 @@ MemoryDataset numbered(std::size_t samples, std::vector<std::int32_t>& labels, s
     order[i] = i;
     numbers[i] = static_cast<std::int32_t>(i);
   }
-  toys.read(order, all);
+  toys.read({order}, all);
   const auto pixels = all.input().as<float>();
   const auto shown = all.target().as<std::int32_t>();
   labels.assign(shown.begin(), shown.end());

@@ -40,7 +40,7 @@ TEST_CASE("a memory dataset gives the samples that are asked for") {
   const MemoryDataset data(counting(12), Shape{3}, std::vector<std::int32_t>{10, 11, 12, 13});
   REQUIRE(data.size() == 4);
   Batch batch(data.fields(), 3);
-  data.read(std::vector<std::uint64_t>{3, 0}, batch);
+  data.read({std::vector<std::uint64_t>{3, 0}}, batch);
   const auto inputs = batch.input().as<float>();
   const auto labels = batch.target().as<std::int32_t>();
   REQUIRE(std::vector<float>(inputs.begin(), inputs.end()) == std::vector<float>{9, 10, 11, 0, 1, 2, 0, 0, 0});
@@ -58,7 +58,7 @@ TEST_CASE("a memory dataset takes float targets and fields of any name") {
   columns.push_back({"age", Shape{1}, std::vector<double>{0.5, 1.5}});
   const MemoryDataset data(columns);
   Batch batch(data.fields(), 1);
-  data.read(std::vector<std::uint64_t>{1}, batch);
+  data.read({std::vector<std::uint64_t>{1}}, batch);
   REQUIRE(batch.field("age").as<double>()[0] == 1.5);
   REQUIRE(batch.target().as<std::uint8_t>()[0] == 2);
 }

@@ -29,7 +29,7 @@ void require_equal(const Dataset& data, const std::vector<std::uint64_t>& sample
   CpuStream stream;
   const DeviceDataset kept(data, *context, stream, in_any_order);
   Batch read(data.fields(), samples.size()), names = Batch::of_samples(data, samples.size());
-  data.read(samples, read);
+  data.read({samples}, read);
   read.set_real(real);
   names.set_samples(samples, real);
   Batch made(data.fields(), samples.size());
@@ -80,7 +80,7 @@ TEST_CASE("a dataset that does not say how it is stored has no place on a device
    public:
     [[nodiscard]] std::size_t size() const override { return 3; }
     [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
-    void read(std::span<const std::uint64_t> samples, Batch& batch) const override { data_.read(samples, batch); }
+    void read(const SampleRequest& request, Batch& batch) const override { data_.read(request, batch); }
     [[nodiscard]] std::uint64_t fingerprint() const override { return 0; }
 
    private:

@@ -34,9 +34,9 @@ class Faulty final : public Dataset {
   explicit Faulty(int failures) : failures_(failures) {}
   [[nodiscard]] std::size_t size() const override { return data_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
-  void read(std::span<const std::uint64_t> samples, Batch& batch) const override {
+  void read(const SampleRequest& request, Batch& batch) const override {
     if (failures_.fetch_sub(1) > 0) throw std::runtime_error("the disk is gone");
-    data_.read(samples, batch);
+    data_.read(request, batch);
   }
   [[nodiscard]] std::uint64_t fingerprint() const override { return 0; }
 

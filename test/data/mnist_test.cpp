@@ -90,7 +90,7 @@ TEST_CASE("a set is loaded from files with and without .gz") {
   REQUIRE(mnist.train.fields()[0].shape == Shape{2, 2, 1});
   REQUIRE(mnist.train.fingerprint() != mnist.test.fingerprint());
   Batch batch(mnist.test.fields(), 2);
-  mnist.test.read(std::vector<std::uint64_t>{1, 0}, batch);
+  mnist.test.read({std::vector<std::uint64_t>{1, 0}}, batch);
   REQUIRE(batch.input().as<float>()[0] == static_cast<float>('q') / 255.0F);
   REQUIRE(batch.target().as<std::int32_t>()[1] == 3);
 }
@@ -131,7 +131,7 @@ TEST_CASE("every pixel becomes the float nearest to pixel / 255") {
   for (std::size_t i = 0; i < 256; ++i) pixels[i] = static_cast<std::uint8_t>(i);
   const MnistDataset data({Shape{1, 16, 16}, pixels}, {Shape{1}, {7}}, "test");
   Batch batch(data.fields(), 1);
-  data.read(std::vector<std::uint64_t>{0}, batch);
+  data.read({std::vector<std::uint64_t>{0}}, batch);
   for (std::size_t i = 0; i < 256; ++i)
     REQUIRE(std::bit_cast<std::uint32_t>(batch.input().as<float>()[i]) ==
             std::bit_cast<std::uint32_t>(static_cast<float>(i) / 255.0F));
@@ -143,7 +143,7 @@ TEST_CASE("the MNIST files of the repository are MNIST") {
   REQUIRE(mnist.test.size() == 10000);
   REQUIRE(mnist.train.fields()[0].shape == Shape{28, 28, 1});
   Batch batch(mnist.train.fields(), 5);
-  mnist.train.read(std::vector<std::uint64_t>{0, 1, 2, 3, 4}, batch);
+  mnist.train.read({std::vector<std::uint64_t>{0, 1, 2, 3, 4}}, batch);
   const auto labels = batch.target().as<std::int32_t>();
   REQUIRE(std::vector<std::int32_t>(labels.begin(), labels.end()) == std::vector<std::int32_t>{5, 0, 4, 1, 9});
 }

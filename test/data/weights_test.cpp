@@ -14,10 +14,11 @@ class Weighed final : public Dataset {
   explicit Weighed(bool weighs) : weighs_(weighs) {}
   [[nodiscard]] std::size_t size() const override { return data_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
-  void read(std::span<const std::uint64_t> samples, Batch& batch) const override {
-    data_.read(samples, batch);
+  void read(const SampleRequest& request, Batch& batch) const override {
+    data_.read(request, batch);
     if (!weighs_) return;
-    for (std::size_t row = 0; row < samples.size(); ++row) batch.weights().as<float>()[row] = weight(samples[row]);
+    for (std::size_t row = 0; row < request.samples.size(); ++row)
+      batch.weights().as<float>()[row] = weight(request.samples[row]);
   }
   [[nodiscard]] static float weight(std::uint64_t sample) { return static_cast<float>(sample) / 4 + 0.5F; }
   [[nodiscard]] std::uint64_t fingerprint() const override { return 0; }

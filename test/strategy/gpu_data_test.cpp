@@ -35,7 +35,7 @@ TEST_CASE("a GPU makes batches of the data that it keeps, to the bit") {
     for (std::size_t i = 0; i < rows; ++i) samples[i] = i * 37 % 300;
     Batch read(data.fields(), rows), names = Batch::of_samples(data, rows);
     const Batch made(data.fields(), rows, *gpu);
-    data.read(samples, read);
+    data.read({samples}, read);
     read.set_real(rows - rows / 3);
     names.set_samples(samples, rows - rows / 3);
     const auto request = names.request();

@@ -5,6 +5,7 @@
 #include "support/toy_data.hpp"
 
 #include <ronda/core/error.hpp>
+#include <ronda/data/transform.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
@@ -101,6 +102,24 @@ TEST_CASE("any number of ranks trains what one rank trains, exactly weighted") {
       CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
       CHECK_FALSE(many.strategy.parameter_hash().empty());  // throws where replicas differ
     }
+}
+
+TEST_CASE("randomly changed samples train alike on any number of ranks, also from the middle of an epoch on") {
+  const MemoryDataset plain = toy_images(302, {9, 7, 1}, 4);
+  const TransformedDataset data(plain, {random_flip(), random_shift(2)});
+  const Set set{.global_batch = 100};
+  Run one(alone(), mlp(), data, set), many(everybody(), mlp(), data, set);
+  for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k) {
+    const double loss = one.step().loss;
+    CHECK(many.step().loss == Approx(loss).epsilon(1e-4));
+  }
+  one.loader.seek(3, 2);
+  many.loader.seek(3, 2);
+  for (int k = 0; k < 4; ++k) {
+    const double loss = one.step().loss;
+    CHECK(many.step().loss == Approx(loss).epsilon(1e-4));
+  }
+  CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
 }
 
 TEST_CASE("a convolutional network too, for the first steps") {

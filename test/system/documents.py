@@ -215,7 +215,7 @@ def build_pieces(place):
              "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)"]
     for file in programs:
         lines += [f"add_executable({file.stem.split('.')[0]} {file.name})",
-                  f"target_link_libraries({file.stem.split('.')[0]} ronda::coordinator)"]
+                  f"target_link_libraries({file.stem.split('.')[0]} ronda::ronda)"]
     (folder / "CMakeLists.txt").write_text("\n".join(lines) + "\n")
     place.run("pieces of programs", "cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH=~/ronda && cmake --build build", folder)
     for file in programs:

@@ -52,7 +52,7 @@ class Empty final : public Dataset {
  public:
   [[nodiscard]] std::size_t size() const override { return 0; }
   [[nodiscard]] std::span<const Field> fields() const override { return {}; }
-  void read(std::span<const std::uint64_t>, Batch&) const override {}
+  void read(const SampleRequest&, Batch&) const override {}
   [[nodiscard]] std::uint64_t fingerprint() const override { return 0; }
 };
 
@@ -65,10 +65,10 @@ class Watched final : public Dataset {
   }
   [[nodiscard]] std::size_t size() const override { return data_->size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return data_->fields(); }
-  void read(std::span<const std::uint64_t> samples, Batch& batch) const override {
+  void read(const SampleRequest& request, Batch& batch) const override {
     ++reading;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    data_->read(samples, batch);
+    data_->read(request, batch);
     --reading;
   }
   [[nodiscard]] std::uint64_t fingerprint() const override { return data_->fingerprint(); }
