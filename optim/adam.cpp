@@ -1,5 +1,6 @@
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
+#include <ronda/optim/update_loop.hpp>
 
 namespace ronda {
 namespace {

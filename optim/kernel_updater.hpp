@@ -48,8 +48,6 @@ class KernelUpdater final : public Updater {
     outcome_ = context.allocate(sizeof(UpdateOutcome));
     if (needs_norm_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
     if (Rule::needs_norms) parameter_sums_ = context.allocate(segments.size() * 2 * lanes * sizeof(double));
-    double* const value_sums = at<double>(parameter_sums_);
-    double* const gradient_sums = Rule::needs_norms ? value_sums + parameters_ * lanes : nullptr;
     squares_ = {reinterpret_cast<const T*>(layers.gradients), at<std::uint16_t>(lines_), count_, at<double>(sums_)};
     decide_ = {.rates = at<double>(rates_),
                .rate_count = static_cast<std::int64_t>(rates.size()),
@@ -61,9 +59,13 @@ class KernelUpdater final : public Updater {
                .total = nullptr,
                .outcome = at<UpdateOutcome>(outcome_)};
     square_parameters_ = {at<Segment>(segments_), bindings.values, reinterpret_cast<const T*>(layers.gradients),
-                          value_sums, gradient_sums};
-    prepare_ = {rule,          at<Segment>(segments_), value_sums,
-                gradient_sums, decide_.outcome,        at<typename Rule::Scalars>(scalars_)};
+                          value_sums(), gradient_sums()};
+    prepare_ = {rule,
+                at<Segment>(segments_),
+                value_sums(),
+                gradient_sums(),
+                decide_.outcome,
+                at<typename Rule::Scalars>(scalars_)};
     const auto state = [&](std::size_t i) { return i < bindings.states.size() ? bindings.states[i] : nullptr; };
     update_ = {decide_.outcome,
                prepare_.scalars,
@@ -116,6 +118,11 @@ class KernelUpdater final : public Updater {
   template <class Element>
   [[nodiscard]] static Element* at(const Buffer& buffer) {
     return reinterpret_cast<Element*>(buffer.data());
+  }
+  // Of whole parameters; null where the rule needs no norms.
+  [[nodiscard]] double* value_sums() const { return at<double>(parameter_sums_); }
+  [[nodiscard]] double* gradient_sums() const {
+    return Rule::needs_norms ? value_sums() + parameters_ * update_kernels::lanes : nullptr;
   }
   [[nodiscard]] double* norm() const {
     return at<double>(sums_) + update_kernels::partial_sums + update_kernels::sums_of_partials;

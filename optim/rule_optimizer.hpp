@@ -6,11 +6,12 @@
 
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/rule.hpp>
-#include <ronda/optim/update_loop.hpp>
 
 namespace ronda {
 
-/// The optimizer of a rule.
+/// The optimizer of a rule. A user's own:
+///
+///     RuleOptimizer<Mine>("mine", Mine(), weight_decay, update_each<Mine>)  // update_loop.hpp
 template <UpdateRule Rule>
 class RuleOptimizer final : public Optimizer {
  public:
@@ -19,7 +20,7 @@ class RuleOptimizer final : public Optimizer {
   /// @param name          for messages and the plan
   /// @param weight_decay  of groups that do not say
   /// @param loop          update_each<Rule>, or the same compiled for several instruction sets: see RONDA_UPDATE_LOOP
-  RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop = &update_each<Rule>)
+  RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop)
       : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop) {}
 
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
@@ -43,9 +44,3 @@ class RuleOptimizer final : public Optimizer {
 };
 
 }  // namespace ronda
-
-/// Defines the function NAME, update_each<RULE> compiled for several instruction sets.
-#define RONDA_UPDATE_LOOP(NAME, RULE)                                                          \
-  RONDA_MULTIVERSION bool NAME(const ::ronda::ArenaPart& part, const RULE::Scalars& scalars) { \
-    return ::ronda::update_each<RULE>(part, scalars);                                          \
-  }

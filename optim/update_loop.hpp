@@ -82,3 +82,9 @@ template <UpdateRule Rule>
 }
 
 }  // namespace ronda
+
+/// Defines the function NAME, update_each<RULE> compiled for several instruction sets.
+#define RONDA_UPDATE_LOOP(NAME, RULE)                                                          \
+  RONDA_MULTIVERSION bool NAME(const ::ronda::ArenaPart& part, const RULE::Scalars& scalars) { \
+    return ::ronda::update_each<RULE>(part, scalars);                                          \
+  }

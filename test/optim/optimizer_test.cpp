@@ -11,6 +11,7 @@
 #include <ronda/core/random.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
+#include <ronda/optim/update_loop.hpp>
 #include <ronda/optim/updater.hpp>
 
 #include "support/catch.hpp"
@@ -315,7 +316,7 @@ struct SignDescent {
 }  // namespace
 
 TEST_CASE("a rule of the user's own updates on the processor; kernels for half types and GPUs he makes himself") {
-  RuleOptimizer<SignDescent> optimizer("sign", SignDescent(), 0);
+  RuleOptimizer<SignDescent> optimizer("sign", SignDescent(), 0, update_each<SignDescent>);
   std::vector<float> values{1, 2, 3}, gradients{5, 0, -2};
   const OptimizerBindings bindings{.values = values.data(), .segments = {{"a", {Shape{3}, DType::float32, {}}, 0, 0}}};
   optimizer.bind(bindings);
