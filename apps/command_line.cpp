@@ -17,12 +17,6 @@
 namespace ronda::apps {
 namespace {
 
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string list;
-  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-  return list;
-}
-
 /// `adam and adamw`.
 std::string listed(std::span<const OptimizerRow> rows, std::string_view last) {
   std::string list;

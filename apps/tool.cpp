@@ -138,6 +138,12 @@ void require_creatable(const World& world, const std::string& path) {
   });
 }
 
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string list;
+  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);

@@ -16,6 +16,9 @@ bool parse(CLI::App& app, int argc, char** argv);
 /// A text that quotes what was given, which may be anything, for a terminal: no control characters, not too long.
 [[nodiscard]] std::string excerpt(std::string_view text);
 
+/// `a, b, c`.
+[[nodiscard]] std::string joined(const std::vector<std::string_view>& names);
+
 /// Throws the InputError for a word that looks like an option and is none, with the name that was probably meant.
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word);
 

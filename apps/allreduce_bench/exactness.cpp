@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <ronda/collectives/host/algorithms/grid_exchange.hpp>
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/core/half.hpp>
 
 namespace ronda::apps {
@@ -98,12 +98,9 @@ std::size_t count_wrong_of(Communicator& communicator, std::span<T> data, const 
 
 std::size_t count_wrong(Communicator communicator, const Tensor& data, ReduceOp op, Compression compression,
                         std::string_view algorithm, const std::function<void()>& allreduce) {
-  // By the sender and by the owner, in a grid of many ranks twice; where ranks halve or double, in every step, and for
-  // whom a rank is folded with.
-  const bool in_steps = algorithm == "halving" || algorithm == "doubling";
-  const int steps = static_cast<int>(std::bit_width(static_cast<unsigned>(communicator.size()))) - 1;
-  const int direct = GridExchange::columns_for(communicator.size()) > 1 ? 4 : 2;
-  const Question question{op, compression, communicator.size(), in_steps ? steps + 2 : direct};
+  const AllreduceRow* const row = find_row(parse_allreduce(algorithm));
+  const int roundings = row == nullptr || row->roundings == nullptr ? 0 : row->roundings(communicator.size());
+  const Question question{op, compression, communicator.size(), roundings};
   const auto of = [&]<class T>(T) { return count_wrong_of(communicator, data.as<T>(), question, allreduce); };
   switch (data.dtype()) {
     case DType::float32: return of(float{});

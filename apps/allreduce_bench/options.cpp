@@ -24,10 +24,12 @@ std::vector<std::string> dtype_names() {
   return names;
 }
 
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string list;
-  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-  return list;
+/// A line for each algorithm of the host's memory.
+std::string described_algorithms() {
+  std::string text = "Algorithms:";
+  for (const AllreduceRow* row : allreduce_rows())
+    text += "\n  " + std::string(row->name) + ": " + std::string(row->help);
+  return text;
 }
 
 /// Of how much, and how often.
@@ -104,7 +106,8 @@ std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const To
   std::vector<AllreduceAlgorithm> all;
   const AllreduceTask task{.node_shared = true};  // ways looks at each size
   for (const AllreduceRow* row : allreduce_rows()) {
-    const bool sends_as_asked = row->compresses || options.compression == "none" || options.compression == "auto";
+    const bool sends_as_asked =
+        row->roundings != nullptr || options.compression == "none" || options.compression == "auto";
     const bool idle = row->suits != nullptr && !row->suits(task, topology);
     if (sends_as_asked && !idle) all.push_back(row->algorithm);
   }
@@ -123,6 +126,7 @@ bool parse(int argc, char** argv, BenchOptions& options, WorldOptions& world) {
   add_kinds(app, options);
   add_world_options(app, world, options.progress);
   app.add_option("--json", options.json, "file for the results");
+  app.footer(described_algorithms());
   if (!parse(app, argc, argv)) return false;
   require_sense(options);
   world.progress = parse_progress(options.progress);

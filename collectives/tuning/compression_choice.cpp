@@ -9,7 +9,7 @@ namespace {
 
 /// Why these numbers cannot be compressed by this algorithm; empty where they can.
 std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op) {
-  if (const AllreduceRow* const row = find_row(algorithm); row != nullptr && !row->compresses)
+  if (const AllreduceRow* const row = find_row(algorithm); row != nullptr && row->roundings == nullptr)
     return "the allreduce '" + std::string(row->name) + "' sends numbers as they are; take ring, hierarchical or auto";
   if (elements.dtype != DType::float32)
     return "it takes float32 alone, not " + std::string(name_of(elements.dtype)) + "; leave it out";

@@ -1,5 +1,6 @@
 // The cost model alone: its formulas for links whose costs are known, and the choices that follow.
 #include "support/catch.hpp"
+#include "support/message_allreduces.hpp"
 #include "support/seed.hpp"
 
 #include <ronda/collectives/host/algorithms/ring.hpp>
@@ -100,7 +101,8 @@ TEST_CASE("combining costs what an algorithm combines") {
 }
 
 TEST_CASE("more bytes, more ranks and slower links never take less time") {
-  for (const auto algorithm : {ring, halving, doubling}) {
+  for (const AllreduceRow* row : test::message_allreduces()) {
+    const AllreduceAlgorithm algorithm = row->algorithm;
     double before = 0;
     for (std::size_t bytes = 8; bytes < std::size_t{1} << 30; bytes *= 3) {
       const Nodes nodes = nodes_of(6, 1);
@@ -354,8 +356,8 @@ TEST_CASE("damaged link costs are refused, or costs that can be asked for") {
       const CostModel model(kept, nodes);
       for (const std::size_t bytes : {std::size_t{0}, std::size_t{4}, std::size_t{1} << 20, std::size_t{1} << 40}) {
         static_cast<void>(model.trial_bytes(bytes));
-        for (const auto algorithm : {node, ring, halving, doubling, hierarchical})
-          if (const auto seconds = model.seconds(algorithm, bytes)) REQUIRE(*seconds >= 0);
+        for (const AllreduceRow* row : allreduce_rows())
+          if (const auto seconds = model.seconds(row->algorithm, bytes)) REQUIRE(*seconds >= 0);
       }
     } catch (const InputError&) {
     }

@@ -5,6 +5,7 @@
 
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/collectives/group/group.hpp>
+#include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/core/device_context.hpp>
 
 #include <atomic>
@@ -58,8 +59,8 @@ TEST_CASE("starting and waiting takes nothing from the heap, not even the first 
   Communicator communicator = test::world().communicator();
   const Buffer memory = communicator.allocate(1 << 20, Memory::node_shared);
   const std::span data(reinterpret_cast<float*>(memory.data()), std::size_t{1} << 18);
-  for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::node, AllreduceAlgorithm::ring,
-                                             AllreduceAlgorithm::hierarchical, AllreduceAlgorithm::mpi}) {
+  for (const AllreduceRow* row : allreduce_rows()) {
+    const AllreduceAlgorithm algorithm = row->algorithm;
     if (algorithm == AllreduceAlgorithm::node && communicator.topology().nodes > 1) continue;
     const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
     communicator.barrier();
@@ -74,9 +75,11 @@ TEST_CASE("nor does compression") {
   Communicator communicator = test::world().communicator();
   const Buffer memory = communicator.allocate(1 << 20, Memory::node_shared);
   const std::span data(reinterpret_cast<float*>(memory.data()), std::size_t{1} << 18);
-  for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::halving,
-                                             AllreduceAlgorithm::doubling, AllreduceAlgorithm::hierarchical})
+  for (const AllreduceRow* row : allreduce_rows())
     for (const Compression compression : {Compression::bf16, Compression::fp16, Compression::int8}) {
+      const AllreduceAlgorithm algorithm = row->algorithm;
+      if (row->roundings == nullptr || (algorithm == AllreduceAlgorithm::node && communicator.topology().nodes > 1))
+        continue;
       const auto reduction = communicator.plan(AllreduceSpec{
           .tensors = {Tensor(data)}, .algorithm = algorithm, .label = "test", .compression = compression});
       communicator.barrier();

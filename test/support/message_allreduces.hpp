@@ -11,7 +11,7 @@ namespace ronda::test {
 inline std::vector<const AllreduceRow*> message_allreduces() {
   std::vector<const AllreduceRow*> rows;
   for (const AllreduceRow* row : allreduce_rows())
-    if (!row->in_node_memory && row->compresses) rows.push_back(row);
+    if (!row->in_node_memory && row->roundings != nullptr) rows.push_back(row);
   return rows;
 }
 

@@ -45,7 +45,8 @@ struct AllreduceRow {
   AllreduceAlgorithm algorithm;  ///< a number of its own
   std::string_view name, help;
   bool in_node_memory = false;  ///< reduces in memory that the ranks of a node share, with barriers
-  bool compresses = true;       ///< may send other numbers than float32
+  /// How often a number is rounded on its way, at most, where int8 is sent. Null: numbers are sent as they are.
+  int (*roundings)(int ranks) = nullptr;
   std::size_t brief_bytes = 0;  ///< up to here it is over so soon that two looks at the clock would show
 
   /// Why this task cannot be done so here, in a sentence with the remedy; empty where it can. Null: it always can.

@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 
 namespace ronda {
 
@@ -23,6 +24,11 @@ class Folding {
   /// This rank's number among the members; only where it does not hand over.
   [[nodiscard]] int member() const noexcept { return is_folded() ? rank_ / 2 : rank_ - beyond_; }
   [[nodiscard]] int rank_of(int member) const noexcept { return member < beyond_ ? 2 * member + 1 : member + beyond_; }
+
+  /// Of a number that is rounded in every step, for the rank that this one is folded with, and at the end.
+  [[nodiscard]] static int roundings(int ranks) noexcept {
+    return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks))) + 1;
+  }
 
  private:
   int rank_, power_ = 1, beyond_ = 0;

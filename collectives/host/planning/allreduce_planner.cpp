@@ -43,7 +43,7 @@ std::unique_ptr<Collective> AllreducePlanner::plan(const AllreduceSpec& spec, bo
   Plan made = make(spec, often);
   std::erase(made.algorithms, nullptr);
   const AllreduceRow* const row = find_row(made.mostly);
-  const bool brief = row != nullptr && made.bytes <= row->brief_bytes;
+  const bool brief = row != nullptr && made.count > 0 && made.bytes <= row->brief_bytes;
   const std::string_view name = name_of(made.mostly);
   Description description{Kind::allreduce, spec.label, name, made.count, made.dtype, spec.op, -1, brief};
   description.idles = spec.idles;

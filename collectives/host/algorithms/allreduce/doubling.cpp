@@ -81,6 +81,7 @@ extern const AllreduceRow doubling_row;
 constinit const AllreduceRow doubling_row{.algorithm = AllreduceAlgorithm::doubling,
                                           .name = "doubling",
                                           .help = "recursive doubling over messages: for the shortest; 1 GiB at most",
+                                          .roundings = Folding::roundings,
                                           .refusal = refuse_more_than_one_message,
                                           .suits = always,
                                           .cost = doubling_seconds,

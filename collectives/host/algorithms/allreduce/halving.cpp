@@ -91,6 +91,7 @@ constinit const AllreduceRow halving_row{
     .algorithm = AllreduceAlgorithm::halving,
     .name = "halving",
     .help = "recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most",
+    .roundings = Folding::roundings,
     .refusal = refuse_more_than_one_message,
     .suits = always,
     .cost = halving_seconds,

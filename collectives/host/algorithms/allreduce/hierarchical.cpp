@@ -71,6 +71,7 @@ constinit const AllreduceRow hierarchical_row{.algorithm = AllreduceAlgorithm::h
                                               .name = "hierarchical",
                                               .help = "`node` inside each node, a ring a slice across nodes",
                                               .in_node_memory = true,
+                                              .roundings = ring_roundings,
                                               .refusal = refuse_private_memory,
                                               .suits = suits_hierarchical,
                                               .becomes = ring_of_nodes,

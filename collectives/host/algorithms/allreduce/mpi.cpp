@@ -92,7 +92,6 @@ extern const AllreduceRow mpi_row;
 constinit const AllreduceRow mpi_row{.algorithm = AllreduceAlgorithm::mpi,
                                      .name = "mpi",
                                      .help = "MPI_Iallreduce, on a copy; the reference",
-                                     .compresses = false,
                                      .make = make_plain_mpi};
 
 }  // namespace ronda

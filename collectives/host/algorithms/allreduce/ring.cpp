@@ -22,6 +22,8 @@ std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Eleme
   return std::make_unique<Ring>(std::move(transport), data, reduction);
 }
 
+int ring_roundings(int ranks) { return GridExchange::columns_for(ranks) > 1 ? 4 : 2; }
+
 // ---- the row --------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -41,6 +43,7 @@ extern const AllreduceRow ring_row;
 constinit const AllreduceRow ring_row{.algorithm = AllreduceAlgorithm::ring,
                                       .name = "ring",
                                       .help = "segmented pipelined ring over messages; any layout of ranks",
+                                      .roundings = ring_roundings,
                                       .suits = always,
                                       .cost = ring_seconds,
                                       .make = make_ring_of_all};

@@ -13,4 +13,7 @@ namespace ronda {
 [[nodiscard]] std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Elements data,
                                                    const Reduction& reduction, const Wire& wire);
 
+/// Of int8, at most: by the sender and by the owner, in a grid in its rows and in its columns.
+[[nodiscard]] int ring_roundings(int ranks);
+
 }  // namespace ronda
