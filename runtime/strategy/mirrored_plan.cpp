@@ -22,8 +22,8 @@ std::string joined(const std::vector<std::string>& lines) {
 }  // namespace
 
 MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss& loss,
-                                   std::unique_ptr<Optimizer> optimizer, Schedule schedule, MirroredOptions options,
-                                   EventSink* sink)
+                                   std::unique_ptr<Optimizer> optimizer, Schedule schedule,
+                                   const MirroredOptions& options, EventSink* sink)
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),

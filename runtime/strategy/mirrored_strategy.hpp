@@ -51,7 +51,7 @@ class MirroredStrategy {
   /// Model, loss and sink outlive the strategy. Throws InputError for shapes that do not fit, ranks that plan different
   /// things, and a plan beyond the memory limit.
   MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
-                   Schedule schedule, MirroredOptions options, EventSink* sink = nullptr);
+                   Schedule schedule, const MirroredOptions& options, EventSink* sink = nullptr);
 
   MirroredStrategy(const MirroredStrategy&) = delete;  // its parts know each other's places
   MirroredStrategy& operator=(const MirroredStrategy&) = delete;

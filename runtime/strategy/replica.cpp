@@ -79,7 +79,7 @@ void Replica::bind() {
         .name = slot.name,
         .value = Tensor(request.desc, values_.data() + slot.offset, values_.device()),
         .gradient = Tensor(request.desc, gradients_.data() + slot.offset, gradients_.device()),
-        .master = std::move(master),
+        .master = master,
         .flattened = request.flattened};
   }
   const Bindings memory(parameters_, plan_.buffers.offsets, activations_.data(), activations_.device());

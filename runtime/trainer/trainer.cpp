@@ -196,7 +196,7 @@ void Trainer::build(const Dataset& train, const Dataset& test) {
       std::ranges::any_of(options_.faults, [](const Fault& f) { return f.kind == FaultKind::flip_gradient; });
   Loss& loss = spoils ? spoiled_loss_ : loss_;
   strategy_ = std::make_unique<MirroredStrategy>(world_.communicator(), model_, loss, std::move(optimizer), *rates,
-                                                 std::move(options), &sink_);
+                                                 options, &sink_);
   store.keep(*strategy_, sink_);
   if (options_.init.empty() || resumption_) return;
   agree(world_.communicator(), [&] {
