@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/trainer/leave.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -17,20 +18,13 @@
 namespace ronda::apps {
 namespace {
 
-/// `adam and adamw`.
-std::string listed(std::span<const OptimizerRow> rows, std::string_view last) {
-  std::string list;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    list += std::string(i == 0 ? "" : i + 1 == rows.size() ? last : ", ") + std::string(rows[i].name);
-  return list;
-}
-
-/// The optimizers that read a field of OptimizerOptions.
+/// The optimizers that read a field of OptimizerOptions: `adam and adamw`.
 std::string readers_of(std::string_view field) {
   std::vector<OptimizerRow> readers;
   std::ranges::copy_if(optimizer_rows(), std::back_inserter(readers),
                        [&](const OptimizerRow& row) { return optimizer_reads(row.name, field); });
-  return listed(readers, " and ");
+  return listed(
+      readers, [](const OptimizerRow& row) { return row.name; }, " and ");
 }
 
 constexpr const char* default_optimizer = "nesterov";
@@ -92,7 +86,8 @@ void CommandLine::add_learning() {
     option->group("Learning");
     return option;
   };
-  in(app_.add_option("--optimizer", training.optimizer.name, listed(optimizer_rows(), ", ")));
+  in(app_.add_option("--optimizer", training.optimizer.name,
+                     listed(optimizer_rows(), [](const OptimizerRow& row) { return row.name; })));
   std::ostringstream rate;
   rate << "Before scaling [" << defaults_.learning_rate << " with " << default_optimizer
        << ", otherwise the --optimizer's]";
@@ -127,9 +122,9 @@ void CommandLine::add_placement() {
   in(app_.add_flag("--nondeterministic", training.nondeterministic,
                    "With --device cuda: the fastest engines, also where equal runs then differ in their last bits"));
   in(app_.add_option("--threads", training.threads, "Of a rank [the cores it is bound to]"))->default_str("");
-  in(app_.add_option(
-      "--allreduce", allreduce_,
-      joined(allreduce_names(DeviceKind::cpu)) + "; on GPUs: " + joined(allreduce_names(DeviceKind::cuda))));
+  in(app_.add_option("--allreduce", allreduce_,
+                     listed_names(allreduce_names(DeviceKind::cpu)) +
+                         "; on GPUs: " + listed_names(allreduce_names(DeviceKind::cuda))));
   in(app_.add_option("--compression", compression_,
                      "Of gradients on the wire: none, bf16, fp16, int8; auto: bf16 between nodes, where that saves a "
                      "tenth of the time"));

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
@@ -138,10 +139,8 @@ void require_creatable(const World& world, const std::string& path) {
   });
 }
 
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string list;
-  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-  return list;
+std::string listed_names(const std::vector<std::string_view>& names) {
+  return listed(names, [](std::string_view name) { return name; });
 }
 
 double median(std::vector<double> values) {

@@ -17,7 +17,7 @@ bool parse(CLI::App& app, int argc, char** argv);
 [[nodiscard]] std::string excerpt(std::string_view text);
 
 /// `a, b, c`.
-[[nodiscard]] std::string joined(const std::vector<std::string_view>& names);
+[[nodiscard]] std::string listed_names(const std::vector<std::string_view>& names);
 
 /// Throws the InputError for a word that looks like an option and is none, with the name that was probably meant.
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word);

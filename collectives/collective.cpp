@@ -1,69 +1,66 @@
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
 
-#include <algorithm>
+#include <array>
+#include <utility>
 
 namespace ronda {
 namespace {
 
-struct Named {
-  AllreduceAlgorithm algorithm;
-  std::string_view name;
-  DeviceKind device;
-};
+constexpr std::string_view automatic_name = "auto";
 
-/// `auto` first, which is for any memory; those for GPUs last.
-const std::vector<Named>& named() {
-  static const std::vector<Named> all = [] {
-    std::vector<Named> names{{AllreduceAlgorithm::automatic, "auto", DeviceKind::cpu}};
-    for (const AllreduceRow* row : allreduce_rows()) names.push_back({row->algorithm, row->name, DeviceKind::cpu});
-    names.push_back({AllreduceAlgorithm::nccl, "nccl", DeviceKind::cuda});
-    names.push_back({AllreduceAlgorithm::staged, "staged", DeviceKind::cuda});
-    return names;
-  }();
-  return all;
+/// For tensors on GPUs.
+constexpr std::array<std::pair<AllreduceAlgorithm, std::string_view>, 2> names_on_devices{
+    {{AllreduceAlgorithm::nccl, "nccl"}, {AllreduceAlgorithm::staged, "staged"}}};
+
+bool on_devices(AllreduceAlgorithm algorithm) noexcept {
+  return algorithm == AllreduceAlgorithm::nccl || algorithm == AllreduceAlgorithm::staged;
 }
 
-std::string listed(const std::vector<std::string_view>& names, std::string_view last) {
-  std::string list;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    list += std::string(i == 0 ? "" : i + 1 == names.size() ? last : ", ") + std::string(names[i]);
-  return list;
+std::string listed_names(std::optional<DeviceKind> device, std::string_view last) {
+  return listed(
+      allreduce_names(device), [](std::string_view name) { return name; }, last);
 }
 
 }  // namespace
 
 std::vector<std::string_view> allreduce_names(std::optional<DeviceKind> device) {
-  std::vector<std::string_view> names;
-  for (const Named& one : named())
-    if (!device || one.device == *device || one.algorithm == AllreduceAlgorithm::automatic) names.push_back(one.name);
+  std::vector<std::string_view> names{automatic_name};
+  if (device.value_or(DeviceKind::cpu) == DeviceKind::cpu)
+    for (const AllreduceRow* row : allreduce_rows()) names.push_back(row->name);
+  if (device.value_or(DeviceKind::cuda) != DeviceKind::cpu)
+    for (const auto& [algorithm, name] : names_on_devices) names.push_back(name);
   return names;
 }
 
 AllreduceAlgorithm parse_allreduce(std::string_view name) {
-  const auto found = std::ranges::find(named(), name, &Named::name);
-  if (found != named().end()) return found->algorithm;
-  throw InputError("'" + std::string(name) + "' is not an allreduce: expected " + listed(allreduce_names(), " or "));
+  if (name == automatic_name) return AllreduceAlgorithm::automatic;
+  for (const AllreduceRow* row : allreduce_rows())
+    if (row->name == name) return row->algorithm;
+  for (const auto& [algorithm, known] : names_on_devices)
+    if (known == name) return algorithm;
+  throw InputError("'" + std::string(name) + "' is not an allreduce: expected " + listed_names({}, " or "));
 }
 
 std::string_view name_of(AllreduceAlgorithm algorithm) noexcept {
-  const auto found = std::ranges::find(named(), algorithm, &Named::algorithm);
-  return found == named().end() ? "?" : found->name;
+  if (algorithm == AllreduceAlgorithm::automatic) return automatic_name;
+  for (const auto& [known, name] : names_on_devices)
+    if (known == algorithm) return name;
+  const AllreduceRow* const row = find_row(algorithm);
+  return row == nullptr ? "?" : row->name;
 }
 
 void require_fitting(AllreduceAlgorithm algorithm, DeviceKind device) {
-  if (algorithm == AllreduceAlgorithm::automatic) return;
-  const auto found = std::ranges::find(named(), algorithm, &Named::algorithm);
-  if (found == named().end()) throw LogicError("there is no allreduce of that number");
-  if (found->device == device) return;
-  const std::string name(found->name);
-  if (found->device != DeviceKind::cpu)
+  if (algorithm == AllreduceAlgorithm::automatic || on_devices(algorithm) == (device != DeviceKind::cpu)) return;
+  const std::string name(name_of(algorithm));
+  if (on_devices(algorithm))
     throw InputError("the allreduce '" + name +
                      "' is for ranks on GPUs, and these are on CPUs; take --device cuda, or another --allreduce (" +
-                     listed(allreduce_names(DeviceKind::cpu), ", ") + ")");
+                     listed_names(DeviceKind::cpu, ", ") + ")");
   throw InputError("the allreduce '" + name + "' is for ranks on CPUs, and these are on GPUs; take --allreduce " +
-                   listed(allreduce_names(DeviceKind::cuda), " or "));
+                   listed_names(DeviceKind::cuda, " or "));
 }
 
 }  // namespace ronda

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
 
 namespace ronda {
 
@@ -17,12 +18,10 @@ using EnumNames = std::array<std::pair<Enum, std::string_view>, count>;
 /// @param what  for messages: `an allreduce`. Throws InputError that lists the names.
 template <class Enum, std::size_t count>
 [[nodiscard]] Enum parse_name(const EnumNames<Enum, count>& names, std::string_view name, const std::string& what) {
-  std::string list;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (names[i].second == name) return names[i].first;
-    list += (i == 0 ? "" : i + 1 == count ? " or " : ", ") + std::string(names[i].second);
-  }
-  throw InputError("'" + std::string(name) + "' is not " + what + ": expected " + list);
+  for (const auto& [value, text] : names)
+    if (text == name) return value;
+  const auto text_of = [](const auto& entry) { return entry.second; };
+  throw InputError("'" + std::string(name) + "' is not " + what + ": expected " + listed(names, text_of, " or "));
 }
 
 template <class Enum, std::size_t count>

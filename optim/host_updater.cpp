@@ -1,6 +1,5 @@
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/optim/kernel_updater.hpp>
 #include <ronda/optim/rules.hpp>
 #include <ronda/optim/updater.hpp>
 
@@ -81,12 +80,7 @@ std::unique_ptr<Updater> make_host_updater(DeviceContext& context, Optimizer& op
                                            const OptimizerBindings& bindings, const LayerArenas& layers,
                                            std::size_t count, const UpdaterOptions& options, Stream& stream) {
   if (layers.dtype == DType::float32) return std::make_unique<HostUpdater>(optimizer, bindings, layers, count, options);
-  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
-    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
-      return std::make_unique<KernelUpdater<Rule, T, HostLaunch>>(context, rule, optimizer, bindings, layers, count,
-                                                                  options, stream);
-    });
-  });
+  return make_kernel_updater<HostLaunch>(context, optimizer, bindings, layers, count, options, stream);
 }
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/rules.hpp>
 
@@ -39,11 +40,8 @@ std::span<const OptimizerRow> optimizer_rows() {
 }
 
 std::string optimizer_names() {
-  std::string list;
-  const auto rows = optimizer_rows();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    list += (i == 0 ? "" : i + 1 == rows.size() ? " or " : ", ") + std::string(rows[i].name);
-  return list;
+  return listed(
+      optimizer_rows(), [](const OptimizerRow& row) { return row.name; }, " or ");
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {

@@ -10,7 +10,7 @@
 
 namespace ronda {
 
-/// What a rule is told of one parameter in one step.
+/// The numbers of one parameter in one step, for a rule.
 struct RuleStep {
   double learning_rate = 0, weight_decay = 0;  ///< of the parameter's group
   double gradient_factor = 1;                  ///< sums of gradients times this are the mean, clipped

@@ -6,6 +6,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/optim/adam.hpp>
+#include <ronda/optim/kernel_updater.hpp>
 #include <ronda/optim/lars.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
@@ -36,6 +37,21 @@ Result with_rule(const Optimizer& optimizer, Body&& body) {
                      "' has a rule of its own: make its updater from KernelUpdater<Rule, …>, and give it as "
                      "MirroredOptions::platform.make_updater");
   return result;
+}
+
+/// An updater made of kernels, for the optimizer's rule and the type of the gradients; see MakeUpdater and
+/// KernelUpdater. Throws as with_rule.
+template <class Launch>
+[[nodiscard]] std::unique_ptr<Updater> make_kernel_updater(DeviceContext& context, Optimizer& optimizer,
+                                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                                           std::size_t count, const UpdaterOptions& options,
+                                                           Stream& stream) {
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
+    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
+      return std::make_unique<KernelUpdater<Rule, T, Launch>>(context, rule, optimizer, bindings, layers, count,
+                                                              options, stream);
+    });
+  });
 }
 
 }  // namespace ronda

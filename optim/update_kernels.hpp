@@ -182,7 +182,7 @@ struct Update {
     float none = 0;
     Rule::apply(scalars[parameter], values[i], as_float(gradients[i]), states > 0 ? first_state[i] : none,
                 states > 1 ? second_state[i] : none);
-    if (!std::isfinite(values[i]) || (states > 1 && !std::isfinite(second_state[i]))) outcome->spoiled = 1;
+    if (!std::isfinite(values[i]) || (states > 1 && !std::isfinite(second_state[i]))) raise_flag(outcome->spoiled);
     if (rounded != nullptr) rounded[i] = as_number<T>(values[i]);
   }
 };

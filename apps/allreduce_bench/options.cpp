@@ -60,8 +60,8 @@ void add_kinds(CLI::App& app, BenchOptions& options) {
       ->check(CLI::IsMember({"sum", "mean", "min", "max", "prod"}))
       ->capture_default_str();
   app.add_option("--algorithm", options.algorithm,
-                 joined(allreduce_names(DeviceKind::cpu)) + " (GPUs: " + joined(allreduce_names(DeviceKind::cuda)) +
-                     "); all: each that can be, and auto, in turns")
+                 listed_names(allreduce_names(DeviceKind::cpu)) + " (GPUs: " +
+                     listed_names(allreduce_names(DeviceKind::cuda)) + "); all: each that can be, and auto, in turns")
       ->capture_default_str();
   app.add_option("--device", options.device, "cpu; cuda: in the memory of a GPU a rank")
       ->check(CLI::IsMember({"cpu", "cuda"}))

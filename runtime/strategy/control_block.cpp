@@ -17,8 +17,8 @@ ControlBlock::ControlBlock(const ComputeDevice& device, StepControl& there)
   new (host_.data()) HostSide();
 }
 
-void ControlBlock::clear(const StepFlags& flags) {
-  host().prepared = StepControl{.flags = flags};
+void ControlBlock::write(const StepControl& value) {
+  host().prepared = value;
   device_.context->copy(&host().prepared, there_, sizeof(StepControl), *device_.stream);
 }
 

@@ -17,8 +17,10 @@ class ControlBlock {
   /// A device pointer; a loss adds its sums here.
   [[nodiscard]] StepControl* there() const noexcept { return there_; }
 
-  /// Stream-ordered: all zero but for `flags`. Not while an earlier `clear` is under way.
-  void clear(const StepFlags& flags = {});
+  /// Stream-ordered: becomes `value`. Not while an earlier `write` is under way.
+  void write(const StepControl& value);
+  /// Likewise, all zero but for `flags`.
+  void clear(const StepFlags& flags = {}) { write(StepControl{.flags = flags}); }
   /// The numbers on the device. The host waits; valid until the next call.
   const StepControl& read();
 

@@ -15,7 +15,7 @@ std::string why_no_room(std::size_t bytes, DeviceContext& context, std::size_t s
   const std::size_t free = context.free_bytes() / sharers;
   const auto most = static_cast<std::size_t>(static_cast<double>(free) * options.share);
   if (bytes > most) return human_bytes(bytes) + " of it, and " + human_bytes(free) + " free on its device";
-  if (options.limited && bytes > options.memory_left)
+  if (options.memory_left && bytes > *options.memory_left)
     return human_bytes(bytes) + " of it, which is beyond the limit beside the model";
   return {};
 }
@@ -40,7 +40,7 @@ std::size_t keep_on_devices(Communicator& communicator, const ComputeDevice& dev
     }
     agree(communicator, [&] { queue.keep(*data, gather); });
     kept += bytes;
-    options.memory_left -= std::min(bytes, options.memory_left);
+    if (options.memory_left) *options.memory_left -= bytes;
   }
   return kept;
 }

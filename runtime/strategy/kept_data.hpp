@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include <ronda/collectives/communicator.hpp>
@@ -9,9 +10,8 @@
 namespace ronda {
 
 struct KeptDataOptions {
-  double share = 0.5;           ///< of the device's memory that is free, at most, for each dataset
-  std::size_t memory_left = 0;  ///< up to the limit, where there is one
-  bool limited = false;
+  double share = 0.5;                           ///< of the device's memory that is free, at most, for each dataset
+  std::optional<std::size_t> memory_left = {};  ///< bytes up to the limit of memory; none: there is no limit
 };
 
 /// Has the devices of all ranks keep each dataset that has room on all of them. Returns its bytes. Not for the

@@ -38,11 +38,10 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
   for (const auto& line : exchange_->describe()) plan_lines_.push_back(line);
   agree(communicator_, [&] { take_memory(schedule); });
-  memory_.data = keep_on_devices(
-      communicator_, device, *queue_, options_.device_data, options_.platform.gather,
-      {options_.device_data_share, options_.memory_limit - std::min(memory_.total(), options_.memory_limit),
-       options_.memory_limit > 0},
-      sink_);
+  KeptDataOptions kept{.share = options_.device_data_share};
+  if (options_.memory_limit > 0) kept.memory_left = options_.memory_limit - memory_.total();  // checked above
+  memory_.data =
+      keep_on_devices(communicator_, device, *queue_, options_.device_data, options_.platform.gather, kept, sink_);
   memory_.compression = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
   check_memory();
   require_equal(communicator_, "the plan", joined(plan_lines_));

@@ -98,16 +98,18 @@ const StepControl& MirroredStrategy::reduce(const Pass& pass) {
   exchange_->reduce(GradientExchange::Sums::of_all, pass.stream);
   const StepControl& total = step_sums_->read();
   communicator_.require_devices();
+  queue_->end_by_hand();
   clock_.lap(&StepTimes::communication);
   return total;
 }
 
-StepResult MirroredStrategy::apply(const StepControl& /*total*/, const Pass& pass) {
+StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   const FlushDenormals flushing = arithmetic();
+  step_sums_->write(total);
   updater_->decide(&exchange_->sums(), pass.stream);
   updater_->apply(exchange_->range_to_update(pass.stream), pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
-  const StepOutcome& outcome = queue_->finish_by_hand();
+  const StepOutcome& outcome = queue_->outcome_by_hand();
   clock_.lap(&StepTimes::optimizer);
   updates_ = outcome.update.updates;
   return result_of(outcome, clock_.take());

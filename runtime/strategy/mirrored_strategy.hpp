@@ -82,11 +82,14 @@ class MirroredStrategy {
   const Batch& place(const Batch& batch) { return queue_->place(batch); }
 
   /// The parts of train_step. On a GPU outputs, gradients and parameters lie there; `reduce` and `apply` wait for it.
+  /// Throws LogicError with steps in flight.
   [[nodiscard]] Pass begin_pass(const Batch& batch);
   const Tensor& forward(const Tensor& input, const Pass& pass);
   void backward(const Tensor& output_gradient, const Pass& pass);
   /// Collective. Returns the sums over all ranks, valid until the next begin_pass.
   const StepControl& reduce(const Pass& pass);
+  /// A step without `apply` changes nothing. Collective.
+  /// @param total  as `reduce` gave it, or the caller's own, the same on all ranks
   StepResult apply(const StepControl& total, const Pass& pass);
 
   /// After a step that was not finite, or spoiled: computes this rank's part of it once more and tells which ranks'

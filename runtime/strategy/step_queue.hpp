@@ -63,8 +63,10 @@ class StepQueue {
 
   /// The same batch where the device computes; valid until the next call.
   virtual const Batch& place(const Batch& batch) = 0;
-  /// The outcome of what was done by hand. The host waits.
-  virtual const StepOutcome& finish_by_hand() = 0;
+  /// The micro-batches of the step by hand are over: the next one begins another step.
+  virtual void end_by_hand() noexcept = 0;
+  /// The outcome of its update. The host waits; valid until the next call.
+  virtual const StepOutcome& outcome_by_hand() = 0;
 
   // Datasets that the device keeps, so that batches may name their samples alone.
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
 
 #include "support/catch.hpp"
 #include "support/host_hash.hpp"
@@ -27,6 +29,41 @@ TEST_CASE("the processor's context gives zeroed memory and copies at once") {
   REQUIRE(memory.data()[998] == std::byte{7});
   REQUIRE(memory.data()[999] == std::byte{0});
   cpu->copy(nullptr, nullptr, 0, *stream);
+}
+
+TEST_CASE("the processor adds numbers of every type, in place or apart, with any number of threads") {
+  constexpr std::size_t count = 1037;
+  const Shape shape{std::int64_t{count}};
+  std::vector<float> more(count);
+  for (std::size_t i = 0; i < count; ++i) more[i] = 0.25F * static_cast<float>(i % 7);
+  const auto check = [&]<class From, class To>(std::type_identity<From>, std::type_identity<To>) {
+    for (const int threads : {1, 3})
+      for (const bool adds : {false, true}) {
+        const auto cpu = make_cpu_context(threads);
+        const auto stream = cpu->make_stream(StreamPriority::usual);
+        std::vector<From> from(count);
+        std::vector<To> to(count);
+        for (std::size_t i = 0; i < count; ++i) from[i] = as_number<From>(static_cast<float>(i % 5) - 2);
+        cpu->add(Tensor({shape, dtype_of<From>, {}}, from.data()), adds ? more.data() : nullptr,
+                 Tensor({shape, dtype_of<To>, {}}, to.data()), *stream);
+        for (std::size_t i = 0; i < count; ++i)
+          REQUIRE(as_float(to[i]) == static_cast<float>(i % 5) - 2 + (adds ? more[i] : 0));  // exact in each type
+      }
+  };
+  check(std::type_identity<float>(), std::type_identity<float>());
+  check(std::type_identity<Float16>(), std::type_identity<float>());
+  check(std::type_identity<Float16>(), std::type_identity<Float16>());
+  check(std::type_identity<BFloat16>(), std::type_identity<BFloat16>());
+  const auto cpu = make_cpu_context(2);
+  const auto stream = cpu->make_stream(StreamPriority::usual);
+  std::vector<float> one(count, 1), sums = more;
+  const Tensor ones{std::span(one)}, in_place{std::span(sums)};
+  cpu->add(ones, sums.data(), in_place, *stream);  // sums += ones
+  cpu->add(ones, sums.data(), ones, *stream);      // ones += sums
+  for (std::size_t i = 0; i < count; ++i) {
+    REQUIRE(sums[i] == more[i] + 1);
+    REQUIRE(one[i] == more[i] + 2);
+  }
 }
 
 TEST_CASE("where there is no GPU to use, the reason is said, and is the error of who wants one") {

@@ -9,6 +9,7 @@
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/transform.hpp>
 
+#include "support/allocations.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 
@@ -179,4 +180,15 @@ TEST_CASE("what a transform cannot change is one message that names it; paramete
   REQUIRE_THROWS_AS(TransformedDataset(plain, {{"nothing", nullptr}}), InputError);
   Batch none(plain.fields(), 1);
   TransformedDataset(plain, both()).read({{}, 1, 1}, none);  // no sample: nothing to do
+}
+
+TEST_CASE("changing samples takes nothing from the heap") {
+  const MemoryDataset plain = images();
+  const TransformedDataset data(plain, both());
+  Batch batch(data.fields(), 10);
+  const std::vector<std::uint64_t> samples{3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
+  data.read({samples, 1, 7}, batch);
+  const long before = test::allocations();
+  for (const std::uint64_t epoch : {0, 1, 2, 3}) data.read({samples, epoch, 7}, batch);
+  CHECK(test::allocations() == before);
 }

@@ -8,7 +8,6 @@
 #include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/optim/make_optimizer.hpp>
-#include <ronda/optim/kernel_updater.hpp>
 #include <ronda/optim/rules.hpp>
 
 #include "optim/arena.hpp"
@@ -27,18 +26,7 @@ struct BackwardLaunch {
   }
 };
 
-std::unique_ptr<Updater> make_kernel_updater(DeviceContext& context, Optimizer& optimizer,
-                                             const OptimizerBindings& bindings, const LayerArenas& layers,
-                                             std::size_t count, const UpdaterOptions& options, Stream& stream) {
-  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
-    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
-      return std::make_unique<KernelUpdater<Rule, T, BackwardLaunch>>(context, rule, optimizer, bindings, layers, count,
-                                                                      options, stream);
-    });
-  });
-}
-
-const MakeUpdater makers[] = {make_kernel_updater, make_host_updater};
+const MakeUpdater makers[] = {make_kernel_updater<BackwardLaunch>, make_host_updater};
 
 /// The rates 0.1, 0.05, 0.025, and no other.
 Schedule halving() {
@@ -155,6 +143,35 @@ TEST_CASE("an updater leaves everything as it is where there is nothing to learn
       update.step();
       CHECK(update.outcome().applied == 1);
       if (clip == 0) CHECK(update.outcome().gradient_norm == 0);  // checked, and not asked for
+    }
+}
+
+TEST_CASE("an update that leaves numbers that are not finite says so, also from several threads") {
+  for (const MakeUpdater& make : makers)
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      const auto optimizer = make_optimizer({.name = "sgd"});
+      Arena arena(*optimizer);
+      optimizer->bind(arena.bindings());
+      const std::size_t count = arena.values.size();
+      std::vector<BFloat16> gradients(count), rounded(count);
+      LayerArenas layers{.gradients = reinterpret_cast<const std::byte*>(arena.gradients.data()), .dtype = dtype};
+      if (dtype == DType::bfloat16) {
+        layers.gradients = reinterpret_cast<const std::byte*>(gradients.data());
+        layers.values = reinterpret_cast<std::byte*>(rounded.data());
+      }
+      const auto context = make_cpu_context(3);
+      CpuStream stream(3);
+      const auto updater = make(*context, *optimizer, arena.bindings(), layers, count, {.schedule = halving()}, stream);
+      StepControl total;
+      total.weight = 1;
+      for (const float bad : {0.0F, std::numeric_limits<float>::infinity(), 0.0F}) {
+        std::ranges::fill(arena.gradients, bad);
+        std::ranges::fill(gradients, as_number<BFloat16>(bad));
+        for (float& value : arena.values) value = 1;
+        updater->step(arena.whole(), &total, stream);
+        CHECK(updater->outcome()->applied == 1);
+        CHECK(updater->outcome()->spoiled == (bad == 0 ? 0 : 1));
+      }
     }
 }
 

@@ -11,6 +11,7 @@
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 
@@ -236,6 +237,62 @@ TEST_CASE("an update by parts leaves the bits of everybody's own") {
         CHECK(parts.strategy.parameter_hash() == each.strategy.parameter_hash());
         CHECK(state_of(parts.strategy) == state_of(each.strategy));
       }
+}
+
+TEST_CASE("a step by hand applies the sums that it is given, and one that is not applied changes nothing") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const std::size_t accumulate : {1, 2})
+    for (const std::size_t node_update_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
+      // How far a step by hand goes; its weight is multiplied.
+      const auto moved = [&](double times) {
+        Set set{.global_batch = 32, .accumulate = accumulate, .optimizer = "sgd"};
+        set.node_update_bytes = node_update_bytes;
+        set.primitives = make_reference_primitives();
+        Run run(everybody(), mlp(), data, set);
+        const auto by_hand = [&](bool applies) {
+          for (std::size_t i = 1; i < accumulate; ++i) run.strategy.accumulate(run.loader.next());
+          const Batch& batch = run.loader.next();
+          const Pass pass = run.strategy.begin_pass(batch);
+          const Tensor& outputs = run.strategy.forward(batch.input(), pass);
+          run.strategy.backward(run.loss.forward_backward(outputs, batch.target(), pass), pass);
+          StepControl total = run.strategy.reduce(pass);
+          if (!applies) return;
+          total.weight *= times;
+          CHECK(run.strategy.apply(total, pass).weight == total.weight);
+        };
+        const auto first = run.parameters();
+        by_hand(false);
+        CHECK(run.parameters() == first);
+        CHECK(run.strategy.updates() == 0);
+        run.loader.seek(1);
+        by_hand(true);
+        CHECK(run.strategy.updates() == 1);
+        std::vector<float> way = run.parameters();
+        std::ranges::transform(way, first, way.begin(), std::minus());
+        return way;
+      };
+      auto half = moved(2);
+      for (float& element : half) element *= 2;
+      CHECK(relative_distance(half, moved(1)) < 1e-3);  // differences of parameters, which are rounded
+    }
+}
+
+TEST_CASE("steps on the processor are begun, accumulated and finished in their order, or refused") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Run run(everybody(), mlp(), data, {.global_batch = 32, .accumulate = 2});
+  CHECK_THROWS_AS(run.strategy.finish_step(), LogicError);                  // none is begun
+  CHECK_THROWS_AS(run.strategy.begin_step(run.loader.next()), LogicError);  // the first of two
+  run.loader.seek(1);
+  run.strategy.accumulate(run.loader.next());
+  const Batch& last = run.loader.next();
+  CHECK_THROWS_AS(run.strategy.accumulate(last), LogicError);  // the last of two
+  run.strategy.begin_step(last);
+  CHECK_THROWS_AS(run.strategy.begin_pass(last), LogicError);
+  CHECK_THROWS_AS(run.strategy.accumulate(last), LogicError);
+  CHECK_THROWS_AS(run.strategy.set_updates(3), LogicError);
+  CHECK(run.strategy.finish_step().weight == 32);
+  run.step();
+  CHECK(run.strategy.updates() == 2);
 }
 
 TEST_CASE("updates by parts and steps by hand may take turns") {

@@ -1,7 +1,6 @@
 #include "support/fake_training.hpp"
 
 #include <ronda/core/error.hpp>
-#include <ronda/optim/kernel_updater.hpp>
 #include <ronda/optim/rules.hpp>
 
 #include <limits>
@@ -122,12 +121,7 @@ std::unique_ptr<Primitives> make_fake_primitives(DType dtype) {
 std::unique_ptr<Updater> make_fake_updater(DeviceContext& context, Optimizer& optimizer,
                                            const OptimizerBindings& bindings, const LayerArenas& layers,
                                            std::size_t count, const UpdaterOptions& options, Stream& stream) {
-  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) {
-    return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) {
-      return std::make_unique<KernelUpdater<Rule, T, QueuedLaunch>>(context, rule, optimizer, bindings, layers, count,
-                                                                    options, stream);
-    });
-  });
+  return make_kernel_updater<QueuedLaunch>(context, optimizer, bindings, layers, count, options, stream);
 }
 
 }  // namespace ronda::test

@@ -2,7 +2,7 @@
 
 namespace ronda {
 
-const AllreduceRow* find_row(AllreduceAlgorithm algorithm) {
+const AllreduceRow* find_row(AllreduceAlgorithm algorithm) noexcept {
   for (const AllreduceRow* row : allreduce_rows())
     if (row->algorithm == algorithm) return row;
   return nullptr;

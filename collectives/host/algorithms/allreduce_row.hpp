@@ -61,9 +61,9 @@ struct AllreduceRow {
 };
 
 /// All there are, in the order in which they are listed.
-[[nodiscard]] std::span<const AllreduceRow* const> allreduce_rows();
+[[nodiscard]] std::span<const AllreduceRow* const> allreduce_rows() noexcept;
 /// Null for algorithms of other memory, and for `automatic`.
-[[nodiscard]] const AllreduceRow* find_row(AllreduceAlgorithm algorithm);
+[[nodiscard]] const AllreduceRow* find_row(AllreduceAlgorithm algorithm) noexcept;
 
 // For refusals.
 

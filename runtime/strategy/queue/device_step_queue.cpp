@@ -129,10 +129,9 @@ const Batch& DeviceStepQueue::place(const Batch& batch) {
   return there;
 }
 
-const StepOutcome& DeviceStepQueue::finish_by_hand() {
+const StepOutcome& DeviceStepQueue::outcome_by_hand() {
   fetch_outcome(slots_.front());
   device_.stream->synchronize();
-  used_ = 0;  // its micro-batches are over
   communicator_.require_devices();
   return slots_.front().pinned().outcome;
 }

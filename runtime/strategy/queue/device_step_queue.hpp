@@ -41,7 +41,8 @@ class DeviceStepQueue final : public StepQueue {
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return slots_.size() / micro_batches_; }
 
   const Batch& place(const Batch& batch) override;
-  const StepOutcome& finish_by_hand() override;
+  void end_by_hand() noexcept override { used_ = 0; }
+  const StepOutcome& outcome_by_hand() override;
 
   [[nodiscard]] std::size_t bytes_to_keep(const Dataset& data) const override { return DeviceDataset::bytes_of(data); }
   void keep(const Dataset& data, const GatherRows& gather) override;

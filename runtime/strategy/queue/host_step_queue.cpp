@@ -11,7 +11,8 @@ void HostStepQueue::enqueue(const Batch& batch, const StepFlags& flags, Work wor
     ++micro_batch_;
     return;
   }
-  static_cast<void>(finish_by_hand());
+  end_by_hand();
+  static_cast<void>(outcome_by_hand());
   begun_ = true;
 }
 
@@ -21,8 +22,7 @@ const StepOutcome& HostStepQueue::finish() {
   return outcome_;
 }
 
-const StepOutcome& HostStepQueue::finish_by_hand() {
-  micro_batch_ = 0;
+const StepOutcome& HostStepQueue::outcome_by_hand() {
   outcome_ = {*places_.sums, *places_.outcome};
   return outcome_;
 }

@@ -17,7 +17,8 @@ class HostStepQueue final : public StepQueue {
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return 1; }
 
   const Batch& place(const Batch& batch) override { return batch; }
-  const StepOutcome& finish_by_hand() override;
+  void end_by_hand() noexcept override { micro_batch_ = 0; }
+  const StepOutcome& outcome_by_hand() override;
 
   [[nodiscard]] std::size_t bytes_to_keep(const Dataset& /*data*/) const override { return 0; }
   void keep(const Dataset& data, const GatherRows& gather) override;
