@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <stdexcept>
 #include <string>
 
@@ -54,5 +55,12 @@ class LogicError : public Error {
  public:
   using Error::Error;
 };
+
+/// The same error as one that all ranks throw: see Error::agreed.
+template <std::derived_from<Error> E>
+[[nodiscard]] E as_agreed(E error) {
+  error.set_agreed();
+  return error;
+}
 
 }  // namespace ronda

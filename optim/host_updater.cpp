@@ -3,6 +3,7 @@
 #include <ronda/optim/rules.hpp>
 #include <ronda/optim/updater.hpp>
 
+#include <algorithm>
 #include <limits>
 
 namespace ronda {
@@ -16,8 +17,7 @@ class HostUpdater final : public Updater {
       : optimizer_(optimizer),
         schedule_(options.schedule),
         arena_{bindings.values, reinterpret_cast<const float*>(layers.gradients), count},
-        decide_{.rates = &rate_,
-                .rate_count = 1,
+        decide_{.table = &table_,
                 .loss_scale = options.loss_scale,
                 .clip_norm = options.clip_norm,
                 .squared_norm = &squared_norm_,
@@ -28,7 +28,7 @@ class HostUpdater final : public Updater {
   HostUpdater(const HostUpdater&) = delete;  // its kernel knows its members
 
   void decide(const StepControl* total, Stream& stream) override {
-    rate_ = schedule_.rate(outcome_.updates);
+    rate_ = schedule_.rate(outcome_.updates - std::min(outcome_.updates, first_update_));
     if (decide_.clip_norm > 0 || decide_.check_gradients) squared_norm_ = norm_or_finiteness(stream);
     decide_.total = total;
     decide_(0);
@@ -45,6 +45,11 @@ class HostUpdater final : public Updater {
   void round_values(Stream&) override {}  // layers read them as they are
   [[nodiscard]] UpdateOutcome* outcome() noexcept override { return &outcome_; }
   void set_updates(std::uint64_t updates, Stream&) override { outcome_.updates = updates; }
+  void set_schedule(const Schedule& schedule, Stream&) override {
+    schedule_ = schedule;
+    first_update_ = outcome_.updates;
+  }
+  void set_rate_factor(double factor, Stream&) override { table_.factor = factor; }
 
  private:
   /// Where the norm itself is not asked for, a number that is finite where all gradients are: a faster pass.
@@ -56,7 +61,9 @@ class HostUpdater final : public Updater {
   Optimizer& optimizer_;
   Schedule schedule_;
   ArenaRange arena_;
+  std::uint64_t first_update_ = 0;
   double rate_ = 0, squared_norm_ = 0;
+  update_kernels::RateTable table_{.rates = &rate_, .count = 1};
   UpdateOutcome outcome_;
   update_kernels::Decide decide_;
 };

@@ -40,17 +40,16 @@ class KernelUpdater final : public Updater {
                        " state arenas, " + std::to_string(bindings.states.size()) + " were given");
     const auto lines = parameters_of_lines(bindings, count);
     const auto segments = segments_of(optimizer, bindings);
-    const auto rates = options.schedule.rates();
     lines_ = upload(lines, stream);
     segments_ = upload(segments, stream);
-    rates_ = upload(rates, stream);
+    table_ = context.allocate(sizeof(RateTable));
+    upload_rates(options.schedule, 0, stream);
     scalars_ = context.allocate(segments.size() * sizeof(typename Rule::Scalars));
     outcome_ = context.allocate(sizeof(UpdateOutcome));
     if (needs_norm_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
     if (Rule::needs_norms) parameter_sums_ = context.allocate(segments.size() * 2 * lanes * sizeof(double));
     squares_ = {reinterpret_cast<const T*>(layers.gradients), at<std::uint16_t>(lines_), count_, at<double>(sums_)};
-    decide_ = {.rates = at<double>(rates_),
-               .rate_count = static_cast<std::int64_t>(rates.size()),
+    decide_ = {.table = at<RateTable>(table_),
                .loss_scale = options.loss_scale,
                .clip_norm = options.clip_norm,
                .squared_norm = needs_norm_ ? norm() : nullptr,
@@ -114,7 +113,31 @@ class KernelUpdater final : public Updater {
     stream.synchronize();
   }
 
+  void set_schedule(const Schedule& schedule, Stream& stream) override {
+    std::uint64_t updates = 0;
+    context_.copy(&decide_.outcome->updates, &updates, sizeof updates, stream);
+    stream.synchronize();  // nothing reads the old rates any more
+    upload_rates(schedule, updates, stream);
+    stream.synchronize();
+  }
+
+  void set_rate_factor(double factor, Stream& stream) override {
+    rate_table_.factor = factor;
+    upload_table(stream);
+    stream.synchronize();
+  }
+
  private:
+  /// The caller waits for the stream.
+  void upload_rates(const Schedule& schedule, std::uint64_t first_update, Stream& stream) {
+    host_rates_ = schedule.rates();
+    rates_ = upload(host_rates_, stream);
+    rate_table_.rates = at<double>(rates_);
+    rate_table_.count = static_cast<std::int64_t>(host_rates_.size());
+    rate_table_.first = first_update;
+    upload_table(stream);
+  }
+  void upload_table(Stream& stream) const { context_.copy(&rate_table_, table_.data(), sizeof rate_table_, stream); }
   template <class Element>
   [[nodiscard]] static Element* at(const Buffer& buffer) {
     return reinterpret_cast<Element*>(buffer.data());
@@ -137,7 +160,9 @@ class KernelUpdater final : public Updater {
   DeviceContext& context_;
   std::int64_t count_, parameters_;
   bool needs_norm_;
-  Buffer lines_, segments_, rates_, scalars_, outcome_, sums_, parameter_sums_;
+  std::vector<double> host_rates_;
+  update_kernels::RateTable rate_table_;  ///< as it lies in `table_`
+  Buffer lines_, segments_, rates_, table_, scalars_, outcome_, sums_, parameter_sums_;
   update_kernels::SumSquares<T> squares_{};
   update_kernels::SquareParameters<T> square_parameters_{};
   update_kernels::Decide decide_{};

@@ -85,10 +85,22 @@ struct SquareParameters {
   }
 };
 
+/// Where a step's learning rate comes from. In the memory of the values, so that a recorded step follows changes.
+struct RateTable {
+  const double* rates = nullptr;  ///< of update `first`, the next one, …; the last one holds from there on
+  std::int64_t count = 0;
+  std::uint64_t first = 0;
+  double factor = 1;  ///< of all
+  [[nodiscard]] RONDA_HOST_DEVICE double rate(std::uint64_t update) const {
+    const std::uint64_t at = update < first ? 0 : update - first;
+    const auto last = static_cast<std::uint64_t>(count - 1);
+    return factor * rates[at < last ? at : last];
+  }
+};
+
 /// One call decides about the step.
 struct Decide {
-  const double* rates;
-  std::int64_t rate_count;
+  const RateTable* table;
   double loss_scale, clip_norm;
   const double* squared_norm;  ///< of the gradients' sums; null where neither of these asks for it
   bool check_gradients;        ///< by the norm, which is finite where each gradient is
@@ -98,8 +110,7 @@ struct Decide {
 
   RONDA_HOST_DEVICE void operator()(std::int64_t) const {
     const std::uint64_t update = outcome->updates;
-    const auto last = static_cast<std::uint64_t>(rate_count - 1);
-    outcome->learning_rate = rates[update < last ? update : last];
+    outcome->learning_rate = table->rate(update);
     const float more = more_scale != nullptr ? more_scale->scale : 1.0F;
     // A square of a float cannot overflow a double: the sum tells of every element.
     const bool loss_finite = std::isfinite(total->loss);

@@ -84,6 +84,11 @@ class Updater {
   [[nodiscard]] virtual UpdateOutcome* outcome() noexcept = 0;
   /// For a training that goes on from a checkpoint. Waits for the stream.
   virtual void set_updates(std::uint64_t updates, Stream& stream) = 0;
+  /// From the next update on: the rates of `schedule`, whose step 0 is that update. Waits for the stream. Throws as
+  /// the updater's making does.
+  virtual void set_schedule(const Schedule& schedule, Stream& stream) = 0;
+  /// From the next update on: all rates times `factor`, whatever the schedule. Waits for the stream.
+  virtual void set_rate_factor(double factor, Stream& stream) = 0;
 };
 
 /// Makes an updater.

@@ -4,7 +4,6 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
-#include <ronda/runtime/strategy/kept_data.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>
@@ -38,10 +37,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
   for (const auto& line : exchange_->describe()) plan_lines_.push_back(line);
   agree(communicator_, [&] { take_memory(schedule); });
-  KeptDataOptions kept{.share = options_.device_data_share};
-  if (options_.memory_limit > 0) kept.memory_left = options_.memory_limit - memory_.total();  // checked above
-  memory_.data =
-      keep_on_devices(communicator_, device, *queue_, options_.device_data, options_.platform.gather, kept, sink_);
+  keep_data(options_.device_data);
+  options_.device_data.clear();  // they may go before the strategy
   memory_.compression = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
   check_memory();
   require_equal(communicator_, "the plan", joined(plan_lines_));

@@ -1,6 +1,9 @@
 // What a mirrored strategy keeps from step to step, shown to checkpoints and held to be equal on all ranks.
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/kept_data.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+
+#include <cmath>
 
 namespace ronda {
 
@@ -12,10 +15,28 @@ void MirroredStrategy::visit(StateVisitor& visitor) {
 }
 
 void MirroredStrategy::set_updates(std::uint64_t updates) {
-  if (steps_in_flight() > 0) throw LogicError("set_updates with steps in flight; finish_step gives their results");
+  require_none_in_flight("set_updates");
   updates_ = updates;
   updater_->set_updates(updates, replica_->stream());
   round_values();
+}
+
+void MirroredStrategy::set_schedule(const Schedule& schedule) {
+  require_none_in_flight("set_schedule");
+  updater_->set_schedule(schedule, replica_->stream());
+}
+
+void MirroredStrategy::set_rate_factor(double factor) {
+  require_none_in_flight("set_rate_factor");
+  if (!(factor >= 0) || !std::isfinite(factor))
+    throw InputError("a factor of the learning rate is 0 or more, not " + std::to_string(factor));
+  updater_->set_rate_factor(factor, replica_->stream());
+  rate_factor_ = factor;
+}
+
+void MirroredStrategy::require_none_in_flight(std::string_view function) const {
+  if (steps_in_flight() > 0)
+    throw LogicError(std::string(function) + " with steps in flight; finish_step gives their results");
 }
 
 void MirroredStrategy::round_values() {
@@ -23,8 +44,13 @@ void MirroredStrategy::round_values() {
   replica_->stream().synchronize();
 }
 
+void MirroredStrategy::keep_data(std::span<const Dataset* const> data) {
+  KeptDataOptions kept{.share = options_.device_data_share};
+  if (options_.memory_limit > 0) kept.memory_left = options_.memory_limit - memory_.total();  // checked before
+  memory_.data = keep_on_devices(communicator_, device(), *queue_, data, options_.platform.gather, kept, sink_);
+}
+
 void MirroredStrategy::forget_data() noexcept {
-  options_.device_data.clear();
   memory_.data = 0;
   queue_->forget_data();
 }

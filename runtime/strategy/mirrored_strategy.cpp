@@ -51,7 +51,7 @@ StepResult MirroredStrategy::finish_step() {
 }
 
 StepResult MirroredStrategy::train_step(const Batch& batch) {
-  if (steps_in_flight() > 0) throw LogicError("train_step with steps in flight; finish_step gives their results");
+  require_none_in_flight("train_step");
   begin_step(batch);
   return finish_step();
 }
@@ -71,7 +71,7 @@ Pass MirroredStrategy::training_pass(const Batch& batch) {
 // ---- a step by hand -------------------------------------------------------------------------------------------------
 
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
-  if (steps_in_flight() > 0) throw LogicError("a step by hand with steps in flight; finish_step gives their results");
+  require_none_in_flight("a step by hand");
   start(batch);
   if (queue_->micro_batch() == 0) step_sums_->clear(raised_);
   if (queue_->at_last()) exchange_->begin();

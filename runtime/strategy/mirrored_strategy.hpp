@@ -108,6 +108,9 @@ class MirroredStrategy {
   void request_stop() noexcept { raised_.stop = 1; }
   /// Whether batches may name samples of `data`: all ranks' devices keep it. The same on all ranks.
   [[nodiscard]] bool keeps(const Dataset& data) const noexcept { return queue_->keeps(data); }
+  /// Lets the device keep these datasets beside or instead of others, where it has room (see keeps), until forget_data.
+  /// They outlive that. Collective.
+  void keep_data(std::span<const Dataset* const> data);
   /// Before they go: lets go of the datasets that the device keeps, and of their memory. Batches have values from here
   /// on. Not collective.
   void forget_data() noexcept;
@@ -128,6 +131,7 @@ class MirroredStrategy {
   [[nodiscard]] const std::vector<std::string>& plan_lines() const noexcept { return plan_lines_; }
   [[nodiscard]] std::string plan_hash() const;
   [[nodiscard]] std::size_t batch_capacity() const noexcept { return options_.batch_capacity; }
+  [[nodiscard]] const ComputeDevice& device() const noexcept { return options_.platform.device; }
   [[nodiscard]] Communicator& communicator() noexcept { return communicator_; }
 
   /// A hash of all parameters in file layout, seen to be equal on all ranks. Collective. Throws Error where it is not.
@@ -142,6 +146,12 @@ class MirroredStrategy {
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
   /// For a training that goes on from a checkpoint; called after `visit` has written.
   void set_updates(std::uint64_t updates);
+  /// For a training that goes on after its schedule: from the next update on, the rates of `schedule` from its step 0.
+  /// Not collective; the same on all ranks.
+  void set_schedule(const Schedule& schedule);
+  /// From the next step on: the schedule's rates times `factor`. Not collective; the same on all ranks.
+  void set_rate_factor(double factor);
+  [[nodiscard]] double rate_factor() const noexcept { return rate_factor_; }
   /// Makes the optimizer's state whole on every rank, where each knows only its part of it (see NodeReduce): call it on
   /// all ranks before `visit` reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
   void gather_state();
@@ -159,6 +169,7 @@ class MirroredStrategy {
   [[nodiscard]] Pass training_pass(const Batch& batch);
   [[nodiscard]] StepQueueOptions queue_options() const;
   void round_values();
+  void require_none_in_flight(std::string_view function) const;
   /// For each function that computes on the processor.
   [[nodiscard]] FlushDenormals arithmetic() const noexcept { return FlushDenormals(replica_->stream().threads()); }
 
@@ -182,6 +193,7 @@ class MirroredStrategy {
   StepClock clock_;
   StepFlags raised_;
   std::uint64_t updates_ = 0;
+  double rate_factor_ = 1;
 };
 
 }  // namespace ronda

@@ -1,4 +1,6 @@
 #pragma once
+#include <utility>
+
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/planner.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
@@ -9,8 +11,8 @@ namespace ronda {
 /// this rank follow. On the processor.
 class SpoiledLoss final : public Loss {
  public:
-  /// Both outlive this object.
-  SpoiledLoss(Loss& loss, Faults& faults) : loss_(loss), faults_(faults) {}
+  /// `loss` outlives this object.
+  SpoiledLoss(Loss& loss, Faults faults) : loss_(loss), faults_(std::move(faults)) {}
 
   void bind(const Bindings& bindings) override { loss_.bind(bindings); }
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
@@ -23,7 +25,7 @@ class SpoiledLoss final : public Loss {
 
  private:
   Loss& loss_;
-  Faults& faults_;
+  Faults faults_;
 };
 
 }  // namespace ronda

@@ -43,6 +43,9 @@ struct TrainingOptions {
   std::string scale_learning_rate = "none";
   std::optional<double> warmup_epochs = {};  ///< not given: a tenth of the training, none where the rate is constant
   double clip_norm = 0;
+  /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
+  /// ranks.
+  std::function<ParameterGroup(std::string_view name)> group_of = {};
   Initializer initializer = Initializer::he_normal;
 
   std::uint64_t seed = 1;

@@ -187,7 +187,7 @@ TEST_CASE("a training that looks at its steps late tells each as one that looks 
         Training training(way, options, &told);
         if (!names) training.devices->device->free_memory = 0;  // so batches are copied
         const auto keeps = [&] { return training.trainer.strategy().keeps(training.data); };
-        training.trainer.set_hooks(
+        training.trainer.add(
             {.step = {}, .epoch = [&](const EpochReport&) { CHECK(keeps() == names); }, .evaluation = {}});
         training.trainer.fit(training.data, training.data);
         CHECK_FALSE(keeps());  // the data may go
@@ -239,15 +239,16 @@ TEST_CASE("a wish to end is heard when the step is looked at, and what was begun
 TEST_CASE("a hook sees each step before the next begins") {
   Training training(AllreduceAlgorithm::staged, {});
   std::uint64_t seen = 0;
-  training.trainer.set_hooks({.step =
-                                  [&](const StepReport& report) {
-                                    CHECK(report.step == ++seen);
-                                    CHECK(training.trainer.strategy().steps_in_flight() == 0);
-                                    CHECK(training.trainer.strategy().updates() == seen);
-                                    if (seen == 6) training.trainer.stop();
-                                  },
-                              .epoch = {},
-                              .evaluation = {}});
+  training.trainer.add({.step =
+                            [&](const StepReport& report) {
+                              CHECK(report.step == ++seen);
+                              CHECK(training.trainer.strategy().steps_in_flight() == 0);
+                              CHECK(training.trainer.strategy().updates() == seen);
+                              if (seen == 6) training.trainer.stop();
+                            },
+                        .epoch = {},
+                        .evaluation = {},
+                        .settles = true});
   training.trainer.fit(training.data, training.data);
   CHECK(seen == 7);
 }

@@ -95,19 +95,19 @@ TEST_CASE("a stop asked for in an epoch's last hooks ends the training with that
           else
             training.trainer.stop();
         };
-        training.trainer.set_hooks({.step =
-                                        [&](const StepReport& report) {
-                                          if (hook == "step" && report.step == 2 * steps_per_epoch) ask(2);
-                                        },
-                                    .epoch =
-                                        [&](const EpochReport& report) {
-                                          epochs.push_back(report);
-                                          if (hook == "epoch") ask(report.epoch);
-                                        },
-                                    .evaluation =
-                                        [&](const Evaluation&) {
-                                          if (hook == "evaluation") ask(epochs.size() + 1);
-                                        }});
+        training.trainer.add({.step =
+                                  [&](const StepReport& report) {
+                                    if (hook == "step" && report.step == 2 * steps_per_epoch) ask(2);
+                                  },
+                              .epoch =
+                                  [&](const EpochReport& report) {
+                                    epochs.push_back(report);
+                                    if (hook == "epoch") ask(report.epoch);
+                                  },
+                              .evaluation =
+                                  [&](const Evaluation&) {
+                                    if (hook == "evaluation") ask(epochs.size() + 1);
+                                  }});
         const Empty nothing;
         const Evaluation result =
             training.trainer.fit(training.data, tested ? static_cast<const Dataset&>(training.data) : nothing);
@@ -127,12 +127,12 @@ TEST_CASE("what was stopped between epochs is saved, and goes on to the same bit
     TrainingOptions options = saving_in(folder, every);
     options.audit_every = every;
     Training stopped(options);
-    stopped.trainer.set_hooks({.step = {},
-                               .epoch =
-                                   [&](const EpochReport& report) {
-                                     if (report.epoch == 1 && world().rank() == 0) stopped.trainer.stop();
-                                   },
-                               .evaluation = {}});
+    stopped.trainer.add({.step = {},
+                         .epoch =
+                             [&](const EpochReport& report) {
+                               if (report.epoch == 1 && world().rank() == 0) stopped.trainer.stop();
+                             },
+                         .evaluation = {}});
     stopped.trainer.fit(stopped.data, stopped.data);
     CHECK(stopped.trainer.statistics().steps() == steps_per_epoch);
     CHECK_FALSE(stopped.trainer.left());
@@ -155,7 +155,7 @@ TEST_CASE("nothing reads the data of a training that is over, or has failed") {
   for (const bool fails : {false, true}) {
     Training training({});
     if (fails)
-      training.trainer.set_hooks(
+      training.trainer.add(
           {.step = {}, .epoch = [](const EpochReport&) { throw std::runtime_error("enough"); }, .evaluation = {}});
     const auto fit = [&] { training.trainer.fit(Watched(training.data), Watched(training.data)); };
     if (fails)

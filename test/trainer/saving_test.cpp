@@ -84,11 +84,11 @@ TEST_CASE("a folder that somebody removes on the way is made again") {
   options.checkpoint_dir = folder.path / "run/checkpoints";
   Training training(options);
   std::uint64_t step = 0;
-  Trainer::Hooks hooks;
+  Callbacks hooks;
   hooks.step = [&](const StepReport&) {
     if (++step == 5 && first()) fs::rename(folder.path / "run", folder.path / "gone");
   };
-  training.trainer.set_hooks(std::move(hooks));
+  training.trainer.add(std::move(hooks));
   CHECK_NOTHROW(training.fit());
   together();
   const auto there = steps_in(options.checkpoint_dir);

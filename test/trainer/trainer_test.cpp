@@ -64,13 +64,13 @@ TEST_CASE("a training with as many steps as can be counted ends when a hook asks
   options.warmup_epochs = 1e300;
   Training training(options);
   std::uint64_t steps = 0;
-  training.trainer.set_hooks({.step =
-                                  [&](const StepReport& report) {
-                                    steps = report.step;
-                                    if (report.step == 4) training.trainer.stop();
-                                  },
-                              .epoch = {},
-                              .evaluation = {}});
+  training.trainer.add({.step =
+                            [&](const StepReport& report) {
+                              steps = report.step;
+                              if (report.step == 4) training.trainer.stop();
+                            },
+                        .epoch = {},
+                        .evaluation = {}});
   training.fit();
   REQUIRE(steps == 5);
 }
@@ -81,7 +81,7 @@ TEST_CASE("the rate is scaled with the batch that there is, not with the one tha
   options.scale_learning_rate = "linear";
   Training training(options);
   double rate = 0;
-  training.trainer.set_hooks(
+  training.trainer.add(
       {.step = [&](const StepReport& report) { rate = report.learning_rate; }, .epoch = {}, .evaluation = {}});
   training.fit();
   REQUIRE(rate == Approx(0.048));
@@ -105,13 +105,13 @@ TEST_CASE("going back over an epoch's end leaves the same bits, and a stop asked
     if (audits > 0) options.faults = {parse_fault("flip@5:1")};
     Training training(options);
     std::uint64_t steps = 0;
-    training.trainer.set_hooks({.step =
-                                    [&](const StepReport& report) {
-                                      steps = report.step;
-                                      if (steps == stop_after) training.trainer.stop();
-                                    },
-                                .epoch = {},
-                                .evaluation = {}});
+    training.trainer.add({.step =
+                              [&](const StepReport& report) {
+                                steps = report.step;
+                                if (steps == stop_after) training.trainer.stop();
+                              },
+                          .epoch = {},
+                          .evaluation = {}});
     training.fit();
     return std::pair(steps, training.trainer.strategy().parameter_hash());
   };

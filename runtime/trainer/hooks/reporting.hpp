@@ -1,0 +1,15 @@
+#pragma once
+#include <ronda/runtime/trainer/training_run.hpp>
+
+namespace ronda {
+
+/// Tells the sinks of steps and epochs, and at each epoch's end which rank the others waited for. One small exchange an
+/// epoch; nothing in a step.
+class Reporting final : public Hook {
+ public:
+  void on_start(TrainingRun& run) override { run.sink().on_start(run.progress().resumed_step); }
+  void after_step(TrainingRun& run, const StepReport& report) override { run.sink().on_step(report); }
+  void after_epoch(TrainingRun& run, const EpochReport& report) override;
+};
+
+}  // namespace ronda

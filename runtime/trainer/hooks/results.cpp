@@ -1,0 +1,99 @@
+#include <ronda/collectives/phase.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
+#include <ronda/runtime/trainer/hooks/results.hpp>
+#include <ronda/runtime/trainer/parameter_files.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+/// Each rank fills in the rows of its samples and leaves the others zero: their sum is the whole.
+void write_predictions(TrainingRun& run) {
+  const std::size_t rows = run.test_data().size();
+  std::vector<float> all;
+  std::size_t batch_number = 0, columns = 0;
+  run.evaluate([&](const Batch&, const Tensor& outputs) {
+    columns = static_cast<std::size_t>(outputs.shape().without_batch().count());
+    all.resize(rows * columns);
+    const Range part = run.test_plan().part(batch_number++);
+    std::copy_n(outputs.pointer<float>(), part.size() * columns,
+                all.begin() + static_cast<std::ptrdiff_t>(part.begin * columns));
+  });
+  run.strategy().communicator().allreduce(Tensor(std::span(all)));
+  agree(run.world().communicator(), [&] {
+    const Shape shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
+    const NamedTensor tensor{"outputs", shape, std::move(all)};
+    if (run.world().rank() == 0) write_safetensors(run.options().predictions, std::span(&tensor, 1));
+  });
+}
+
+void add_exchange(Summary& summary, const GradientExchange& gradients) {
+  summary.allreduce.algorithm = gradients.buckets().back().algorithm;
+  summary.allreduce.buckets = gradients.buckets().size();
+  summary.allreduce.exposed_seconds = gradients.exposed_seconds();
+  for (const auto& bucket : gradients.buckets()) {
+    summary.allreduce.bytes_per_step += bucket.bytes;
+    if (bucket.compression != Compression::none) summary.allreduce.compression = name_of(bucket.compression);
+  }
+}
+
+/// Collective.
+Summary summary_of(TrainingRun& run) {
+  const TrainingOptions& options = run.options();
+  const TrainingProgress& progress = run.progress();
+  const EpochReport& last = progress.history.back();
+  Summary summary;
+  summary.application = options.application;
+  summary.version = version();
+  summary.world_size = run.world().size();
+  summary.hosts = run.world().communicator().topology().nodes;
+  summary.device = run.strategy().device().context->device().text();
+  summary.dtype = name_of(options.precision);
+  summary.global_batch_size = options.global_batch_size;
+  summary.epochs = progress.history.size();
+  summary.steps = run.step();
+  summary.samples = run.samples();
+  summary.parameters = run.strategy().parameter_count();
+  summary.train_seconds = run.train_seconds();
+  summary.samples_per_second = run.statistics().samples_per_second();
+  summary.step_microseconds = {run.statistics().microseconds(0.5), run.statistics().microseconds(0.99)};
+  summary.final_train_loss = progress.last_loss;
+  summary.test_loss = last.test_loss;
+  summary.test_accuracy = last.test_accuracy;
+  summary.parameter_hash = run.strategy().parameter_hash();
+  summary.plan_hash = run.strategy().plan_hash();
+  summary.checkpoint.resumed_step = progress.resumed_step;
+  add_exchange(summary, run.strategy().gradients());
+  for (const auto& epoch : progress.history)
+    summary.epoch_history.push_back(
+        {epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});
+  run.summarize(summary);
+  return summary;
+}
+
+}  // namespace
+
+void Results::before_step(TrainingRun& run, StepFlags&) {
+  if (run.at_first_step()) startup_seconds_ = seconds_since_process_start();
+}
+
+void Results::on_end(TrainingRun& run) {
+  if (run.left()) return;
+  const Phase phase(run.world().communicator(), Activity::writing);
+  if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
+  for (const auto& line : run.strategy().gradients().report()) run.sink().on_detail(line);
+  Summary summary = summary_of(run);
+  summary.startup_seconds = startup_seconds_;
+  agree(run.world().communicator(), [&] {
+    if (run.world().rank() != 0) return;
+    const TrainingOptions& options = run.options();
+    if (!options.save.empty()) save_parameters(options.save, run.strategy().parameters());
+    if (!options.summary_json.empty()) write_summary(options.summary_json, summary);
+  });
+}
+
+}  // namespace ronda

@@ -1,0 +1,16 @@
+#pragma once
+#include <ronda/runtime/trainer/training_run.hpp>
+
+namespace ronda {
+
+/// Writes what a training leaves that has reached its end: predictions, parameters, the summary.
+class Results final : public Hook {
+ public:
+  void before_step(TrainingRun& run, StepFlags& flags) override;
+  void on_end(TrainingRun& run) override;
+
+ private:
+  double startup_seconds_ = 0;
+};
+
+}  // namespace ronda

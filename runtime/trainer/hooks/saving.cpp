@@ -1,0 +1,122 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/io/summary.hpp>
+#include <ronda/runtime/trainer/hooks/saving.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include <cmath>
+
+namespace ronda {
+namespace {
+
+/// Rank 0's counts.
+CheckpointManifest manifest_of_run(TrainingRun& run) {
+  CheckpointManifest m;
+  m.step = run.step();
+  run.prepare_save(m);
+  if (run.world().rank() != 0) return m;
+  const TrainingProgress& progress = run.progress();
+  m.application = run.options().application;
+  m.ronda = version();
+  m.epoch = progress.current.epoch;
+  m.step_in_epoch = progress.step_in_epoch;
+  m.updates = run.strategy().updates();
+  m.samples = run.samples();
+  m.train_seconds = run.train_seconds();
+  m.last_loss = std::isfinite(progress.last_loss) ? progress.last_loss : 0;
+  m.options = run.setup().options_that_matter;
+  m.environment = run.setup().environment;
+  m.picks = run.strategy().picks();
+  m.plan = run.strategy().plan_lines();
+  m.current = progress.current;
+  m.weight = progress.weight;
+  m.history = progress.history;
+  return m;
+}
+
+}  // namespace
+
+/// Before anything is read there: no other run may change the folder meanwhile.
+Saving::Saving(const Communicator& communicator, const TrainingOptions& options, EventSink& sink)
+    : directory_(options.checkpoint_dir),
+      communicator_(communicator),
+      sink_(sink),
+      leave_(options.time_limit, options.leave),
+      checkpointer_(communicator, {options.checkpoint_dir, options.checkpoint_every, options.keep},
+                    Faults(options.faults, communicator.rank()), sink) {}
+
+bool Saving::leaves_at_once() {
+  std::int32_t asked = leave_.due(0) ? 1 : 0;
+  communicator_.allreduce(Tensor(std::span(&asked, 1)), ReduceOp::maximum);
+  if (asked == 0) return false;
+  sink_.on_note("ended before the first step of this run; nothing is lost, --resume goes on from there");
+  return true;
+}
+
+void Saving::on_start(TrainingRun& run) {
+  StateList states;
+  run.strategy().visit(states);
+  checkpointer_.bind(states.states(), run.strategy().device());
+}
+
+void Saving::before_step(TrainingRun& run, StepFlags& flags) {
+  const double stop = flags.stop;
+  flags = checkpointer_.flags();
+  flags.stop = stop;
+  flags.leave = leave_.due(checkpointer_.slowest_seconds() + run.slowest_test()) ? 1 : 0;
+}
+
+bool Saving::settles_after(std::uint64_t step) const {
+  const std::uint64_t every = checkpointer_.options().every.steps;
+  return due_ || (every > 0 && step % every == 0);
+}
+
+void Saving::after_step(TrainingRun& run, const StepReport& report) {
+  due_ = checkpointer_.after_step(run.last_step().flags, report.step);
+  if (!run.settled()) return;  // what is saved is the training after the last step that was begun
+  if (run.ending())
+    save_last(run);
+  else if (due_)
+    checkpointer_.save(manifest_of_run(run));
+  due_ = false;
+}
+
+void Saving::save_last(TrainingRun& run) {
+  checkpointer_.save_last(manifest_of_run(run));
+  saved_last_ = true;
+}
+
+/// A training that is stopped between two epochs has not been saved there yet.
+void Saving::on_end(TrainingRun& run) {
+  if (!saved_last_ && run.statistics().steps() > 0) save_last(run);
+  const bool saved = checkpointer_.finish();
+  checkpointer_.release();
+  unsaved_ = !saved;
+  if (!run.left()) return;
+  require_some_checkpoint(run, saved);
+  sink_.on_note("ended after step " + std::to_string(run.step()) + " of " + std::to_string(run.setup().total_steps) +
+                (saved ? ", saved" : ", saved at an earlier step") + "; --resume goes on from there");
+}
+
+void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {
+  agree(communicator_, [&] {
+    if (saved || communicator_.rank() != 0 || !list_checkpoints(directory_).empty()) return;
+    throw ResourceError("the training was to end after step " + std::to_string(run.step()) +
+                        ", and could not be saved in " + directory_.string());
+  });
+}
+
+void Saving::require_saved() const {
+  if (!unsaved_) return;
+  throw as_agreed(ResourceError("the training is done, but its last checkpoint could not be written in " +
+                                directory_.string() + "; make room, and --resume does what is missing again"));
+}
+
+void Saving::summarize(Summary& summary) const {
+  summary.checkpoint.written = checkpointer_.written();
+  summary.checkpoint.exposed_seconds = checkpointer_.exposed_seconds();
+}
+
+}  // namespace ronda

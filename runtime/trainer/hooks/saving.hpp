@@ -1,0 +1,42 @@
+#pragma once
+#include <ronda/runtime/checkpoint/checkpointer.hpp>
+#include <ronda/runtime/trainer/leave.hpp>
+#include <ronda/runtime/trainer/training_run.hpp>
+
+namespace ronda {
+
+/// Saves a training on the way, at its end, and where it is preempted: see Checkpointer.
+class Saving final : public Hook {
+ public:
+  /// Opens the folder for this run. Collective; throws InputError, agreed.
+  Saving(const Communicator& communicator, const TrainingOptions& options, EventSink& sink);
+
+  /// Whether any rank is to end now, before the long work of planning: there is nothing to save then. Collective.
+  [[nodiscard]] bool leaves_at_once();
+  /// Waits for the checkpoint under way. Collective. True where the last save is there.
+  bool finish() { return checkpointer_.finish(); }
+  /// The last of all: throws ResourceError, agreed, where the training is done and its last checkpoint is not there.
+  void require_saved() const;
+
+  void on_start(TrainingRun& run) override;
+  void before_step(TrainingRun& run, StepFlags& flags) override;
+  [[nodiscard]] bool settles_after(std::uint64_t step) const override;
+  void after_step(TrainingRun& run, const StepReport& report) override;
+  void on_end(TrainingRun& run) override;
+  void summarize(Summary& summary) const override;
+
+ private:
+  void save_last(TrainingRun& run);
+  void require_some_checkpoint(TrainingRun& run, bool saved) const;
+
+  std::filesystem::path directory_;
+  Communicator communicator_;
+  EventSink& sink_;
+  LeaveRequest leave_;
+  bool due_ = false;         ///< a save waits until no step is under way
+  bool saved_last_ = false;  ///< the training's end is saved
+  bool unsaved_ = false;     ///< the last save failed
+  Checkpointer checkpointer_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,61 @@
+#include <ronda/collectives/phase.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/trainer/plan_store.hpp>
+#include <ronda/runtime/trainer/strategy_builder.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace ronda {
+namespace {
+
+MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
+  const TrainingOptions& given = parts.setup.options;
+  const bool on_processor = parts.platform.device.context->device().kind == DeviceKind::cpu;
+  MirroredOptions options = MirroredOptions::for_data(parts.train, plan);
+  options.initializer = given.initializer;
+  options.seed = given.seed;
+  options.clip_norm = given.clip_norm;
+  options.check_gradients = given.on_nonfinite.has_value();
+  options.fusion.algorithm = given.allreduce;
+  options.fusion.compression = given.compression;
+  options.fusion.seed = given.seed;
+  options.threads = parts.setup.threads;
+  options.memory_limit = given.memory_limit;
+  options.platform = parts.platform;
+  options.steps_in_flight = on_processor ? 1 : given.steps_in_flight;
+  options.device_data = parts.device_data;
+  options.group_of = given.group_of;
+  if (given.bucket_bytes > 0) {
+    options.fusion.bucket_bytes = given.bucket_bytes;
+    options.fusion.first_bucket_bytes = std::min(options.fusion.first_bucket_bytes, given.bucket_bytes);
+  }
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<MirroredStrategy> build_strategy(const StrategyParts& parts, EventSink& sink) {
+  const Communicator& communicator = parts.world.communicator();
+  const Phase phase(communicator, Activity::planning);
+  const BatchPlan plan = training_plan(parts.setup.options, communicator, parts.train);
+  PlanStore store(parts.world, parts.setup.options.plan, parts.setup.environment);
+  MirroredOptions options = options_of(parts, plan);
+  options.picks = store.load();
+  for (const auto& damage : store.damages()) sink.on_note(damage);
+  options.plan_name = store.given_name();
+  if (options.plan_name.empty())
+    for (const auto& [question, choice] : parts.known) options.picks.insert_or_assign(question, choice);
+  std::unique_ptr<Optimizer> optimizer;
+  std::optional<Schedule> rates;
+  agree(communicator, [&] {
+    optimizer = make_optimizer(parts.setup.options.optimizer);
+    rates = schedule_of(parts.setup, plan);
+  });
+  auto strategy = std::make_unique<MirroredStrategy>(communicator, parts.model, parts.loss, std::move(optimizer),
+                                                     *rates, options, &sink);
+  store.keep(*strategy, sink);
+  return strategy;
+}
+
+}  // namespace ronda

@@ -1,0 +1,231 @@
+#include <ronda/collectives/phase.hpp>
+#include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/trainer/training_run.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+BatchPlan plan_of_test(const MirroredStrategy& strategy, const Communicator& communicator, const Dataset& test) {
+  const std::size_t rows = strategy.batch_capacity();
+  return BatchPlan(test.size(), rows * shard_of(communicator).count, shard_of(communicator)).with_capacity(rows);
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const Parts& parts)
+    : parts_(parts),
+      loader_(parts.train, SampleOrder(parts.train.size(), options().seed, options().shuffle),
+              training_plan(options(), parts.world.communicator(), parts.train)
+                  .with_capacity(parts.strategy.batch_capacity()),
+              loading(parts.train, true)) {
+  if (parts.test.size() > 0)
+    test_loader_ = std::make_unique<BatchLoader>(parts.test, SampleOrder(parts.test.size(), 0, false),
+                                                 plan_of_test(parts.strategy, parts.world.communicator(), parts.test),
+                                                 loading(parts.test, false));
+}
+
+TrainingRun::~TrainingRun() { parts_.strategy.drain(); }  // steps in flight may read the loader's batches
+
+/// Injected faults are of values. Where a GPU computes, reading ahead needs no core of its own.
+LoaderOptions TrainingRun::loading(const Dataset& data, bool in_steps) const {
+  LoaderOptions loading{.prefetch = setup().prefetch, .varies = in_steps};
+  const MirroredStrategy& strategy = parts_.strategy;
+  DeviceContext& device = *strategy.device().context;
+  if (device.device().kind == DeviceKind::cpu) return loading;
+  if (strategy.keeps(data) && options().faults.empty()) loading.contents = BatchContents::samples;
+  loading.prefetch = loading.contents == BatchContents::values && parts_.world.cores() > 1;
+  if (!in_steps) return loading;
+  loading.kept = strategy.most_in_flight() * options().accumulate;
+  loading.staging = &device;
+  return loading;
+}
+
+void TrainingRun::train() {
+  TrainingProgress& progress = parts_.progress;
+  progress.current.epoch = progress.history.size() + 1;
+  for (Hook* hook : parts_.hooks) hook->on_start(*this);
+  while ((progress.step < setup().total_steps || progress.step_in_epoch > 0) && !stopped_) {
+    progress.current.epoch = progress.history.size() + 1;
+    progress.current.epochs = setup().epochs;
+    train_epoch();
+    if (left_) break;
+    test_epoch();
+    end_epoch();
+  }
+  for (Hook* hook : parts_.hooks) hook->on_end(*this);
+}
+
+void TrainingRun::train_epoch() {
+  TrainingProgress& progress = parts_.progress;
+  loader_.seek(progress.current.epoch, static_cast<std::size_t>(progress.step_in_epoch));
+  for (;;) {
+    if (may_begin())
+      begin_step();
+    else if (!settled())
+      end_step();
+    else
+      break;
+  }
+  progress.current.train_loss /= progress.weight;
+  progress.current.train_accuracy /= progress.weight;
+}
+
+/// Whether a step is to begin now; otherwise the oldest in flight is to be finished, or all is done.
+bool TrainingRun::may_begin() const {
+  const std::size_t begun = in_flight_.size();
+  if (stopped_ || begun == parts_.strategy.most_in_flight() ||
+      progress().step_in_epoch + begun == loader_.plan().steps_per_epoch() || step() + begun == setup().total_steps)
+    return false;
+  return begun == 0 ||
+         std::ranges::none_of(parts_.hooks, [&](const Hook* hook) { return hook->settles_after(step() + begun); });
+}
+
+void TrainingRun::begin_step() {
+  Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0};
+  const auto next = [&]() -> const Batch& {
+    const double asked = steady_seconds();
+    const Batch& batch = loader_.next();
+    step.data += steady_seconds() - asked;
+    return batch;
+  };
+  MirroredStrategy& strategy = parts_.strategy;
+  StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
+  for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
+  strategy.raise(flags);
+  for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro) strategy.accumulate(next());
+  const Batch& batch = next();
+  for (Hook* hook : parts_.hooks) hook->before_batch(*this, batch);
+  strategy.begin_step(batch);
+  step.batch = &batch;
+  in_flight_.push_back(step);
+}
+
+void TrainingRun::end_step() {
+  const StepReport report = finish_step();
+  for (Hook* hook : parts_.hooks) hook->after_step(*this, report);
+}
+
+StepReport TrainingRun::finish_step() {
+  const Begun begun = in_flight_.front();
+  last_step_ = parts_.strategy.finish_step();
+  last_step_.times.data = begun.data;
+  last_batch_ = begun.batch;
+  in_flight_.erase(in_flight_.begin());
+  TrainingProgress& progress = parts_.progress;
+  const auto in_epoch = static_cast<std::size_t>(progress.step_in_epoch);
+  ++progress.step;
+  ++progress.step_in_epoch;
+  progress.last_loss = last_step_.loss;
+  left_ = (left_ || last_step_.flags.leave > 0) && progress.step < setup().total_steps;
+  stopped_ = stopped_ || last_step_.stop || left_;
+  const double start = std::max(begun.start, last_end_);  // what steps have in common counts once
+  last_end_ = steady_seconds();
+  EpochReport& epoch = progress.current;
+  const StepReport report{.step = progress.step,
+                          .epoch = epoch.epoch,
+                          .step_in_epoch = in_epoch + 1,
+                          .steps_in_epoch = loader_.plan().steps_per_epoch(),
+                          .loss = last_step_.loss,
+                          .accuracy = last_step_.accuracy,
+                          .learning_rate = last_step_.learning_rate,
+                          .samples = loader_.plan().samples(in_epoch),
+                          .seconds = last_end_ - start,
+                          .times = last_step_.times};
+  epoch.seconds += report.seconds;
+  epoch.samples += report.samples;
+  epoch.times += last_step_.times;
+  if (last_step_.nonfinite || last_step_.spoiled) return report;
+  progress.weight += last_step_.weight;
+  epoch.train_loss += last_step_.loss * last_step_.weight;
+  epoch.train_accuracy += last_step_.accuracy * last_step_.weight;
+  return report;
+}
+
+void TrainingRun::test_epoch() {
+  if (!test_loader_) return parts_.strategy.average_states();  // an epoch ends alike, tested or not
+  const double start = steady_seconds();
+  const Evaluation evaluation = evaluate({});
+  slowest_test_ = std::max(slowest_test_, steady_seconds() - start);
+  EpochReport& epoch = parts_.progress.current;
+  epoch.test_loss = evaluation.loss;
+  epoch.test_accuracy = evaluation.accuracy;
+  epoch.evaluated = true;
+  for (Hook* hook : parts_.hooks) hook->after_test(*this, evaluation);
+}
+
+Evaluation TrainingRun::evaluate(const SeeOutputs& see) {
+  if (!test_loader_) throw LogicError("there is no test data");
+  const Phase phase(parts_.world.communicator(), Activity::evaluating);
+  test_loader_->seek(1);
+  return parts_.strategy.evaluate(*test_loader_, see);
+}
+
+void TrainingRun::end_epoch() {
+  TrainingProgress& progress = parts_.progress;
+  const EpochReport report = std::exchange(progress.current, EpochReport());
+  progress.history.push_back(report);
+  progress.current.epoch = report.epoch + 1;
+  progress.step_in_epoch = 0;
+  progress.weight = 0;
+  for (Hook* hook : parts_.hooks) hook->after_epoch(*this, report);
+  if (!ending()) agree_to_stop();
+}
+
+/// What was asked for in an epoch's last hooks is agreed on before a step of the next one begins.
+void TrainingRun::agree_to_stop() {
+  std::int32_t asked = parts_.asked_to_stop || parts_.strategy.raised().stop > 0 ? 1 : 0;
+  Communicator all = parts_.world.communicator();
+  all.allreduce(Tensor(std::span(&asked, 1)), ReduceOp::maximum);
+  stopped_ = asked > 0;
+}
+
+void TrainingRun::prepare_save(CheckpointManifest& manifest) {
+  for (Hook* hook : parts_.hooks) hook->before_save(*this, manifest);
+  parts_.strategy.gather_state();
+}
+
+void TrainingRun::summarize(Summary& summary) const {
+  for (const Hook* hook : parts_.hooks) hook->summarize(summary);
+}
+
+void TrainingRun::repeat_since(const TrainingPosition& from) {
+  MirroredStrategy& strategy = parts_.strategy;
+  strategy.set_updates(from.updates);
+  const StepFlags raised = strategy.raised();  // a hook may have asked to stop just now
+  strategy.raise({});
+  loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
+  std::uint64_t in_epoch = from.step_in_epoch;
+  for (std::uint64_t step = from.step; step < progress().step; ++step) {
+    if (in_epoch == loader_.plan().steps_per_epoch()) {
+      strategy.average_states();  // as at every epoch's end
+      in_epoch = 0;
+    }
+    ++in_epoch;
+    for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro)
+      strategy.accumulate(loader_.next());
+    static_cast<void>(strategy.train_step(loader_.next()));
+  }
+  loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
+  strategy.raise(raised);
+  strategy.gather_state();
+}
+
+std::uint64_t TrainingRun::samples() const noexcept { return statistics().samples() + progress().samples_before; }
+
+double TrainingRun::train_seconds() const noexcept { return statistics().seconds() + progress().seconds_before; }
+
+TrainingPosition TrainingRun::position() const noexcept {
+  return {step(), progress().current.epoch, progress().step_in_epoch, parts_.strategy.updates()};
+}
+
+Evaluation TrainingRun::result() const noexcept {
+  if (result_) return *result_;
+  const EpochReport& last = left_ || progress().history.empty() ? progress().current : progress().history.back();
+  return {last.test_loss, last.test_accuracy};
+}
+
+}  // namespace ronda

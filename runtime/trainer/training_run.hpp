@@ -1,0 +1,126 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <ronda/collectives/world.hpp>
+#include <ronda/core/event_sink.hpp>
+#include <ronda/data/loader.hpp>
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
+#include <ronda/runtime/io/step_statistics.hpp>
+#include <ronda/runtime/io/summary.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/hook.hpp>
+#include <ronda/runtime/trainer/training_progress.hpp>
+#include <ronda/runtime/trainer/training_setup.hpp>
+
+namespace ronda {
+
+/// A fit under way: the loop over epochs and steps, and all that hooks see of it. Trainer makes it; hooks are given it.
+/// The same on all ranks, apart from times.
+class TrainingRun {
+ public:
+  /// What a run works with; all outlives it.
+  struct Parts {
+    World& world;
+    const TrainingSetup& setup;
+    MirroredStrategy& strategy;
+    EventSink& sink;
+    const StepStatistics& statistics;
+    const Dataset &train, &test;  ///< an empty `test`: epochs end without a test
+    std::span<Hook* const> hooks;
+    std::atomic<bool>& asked_to_stop;
+    TrainingProgress& progress;
+  };
+
+  explicit TrainingRun(const Parts& parts);
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+  ~TrainingRun();
+
+  /// Trains to the end. Collective.
+  void train();
+
+  // ---- for hooks
+  // -----------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] World& world() noexcept { return parts_.world; }
+  [[nodiscard]] const TrainingSetup& setup() const noexcept { return parts_.setup; }
+  [[nodiscard]] const TrainingOptions& options() const noexcept { return parts_.setup.options; }
+  [[nodiscard]] MirroredStrategy& strategy() noexcept { return parts_.strategy; }
+  [[nodiscard]] EventSink& sink() noexcept { return parts_.sink; }
+  [[nodiscard]] const StepStatistics& statistics() const noexcept { return parts_.statistics; }
+  [[nodiscard]] const TrainingProgress& progress() const noexcept { return parts_.progress; }
+  [[nodiscard]] const Dataset& test_data() const noexcept { return parts_.test; }
+
+  [[nodiscard]] std::uint64_t step() const noexcept { return progress().step; }  ///< steps done, over all epochs
+  [[nodiscard]] std::uint64_t samples() const noexcept;  ///< of all steps, also of those before a checkpoint
+  [[nodiscard]] double train_seconds() const noexcept;   ///< likewise
+  [[nodiscard]] double slowest_test() const noexcept { return slowest_test_; }  ///< seconds, on this rank
+  /// Of the step that was finished last.
+  [[nodiscard]] const StepResult& last_step() const noexcept { return last_step_; }
+  /// Its last micro-batch; in before_batch and after_step alone.
+  [[nodiscard]] const Batch& last_batch() const noexcept { return *last_batch_; }
+  /// Whether no step is under way.
+  [[nodiscard]] bool settled() const noexcept { return in_flight_.empty(); }
+  /// Whether no step will begin in this run any more.
+  [[nodiscard]] bool ending() const noexcept { return stopped_ || step() == setup().total_steps; }
+  /// Whether the training ends before its time, for another run to go on.
+  [[nodiscard]] bool left() const noexcept { return left_; }
+  /// The step under way, or about to begin, is a rank's first.
+  [[nodiscard]] bool at_first_step() const noexcept { return statistics().steps() == 0 && settled(); }
+  [[nodiscard]] TrainingPosition position() const noexcept;
+
+  /// Asks to end in good order, as Trainer::stop. Any rank may.
+  void stop() noexcept { parts_.asked_to_stop = true; }
+  /// Tells the other hooks that parameters or states were set to something else than what the steps had made of them.
+  void note_states_were_set() noexcept { ++states_set_; }
+  [[nodiscard]] std::uint64_t states_were_set() const noexcept { return states_set_; }
+  /// Before the training is saved: all hooks' before_save, and whole states on every rank. Collective.
+  void prepare_save(CheckpointManifest& manifest);
+  /// All ranks have the states of `from` again: does the steps since then once more, and tells nobody. Collective.
+  void repeat_since(const TrainingPosition& from);
+  /// One epoch of the test data, shown batch by batch. Collective. Throws LogicError where there is no test data.
+  Evaluation evaluate(const SeeOutputs& see);
+  /// This rank's samples of a batch that `evaluate` shows, by its number.
+  [[nodiscard]] const BatchPlan& test_plan() const { return test_loader_->plan(); }
+  /// What all hooks have counted. Not collective.
+  void summarize(Summary& summary) const;
+  /// What fit returns; without a call the last epoch's test.
+  void set_result(const Evaluation& result) noexcept { result_ = result; }
+  [[nodiscard]] Evaluation result() const noexcept;
+
+ private:
+  /// A step that was begun and is not finished.
+  struct Begun {
+    const Batch* batch;
+    double start, data;  ///< when; seconds that its batches took
+  };
+
+  void train_epoch();
+  [[nodiscard]] bool may_begin() const;
+  void begin_step();
+  void end_step();
+  StepReport finish_step();
+  void test_epoch();
+  void end_epoch();
+  void agree_to_stop();
+  [[nodiscard]] LoaderOptions loading(const Dataset& data, bool in_steps) const;
+
+  Parts parts_;
+  BatchLoader loader_;
+  std::unique_ptr<BatchLoader> test_loader_;  ///< null: no test data
+  std::vector<Begun> in_flight_;              ///< the oldest first
+  StepResult last_step_;
+  const Batch* last_batch_ = nullptr;
+  double last_end_ = 0;  ///< of a step
+  double slowest_test_ = 0;
+  std::uint64_t states_set_ = 0;
+  bool stopped_ = false, left_ = false;
+  std::optional<Evaluation> result_;
+};
+
+}  // namespace ronda

@@ -1,0 +1,101 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
+#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/trainer/resumption.hpp>
+#include <ronda/runtime/trainer/training_setup.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace ronda {
+namespace {
+
+constexpr std::size_t default_global_batch = 128;
+
+void complete_batches(TrainingOptions& options, std::size_t ranks, std::size_t samples) {
+  if (options.batch_size > 0) options.global_batch_size = options.batch_size * ranks;
+  if (options.global_batch_size == 0) options.global_batch_size = default_global_batch;
+  options.global_batch_size = std::min(options.global_batch_size, samples);
+  const std::size_t largest_part = (options.global_batch_size + ranks - 1) / ranks;
+  if (options.accumulate > largest_part)
+    throw InputError("--accumulate " + std::to_string(options.accumulate) + " micro-batches are more than the " +
+                     counted(largest_part, "sample") + " of a step that a rank has; give at most as many");
+}
+
+void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::uint64_t epochs_done) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  const TrainingOptions& options = setup.options;
+  const std::uint64_t wanted = options.steps.value_or(most);
+  const std::uint64_t epochs = options.epochs.value_or(options.steps ? (wanted - 1) / steps_per_epoch + 1 : 1);
+  if (epochs > most / steps_per_epoch) throw InputError("so many epochs cannot be counted");
+  const std::uint64_t steps = std::min(wanted, epochs * steps_per_epoch);
+  if (steps > most - setup.first_step) throw InputError("so many steps cannot be counted");
+  setup.total_steps = setup.first_step + steps;
+  setup.epochs = epochs_done + (steps - 1) / steps_per_epoch + 1;
+}
+
+}  // namespace
+
+TrainingSetup complete(TrainingOptions given, const World& world, const Dataset& train, std::uint64_t steps,
+                       std::uint64_t epochs) {
+  if (train.size() == 0) throw InputError("there are no training samples");
+  check(given);
+  TrainingSetup setup{.options = std::move(given), .first_step = steps};
+  TrainingOptions& options = setup.options;
+  complete_batches(options, static_cast<std::size_t>(world.size()), train.size());
+  if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
+  setup.threads = options.threads > 0 ? options.threads : world.cores();
+  setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
+  complete_length(setup, training_plan(options, world.communicator(), train).steps_per_epoch(), epochs);
+  setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
+  if (world.rank() != 0) return setup;
+  for (const auto* path : {&options.save, &options.summary_json, &options.metrics, &options.predictions})
+    if (!path->empty()) check_creatable(*path);  // before hours of training, not after
+  return setup;
+}
+
+void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test) {
+  require_equal(communicator, "the training data", setup.options_that_matter.at("data"));
+  require_equal(communicator, "the test data", text_of(test));
+  std::string lines;
+  for (const auto& option : in_words(setup.options)) lines += option.name + " " + option.value + "\n";
+  require_equal(communicator, "the options", lines);
+}
+
+BatchPlan training_plan(const TrainingOptions& options, const Communicator& communicator, const Dataset& train) {
+  return {train.size(), options.global_batch_size, shard_of(communicator), options.accumulate};
+}
+
+Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
+  const TrainingOptions& options = setup.options;
+  const std::uint64_t steps = setup.total_steps - setup.first_step;
+  const double tenth = options.schedule == "constant" ? 0 : 0.1 * static_cast<double>(steps);
+  constexpr double for_ever = 1e15;  // steps; a whole number, as all below it
+  const double warmup =
+      options.warmup_epochs ? *options.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : tenth;
+  return Schedule({.name = options.schedule,
+                   .learning_rate = options.learning_rate,
+                   .total_steps = steps,
+                   .warmup_steps = static_cast<std::uint64_t>(std::llround(std::min(warmup, for_ever))),
+                   .scaling = options.scale_learning_rate,
+                   .global_batch = options.global_batch_size});
+}
+
+std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives, int threads) {
+  const auto names = world.communicator().gather_texts(processor_name());
+  std::string processors;
+  for (const auto& name : std::set<std::string>(names.begin(), names.end()))
+    processors += (processors.empty() ? "" : ", ") + name;
+  return {{"processor", processors},
+          {"library", primitives.name()},
+          {"ronda", version()},
+          {"threads", std::to_string(threads)},
+          {"ranks a node", std::to_string(world.communicator().topology().most_ranks_on_a_node)}};
+}
+
+}  // namespace ronda

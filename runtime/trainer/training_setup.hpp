@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <ronda/collectives/world.hpp>
+#include <ronda/data/batch_plan.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/layers/primitives.hpp>
+#include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/trainer/training_options.hpp>
+
+namespace ronda {
+
+/// A training's options, with all filled in that depends on data, ranks and machine.
+struct TrainingSetup {
+  TrainingOptions options;                    ///< batch size, rate and so on are set
+  int threads = 1;                            ///< of this rank
+  bool prefetch = false;                      ///< a core is free for reading ahead
+  std::uint64_t first_step = 0;               ///< steps that earlier fits did
+  std::uint64_t total_steps = 0, epochs = 0;  ///< to be done in the end, those of earlier fits included
+  std::map<std::string, std::string> options_that_matter = {};  ///< see Resumption
+  std::map<std::string, std::string> environment = {};          ///< what timings and bits depend on
+};
+
+/// Throws InputError for options that cannot work with this data and these ranks, or whose files cannot be created. Not
+/// collective.
+/// @param steps, epochs  done by earlier fits
+[[nodiscard]] TrainingSetup complete(TrainingOptions options, const World& world, const Dataset& train,
+                                     std::uint64_t steps, std::uint64_t epochs);
+
+/// Throws InputError, agreed, where ranks have other options or data. Collective.
+void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test);
+
+/// How this rank's training batches are cut.
+[[nodiscard]] BatchPlan training_plan(const TrainingOptions& options, const Communicator& communicator,
+                                      const Dataset& train);
+
+/// The rate of each update of this fit.
+[[nodiscard]] Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan);
+
+/// Processors of all hosts, library, version, threads, ranks a node. Collective.
+[[nodiscard]] std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives,
+                                                                int threads);
+
+}  // namespace ronda
