@@ -1,6 +1,7 @@
 // What is in a folder of checkpoints: list, verify, show, export. Needs no MPI.
 #include <iostream>
 #include <set>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,18 @@ int verify(const fs::path& place, bool json) {
   return 0;
 }
 
+/// With a comma before it; empty where the epoch was not tested.
+std::string tested(const EpochReport& epoch, const Metric& metric) {
+  const auto text = [&](const char* data, double loss, double value) {
+    std::ostringstream line;
+    line << ", " << data << " loss " << loss;
+    if (!metric.name.empty()) line << ", " << data << " " << metric.name << " " << metric.text(value);
+    return line.str();
+  };
+  if (epoch.validated) return text("validation", epoch.validation_loss, epoch.validation_metric);
+  return epoch.evaluated ? text("test", epoch.test_loss, epoch.test_metric) : "";
+}
+
 int show(const fs::path& place, bool json) {
   const fs::path checkpoint = one_at(place);
   const CheckpointManifest manifest = read_manifest(manifest_of(checkpoint));
@@ -124,8 +137,8 @@ int show(const fs::path& place, bool json) {
             << " s\n";
   for (const auto& [name, value] : manifest.options) std::cout << "  " << name << ": " << value << "\n";
   for (const auto& epoch : manifest.history)
-    std::cout << "  epoch " << epoch.epoch << ": train loss " << epoch.train_loss << ", test accuracy "
-              << epoch.test_accuracy * 100 << " %\n";
+    std::cout << "  epoch " << epoch.epoch << ": train loss " << epoch.train_loss << tested(epoch, manifest.metric)
+              << "\n";
   for (const auto& part : manifest.parts) {
     std::cout << "  " << part.file << " (" << part.sum.bytes << " bytes):";
     for (const auto& name : part.tensors) std::cout << " " << name;

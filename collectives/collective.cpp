@@ -57,9 +57,9 @@ void require_fitting(AllreduceAlgorithm algorithm, DeviceKind device) {
   const std::string name(name_of(algorithm));
   if (on_devices(algorithm))
     throw InputError("the allreduce '" + name +
-                     "' is for ranks on GPUs, and these are on CPUs; take --device cuda, or another --allreduce (" +
+                     "' is for ranks on GPUs, and these are on CPUs; take .device = cuda, or another .allreduce (" +
                      listed_names(DeviceKind::cpu, ", ") + ")");
-  throw InputError("the allreduce '" + name + "' is for ranks on CPUs, and these are on GPUs; take --allreduce " +
+  throw InputError("the allreduce '" + name + "' is for ranks on CPUs, and these are on GPUs; take .allreduce " +
                    listed_names(DeviceKind::cuda, " or "));
 }
 

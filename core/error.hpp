@@ -8,7 +8,9 @@ namespace ronda {
 /// What a process ends with; scripts rest on the numbers.
 enum class ExitStatus : int { done = 0, failed = 1, bad_input = 2, stopped_resumable = 75 };
 
-/// Base of everything that Ronda throws. The text says what was expected, what was found, where, and the remedy.
+/// Base of everything that Ronda throws. The text says what was expected, what was found, where, and the remedy. It
+/// names an option by its field behind a point, `.batch_size = 64`, as a program gives it; an application says that by
+/// the name on its command line.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& what, ExitStatus status = ExitStatus::failed)

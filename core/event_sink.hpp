@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include <ronda/core/metric.hpp>
+
 namespace ronda {
 
 /// Where a step's time went, in seconds of the computing thread.
@@ -19,12 +21,20 @@ struct StepTimes {
   }
 };
 
+/// Where a training starts.
+struct StartReport {
+  std::uint64_t step = 0;   ///< steps that are done: 0, or those of the checkpoint
+  std::uint64_t epoch = 1;  ///< that goes on, from 1: its test is still to come
+  Metric metric = {};
+  bool validates = false;  ///< epochs are tested with validation data
+};
+
 struct StepReport {
   std::uint64_t step = 0;   ///< from 1, over all epochs
   std::uint64_t epoch = 0;  ///< from 1
   std::uint64_t step_in_epoch = 0, steps_in_epoch = 0;
-  double loss = 0;      ///< exact mean over the global batch, before the update
-  double accuracy = 0;  ///< likewise
+  double loss = 0;    ///< exact mean over the global batch, before the update
+  double metric = 0;  ///< likewise; see StartReport::metric
   double learning_rate = 0;
   std::uint64_t samples = 0;  ///< of this step, over all ranks
   double seconds = 0;         ///< wall time of this step
@@ -33,10 +43,12 @@ struct StepReport {
 
 struct EpochReport {
   std::uint64_t epoch = 0, epochs = 0;
-  double train_loss = 0, train_accuracy = 0;  ///< exact, over all ranks and samples of the epoch
-  double test_loss = 0, test_accuracy = 0;    ///< every test sample once
-  bool evaluated = false;
-  double seconds = 0;  ///< training only
+  double train_loss = 0, train_metric = 0;  ///< exact, over all ranks and samples of the epoch
+  double test_loss = 0, test_metric = 0;    ///< every test sample once
+  bool evaluated = false;                   ///< the two are known
+  double validation_loss = 0, validation_metric = 0;
+  bool validated = false;  ///< the two are known
+  double seconds = 0;      ///< training only
   std::uint64_t samples = 0;
   StepTimes times;  ///< of this rank, summed over the epoch
 };
@@ -48,8 +60,7 @@ class EventSink {
   virtual void on_note(std::string_view /*text*/) {}     ///< worth a line to everybody
   virtual void on_detail(std::string_view /*text*/) {}   ///< worth a line under --verbose
   virtual void on_warning(std::string_view /*text*/) {}  ///< something fell back; training goes on
-  /// Training starts after `step`: 0, or where a checkpoint was taken.
-  virtual void on_start(std::uint64_t /*step*/) {}
+  virtual void on_start(const StartReport&) {}
   virtual void on_step(const StepReport&) {}
   /// The training after `step` is about to be saved: what was heard of the steps so far must not get lost from now on.
   virtual void on_checkpoint(std::uint64_t /*step*/) {}

@@ -16,9 +16,9 @@ struct StepFlags {
 /// What all ranks must know of a step beside its gradients. Each rank fills in its own part; the sums over all ranks
 /// arrive with the last bucket. Float64 throughout: sums of counts are exact, and one reduction takes them all.
 struct alignas(64) StepControl {
-  double loss = 0;     ///< sum of the weighted losses of this step's samples
-  double weight = 0;   ///< sum of their weights
-  double correct = 0;  ///< sum of the weights of those the model got right
+  double loss = 0;    ///< sum of the weighted losses of this step's samples
+  double weight = 0;  ///< sum of their weights
+  double metric = 0;  ///< sum of their weighted metrics (see Metric): for accuracy the weights of those that are right
   StepFlags flags;
   std::array<double, 8> reserved{};
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <ronda/core/metric.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/layers/pass.hpp>
@@ -96,7 +97,10 @@ class Loss {
   [[nodiscard]] virtual bool runs_on_any_device() const noexcept { return false; }
   virtual void bind(const Bindings& bindings) = 0;
 
-  /// Adds the weighted sums of losses, weights and correct answers to `pass.control`, and returns the gradient of
+  /// What it measures beside the loss; none unless it says so.
+  [[nodiscard]] virtual Metric metric() const { return {}; }
+
+  /// Adds the weighted sums of losses, weights and metrics to `pass.control`, and returns the gradient of
   /// (loss sum × pass.loss_scale × *pass.more_scale) with respect to `outputs`, in the layout of `outputs`. Sums, not
   /// means: the mean is taken once, over all ranks, by the optimizer.
   virtual const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) = 0;

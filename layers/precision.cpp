@@ -11,7 +11,9 @@ constexpr EnumNames<Precision, 4> names{{{Precision::float32, "float32"},
 
 }  // namespace
 
-Precision parse_precision(std::string_view name) { return parse_name(names, name, "a type to compute in (--dtype)"); }
+Precision parse_precision(std::string_view name) {
+  return parse_name(names, name, "a type to compute in (.precision)");
+}
 std::string_view name_of(Precision precision) noexcept { return find_name(names, precision); }
 
 }  // namespace ronda

@@ -16,6 +16,8 @@ class SoftmaxCrossEntropy final : public Loss {
   explicit SoftmaxCrossEntropy(double label_smoothing = 0);
 
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
+  /// The share of samples whose largest output is the label's.
+  [[nodiscard]] Metric metric() const override { return {"accuracy", true}; }
   void bind(const Bindings& bindings) override;
   /// Throws InputError for targets that are no labels, and for a label outside [0, classes); a GPU, which cannot throw,
   /// makes the loss NaN for the latter.

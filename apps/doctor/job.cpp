@@ -14,7 +14,7 @@
 #include <ronda/runtime/io/plan_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
-#include "command_line.hpp"
+#include "mnist_application.hpp"
 #include "finding.hpp"
 
 namespace ronda::apps {

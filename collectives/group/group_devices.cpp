@@ -43,8 +43,8 @@ void GroupDevices::connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl
   if (!refusal_.empty()) {
     if (wanted == AllreduceAlgorithm::nccl)
       group_.agreement.alike(
-          [&] { throw InputError("--allreduce nccl: " + refusal_ + "; take --allreduce staged or auto"); });
-    members.add_note(refusal_ + "; gradients go through the host's memory instead (--allreduce staged)");
+          [&] { throw InputError(".allreduce = nccl: " + refusal_ + "; take .allreduce = staged or auto"); });
+    members.add_note(refusal_ + "; gradients go through the host's memory instead (.allreduce = staged)");
     return;
   }
   Agreement& agreement = group_.agreement;
@@ -61,7 +61,7 @@ void GroupDevices::connect(AllreduceAlgorithm wanted, const std::shared_ptr<nccl
 
 /// Why NCCL cannot connect these ranks, the same on all; empty where it can.
 std::string GroupDevices::nccl_refusal(AllreduceAlgorithm wanted, const std::shared_ptr<nccl::Library>& library) {
-  if (wanted == AllreduceAlgorithm::staged) return "--allreduce staged was asked for";
+  if (wanted == AllreduceAlgorithm::staged) return ".allreduce = staged was asked for";
   Members& members = *group_.members;
   const auto& hosts = members.topology().hosts;
   const std::string& host = hosts[static_cast<std::size_t>(members.rank())];

@@ -20,7 +20,7 @@ constexpr double soon = 200e-6;
 constexpr double first_round = 1e-3, longest_round = 0.05;
 
 constexpr const char* remedy =
-    "; NCCL_DEBUG=INFO makes NCCL say more, and --allreduce staged goes through the host instead";
+    "; NCCL_DEBUG=INFO makes NCCL say more, and .allreduce = staged goes through the host instead";
 
 /// What a rank tells the others of its call.
 std::string word_of(const Answer& answer, bool late) {
@@ -105,7 +105,7 @@ Clique::Outcome Clique::settle(std::string_view call, Answer answer) {
       if (words[rank] != "done") missing += (missing.empty() ? "" : ", ") + place_.names[rank];
     return {std::string(call) + " is not over after " + std::to_string(std::lround(place_.deadline)) + " s on " +
                 missing + ": a network that NCCL takes may not connect the hosts (NCCL_SOCKET_IFNAME names one), or " +
-                "--communication-timeout is too short" + remedy,
+                ".communication_timeout is too short" + remedy,
             true};
   }
 }

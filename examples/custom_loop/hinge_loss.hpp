@@ -14,6 +14,7 @@ class HingeLoss final : public ronda::Loss {
     desc_ = outputs;
     gradient_id_ = planner.buffer("hinge loss gradient", desc_.bytes(), ronda::Lifetime::gradient);
   }
+  ronda::Metric metric() const override { return {"accuracy", true}; }
   void bind(const ronda::Bindings& bindings) override { gradient_ = bindings.tensor(gradient_id_, desc_); }
 
   const ronda::Tensor& forward_backward(const ronda::Tensor& outputs, const ronda::Tensor& target,
@@ -48,7 +49,7 @@ class HingeLoss final : public ronda::Loss {
       }
       pass.control->loss += weights[n] * loss;
       pass.control->weight += weights[n];
-      if (std::ranges::max_element(x) - x.begin() == labels[n]) pass.control->correct += weights[n];
+      if (std::ranges::max_element(x) - x.begin() == labels[n]) pass.control->metric += weights[n];
     }
   }
 

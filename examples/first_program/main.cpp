@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     SoftmaxCrossEntropy loss;
     Trainer trainer(world, model, loss, {.epochs = 10, .optimizer = {.name = "adam"}, .learning_rate = 0.01});
     const Evaluation result = trainer.fit(points(20'000, 1), points(2'000, 2));
-    if (world.rank() == 0) std::cout << "test accuracy " << 100 * result.accuracy << " %\n";
+    if (world.rank() == 0) std::cout << "test accuracy " << 100 * result.metric << " %\n";
     return 0;
   });
 }

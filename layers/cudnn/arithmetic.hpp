@@ -277,7 +277,7 @@ struct SumLosses {
     if (team.rank() != 0) return;
     control->loss += loss;
     control->weight += weight;
-    control->correct += correct;
+    control->metric += correct;
   }
 };
 

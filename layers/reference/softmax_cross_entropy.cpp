@@ -53,7 +53,7 @@ class SoftmaxCrossEntropyLoop final : public LossOperation {
         for (const float value : row) loss += off * (result.log_sum - (value - result.max));
       pass.control->loss += weights[n] * loss;
       pass.control->weight += weights[n];
-      pass.control->correct += result.correct ? weights[n] : 0.0F;
+      pass.control->metric += result.correct ? weights[n] : 0.0F;
       for (float& p : d) p = (p - off) * weights[n] * pass.loss_scale;
       d[label] -= (1 - smoothing_) * weights[n] * pass.loss_scale;
     }

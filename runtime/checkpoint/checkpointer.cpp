@@ -41,7 +41,7 @@ void write_on_trial(const fs::path& path) {
     fs::remove(path);
   } catch (const ResourceError& error) {
     throw InputError(std::string("checkpoints cannot be written: ") + error.what() +
-                     "; make room, or give another --checkpoint-dir");
+                     "; make room, or give another .checkpoint_dir");
   }
 }
 
@@ -86,7 +86,7 @@ void Checkpointer::check_directory() {
     const std::string found{std::istreambuf_iterator<char>(file), {}};
     if (found != words)
       throw InputError("the folder of checkpoints " + directory.string() +
-                       " is not the one that rank 0 sees: give --checkpoint-dir a place that all hosts share");
+                       " is not the one that rank 0 sees: give .checkpoint_dir a place that all hosts share");
     write_on_trial(directory / (".token-" + words + "-" + std::to_string(communicator_.rank())));
   });
   std::error_code ignored;

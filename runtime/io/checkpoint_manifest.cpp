@@ -10,12 +10,18 @@ using Json = nlohmann::ordered_json;  // in the order in which people read it
 constexpr const char* manifest_format = "ronda-checkpoint";
 constexpr const char* part_format = "ronda-checkpoint-part";
 
+/// The metric is called accuracy, whatever it is: a reader of an earlier version knows it so.
 Json to_json(const EpochReport& epoch) {
-  return {{"epoch", epoch.epoch},           {"epochs", epoch.epochs},
-          {"train_loss", epoch.train_loss}, {"train_accuracy", epoch.train_accuracy},
-          {"test_loss", epoch.test_loss},   {"test_accuracy", epoch.test_accuracy},
-          {"evaluated", epoch.evaluated},   {"seconds", epoch.seconds},
-          {"samples", epoch.samples}};
+  Json json = {{"epoch", epoch.epoch},           {"epochs", epoch.epochs},
+               {"train_loss", epoch.train_loss}, {"train_accuracy", epoch.train_metric},
+               {"test_loss", epoch.test_loss},   {"test_accuracy", epoch.test_metric},
+               {"evaluated", epoch.evaluated},   {"seconds", epoch.seconds},
+               {"samples", epoch.samples}};
+  if (epoch.validated) {
+    json["validation_loss"] = epoch.validation_loss;
+    json["validation_accuracy"] = epoch.validation_metric;
+  }
+  return json;
 }
 
 Json to_json(const CheckpointPart& part) {
@@ -31,12 +37,15 @@ EpochReport epoch_from(const JsonObject& object) {
   object.get("epoch", epoch.epoch)
       .get("epochs", epoch.epochs)
       .get("train_loss", epoch.train_loss)
-      .get("train_accuracy", epoch.train_accuracy)
+      .get("train_accuracy", epoch.train_metric)
       .get("test_loss", epoch.test_loss)
-      .get("test_accuracy", epoch.test_accuracy)
+      .get("test_accuracy", epoch.test_metric)
       .get("evaluated", epoch.evaluated)
       .get("seconds", epoch.seconds)
       .get("samples", epoch.samples);
+  epoch.validated = object.has("validation_loss");
+  if (epoch.validated)
+    object.get("validation_loss", epoch.validation_loss).get("validation_accuracy", epoch.validation_metric);
   return epoch;
 }
 
@@ -95,6 +104,8 @@ std::string manifest_text(const CheckpointManifest& m) {
   json["weight"] = m.weight;
   json["history"] = list_json(m.history);
   json["parts"] = list_json(m.parts);
+  if (!m.hooks.empty()) json["hooks"] = m.hooks;
+  json["metric"] = {{"name", m.metric.name}, {"share", m.metric.share}};
   return sealed(json);
 }
 
@@ -124,6 +135,9 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
       .get_list("history", m.history, epoch_from)
       .get_list("parts", m.parts, part_from);
   m.current = epoch_from(object.object("current"));
+  if (object.has("hooks")) object.get("hooks", m.hooks);
+  m.metric = {"accuracy", true};
+  if (object.has("metric")) object.object("metric").get("name", m.metric.name).get("share", m.metric.share);
   return m;
 }
 

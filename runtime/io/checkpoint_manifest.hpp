@@ -47,6 +47,8 @@ struct CheckpointManifest {
   double weight = 0;                                          ///< the samples' weights that these sums are over
   std::vector<EpochReport> history;                           ///< epochs that are over
   std::vector<CheckpointPart> parts;                          ///< by rank
+  std::map<std::string, std::vector<double>> hooks;           ///< what hooks need to go on, by their names; finite
+  Metric metric;                                              ///< that the epochs' reports hold
 };
 
 /// A manifest that is whole, but of another version.

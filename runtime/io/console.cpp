@@ -42,6 +42,20 @@ void add_rate(Text& text, double rate) {
     text.add("%.0f samples/s", rate);
 }
 
+/// @param width  columns at least
+void add_metric(Text& text, const Metric& metric, int width, double value) {
+  if (metric.share)
+    text.add("%*.2f%%", std::max(width - 1, 0), 100 * value);
+  else
+    text.add("%*.4f", width, value);
+}
+
+/// What epochs are tested with.
+const char* tests_of(const StartReport& start) { return start.validates ? "validation" : "test"; }
+
+/// Columns that a number takes under this header.
+int width_under(const std::string& header) { return std::max(9, static_cast<int>(header.size())); }
+
 void add_duration(Text& text, double seconds) {
   const auto whole = static_cast<unsigned long long>(std::llround(std::clamp(seconds, 0.0, 1e9)));
   if (whole >= 3600)
@@ -78,7 +92,7 @@ void Console::on_step(const StepReport& report) {
   ++epoch_.steps;
   epoch_.samples += report.samples;
   epoch_.loss += report.loss * samples;
-  epoch_.correct += report.accuracy * samples;
+  epoch_.metric += report.metric * samples;
   epoch_.seconds += report.seconds;
   if (options_.bar_width == 0 || options_.verbosity == Verbosity::quiet) return;
   const auto now = std::chrono::steady_clock::now();
@@ -91,9 +105,13 @@ void Console::draw_bar(const StepReport& report) {
   const auto step = static_cast<double>(report.step_in_epoch), steps = static_cast<double>(report.steps_in_epoch);
   const auto samples = static_cast<double>(epoch_.samples);
   Text right;
-  right.add(" %llu/%llu  loss %.4f  accuracy %.2f%%  ", static_cast<unsigned long long>(report.step_in_epoch),
-            static_cast<unsigned long long>(report.steps_in_epoch), ratio(epoch_.loss, samples),
-            100 * ratio(epoch_.correct, samples));
+  right.add(" %llu/%llu  loss %.4f  ", static_cast<unsigned long long>(report.step_in_epoch),
+            static_cast<unsigned long long>(report.steps_in_epoch), ratio(epoch_.loss, samples));
+  if (const Metric& metric = start_.metric; !metric.name.empty()) {
+    right.add("%s ", metric.name.c_str());
+    add_metric(right, metric, 0, ratio(epoch_.metric, samples));
+    right.add("  ");
+  }
   add_rate(right, ratio(samples, epoch_.seconds));
   right.add("  ");
   add_duration(right, ratio(epoch_.seconds, static_cast<double>(epoch_.steps)) * (steps - step));
@@ -127,19 +145,45 @@ void Console::on_epoch(const EpochReport& report) {
   clear_bar();
   // Standard error may arrive later than standard output where a launcher forwards both: erase the bar from here too.
   const std::string_view start = options_.table_on_terminal && options_.bar_width > 0 ? erase_line : "";
-  if (!header_printed_)
-    table_ << start << "epoch  train loss  train accuracy  test loss  test accuracy  samples/s   seconds\n";
-  header_printed_ = true;
+  if (!header_printed_) print_header(start);
+  const Metric& metric = start_.metric;
+  const std::string tests = tests_of(start_);
+  const auto add_pair = [&](Text& row, const std::string& data, bool known, double loss, double value) {
+    const int loss_width = width_under(data + " loss"), metric_width = width_under(data + " " + metric.name);
+    if (known)
+      row.add("%*.4f  ", loss_width, loss);
+    else
+      row.add("%*s  ", loss_width, "-");
+    if (metric.name.empty()) return;
+    if (known)
+      add_metric(row, metric, metric_width, value);
+    else
+      row.add("%*s", metric_width, "-");
+    row.add("  ");
+  };
   Text row;
-  row.add("%5llu  %10.4f  %13.2f%%  ", static_cast<unsigned long long>(report.epoch), report.train_loss,
-          100 * report.train_accuracy);
-  if (report.evaluated)
-    row.add("%9.4f  %12.2f%%  ", report.test_loss, 100 * report.test_accuracy);
+  row.add("%5llu  ", static_cast<unsigned long long>(report.epoch));
+  add_pair(row, "train", true, report.train_loss, report.train_metric);
+  if (start_.validates)
+    add_pair(row, tests, report.validated, report.validation_loss, report.validation_metric);
   else
-    row.add("%9s  %13s  ", "-", "-");
+    add_pair(row, tests, report.evaluated, report.test_loss, report.test_metric);
   row.add("%9.0f  %8.2f", ratio(static_cast<double>(report.samples), report.seconds), report.seconds);
   table_ << start << row.view() << '\n' << std::flush;
   if (options_.verbosity == Verbosity::verbose && epoch.steps > 0) print_times(report.times, epoch.steps);
+}
+
+void Console::print_header(std::string_view start) {
+  Text header;
+  header.add("epoch  ");
+  for (const std::string data : {"train", tests_of(start_)})
+    for (const std::string& what : {std::string("loss"), start_.metric.name}) {
+      const std::string name = data + " " + what;
+      if (!what.empty()) header.add("%*s  ", width_under(name), name.c_str());
+    }
+  header.add("%9s  %8s", "samples/s", "seconds");
+  table_ << start << header.view() << '\n';
+  header_printed_ = true;
 }
 
 void Console::print_times(const StepTimes& times, std::uint64_t steps) {

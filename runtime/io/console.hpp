@@ -34,6 +34,7 @@ class Console final : public EventSink {
   void on_note(std::string_view text) override;
   void on_detail(std::string_view text) override;
   void on_warning(std::string_view text) override;
+  void on_start(const StartReport& report) override { start_ = report; }
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
 
@@ -41,16 +42,18 @@ class Console final : public EventSink {
   /// Sums over the epoch so far.
   struct Progress {
     std::uint64_t steps = 0, samples = 0;
-    double loss = 0, correct = 0, seconds = 0;
+    double loss = 0, metric = 0, seconds = 0;
   };
 
   void say(std::string_view prefix, std::string_view text);
   void draw_bar(const StepReport& report);
   void clear_bar();
+  void print_header(std::string_view start);
   void print_times(const StepTimes& times, std::uint64_t steps);
 
   std::ostream &table_, &messages_;
   ConsoleOptions options_;
+  StartReport start_{.metric = {"accuracy", true}};
   Progress epoch_;
   bool header_printed_ = false, bar_drawn_ = false;
   std::chrono::steady_clock::time_point drawn_;

@@ -19,8 +19,8 @@ class FanOut final : public EventSink {
   void on_warning(std::string_view text) override {
     for (auto* sink : sinks_) sink->on_warning(text);
   }
-  void on_start(std::uint64_t step) override {
-    for (auto* sink : sinks_) sink->on_start(step);
+  void on_start(const StartReport& report) override {
+    for (auto* sink : sinks_) sink->on_start(report);
   }
   void on_checkpoint(std::uint64_t step) override {
     for (auto* sink : sinks_) sink->on_checkpoint(step);

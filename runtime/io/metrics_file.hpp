@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include <ronda/core/event_sink.hpp>
 
@@ -12,11 +13,15 @@ namespace ronda {
 class Descriptor;
 
 /// `--metrics`: one JSON object a line and step, written as training goes: `step` (from 1), `epoch`, `loss`,
-/// `train_accuracy`, `learning_rate`, `samples`. Numbers read back to the same bits; what is not finite is null.
+/// `train_accuracy` (or whatever the loss measures: `train_mae`), `learning_rate`, `samples`, `seconds` of the step.
+/// The line of an epoch's last step has the epoch's results too: `epoch_loss`, `epoch_accuracy`, `epoch_seconds` of its
+/// steps, and where there was a test `test_loss`, `test_accuracy`, or `validation_loss`, `validation_accuracy`. Numbers
+/// read back to the same bits; what is not finite is null.
+///
 /// Training from the start replaces what was in the file, and training that goes on from a checkpoint goes on behind
-/// the lines up to there, so that every step has one line. A line goes to a buffer of fixed size, and the buffer to the
-/// file at least each second, each epoch, and before a checkpoint is taken. Strangers' links and files are not written
-/// to; see AtomicFile.
+/// the lines up to there, so that every step has one line. Lines go to a buffer of fixed size, and the buffer to the
+/// file at least each second, each epoch, and before a checkpoint is taken; the newest line follows when the next step
+/// or the epoch's end is heard of. Strangers' links and files are not written to; see AtomicFile.
 class MetricsFile final : public EventSink {
  public:
   /// Throws InputError where the file cannot be created.
@@ -25,21 +30,35 @@ class MetricsFile final : public EventSink {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  void on_start(std::uint64_t step) override;
+  void on_start(const StartReport& report) override;
   void on_step(const StepReport& report) override;
   void on_checkpoint(std::uint64_t) override { flush(); }
-  void on_epoch(const EpochReport&) override { flush(); }
-  /// Throws ResourceError where the disk does not take it.
+  void on_epoch(const EpochReport& report) override;
+  /// All lines so far. Throws ResourceError where the disk does not take it.
   void flush();
 
  private:
-  static constexpr std::size_t longest_line = 256;
+  static constexpr std::size_t longest_line = 1024;
+  /// What a metric is called in a line.
+  struct Keys {
+    std::string train, epoch, test, validation;  ///< empty: there is no metric
+  };
+
+  [[nodiscard]] static Keys keys_for(const std::string& metric);
+  void push_last();
+  void write_buffer();
+  void take_last_back();
 
   std::filesystem::path path_;
   std::unique_ptr<Descriptor> file_;
   std::array<char, 64 * longest_line> buffer_;
   std::size_t used_ = 0;
-  bool started_ = false;
+  std::array<char, longest_line> last_;  ///< the line of the newest step
+  std::size_t last_size_ = 0;            ///< 0: its epoch is over
+  bool last_is_written_ = false;         ///< it is in the file already
+  bool started_ = false, regular_ = false;
+  std::string metric_;
+  Keys keys_;
   std::chrono::steady_clock::time_point flushed_;
 };
 

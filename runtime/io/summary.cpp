@@ -8,55 +8,71 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // in the order in which people read it
 
-Json to_json(const Summary::Epoch& epoch) {
-  return {{"epoch", epoch.epoch},
-          {"train_loss", epoch.train_loss},
-          {"train_accuracy", epoch.train_accuracy},
-          {"test_accuracy", epoch.test_accuracy},
-          {"seconds", epoch.seconds}};
+/// `test_loss` and `test_accuracy`, or whatever the metric is.
+void add_results(Json& json, const std::string& data, const Metric& metric, double loss, double value) {
+  json[data + "_loss"] = loss;
+  if (!metric.name.empty()) json[data + "_" + metric.name] = value;
+}
+
+Json to_json(const Summary::Epoch& epoch, const Summary& s) {
+  Json json = {{"epoch", epoch.epoch}};
+  add_results(json, "train", s.metric, epoch.train_loss, epoch.train_metric);
+  if (s.validates) add_results(json, "validation", s.metric, epoch.validation_loss, epoch.validation_metric);
+  add_results(json, "test", s.metric, epoch.test_loss, epoch.test_metric);
+  json["seconds"] = epoch.seconds;
+  return json;
 }
 
 Json to_json(const Summary& s) {
   Json history = Json::array();
-  for (const auto& epoch : s.epoch_history) history.push_back(to_json(epoch));
-  return {{"application", s.application},
-          {"version", s.version},
-          {"world_size", s.world_size},
-          {"hosts", s.hosts},
-          {"device", s.device},
-          {"dtype", s.dtype},
-          {"global_batch_size", s.global_batch_size},
-          {"epochs", s.epochs},
-          {"steps", s.steps},
-          {"samples", s.samples},
-          {"parameters", s.parameters},
-          {"train_seconds", s.train_seconds},
-          {"samples_per_second", s.samples_per_second},
-          {"step_microseconds", {{"median", s.step_microseconds.median}, {"p99", s.step_microseconds.p99}}},
-          {"final_train_loss", s.final_train_loss},
-          {"test_loss", s.test_loss},
-          {"test_accuracy", s.test_accuracy},
-          {"parameter_hash", s.parameter_hash},
-          {"allreduce",
-           {{"algorithm", s.allreduce.algorithm},
-            {"compression", s.allreduce.compression},
-            {"bytes_per_step", s.allreduce.bytes_per_step},
-            {"buckets", s.allreduce.buckets},
-            {"exposed_seconds", s.allreduce.exposed_seconds}}},
-          {"checkpoint",
-           {{"written", s.checkpoint.written},
-            {"resumed_step", s.checkpoint.resumed_step},
-            {"exposed_seconds", s.checkpoint.exposed_seconds}}},
-          {"guard",
-           {{"audits", s.guard.audits},
-            {"divergences", s.guard.divergences},
-            {"audit_seconds", s.guard.audit_seconds},
-            {"nonfinite_steps", s.guard.nonfinite_steps},
-            {"overflow_steps", s.guard.overflow_steps},
-            {"rollbacks", s.guard.rollbacks}}},
-          {"startup_seconds", s.startup_seconds},
-          {"plan_hash", s.plan_hash},
-          {"epoch_history", std::move(history)}};
+  for (const auto& epoch : s.epoch_history) history.push_back(to_json(epoch, s));
+  Json options = Json::object();
+  for (const auto& [name, value] : s.options)
+    options[name] = options.contains(name) ? options[name].get<std::string>() + ", " + value : value;
+  Json json = {{"application", s.application},
+               {"version", s.version},
+               {"world_size", s.world_size},
+               {"hosts", s.hosts},
+               {"device", s.device},
+               {"dtype", s.dtype},
+               {"global_batch_size", s.global_batch_size},
+               {"epochs", s.epochs},
+               {"steps", s.steps},
+               {"samples", s.samples},
+               {"parameters", s.parameters},
+               {"train_seconds", s.train_seconds},
+               {"samples_per_second", s.samples_per_second},
+               {"step_microseconds", {{"median", s.step_microseconds.median}, {"p99", s.step_microseconds.p99}}},
+               {"final_train_loss", s.final_train_loss}};
+  add_results(json, "test", s.metric, s.test_loss, s.test_metric);
+  json.update(Json{{"parameter_hash", s.parameter_hash},
+                   {"allreduce",
+                    {{"algorithm", s.allreduce.algorithm},
+                     {"compression", s.allreduce.compression},
+                     {"bytes_per_step", s.allreduce.bytes_per_step},
+                     {"buckets", s.allreduce.buckets},
+                     {"exposed_seconds", s.allreduce.exposed_seconds}}},
+                   {"checkpoint",
+                    {{"written", s.checkpoint.written},
+                     {"resumed_step", s.checkpoint.resumed_step},
+                     {"exposed_seconds", s.checkpoint.exposed_seconds}}},
+                   {"guard",
+                    {{"audits", s.guard.audits},
+                     {"divergences", s.guard.divergences},
+                     {"audit_seconds", s.guard.audit_seconds},
+                     {"nonfinite_steps", s.guard.nonfinite_steps},
+                     {"overflow_steps", s.guard.overflow_steps},
+                     {"rollbacks", s.guard.rollbacks}}},
+                   {"startup_seconds", s.startup_seconds},
+                   {"plan_hash", s.plan_hash},
+                   {"epoch_history", std::move(history)},
+                   {"options", std::move(options)}});
+  if (s.monitor.best_epoch > 0)
+    json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
+                       {"best_loss", s.monitor.best_loss},
+                       {"early", s.monitor.early},
+                       {"rate_factor", s.monitor.rate_factor}};
+  return json;
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <ronda/core/metric.hpp>
 
 namespace ronda {
 
@@ -14,10 +17,14 @@ struct Summary {
 
   struct Epoch {
     std::uint64_t epoch = 0;  ///< from 1
-    double train_loss = unknown, train_accuracy = unknown, test_accuracy = unknown, seconds = unknown;
+    double train_loss = unknown, train_metric = unknown, test_loss = unknown, test_metric = unknown;
+    double validation_loss = unknown, validation_metric = unknown;
+    double seconds = unknown;
   };
 
   std::string application, version;
+  Metric metric;           ///< what `train_metric` and the others are; their keys are `train_accuracy`, …
+  bool validates = false;  ///< epochs were tested with validation data
   int world_size = 1, hosts = 1;
   std::string device, dtype;
   std::uint64_t global_batch_size = 0, epochs = 0, steps = 0, samples = 0, parameters = 0;
@@ -27,7 +34,7 @@ struct Summary {
     double median = unknown, p99 = unknown;
   } step_microseconds;
   double final_train_loss = unknown;  ///< of the last step, mean over the global batch
-  double test_loss = unknown, test_accuracy = unknown;
+  double test_loss = unknown, test_metric = unknown;
   std::string parameter_hash;
   struct {
     std::string algorithm;
@@ -49,6 +56,14 @@ struct Summary {
   double startup_seconds = unknown;  ///< from the start of the process to the first step
   std::string plan_hash;
   std::vector<Epoch> epoch_history;
+  std::vector<std::pair<std::string, std::string>> options;  ///< all of them, in words
+  /// Of early stopping and the best epoch.
+  struct {
+    std::uint64_t best_epoch = 0;  ///< the one with the least monitored loss; 0: nothing is monitored
+    double best_loss = unknown;    ///< of its validation or test
+    bool early = false;            ///< it ended because the loss did not improve
+    double rate_factor = 1;        ///< that the learning rate was reduced by in the end
+  } monitor;
 };
 
 /// Whole or not at all. Throws InputError where the file cannot be created, ResourceError where it cannot be written.

@@ -37,7 +37,7 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
   StepControl total = sums.read();
   communicator.allreduce(Tensor(std::span(&total.loss, StepControl::count)));
   if (total.weight == 0) return {};
-  return {total.loss / total.weight, total.correct / total.weight};
+  return {total.loss / total.weight, total.metric / total.weight};
 }
 
 /// The sum of equal float32 numbers is exact in float64.

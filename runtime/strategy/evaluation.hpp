@@ -12,7 +12,7 @@
 namespace ronda {
 
 struct Evaluation {
-  double loss = 0, accuracy = 0;  ///< exact, every sample once
+  double loss = 0, metric = 0;  ///< exact, every sample once
 };
 
 /// Is shown each batch with its outputs, in float32 on the host.

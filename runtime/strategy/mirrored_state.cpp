@@ -14,6 +14,11 @@ void MirroredStrategy::visit(StateVisitor& visitor) {
   exchange_->visit(visitor);
 }
 
+void MirroredStrategy::visit_model(StateVisitor& visitor) {
+  replica_->visit_parameters(visitor);
+  replica_->visit_states(visitor);
+}
+
 void MirroredStrategy::set_updates(std::uint64_t updates) {
   require_none_in_flight("set_updates");
   updates_ = updates;

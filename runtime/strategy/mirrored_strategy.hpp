@@ -142,6 +142,8 @@ class MirroredStrategy {
   /// Shows all that exact continuation needs beside `updates()`: parameters (in float32), then what optimizer and model
   /// keep, and the loss scale.
   void visit(StateVisitor& visitor);
+  /// The part of it that the model's outputs depend on: parameters, and what layers keep.
+  void visit_model(StateVisitor& visitor);
   /// Steps that changed the parameters so far; the schedule and Adam's correction count by it. The same on all ranks.
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
   /// For a training that goes on from a checkpoint; called after `visit` has written.

@@ -18,7 +18,7 @@ float power_of_two_near_inverse(std::size_t samples) {
 void require_device(const Layer& model, const Loss& loss, const ComputeDevice& device) {
   if (device.context->device().kind == DeviceKind::cpu) return;
   if (!model.runs_on_any_device() || !loss.runs_on_any_device())
-    throw InputError("a layer or the loss of this model computes on the processor alone; use --device cpu");
+    throw InputError("a layer or the loss of this model computes on the processor alone; use .device = cpu");
 }
 
 ReplicaPlan planned(Layer& model, Loss& loss, Primitives& primitives, Picker& picker, std::span<const Field> fields,

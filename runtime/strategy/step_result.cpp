@@ -8,7 +8,7 @@ StepResult result_of(const StepOutcome& outcome, const StepTimes& times) noexcep
   result.weight = sums.weight;
   if (sums.weight > 0) {  // otherwise there is nothing to learn from: no update
     result.loss = sums.loss / sums.weight;
-    result.accuracy = sums.correct / sums.weight;
+    result.metric = sums.metric / sums.weight;
   }
   result.learning_rate = update.learning_rate;
   result.gradient_norm = update.gradient_norm;

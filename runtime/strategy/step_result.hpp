@@ -7,8 +7,8 @@ namespace ronda {
 
 /// The result of a step, over all ranks.
 struct StepResult {
-  double loss = 0, accuracy = 0;  ///< exact means over the global batch, before the update
-  double weight = 0;              ///< sum of the samples' weights
+  double loss = 0, metric = 0;  ///< exact means over the global batch, before the update
+  double weight = 0;            ///< sum of the samples' weights
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping; only computed where clipping asks for it
   bool stop = false;         ///< some rank asked to stop after this step

@@ -51,7 +51,8 @@ std::string why_too_many_threads(int threads, const CoreShare& share, int bound,
   const int cores = std::max(1, static_cast<int>(share.mine + 1e-6));
   const bool by_quota = share.mine < share.bound;
   if (threads <= cores && !(by_quota && share.mine < 1)) return {};
-  const std::string begin = "computes with " + counted(threads, "thread"), fewer = "--threads " + std::to_string(cores);
+  const std::string begin = "computes with " + counted(threads, "thread"),
+                    fewer = ".threads = " + std::to_string(cores);
   const std::string most = threads > cores ? "; or take " + fewer : "";
   if (by_quota)
     return begin + " on the time of " + number_text(share.mine) + (share.mine == 1 ? " core" : " cores") +

@@ -17,7 +17,7 @@ std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator) {
   const GpuSurvey survey = find_gpus();
   const std::string refusal = refusal_of_gpus(communicator.gather_texts(survey.reason), communicator.topology().hosts);
   if (!refusal.empty()) {  // all ranks know it
-    InputError error("--device cuda: " + refusal + "; use --device cpu");
+    InputError error(".device = cuda: " + refusal + "; use .device = cpu");
     error.set_agreed();
     throw error;
   }
@@ -30,7 +30,7 @@ std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator) {
 
 }  // namespace
 
-DeviceChoice parse_device(std::string_view name) { return parse_name(device_names, name, "a device (--device)"); }
+DeviceChoice parse_device(std::string_view name) { return parse_name(device_names, name, "a device (.device)"); }
 std::string_view name_of(DeviceChoice choice) noexcept { return find_name(device_names, choice); }
 
 ComputeDevice choose_device(const Communicator& communicator, const TrainingOptions& options, int threads,
@@ -39,7 +39,7 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
   if (options.device == DeviceChoice::automatic) {
     const GpuSurvey survey = find_gpus();
     const std::string why = survey.reason.empty()
-                                ? "training on a GPU is new, and only done where --device cuda asks for it"
+                                ? "training on a GPU is new, and only done where .device = cuda asks for it"
                                 : survey.reason;
     if (survey.built)
       sink.on_note("computing on the processor: " + why);
@@ -53,7 +53,7 @@ void require_for_gpus(const TrainingOptions& options) {
   const bool spoils_gradients =
       std::ranges::any_of(options.faults, [](const Fault& fault) { return fault.kind == FaultKind::flip_gradient; });
   if (spoils_gradients)
-    throw InputError("--device cuda: --inject flip-gradient is not for GPUs in this version; use --device cpu");
+    throw InputError(".device = cuda: .faults = flip-gradient is not for GPUs in this version; use .device = cpu");
 }
 
 std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts) {

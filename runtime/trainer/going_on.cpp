@@ -30,7 +30,7 @@ void tell_exactness(const Resumption& resumption, const TrainingSetup& setup, Mi
       why_not_exact(resumption.manifest, strategy.communicator(), setup.environment, strategy.plan_lines());
   if (why.empty()) return;
   if (setup.options.exact)
-    throw InputError("--exact: this run cannot have the bits of one that was never interrupted: " + why);
+    throw InputError(".exact: this run cannot have the bits of one that was never interrupted: " + why);
   sink.on_note("this run goes on within rounding, not to the bit: " + why);
 }
 
@@ -59,7 +59,9 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
                             .last_loss = manifest.last_loss,
                             .samples_before = manifest.samples,
                             .seconds_before = manifest.train_seconds,
-                            .resumed_step = manifest.step};
+                            .resumed_step = manifest.step,
+                            .resumed_from = resumption.folder,
+                            .hooks = manifest.hooks};
   std::uint64_t updates = manifest.updates;
   const std::uint64_t their_batch = global_batch_of(resumption);
   if (their_batch != plan.global_batch()) {
@@ -74,7 +76,7 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
       progress.step > setup.total_steps)
     throw InputError(resumption.folder.string() + " is at step " + std::to_string(progress.step) + ", in epoch " +
                      std::to_string(manifest.epoch) + "; this training ends after " +
-                     counted(static_cast<std::int64_t>(setup.total_steps), "step") + " (--steps, --epochs)");
+                     counted(static_cast<std::int64_t>(setup.total_steps), "step") + " (.steps, .epochs)");
   return {progress, updates};
 }
 

@@ -128,7 +128,7 @@ void PlanStore::keep(const MirroredStrategy& strategy, EventSink& sink) {
       sink.on_note("what was timed is kept: the next run starts at once");
     else
       sink.on_note("what was timed could not be kept (" + why +
-                   "): the next run times again; RONDA_CACHE_DIR, or --plan, names a place");
+                   "): the next run times again; RONDA_CACHE_DIR, or .plan, names a place");
   });
 }
 

@@ -24,9 +24,9 @@ void refuse_mixing(const TrainingOptions& options) {
   if (options.checkpoint_dir.empty()) return;
   const auto there = list_checkpoints(options.checkpoint_dir);
   if (there.empty()) return;
-  throw InputError("--checkpoint-dir " + options.checkpoint_dir.string() + " has checkpoints already, up to step " +
+  throw InputError(".checkpoint_dir = " + options.checkpoint_dir.string() + " has checkpoints already, up to step " +
                    std::to_string(there.back().step) +
-                   ": go on from them with --resume, or give this training a folder of its own");
+                   ": go on from them with .resume, or give this training a folder of its own");
 }
 
 /// On rank 0: the checkpoint's folder; empty where there is none.
@@ -34,7 +34,7 @@ fs::path look_for(const TrainingOptions& options, EventSink& sink) {
   if (!options.resume_from.empty()) {
     fs::path folder = fs::absolute(options.resume_from).lexically_normal();
     if (!is_there(manifest_of(folder)))
-      throw InputError("--resume-from " + folder.string() + " is no checkpoint: give the folder of one, DIR/step-N");
+      throw InputError(".resume_from = " + folder.string() + " is no checkpoint: give the folder of one, DIR/step-N");
     verify_checkpoint(folder);
     const fs::path parent = folder.filename().empty() ? folder.parent_path().parent_path() : folder.parent_path();
     if (!same_folder(parent, options.checkpoint_dir)) refuse_mixing(options);
@@ -116,7 +116,7 @@ void check_changes(const Resumption& resumption, const std::map<std::string, std
     if (!names.contains(allowed)) {
       std::string known;
       for (const auto& name : names) known += (known.empty() ? "" : ", ") + name;
-      throw InputError("--allow-changes: there is no '" + allowed + "'; choose from " + known);
+      throw InputError(".allow_changes: there is no '" + allowed + "'; choose from " + known);
     }
   std::vector<std::string> order(names.begin(), names.end());
   std::stable_partition(order.begin(), order.end(),
@@ -133,7 +133,7 @@ void check_changes(const Resumption& resumption, const std::map<std::string, std
   }
   if (differences.empty()) return;
   throw InputError(resumption.folder.string() + " was made by another training: " + differences +
-                   "; give what it has, or --allow-changes " + changed + " where that is meant");
+                   "; give what it has, or .allow_changes = " + changed + " where that is meant");
 }
 
 std::string why_not_exact(const CheckpointManifest& manifest, const Communicator& communicator,

@@ -14,6 +14,8 @@ class SpoiledLoss final : public Loss {
   /// `loss` outlives this object.
   SpoiledLoss(Loss& loss, Faults faults) : loss_(loss), faults_(std::move(faults)) {}
 
+  [[nodiscard]] bool runs_on_any_device() const noexcept override { return loss_.runs_on_any_device(); }
+  [[nodiscard]] Metric metric() const override { return loss_.metric(); }
   void bind(const Bindings& bindings) override { loss_.bind(bindings); }
   const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {

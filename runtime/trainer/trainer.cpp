@@ -1,13 +1,17 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/going_on.hpp>
 #include <ronda/runtime/trainer/hooks/audit.hpp>
+#include <ronda/runtime/trainer/hooks/best_epoch.hpp>
 #include <ronda/runtime/trainer/hooks/callbacks.hpp>
+#include <ronda/runtime/trainer/hooks/early_stopping.hpp>
 #include <ronda/runtime/trainer/hooks/injected_faults.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
+#include <ronda/runtime/trainer/hooks/rate_reduction.hpp>
 #include <ronda/runtime/trainer/hooks/reporting.hpp>
 #include <ronda/runtime/trainer/hooks/results.hpp>
 #include <ronda/runtime/trainer/hooks/saving.hpp>
@@ -34,6 +38,13 @@ void check_fields(const Dataset& train, const Dataset& test) {
       throw InputError("the test data's '" + field.name + "' is " + text(*found) + ", the training data's " +
                        text(field));
   }
+}
+
+void check_without_tests(const TrainingOptions& options) {
+  if (options.early_stopping > 0 || options.keep_best || options.reduce_rate_after > 0)
+    throw InputError(
+        "early_stopping, keep_best and reduce_rate_after watch the loss of each epoch's test, and there is no test "
+        "data; give some, or a validation_split");
 }
 
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
@@ -92,9 +103,21 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
     if (strategy_) strategy_->forget_data();
     asked_to_stop_ = false;
   });
-  TrainingSetup setup = prepare(train, test);
+  const NoData nothing;
+  if (options_.validation_split == 0) return fit_on({train, nothing, test});
+  std::optional<DatasetPart> rest, kept;
+  agree(world_.communicator(), [&] {
+    ValidationSplit split = split_for_validation(train.size(), options_.validation_split, options_.seed);
+    rest.emplace(train, std::move(split.training));
+    kept.emplace(train, std::move(split.validation));
+  });
+  return fit_on({*rest, *kept, test});
+}
+
+Evaluation Trainer::fit_on(const FitData& data) {
+  TrainingSetup setup = prepare(data);
   choose_platform(setup);
-  sink_.on_note(first_line(world_, setup, *platform_.device.context, train.size()));
+  sink_.on_note(first_line(world_, setup, *platform_.device.context, data.train.size()));
   tell_binding(world_, setup.threads, sink_);
   std::optional<Saving> saving;
   if (!setup.options.checkpoint_dir.empty()) saving.emplace(world_.communicator(), setup.options, sink_);
@@ -104,26 +127,28 @@ Evaluation Trainer::fit(const Dataset& train, const Dataset& test) {
   agree(world_.communicator(), [&] {
     if (resumption) check_changes(*resumption, setup.options_that_matter, setup.options);
   });
-  std::vector<const Dataset*> device_data{&train};
-  if (test.size() > 0) device_data.push_back(&test);
+  std::vector<const Dataset*> device_data{&data.train};
+  for (const Dataset* each : {&data.validation, &data.test})
+    if (each->size() > 0) device_data.push_back(each);
   if (strategy_)
-    build_on(setup, train, device_data);
+    build_on(setup, data.train, device_data);
   else
-    build(setup, resumption, train, device_data);
-  return run(setup, saving ? &*saving : nullptr, train, test);
+    build(setup, resumption, data.train, device_data);
+  return run(setup, saving ? &*saving : nullptr, data);
 }
 
-TrainingSetup Trainer::prepare(const Dataset& train, const Dataset& test) {
+TrainingSetup Trainer::prepare(const FitData& data) {
   TrainingSetup setup;
   agree(world_.communicator(), [&] {
-    if (test.size() > 0) check_fields(train, test);
+    if (data.test.size() > 0) check_fields(data.train, data.test);
+    if (data.test.size() + data.validation.size() == 0) check_without_tests(options_);
     if (left_) throw LogicError("fit was called again for a training that was preempted; another run goes on with it");
     if (strategy_ && !options_.checkpoint_dir.empty())
       throw InputError(
           "checkpoint_dir: a training that is saved is one call of fit; give it all its epochs, or no checkpoint_dir");
-    setup = complete(options_, world_, train, progress_.step, progress_.history.size());
+    setup = complete(options_, world_, data.train, progress_.step, progress_.history.size());
   });
-  require_equal_on_ranks(setup, world_.communicator(), test);
+  require_equal_on_ranks(setup, world_.communicator(), data.test);
   return setup;
 }
 
@@ -187,15 +212,21 @@ void Trainer::set_parameters(const TrainingSetup& setup, const std::optional<Res
 
 /// The order of the hooks: faults come before all; what a step spoiled is found before anybody is told of it; replicas
 /// are compared before they are saved; results come last.
-Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const Dataset& train, const Dataset& test) {
+Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitData& data) {
   InjectedFaults faults(Faults(setup.options.faults, world_.rank()));
   NonfiniteGuard guard(saving);
   Reporting reporting;
+  RateReduction rate_reduction;
+  BestEpoch best_epoch;
+  EarlyStopping early_stopping;
   Audit audit;
   Results results;
   std::vector<Hook*> hooks;
   if (!setup.options.faults.empty()) hooks.push_back(&faults);
   hooks.insert(hooks.end(), {&guard, &reporting});
+  if (setup.options.reduce_rate_after > 0) hooks.push_back(&rate_reduction);
+  if (setup.options.keep_best) hooks.push_back(&best_epoch);
+  if (setup.options.early_stopping > 0) hooks.push_back(&early_stopping);
   hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
   if (setup.options.audit_every > 0) hooks.push_back(&audit);
   if (saving != nullptr) hooks.push_back(saving);
@@ -205,8 +236,10 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const Datase
                    .strategy = *strategy_,
                    .sink = sink_,
                    .statistics = statistics_,
-                   .train = train,
-                   .test = test,
+                   .train = data.train,
+                   .validation = data.validation,
+                   .test = data.test,
+                   .metric = loss_.metric(),
                    .hooks = hooks,
                    .asked_to_stop = asked_to_stop_,
                    .progress = progress_});

@@ -42,8 +42,9 @@ class Trainer {
   /// Before fit: train there, not on what `options.device` says.
   void set_platform(Platform platform) { platform_ = std::move(platform); }
 
-  /// Trains on `train`, tests with `test` after each epoch, and returns the last test's result. Collective. Ranks must
-  /// be given equal data, which is not used any more when this has returned or thrown.
+  /// Trains on `train`, tests with `test` after each epoch, and returns the last test's result; with `keep_best` that
+  /// of the best epoch, whose model remains. Collective. Ranks must be given equal data, which is not used any more
+  /// when this has returned or thrown.
   ///
   /// A further call goes on: it trains for `options.epochs` (or `steps`) more, from the parameters and optimizer states
   /// that the last one left; epochs and steps are counted on, and the schedule of the learning rate begins anew. With
@@ -69,13 +70,18 @@ class Trainer {
   [[nodiscard]] MirroredStrategy& strategy() noexcept { return *strategy_; }
 
  private:
-  [[nodiscard]] TrainingSetup prepare(const Dataset& train, const Dataset& test);
+  struct FitData {
+    const Dataset &train, &validation, &test;
+  };
+
+  Evaluation fit_on(const FitData& data);
+  [[nodiscard]] TrainingSetup prepare(const FitData& data);
   void choose_platform(const TrainingSetup& setup);
   void build(TrainingSetup& setup, const std::optional<Resumption>& resumption, const Dataset& train,
              const std::vector<const Dataset*>& device_data);
   void build_on(TrainingSetup& setup, const Dataset& train, const std::vector<const Dataset*>& device_data);
   void set_parameters(const TrainingSetup& setup, const std::optional<Resumption>& resumption, const Dataset& train);
-  Evaluation run(const TrainingSetup& setup, Saving* saving, const Dataset& train, const Dataset& test);
+  Evaluation run(const TrainingSetup& setup, Saving* saving, const FitData& data);
 
   World& world_;
   Layer& model_;

@@ -46,10 +46,21 @@ struct TrainingOptions {
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};
+  /// Parameters that are not trained, or the beginnings of their names: `conv1` is `conv1.weight` and `conv1.bias`.
+  std::vector<std::string> freeze = {};
   Initializer initializer = Initializer::he_normal;
 
   std::uint64_t seed = 1;
   bool shuffle = true;
+
+  /// Share of the training data, a random part of it by the seed, that is kept for validation: epochs are tested with
+  /// it, and the test data is for the end. 0: none.
+  double validation_split = 0;
+  /// The next three watch the loss of each epoch's test (validation data, where there is some).
+  std::uint64_t early_stopping = 0;     ///< end after so many epochs without a better one; 0: do not
+  bool keep_best = false;               ///< in the end the model is that of the best epoch
+  std::uint64_t reduce_rate_after = 0;  ///< reduce the rate after so many epochs without a better one; 0: do not
+  double reduce_rate_factor = 0.1;      ///< by this, each time
 
   DeviceChoice device = DeviceChoice::automatic;
   /// On a GPU: steps that are begun before the oldest of them is looked at. A wish to end or to save is heard of so

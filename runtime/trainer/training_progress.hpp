@@ -1,5 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <ronda/core/event_sink.hpp>
@@ -9,19 +12,22 @@ namespace ronda {
 /// A place in a training to go back to.
 struct TrainingPosition {
   std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
+  double rate_factor = 1;
 };
 
 /// How far a training has come: what a checkpoint remembers beside states.
 struct TrainingProgress {
-  std::uint64_t step = 0;            ///< steps done, over all epochs
-  std::uint64_t step_in_epoch = 0;   ///< of the epoch under way
-  EpochReport current;               ///< the epoch under way: sums, not means, in train_*
-  double weight = 0;                 ///< of the samples these sums are over
-  std::vector<EpochReport> history;  ///< epochs that are over
-  double last_loss = 0;              ///< of the last step
-  std::uint64_t samples_before = 0;  ///< of the steps before a checkpoint
-  double seconds_before = 0;         ///< likewise
-  std::uint64_t resumed_step = 0;    ///< of the checkpoint; 0: from the start
+  std::uint64_t step = 0;                                 ///< steps done, over all epochs
+  std::uint64_t step_in_epoch = 0;                        ///< of the epoch under way
+  EpochReport current;                                    ///< the epoch under way: sums, not means, in train_*
+  double weight = 0;                                      ///< of the samples these sums are over
+  std::vector<EpochReport> history;                       ///< epochs that are over
+  double last_loss = 0;                                   ///< of the last step
+  std::uint64_t samples_before = 0;                       ///< of the steps before a checkpoint
+  double seconds_before = 0;                              ///< likewise
+  std::uint64_t resumed_step = 0;                         ///< of the checkpoint; 0: from the start
+  std::filesystem::path resumed_from = {};                ///< its folder; empty: none
+  std::map<std::string, std::vector<double>> hooks = {};  ///< what hooks have kept there, by their names
 };
 
 }  // namespace ronda

@@ -14,6 +14,12 @@ BatchPlan plan_of_test(const MirroredStrategy& strategy, const Communicator& com
   return BatchPlan(test.size(), rows * shard_of(communicator).count, shard_of(communicator)).with_capacity(rows);
 }
 
+void set_test(EpochReport& epoch, const Evaluation& evaluation) {
+  epoch.test_loss = evaluation.loss;
+  epoch.test_metric = evaluation.metric;
+  epoch.evaluated = true;
+}
+
 }  // namespace
 
 TrainingRun::TrainingRun(const Parts& parts)
@@ -21,14 +27,20 @@ TrainingRun::TrainingRun(const Parts& parts)
       loader_(parts.train, SampleOrder(parts.train.size(), options().seed, options().shuffle),
               training_plan(options(), parts.world.communicator(), parts.train)
                   .with_capacity(parts.strategy.batch_capacity()),
-              loading(parts.train, true)) {
-  if (parts.test.size() > 0)
-    test_loader_ = std::make_unique<BatchLoader>(parts.test, SampleOrder(parts.test.size(), 0, false),
-                                                 plan_of_test(parts.strategy, parts.world.communicator(), parts.test),
-                                                 loading(parts.test, false));
+              loading(parts.train, true)),
+      validation_loader_(test_loader(parts.validation)),
+      test_loader_(test_loader(parts.test)) {}
+
+std::unique_ptr<BatchLoader> TrainingRun::test_loader(const Dataset& data) const {
+  if (data.size() == 0) return nullptr;
+  const BatchPlan plan = plan_of_test(parts_.strategy, parts_.world.communicator(), data);
+  return std::make_unique<BatchLoader>(data, SampleOrder(data.size(), 0, false), plan, loading(data, false));
 }
 
-TrainingRun::~TrainingRun() { parts_.strategy.drain(); }  // steps in flight may read the loader's batches
+TrainingRun::~TrainingRun() {
+  parts_.strategy.drain();  // steps in flight may read the loader's batches
+  parts_.strategy.raise({});
+}
 
 /// Injected faults are of values. Where a GPU computes, reading ahead needs no core of its own.
 LoaderOptions TrainingRun::loading(const Dataset& data, bool in_steps) const {
@@ -71,7 +83,7 @@ void TrainingRun::train_epoch() {
       break;
   }
   progress.current.train_loss /= progress.weight;
-  progress.current.train_accuracy /= progress.weight;
+  progress.current.train_metric /= progress.weight;
 }
 
 /// Whether a step is to begin now; otherwise the oldest in flight is to be finished, or all is done.
@@ -130,7 +142,7 @@ StepReport TrainingRun::finish_step() {
                           .step_in_epoch = in_epoch + 1,
                           .steps_in_epoch = loader_.plan().steps_per_epoch(),
                           .loss = last_step_.loss,
-                          .accuracy = last_step_.accuracy,
+                          .metric = last_step_.metric,
                           .learning_rate = last_step_.learning_rate,
                           .samples = loader_.plan().samples(in_epoch),
                           .seconds = last_end_ - start,
@@ -141,27 +153,53 @@ StepReport TrainingRun::finish_step() {
   if (last_step_.nonfinite || last_step_.spoiled) return report;
   progress.weight += last_step_.weight;
   epoch.train_loss += last_step_.loss * last_step_.weight;
-  epoch.train_accuracy += last_step_.accuracy * last_step_.weight;
+  epoch.train_metric += last_step_.metric * last_step_.weight;
   return report;
 }
 
 void TrainingRun::test_epoch() {
-  if (!test_loader_) return parts_.strategy.average_states();  // an epoch ends alike, tested or not
+  BatchLoader* const loader = validation_loader_ ? validation_loader_.get() : test_loader_.get();
+  if (loader == nullptr) return parts_.strategy.average_states();  // an epoch ends alike, tested or not
   const double start = steady_seconds();
-  const Evaluation evaluation = evaluate({});
+  const Evaluation evaluation = evaluate(*loader, {});
   slowest_test_ = std::max(slowest_test_, steady_seconds() - start);
   EpochReport& epoch = parts_.progress.current;
-  epoch.test_loss = evaluation.loss;
-  epoch.test_accuracy = evaluation.accuracy;
-  epoch.evaluated = true;
+  if (validates()) {
+    epoch.validation_loss = evaluation.loss;
+    epoch.validation_metric = evaluation.metric;
+    epoch.validated = true;
+  } else {
+    set_test(epoch, evaluation);
+  }
   for (Hook* hook : parts_.hooks) hook->after_test(*this, evaluation);
+}
+
+void TrainingRun::test_in_the_end() {
+  if (!validates() || !test_loader_ || progress().history.empty()) return;
+  set_test(parts_.progress.history.back(), evaluate(*test_loader_, {}));
 }
 
 Evaluation TrainingRun::evaluate(const SeeOutputs& see) {
   if (!test_loader_) throw LogicError("there is no test data");
+  return evaluate(*test_loader_, see);
+}
+
+Evaluation TrainingRun::evaluate(BatchLoader& loader, const SeeOutputs& see) {
   const Phase phase(parts_.world.communicator(), Activity::evaluating);
-  test_loader_->seek(1);
-  return parts_.strategy.evaluate(*test_loader_, see);
+  loader.seek(1);
+  return parts_.strategy.evaluate(loader, see);
+}
+
+std::span<const double> TrainingRun::kept_of(const std::string& name) const {
+  const auto found = progress().hooks.find(name);
+  return found == progress().hooks.end() ? std::span<const double>() : found->second;
+}
+
+/// Other hooks have to know: steps that are done once more would not have the same rate.
+void TrainingRun::set_rate_factor(double factor) {
+  if (factor == parts_.strategy.rate_factor()) return;
+  parts_.strategy.set_rate_factor(factor);
+  note_states_were_set();
 }
 
 void TrainingRun::end_epoch() {
@@ -195,6 +233,8 @@ void TrainingRun::summarize(Summary& summary) const {
 void TrainingRun::repeat_since(const TrainingPosition& from) {
   MirroredStrategy& strategy = parts_.strategy;
   strategy.set_updates(from.updates);
+  const double rate_factor = strategy.rate_factor();
+  strategy.set_rate_factor(from.rate_factor);
   const StepFlags raised = strategy.raised();  // a hook may have asked to stop just now
   strategy.raise({});
   loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
@@ -209,7 +249,10 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
       strategy.accumulate(loader_.next());
     static_cast<void>(strategy.train_step(loader_.next()));
   }
+  const bool epoch_is_over = progress().current.epoch > from.epoch && progress().step_in_epoch == 0;
+  if (epoch_is_over && in_epoch > 0) strategy.average_states();
   loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
+  strategy.set_rate_factor(rate_factor);
   strategy.raise(raised);
   strategy.gather_state();
 }
@@ -219,13 +262,14 @@ std::uint64_t TrainingRun::samples() const noexcept { return statistics().sample
 double TrainingRun::train_seconds() const noexcept { return statistics().seconds() + progress().seconds_before; }
 
 TrainingPosition TrainingRun::position() const noexcept {
-  return {step(), progress().current.epoch, progress().step_in_epoch, parts_.strategy.updates()};
+  return {step(), progress().current.epoch, progress().step_in_epoch, parts_.strategy.updates(),
+          parts_.strategy.rate_factor()};
 }
 
 Evaluation TrainingRun::result() const noexcept {
   if (result_) return *result_;
   const EpochReport& last = left_ || progress().history.empty() ? progress().current : progress().history.back();
-  return {last.test_loss, last.test_accuracy};
+  return {last.test_loss, last.test_metric};
 }
 
 }  // namespace ronda

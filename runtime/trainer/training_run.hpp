@@ -30,7 +30,10 @@ class TrainingRun {
     MirroredStrategy& strategy;
     EventSink& sink;
     const StepStatistics& statistics;
-    const Dataset &train, &test;  ///< an empty `test`: epochs end without a test
+    const Dataset& train;
+    const Dataset& validation;  ///< empty: epochs are tested with `test`
+    const Dataset& test;        ///< empty: there is no test
+    Metric metric;              ///< of the loss
     std::span<Hook* const> hooks;
     std::atomic<bool>& asked_to_stop;
     TrainingProgress& progress;
@@ -54,6 +57,15 @@ class TrainingRun {
   [[nodiscard]] EventSink& sink() noexcept { return parts_.sink; }
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return parts_.statistics; }
   [[nodiscard]] const TrainingProgress& progress() const noexcept { return parts_.progress; }
+  [[nodiscard]] const Metric& metric() const noexcept { return parts_.metric; }
+  /// Whether epochs are tested with validation data; then the test data is for the model that remains in the end.
+  [[nodiscard]] bool validates() const noexcept { return validation_loader_ != nullptr; }
+  [[nodiscard]] std::string tested_with() const { return validates() ? "validation" : "test"; }
+  [[nodiscard]] static double tested_loss(const EpochReport& report) noexcept {
+    return report.validated ? report.validation_loss : report.test_loss;
+  }
+  /// What the hook of this name kept in the checkpoint that the training goes on from; empty: nothing.
+  [[nodiscard]] std::span<const double> kept_of(const std::string& name) const;
   [[nodiscard]] const Dataset& test_data() const noexcept { return parts_.test; }
 
   [[nodiscard]] std::uint64_t step() const noexcept { return progress().step; }  ///< steps done, over all epochs
@@ -76,6 +88,10 @@ class TrainingRun {
 
   /// Asks to end in good order, as Trainer::stop. Any rank may.
   void stop() noexcept { parts_.asked_to_stop = true; }
+  /// No step begins any more. Called on all ranks alike, with none under way: in on_start or after_epoch, say.
+  void end() noexcept { stopped_ = true; }
+  /// From the next step on: the schedule's rates times `factor`. Called on all ranks alike, with no step under way.
+  void set_rate_factor(double factor);
   /// Tells the other hooks that parameters or states were set to something else than what the steps had made of them.
   void note_states_were_set() noexcept { ++states_set_; }
   [[nodiscard]] std::uint64_t states_were_set() const noexcept { return states_set_; }
@@ -89,6 +105,8 @@ class TrainingRun {
   [[nodiscard]] const BatchPlan& test_plan() const { return test_loader_->plan(); }
   /// What all hooks have counted. Not collective.
   void summarize(Summary& summary) const;
+  /// Where epochs are validated: tests the model as it is now, and counts that for the last epoch. Collective.
+  void test_in_the_end();
   /// What fit returns; without a call the last epoch's test.
   void set_result(const Evaluation& result) noexcept { result_ = result; }
   [[nodiscard]] Evaluation result() const noexcept;
@@ -108,12 +126,14 @@ class TrainingRun {
   void test_epoch();
   void end_epoch();
   void agree_to_stop();
+  [[nodiscard]] std::unique_ptr<BatchLoader> test_loader(const Dataset& data) const;
+  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see);
   [[nodiscard]] LoaderOptions loading(const Dataset& data, bool in_steps) const;
 
   Parts parts_;
   BatchLoader loader_;
-  std::unique_ptr<BatchLoader> test_loader_;  ///< null: no test data
-  std::vector<Begun> in_flight_;              ///< the oldest first
+  std::unique_ptr<BatchLoader> validation_loader_, test_loader_;  ///< null: no such data
+  std::vector<Begun> in_flight_;                                  ///< the oldest first
   StepResult last_step_;
   const Batch* last_batch_ = nullptr;
   double last_end_ = 0;  ///< of a step

@@ -23,7 +23,7 @@ void complete_batches(TrainingOptions& options, std::size_t ranks, std::size_t s
   options.global_batch_size = std::min(options.global_batch_size, samples);
   const std::size_t largest_part = (options.global_batch_size + ranks - 1) / ranks;
   if (options.accumulate > largest_part)
-    throw InputError("--accumulate " + std::to_string(options.accumulate) + " micro-batches are more than the " +
+    throw InputError(".accumulate = " + std::to_string(options.accumulate) + " micro-batches are more than the " +
                      counted(largest_part, "sample") + " of a step that a rank has; give at most as many");
 }
 

@@ -25,7 +25,6 @@ struct Parsed {
 Parsed parsed_all(std::vector<std::string> words) {
   apps::CommandLine options("program", "A test.", {.epochs = 3, .learning_rate = 0.25});
   words.insert(words.begin(), "program");
-  words.insert(words.end(), {"--data", "."});
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   const bool goes_on = options.parse(static_cast<int>(arguments.size()), arguments.data());  // which may throw
@@ -85,7 +84,7 @@ TEST_CASE("epochs are the application's where no length is given") {
 }
 
 TEST_CASE("a number with a comma, a letter or a fraction is told in a line") {
-  for (const std::string number : {"--learning-rate", "--momentum", "--clip-norm", "--label-smoothing"}) {
+  for (const std::string number : {"--learning-rate", "--momentum", "--clip-norm", "--validation-split"}) {
     const std::string text = refusal({number, "0,1"});
     require_mentions(text, {number, "'0,1' is no number: write 0.1, with a point"});
     REQUIRE(text.size() < 120);

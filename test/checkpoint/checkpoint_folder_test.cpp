@@ -58,7 +58,7 @@ TEST_CASE("a manifest comes back as it was") {
   manifest.current.train_loss = -std::numeric_limits<double>::denorm_min();
   manifest.current.test_loss = std::nan("");
   manifest.history.resize(2);
-  manifest.history[1].test_accuracy = 0.1;
+  manifest.history[1].test_metric = 0.1;
   manifest.history[1].evaluated = true;
   manifest.parts.resize(2);
   manifest.parts[0].file = "part-0.safetensors";

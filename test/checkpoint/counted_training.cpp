@@ -6,7 +6,7 @@
 #include <ronda/layers/layers.hpp>
 #include <ronda/layers/planner.hpp>
 
-#include "../../apps/mnist_application.hpp"
+#include "../../apps/training_application.hpp"
 #include "support/toy_data.hpp"
 
 #include <chrono>

@@ -154,9 +154,9 @@ TEST_CASE("a model without parameters has a step too") {
   Model model(test::world().communicator(), {});
   CpuStream stream;
   model.fusion.begin();
-  model.fusion.control().correct = 2;
+  model.fusion.control().metric = 2;
   model.fusion.wait(stream);
-  CHECK(model.fusion.control().correct == 2 * model.communicator.size());
+  CHECK(model.fusion.control().metric == 2 * model.communicator.size());
 }
 
 TEST_CASE("misuse of a step is told by the parameter's name") {

@@ -40,17 +40,17 @@ TEST_CASE("a step is a line whose numbers read back to the same bits") {
   {
     MetricsFile metrics(folder / "metrics");
     StepReport report = report_of(1, loss);
-    report.accuracy = accuracy;
+    report.metric = accuracy;
     report.learning_rate = 1e-3;
     report.samples = 64;
     metrics.on_step(report);
     report.step = std::numeric_limits<std::uint64_t>::max();
     report.epoch = report.samples = report.step;
     report.loss = -std::numeric_limits<double>::denorm_min();
-    report.accuracy = report.learning_rate = -1.2345678901234567e-300;
+    report.metric = report.learning_rate = -1.2345678901234567e-300;
     metrics.on_step(report);
     report.loss = std::nan("");
-    report.accuracy = std::numeric_limits<double>::infinity();
+    report.metric = std::numeric_limits<double>::infinity();
     metrics.on_step(report);
   }
   const auto lines = lines_of(folder / "metrics");
@@ -60,7 +60,7 @@ TEST_CASE("a step is a line whose numbers read back to the same bits") {
   REQUIRE(lines[0]["train_accuracy"].get<double>() == accuracy);
   REQUIRE(lines[0]["learning_rate"].get<double>() == 1e-3);
   REQUIRE(lines[0]["samples"] == 64);
-  REQUIRE(lines[0].size() == 6);
+  REQUIRE(lines[0].size() == 7);
   REQUIRE(lines[1]["step"].get<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
   REQUIRE(lines[1]["learning_rate"].get<double>() == -1.2345678901234567e-300);
   REQUIRE(lines[2]["loss"].is_null());
@@ -103,7 +103,7 @@ TEST_CASE("training that goes on goes on behind the lines up to there") {
   }
   const auto go_on_from = [&](std::uint64_t step) {
     MetricsFile metrics(folder / "metrics");
-    metrics.on_start(step);
+    metrics.on_start({.step = step, .metric = {"accuracy", true}});
     metrics.on_step(report_of(step + 1, 0.25));
   };
   go_on_from(3);

@@ -26,7 +26,7 @@ StepReport step_report(std::uint64_t step, double seconds = 0.001) {
   report.epoch = 1;
   report.steps_in_epoch = 938;
   report.loss = 0.25;
-  report.accuracy = 0.5;
+  report.metric = 0.5;
   report.samples = 64;
   report.seconds = seconds;
   report.times = {.data = seconds / 10, .forward = seconds / 2, .backward = seconds / 10 * 4};
@@ -37,9 +37,9 @@ EpochReport epoch_report(std::uint64_t epoch) {
   EpochReport report;
   report.epoch = epoch;
   report.train_loss = 0.12345;
-  report.train_accuracy = 0.9;
+  report.train_metric = 0.9;
   report.test_loss = 0.5;
-  report.test_accuracy = 0.875;
+  report.test_metric = 0.875;
   report.evaluated = true;
   report.seconds = 2;
   report.samples = 60000;

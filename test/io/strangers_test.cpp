@@ -30,7 +30,7 @@ const auto& ways() {
   static const std::pair<const char*, Write> all[] = {
       {"whole file", [](const fs::path& path) { write_text(path, "new"); }},
       {"creatable", [](const fs::path& path) { check_creatable(path); }},
-      {"metrics", [](const fs::path& path) { MetricsFile(path).on_start(0); }},
+      {"metrics", [](const fs::path& path) { MetricsFile(path).on_start({}); }},
   };
   return all;
 }
@@ -178,10 +178,10 @@ TEST_CASE("metrics are not written to a stranger's file, nor to one of ours by a
   const TemporaryFolder home;
   write_file(home / "precious", "mine");
   fs::create_hard_link(home / "precious", folder / "name");
-  require_mentions(message_of<InputError>([&] { MetricsFile(folder / "name").on_start(0); }), {"name"});
+  require_mentions(message_of<InputError>([&] { MetricsFile(folder / "name").on_start({}); }), {"name"});
   CHECK(read_file(home / "precious") == "mine");
   write_file(folder / "theirs", "theirs");
   REQUIRE(::lchown((folder / "theirs").c_str(), stranger, stranger) == 0);
-  require_mentions(message_of<InputError>([&] { MetricsFile(folder / "theirs").on_start(0); }), {"theirs", "65534"});
+  require_mentions(message_of<InputError>([&] { MetricsFile(folder / "theirs").on_start({}); }), {"theirs", "65534"});
   CHECK(read_file(folder / "theirs") == "theirs");
 }

@@ -203,7 +203,7 @@ TEST_CASE("softmax cross entropy on a GPU computes what the CPU's does") {
     for (std::int64_t n = 0; n < rows; ++n) row(cudnn::OneThread{}, n);
     cudnn::SumLosses{losses.data(), weights.data(), rows, &found}(cudnn::OneThread{}, 0);
     CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
-    CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
+    CHECK(found.metric == Approx(expected.metric).epsilon(1e-12));
     CHECK(found.loss == Approx(expected.loss).epsilon(1e-6));  // float32 exponentials and logarithms
     for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(gradient[i] == Approx(expected_gradient[i]).margin(1e-7));
   }
@@ -226,7 +226,7 @@ TEST_CASE("of outputs that are NaN none is the largest: nothing is right, on a G
     make_reference_primitives()->softmax_cross_entropy(desc, 0)->run(
         Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, gradient.data()), nullptr,
         {.stream = stream, .weights = &weight_tensor, .control = &found, .on_ready = {}});
-    CHECK((losses[1] == 0 && losses[3] == 0 && found.correct == 0));
+    CHECK((losses[1] == 0 && losses[3] == 0 && found.metric == 0));
     CHECK((std::isnan(losses[0]) && std::isnan(losses[2]) && std::isnan(found.loss)));
   }
 }

@@ -73,10 +73,10 @@ TEST_CASE(
       "NVIDIA's libraries have nothing for a question: no engine; fused engine 1: cuDNN: not supported; ";
   CHECK_THROWS_WITH(none.pick(first, "a question", "no engine", {Precision::float32}),
                     found +
-                        "--dtype tf32 takes engines that are less exact, --nondeterministic those that add up in "
-                        "any order, and --device cpu none of them");
+                        ".precision = tf32 takes engines that are less exact, .nondeterministic those that add up in "
+                        "any order, and .device = cpu none of them");
   CHECK_THROWS_WITH(none.pick(first, "a question", "no engine", {Precision::tf32, false}),
-                    found + "a newer cuDNN may have one, and --device cpu none of them");
+                    found + "a newer cuDNN may have one, and .device = cpu none of them");
 }
 
 TEST_CASE("a candidate's name tells its engine") {

@@ -309,7 +309,7 @@ TEST_CASE("softmax cross entropy on a GPU equals the CPU's, for few classes and 
       const auto [expected, expected_gradient] = run(*make_reference_primitives(), nullptr);
       const auto [found, gradient] = run(*make_cudnn_primitives(*gpu.context, *gpu.stream, {precision}), &gpu);
       CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
-      CHECK(found.correct == Approx(expected.correct).epsilon(1e-12));
+      CHECK(found.metric == Approx(expected.metric).epsilon(1e-12));
       CHECK(found.loss == Approx(expected.loss).epsilon(1e-5));
       check_close("gradient", gradient, expected_gradient, dtype == DType::float32 ? 1e-5F : tolerance_of(precision));
     }

@@ -22,7 +22,7 @@ Communicator everybody() { return world().communicator(); }
 Communicator alone() { return world().communicator().split(world().rank(), 0); }
 
 bool same(const StepResult& a, const StepResult& b) {
-  return a.loss == b.loss && a.accuracy == b.accuracy && a.weight == b.weight && a.learning_rate == b.learning_rate &&
+  return a.loss == b.loss && a.metric == b.metric && a.weight == b.weight && a.learning_rate == b.learning_rate &&
          a.gradient_norm == b.gradient_norm && a.nonfinite == b.nonfinite && a.stop == b.stop;
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("any number of devices trains what one does, exactly weighted") {
         CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
         CHECK_FALSE(many.strategy.parameter_hash().empty());  // throws where replicas differ
         const Evaluation a = one.strategy.evaluate(one.loader), b = many.strategy.evaluate(many.loader);
-        CHECK(b.accuracy == Approx(a.accuracy).margin(1.0 / 302));
+        CHECK(b.metric == Approx(a.metric).margin(1.0 / 302));
         CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
       }
   }
@@ -82,7 +82,7 @@ TEST_CASE("replayed steps have the bits of steps given call by call, also after 
       for (int k = 0; k < 6; ++k) CHECK(same(replayed.step(), eager.step()));
       const Evaluation a = replayed.strategy.evaluate(replayed.loader), b = eager.strategy.evaluate(eager.loader);
       CHECK(a.loss == b.loss);
-      CHECK(a.accuracy == b.accuracy);
+      CHECK(a.metric == b.metric);
     }
     CHECK(replayed.parameters() == eager.parameters());
     CHECK_FALSE(replayed.strategy.parameter_hash().empty());
@@ -118,7 +118,7 @@ TEST_CASE("data that devices keep trains and tests to the bits of data that is c
         for (int k = 0; k < 5; ++k) CHECK(same(kept.step(), copied.step()));
         const Evaluation a = copied.strategy.evaluate(copied.loader), b = kept.strategy.evaluate(kept.loader);
         CHECK(b.loss == a.loss);
-        CHECK(b.accuracy == a.accuracy);
+        CHECK(b.metric == a.metric);
       }
       CHECK(kept.parameters() == copied.parameters());
     }

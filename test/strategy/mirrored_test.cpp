@@ -354,9 +354,9 @@ TEST_CASE("evaluation counts every sample once") {
   const MemoryDataset data = toy_images(57, {9, 7, 1}, 4);
   Run one(alone(), mlp(), data, {.global_batch = 16}), many(everybody(), mlp(), data, {.global_batch = 16});
   const Evaluation a = one.strategy.evaluate(one.loader), b = many.strategy.evaluate(many.loader);
-  CHECK(b.accuracy == a.accuracy);  // quotients of equal whole numbers
+  CHECK(b.metric == a.metric);  // quotients of equal whole numbers
   CHECK(b.loss == Approx(a.loss).epsilon(1e-6));
-  CHECK(a.accuracy * 57 == Approx(std::round(a.accuracy * 57)));
+  CHECK(a.metric * 57 == Approx(std::round(a.metric * 57)));
 }
 
 TEST_CASE("batches that the model was not planned for are refused") {
@@ -374,7 +374,7 @@ TEST_CASE("batches that the model was not planned for are refused") {
   BatchLoader other_shape = loader(others, 16), fewer = loader(data, 8, run.plan.capacity());
   CHECK_THROWS_AS(run.strategy.evaluate(other_shape), InputError);
   CHECK_THROWS_AS(run.strategy.train_step(other_shape.next()), InputError);
-  CHECK(run.strategy.evaluate(fewer).accuracy == run.strategy.evaluate(run.loader).accuracy);
+  CHECK(run.strategy.evaluate(fewer).metric == run.strategy.evaluate(run.loader).metric);
   CHECK(run.step().weight == 16);  // nothing was begun
 }
 
@@ -410,9 +410,9 @@ TEST_CASE("what is said to fit a limit of memory fits it") {
     return message_of<InputError>([&] { check_memory_limit(use, limit, 32, 1); });
   };
   CHECK(advice(620).empty());
-  require_mentions(advice(480), {"--batch-size 18)", "--accumulate 4)"});  // with 100 for their sum
-  require_mentions(advice(350), {"--batch-size 5)"});
-  CHECK(advice(350).find("--accumulate") == std::string::npos);
+  require_mentions(advice(480), {".batch_size = 18)", ".accumulate = 4)"});  // with 100 for their sum
+  require_mentions(advice(350), {".batch_size = 5)"});
+  CHECK(advice(350).find(".accumulate") == std::string::npos);
   require_mentions(advice(305), {"No batch fits"});
 }
 
@@ -432,7 +432,7 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
     FAIL("a plan beyond the limit was accepted");
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::bad_input);
-    CHECK(std::string(error.what()).find("--batch-size") != std::string::npos);
+    CHECK(std::string(error.what()).find(".batch_size") != std::string::npos);
   }
   if (world().size() > 1) {  // ranks with different models
     Sequential different(Flatten(), Dense(world().rank() == 0 ? 4 : 5));

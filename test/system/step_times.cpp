@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   apps::CommandLine options("step_times", "Trains the CNN on MNIST, and times it.",
                             {.epochs = 20, .learning_rate = 0.1});
   return apps::launch_with(options, argc, argv, [&](World& world) {
-    const Mnist mnist = load_mnist(options.data);
+    const Mnist mnist = load_mnist(apps::find_mnist());
     Sequential model(Conv2d(32, 3), ReLU(), MaxPool2d(2), Conv2d(64, 3), ReLU(), MaxPool2d(2), Conv2d(64, 3), ReLU(),
                      Flatten(), Dense(64), ReLU(), Dense(10));
     TimedLoss loss(world.rank() == 0);

@@ -203,14 +203,14 @@ TEST_CASE("a training that looks at its steps late tells each as one that looks 
         CHECK(b.step_in_epoch == a.step_in_epoch);
         CHECK(b.epoch == a.epoch);
         CHECK(b.loss == a.loss);
-        CHECK(b.accuracy == a.accuracy);
+        CHECK(b.metric == a.metric);
         CHECK(b.learning_rate == a.learning_rate);
         CHECK(b.samples == a.samples);
       }
       REQUIRE(late.epochs.size() == at_once.epochs.size());
       for (std::size_t i = 0; i < late.epochs.size(); ++i) {
         CHECK(late.epochs[i].train_loss == at_once.epochs[i].train_loss);
-        CHECK(late.epochs[i].train_accuracy == at_once.epochs[i].train_accuracy);
+        CHECK(late.epochs[i].train_metric == at_once.epochs[i].train_metric);
         CHECK(late.epochs[i].test_loss == at_once.epochs[i].test_loss);
         CHECK(late.epochs[i].samples == at_once.epochs[i].samples);
       }

@@ -114,7 +114,7 @@ TEST_CASE("more micro-batches than a rank has samples are refused") {
   const auto most = static_cast<std::size_t>((25 + world().size() - 1) / world().size());
   options.accumulate = most + 1;
   require_mentions(message_of<InputError>([&] { Training(options).fit(); }),
-                   {"--accumulate " + std::to_string(most + 1), std::to_string(most) + " samples"});
+                   {".accumulate = " + std::to_string(most + 1), std::to_string(most) + " samples"});
   options.accumulate = most;
   options.epochs = 1;
   CHECK_NOTHROW(Training(options).fit());

@@ -56,7 +56,7 @@ TEST_CASE("options that are no sensible numbers are refused") {
   TrainingOptions huge = with(&TrainingOptions::batch_size, std::size_t{1} << 50);
   require_mentions(message_of<InputError>([&] { check(huge); }), {"beyond any memory"});
   huge.global_batch_size = 16;
-  require_mentions(message_of<InputError>([&] { check(huge); }), {"--batch-size", "--global-batch-size"});
+  require_mentions(message_of<InputError>([&] { check(huge); }), {".batch_size", ".global_batch_size"});
 }
 
 TEST_CASE("a training with as many steps as can be counted ends when a hook asks for it") {

@@ -53,6 +53,7 @@ class JsonObject {
     read(at(key), key, value);
     return *this;
   }
+  [[nodiscard]] bool has(std::string_view key) const { return json_.contains(key); }
   [[nodiscard]] JsonObject object(std::string_view key) const { return {at(key), path_, key}; }
   /// A list of objects, each of which `make` makes a value.
   template <class T, class Read>

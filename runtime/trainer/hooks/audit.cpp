@@ -20,6 +20,11 @@ void Audit::after_step(TrainingRun& run, const StepReport& report) {
   if (settles_after(report.step) || run.states_were_set() != states_were_set_) compare(run);
 }
 
+/// Another hook may have changed the rate: steps before and after that are not done once more together.
+void Audit::after_epoch(TrainingRun& run, const EpochReport&) {
+  if (run.states_were_set() != states_were_set_) compare(run);
+}
+
 void Audit::before_save(TrainingRun& run, CheckpointManifest& manifest) {
   if (kept_.step != run.step()) compare(run);
   manifest.audited = true;
@@ -54,7 +59,7 @@ void Audit::mend(TrainingRun& run) {
   }
   if (!repairs)
     throw as_agreed(Error(when + finding.text +
-                          "; go on from a checkpoint (--resume), or let it repair itself (--on-divergence rollback)"));
+                          "; go on from a checkpoint (.resume), or let it repair itself (.on_divergence = rollback)"));
   run.sink().on_warning(when + finding.text + "; all ranks went back to the audited copy and did these steps again");
 }
 

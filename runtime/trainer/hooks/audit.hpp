@@ -14,6 +14,7 @@ class Audit final : public Hook {
   void on_start(TrainingRun& run) override;
   [[nodiscard]] bool settles_after(std::uint64_t step) const override { return step % every_ == 0; }
   void after_step(TrainingRun& run, const StepReport& report) override;
+  void after_epoch(TrainingRun& run, const EpochReport& report) override;
   void before_save(TrainingRun& run, CheckpointManifest& manifest) override;
   void summarize(Summary& summary) const override;
 

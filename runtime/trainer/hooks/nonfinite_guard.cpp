@@ -34,7 +34,7 @@ void NonfiniteGuard::react(TrainingRun& run) {
       "step " + std::to_string(run.step()) + " is not finite: " + run.strategy().explain_nonfinite(run.last_batch());
   const OnNonfinite choice = run.options().on_nonfinite.value_or(OnNonfinite::stop);
   if (choice == OnNonfinite::stop)
-    throw as_agreed(Error(why + "; a smaller --learning-rate or --clip-norm may help, --on-nonfinite skip goes on"));
+    throw as_agreed(Error(why + "; a smaller .learning_rate or .clip_norm may help, .on_nonfinite = skip goes on"));
   if (in_a_row_ >= most_in_a_row)
     throw as_agreed(Error(why + "; the " + std::to_string(most_in_a_row) +
                           "th step in a row: no batch is to blame, but the parameters"));

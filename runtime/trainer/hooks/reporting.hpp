@@ -7,7 +7,9 @@ namespace ronda {
 /// epoch; nothing in a step.
 class Reporting final : public Hook {
  public:
-  void on_start(TrainingRun& run) override { run.sink().on_start(run.progress().resumed_step); }
+  void on_start(TrainingRun& run) override {
+    run.sink().on_start({run.step(), run.progress().current.epoch, run.metric(), run.validates()});
+  }
   void after_step(TrainingRun& run, const StepReport& report) override { run.sink().on_step(report); }
   void after_epoch(TrainingRun& run, const EpochReport& report) override;
 };

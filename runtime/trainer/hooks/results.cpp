@@ -41,11 +41,27 @@ void add_exchange(Summary& summary, const GradientExchange& gradients) {
   }
 }
 
+Summary::Epoch summary_of(const EpochReport& epoch) {
+  Summary::Epoch summary;
+  summary.epoch = epoch.epoch;
+  summary.train_loss = epoch.train_loss;
+  summary.train_metric = epoch.train_metric;
+  summary.seconds = epoch.seconds;
+  if (epoch.evaluated) {
+    summary.test_loss = epoch.test_loss;
+    summary.test_metric = epoch.test_metric;
+  }
+  if (epoch.validated) {
+    summary.validation_loss = epoch.validation_loss;
+    summary.validation_metric = epoch.validation_metric;
+  }
+  return summary;
+}
+
 /// Collective.
 Summary summary_of(TrainingRun& run) {
   const TrainingOptions& options = run.options();
   const TrainingProgress& progress = run.progress();
-  const EpochReport& last = progress.history.back();
   Summary summary;
   summary.application = options.application;
   summary.version = version();
@@ -62,15 +78,18 @@ Summary summary_of(TrainingRun& run) {
   summary.samples_per_second = run.statistics().samples_per_second();
   summary.step_microseconds = {run.statistics().microseconds(0.5), run.statistics().microseconds(0.99)};
   summary.final_train_loss = progress.last_loss;
-  summary.test_loss = last.test_loss;
-  summary.test_accuracy = last.test_accuracy;
+  summary.metric = run.metric();
+  summary.validates = run.validates();
+  if (run.test_data().size() > 0) {
+    summary.test_loss = run.result().loss;
+    summary.test_metric = run.result().metric;
+  }
   summary.parameter_hash = run.strategy().parameter_hash();
   summary.plan_hash = run.strategy().plan_hash();
   summary.checkpoint.resumed_step = progress.resumed_step;
   add_exchange(summary, run.strategy().gradients());
-  for (const auto& epoch : progress.history)
-    summary.epoch_history.push_back(
-        {epoch.epoch, epoch.train_loss, epoch.train_accuracy, epoch.test_accuracy, epoch.seconds});
+  for (const auto& epoch : progress.history) summary.epoch_history.push_back(summary_of(epoch));
+  for (const auto& option : in_words(options)) summary.options.emplace_back(option.name, option.value);
   run.summarize(summary);
   return summary;
 }
@@ -83,6 +102,7 @@ void Results::before_step(TrainingRun& run, StepFlags&) {
 
 void Results::on_end(TrainingRun& run) {
   if (run.left()) return;
+  run.test_in_the_end();
   const Phase phase(run.world().communicator(), Activity::writing);
   if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
   for (const auto& line : run.strategy().gradients().report()) run.sink().on_detail(line);

@@ -33,6 +33,7 @@ CheckpointManifest manifest_of_run(TrainingRun& run) {
   m.current = progress.current;
   m.weight = progress.weight;
   m.history = progress.history;
+  m.metric = run.metric();
   return m;
 }
 
@@ -51,7 +52,7 @@ bool Saving::leaves_at_once() {
   std::int32_t asked = leave_.due(0) ? 1 : 0;
   communicator_.allreduce(Tensor(std::span(&asked, 1)), ReduceOp::maximum);
   if (asked == 0) return false;
-  sink_.on_note("ended before the first step of this run; nothing is lost, --resume goes on from there");
+  sink_.on_note("ended before the first step of this run; nothing is lost, .resume goes on from there");
   return true;
 }
 
@@ -97,7 +98,7 @@ void Saving::on_end(TrainingRun& run) {
   if (!run.left()) return;
   require_some_checkpoint(run, saved);
   sink_.on_note("ended after step " + std::to_string(run.step()) + " of " + std::to_string(run.setup().total_steps) +
-                (saved ? ", saved" : ", saved at an earlier step") + "; --resume goes on from there");
+                (saved ? ", saved" : ", saved at an earlier step") + "; .resume goes on from there");
 }
 
 void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {
@@ -111,7 +112,7 @@ void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {
 void Saving::require_saved() const {
   if (!unsaved_) return;
   throw as_agreed(ResourceError("the training is done, but its last checkpoint could not be written in " +
-                                directory_.string() + "; make room, and --resume does what is missing again"));
+                                directory_.string() + "; make room, and .resume does what is missing again"));
 }
 
 void Saving::summarize(Summary& summary) const {

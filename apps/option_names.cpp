@@ -1,0 +1,71 @@
+#include "option_names.hpp"
+
+#include <ronda/core/error.hpp>
+
+#include <algorithm>
+
+namespace ronda::apps {
+namespace {
+
+bool is_name(char character) { return (character >= 'a' && character <= 'z') || character == '_'; }
+bool is_name_or_digit(char character) { return is_name(character) || (character >= '0' && character <= '9'); }
+
+/// Whether a field may be named behind `text`: not within a file's name or a number.
+bool may_begin_after(std::string_view text) { return text.empty() || text.back() == ' ' || text.back() == '('; }
+
+template <class E>
+[[noreturn]] void throw_renamed(const OptionNames& names, const E& error) {
+  E renamed(names.on_command_line(error.what()));
+  if (error.agreed()) renamed.set_agreed();
+  throw renamed;
+}
+
+}  // namespace
+
+std::string OptionNames::field_of(std::string_view name) const {
+  const auto found = std::ranges::find_if(names_, [&](const auto& entry) { return entry.second == name; });
+  return found == names_.end() ? "" : found->first;
+}
+
+std::string OptionNames::on_command_line(std::string_view text) const {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t point = text.find('.');
+    result += text.substr(0, point);
+    if (point == std::string_view::npos) break;
+    text.remove_prefix(point + 1);
+    std::size_t length = 0;
+    while (length < text.size() && is_name_or_digit(text[length])) ++length;
+    const auto found = names_.find(text.substr(0, length));
+    if (found == names_.end() || !may_begin_after(result)) {
+      result += '.';
+      continue;
+    }
+    result += "--" + found->second;
+    text.remove_prefix(length);
+    if (text.starts_with(" = ")) text.remove_prefix(2);
+  }
+  return result;
+}
+
+void OptionNames::translate_errors(FunctionRef<void()> work) const {
+  try {
+    work();
+  } catch (const InputError& error) {
+    throw_renamed(*this, error);
+  } catch (const ResourceError& error) {
+    throw_renamed(*this, error);
+  } catch (const CommunicationError& error) {
+    throw_renamed(*this, error);
+  } catch (const DeviceError& error) {
+    throw_renamed(*this, error);
+  } catch (const LogicError& error) {
+    throw_renamed(*this, error);
+  } catch (const Error& error) {
+    Error renamed(on_command_line(error.what()), error.status());
+    if (error.agreed()) renamed.set_agreed();
+    throw renamed;
+  }
+}
+
+}  // namespace ronda::apps

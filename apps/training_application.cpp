@@ -1,0 +1,70 @@
+#include "training_application.hpp"
+
+#include <iostream>
+#include <optional>
+
+#include <ronda/core/parallel.hpp>
+#include <ronda/ronda.hpp>
+#include <ronda/runtime/io/metrics_file.hpp>
+
+namespace ronda::apps {
+namespace {
+
+Verbosity verbosity(const CommandLine& command_line) {
+  if (command_line.quiet) return Verbosity::quiet;
+  return command_line.verbose ? Verbosity::verbose : Verbosity::normal;
+}
+
+void print_result(const Metric& metric, const Evaluation& result, bool tested, const StepStatistics& statistics) {
+  std::string text;
+  if (tested)
+    text = metric.name.empty() ? "test loss " + Metric().text(result.loss)
+                               : "test " + metric.name + " " + metric.text(result.metric);
+  if (statistics.steps() > 0)  // none where a training goes on that was over
+    text +=
+        (text.empty() ? "" : ", ") + std::to_string(static_cast<long>(statistics.samples_per_second())) + " samples/s";
+  if (!text.empty()) std::cout << text << std::endl;
+}
+
+}  // namespace
+
+int launch_with(CommandLine& command_line, int argc, char** argv, const std::function<int(World&)>& body) {
+  spin_briefly(argv);
+  const auto prepare = [&](WorldOptions& options) {
+    const bool go_on = command_line.parse(argc, argv);
+    options = command_line.world;
+    return go_on;
+  };
+  return launch(argc, argv, prepare, [&](World& world) {
+    int status = 0;
+    command_line.names().translate_errors([&] { status = body(world); });
+    return status;
+  });
+}
+
+int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
+          const Dataset& test_data) {
+  TrainingOptions options = command_line.training;
+  std::optional<MetricsFile> metrics;
+  agree(world.communicator(), [&] {
+    if (world.rank() == 0 && !options.metrics.empty()) metrics.emplace(options.metrics);
+  });
+  Console console(verbosity(command_line));
+  NamingSink named_console(command_line.names(), console);
+  FanOut sinks;
+  sinks.add(named_console);
+  if (metrics) sinks.add(*metrics);
+  const std::optional<StopSignals>& signals = command_line.stop_signals;
+  if (signals) options.leave = [&] { return signals->received(); };
+  Trainer trainer(world, model, loss, options, &sinks);
+  const Evaluation result = trainer.fit(train_data, test_data);
+  if (trainer.left()) {
+    if (signals) signals->ignore_from_now_on();
+    return static_cast<int>(ExitStatus::stopped_resumable);
+  }
+  if (world.rank() == 0 && !command_line.quiet)
+    print_result(loss.metric(), result, test_data.size() > 0, trainer.statistics());
+  return 0;
+}
+
+}  // namespace ronda::apps

@@ -1,0 +1,21 @@
+#pragma once
+#include <functional>
+
+#include <ronda/collectives/world.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/layers/layer.hpp>
+
+#include "command_line.hpp"
+
+namespace ronda::apps {
+
+/// The two halves of an application that trains a model: one for whatever data and loss.
+
+/// Reads the options, and runs `body` in the world. Returns the exit status.
+int launch_with(CommandLine& command_line, int argc, char** argv, const std::function<int(World&)>& body);
+/// Trains as the options say, with a console and, where checkpoints are taken, an ear for signals. Collective. Returns
+/// the exit status.
+int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
+          const Dataset& test_data);
+
+}  // namespace ronda::apps

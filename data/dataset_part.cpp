@@ -1,0 +1,57 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
+#include <ronda/core/random.hpp>
+#include <ronda/data/dataset_part.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <string>
+
+namespace ronda {
+
+DatasetPart::DatasetPart(const Dataset& data, std::vector<std::uint64_t> samples)
+    : data_(data), samples_(std::move(samples)), request_(samples_.size()) {
+  const auto bad = std::ranges::find_if(samples_, [&](std::uint64_t sample) { return sample >= data.size(); });
+  if (bad != samples_.end())
+    throw LogicError("a part of a dataset of " + std::to_string(data.size()) + " samples was to have sample " +
+                     std::to_string(*bad));
+}
+
+void DatasetPart::read(const SampleRequest& request, Batch& batch) const {
+  const std::lock_guard lock(reading_);
+  if (request_.size() < request.samples.size()) request_.resize(request.samples.size());  // rows that fill up a batch
+  std::ranges::transform(request.samples, request_.begin(), [&](std::uint64_t sample) { return samples_[sample]; });
+  data_.read(
+      {.samples = std::span(request_).first(request.samples.size()), .epoch = request.epoch, .seed = request.seed},
+      batch);
+}
+
+std::uint64_t DatasetPart::fingerprint() const {
+  Hash hash;
+  hash.add(data_.fingerprint());
+  for (const std::uint64_t sample : samples_) hash.add(sample);
+  return hash.value();
+}
+
+ValidationSplit split_for_validation(std::size_t samples, double share, std::uint64_t seed) {
+  if (!(share > 0 && share < 1))
+    throw InputError("validation_split: a share above 0 and below 1 is kept for validation, not " +
+                     std::to_string(share));
+  if (samples < 2) throw InputError("validation_split: of fewer than two samples none can be kept for validation");
+  const auto wanted = static_cast<std::size_t>(std::llround(share * static_cast<double>(samples)));
+  const std::size_t kept = std::clamp<std::size_t>(wanted, 1, samples - 1);
+  std::vector<std::uint64_t> order(samples);
+  std::iota(order.begin(), order.end(), std::uint64_t{0});
+  const RngKey key(seed, Purpose::validation_split, 0);
+  for (std::size_t last = samples; last-- > 1;) std::swap(order[last], order[key.below(last + 1, last)]);
+  ValidationSplit split;
+  split.validation.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept));
+  split.training.assign(order.begin() + static_cast<std::ptrdiff_t>(kept), order.end());
+  std::ranges::sort(split.validation);
+  std::ranges::sort(split.training);
+  return split;
+}
+
+}  // namespace ronda

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <ronda/data/dataset.hpp>
+
+namespace ronda {
+
+/// Some samples of a dataset, in an order of their own. They keep the keys that they have in the whole, so a transform
+/// changes them as it would there.
+class DatasetPart final : public Dataset {
+ public:
+  /// @param data     outlives this object
+  /// @param samples  of `data`: sample i is samples[i]
+  /// Throws LogicError for one that there is not.
+  DatasetPart(const Dataset& data, std::vector<std::uint64_t> samples);
+
+  [[nodiscard]] std::size_t size() const override { return samples_.size(); }
+  [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
+  void read(const SampleRequest& request, Batch& batch) const override;
+  [[nodiscard]] std::uint64_t fingerprint() const override;
+
+ private:
+  const Dataset& data_;
+  std::vector<std::uint64_t> samples_;
+  mutable std::mutex reading_;
+  mutable std::vector<std::uint64_t> request_;  ///< of the read under way, by `data_`'s numbers
+};
+
+/// A random part of the samples for validation, and the rest for training; both in ascending order. The same for the
+/// same size, share and seed.
+struct ValidationSplit {
+  std::vector<std::uint64_t> training, validation;
+};
+/// @param share  above 0 and below 1; of few samples each part gets at least one
+/// Throws InputError for another share, and for fewer than two samples.
+[[nodiscard]] ValidationSplit split_for_validation(std::size_t samples, double share, std::uint64_t seed);
+
+}  // namespace ronda

@@ -1,0 +1,180 @@
+#include <ronda/collectives/phase.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
+#include <ronda/runtime/trainer/hooks/best_epoch.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* best_epoch_name = "best_epoch";
+constexpr std::string_view file_prefix = "best-step-", file_suffix = ".safetensors";
+
+fs::path best_file(const fs::path& folder, std::uint64_t step) {
+  return folder / (std::string(file_prefix) + std::to_string(step) + std::string(file_suffix));
+}
+
+/// The step in such a file's name; 0 where it is none.
+std::uint64_t step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) return 0;
+  std::uint64_t step = 0;
+  const char *begin = name.data() + file_prefix.size(), *end = name.data() + name.size() - file_suffix.size();
+  const auto parsed = std::from_chars(begin, end, step);
+  return parsed.ec == std::errc() && parsed.ptr == end ? step : 0;
+}
+
+/// Parameters and layers' states, but those that each rank has for itself.
+std::vector<State> model_of(MirroredStrategy& strategy) {
+  StateList list;
+  strategy.visit_model(list);
+  std::vector<State> states;
+  std::ranges::copy_if(list.states(), std::back_inserter(states), [](const State& state) {
+    return !is_counter(state) && (state.scope == Scope::replicated || state.scope == Scope::averaged);
+  });
+  return states;
+}
+
+/// On rank 0: removes files that no checkpoint goes back to, nor one that is being written.
+void remove_older(const fs::path& folder, std::uint64_t newest) try {
+  std::uint64_t oldest = newest;
+  for (const auto& place : list_checkpoints(folder)) {
+    const CheckpointManifest manifest = read_manifest(manifest_of(place.path));
+    const auto found = manifest.hooks.find(best_epoch_name);
+    if (found != manifest.hooks.end() && found->second.size() > 1)
+      oldest = std::min(oldest, static_cast<std::uint64_t>(found->second[1]));
+  }
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (const std::uint64_t step = step_of(entry.path()); step > 0 && step < oldest) fs::remove(entry.path());
+} catch (const std::exception&) {  // what cannot be read or removed now is in nobody's way
+}
+
+/// Rank 0's bytes, as they lie in memory, padding included.
+void make_rank_zeros(std::span<const State> states, Communicator communicator) {
+  for (const State& state : states) {
+    const std::int64_t count = state.tensor.desc().padded_count();
+    communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, state.tensor.data()));
+  }
+}
+
+/// Sets states of the host from a file. Throws InputError where it is not these states'.
+void set_from(const fs::path& path, std::span<const State> states) {
+  const Safetensors file = read_safetensors(path);
+  for (const State& state : states) {
+    const auto found = std::ranges::find(file.tensors, state.name, &NamedTensor::name);
+    if (found == file.tensors.end() || found->shape != state.tensor.shape())
+      throw InputError(path.string() + " has no " + state.name + " of shape " + state.tensor.shape().text());
+    from_file(state, found->values);
+  }
+}
+
+}  // namespace
+
+void BestEpoch::on_start(TrainingRun& run) {
+  model_.emplace(model_of(run.strategy()), run.strategy().device());
+  go_on(run);
+}
+
+/// The copy that an earlier run has left, where its file is there.
+void BestEpoch::go_on(TrainingRun& run) {
+  const auto kept = run.kept_of(best_epoch_name);
+  if (kept.size() < 6) return;
+  const auto step = static_cast<std::uint64_t>(kept[1]);
+  const std::string problem = read(run, best_file(run.progress().resumed_from.parent_path(), step));
+  if (!problem.empty())
+    return run.sink().on_warning("the best model so far, of step " + std::to_string(step) +
+                                 ", is lost, and later ones count alone: " + problem);
+  epoch_ = static_cast<std::uint64_t>(kept[0]);
+  step_ = step;
+  result_ = {kept[2], kept[3]};
+  loss_.go_on_from(kept.subspan(4));
+  if (!run.options().checkpoint_dir.empty()) write(run);  // another folder, perhaps
+}
+
+/// To the copy; the model itself is as before. Returns what is wrong with the file; the same on all ranks.
+std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
+  const Communicator& communicator = run.world().communicator();
+  StateCopy now({model_->states().begin(), model_->states().end()}, run.strategy().device());
+  StatesOnHost here(model_->states(), run.strategy().device());
+  now.take();
+  std::string problem;
+  agree(communicator, [&] {
+    here.fetch();
+    here.wait();
+    if (communicator.rank() != 0) return;
+    const Phase phase(communicator, Activity::reading, reading_limit(path.parent_path()));
+    try {
+      set_from(path, here.states());
+    } catch (const InputError& error) {
+      problem = error.what();
+    }
+  });
+  problem = communicator.broadcast_text(problem);
+  if (problem.empty()) {
+    make_rank_zeros(here.states(), communicator);
+    here.send();
+    model_->take();
+  }
+  now.give_back();
+  here.wait();
+  return problem;
+}
+
+void BestEpoch::after_epoch(TrainingRun& run, const EpochReport& report) {
+  if (!loss_.hear(run.tested_loss(report))) return;
+  model_->take();
+  epoch_ = report.epoch;
+  step_ = run.step();
+  result_ = {run.tested_loss(report), report.validated ? report.validation_metric : report.test_metric};
+  if (!run.options().checkpoint_dir.empty()) write(run);
+}
+
+void BestEpoch::write(TrainingRun& run) const {
+  const Communicator& communicator = run.world().communicator();
+  const fs::path& folder = run.options().checkpoint_dir;
+  agree(communicator, [&] {
+    if (communicator.rank() != 0) return;
+    const Phase phase(communicator, Activity::writing);
+    StatesOnHost here(model_->copies(), run.strategy().device());
+    here.fetch();
+    here.wait();
+    std::vector<NamedTensor> tensors;
+    for (const State& state : here.states()) tensors.push_back({state.name, state.tensor.shape(), to_file(state)});
+    write_safetensors(best_file(folder, step_), tensors);
+    remove_older(folder, step_);
+  });
+}
+
+void BestEpoch::before_save(TrainingRun&, CheckpointManifest& manifest) {
+  if (epoch_ == 0) return;
+  std::vector<double>& kept = manifest.hooks[best_epoch_name];
+  kept = {static_cast<double>(epoch_), static_cast<double>(step_), result_.loss, result_.metric};
+  for (const double number : loss_.kept()) kept.push_back(number);
+}
+
+void BestEpoch::on_end(TrainingRun& run) {
+  if (run.left() || epoch_ == 0) return;
+  if (epoch_ != run.progress().history.size()) {
+    model_->give_back();
+    run.strategy().set_updates(run.strategy().updates());  // what layers read of parameters is rounded anew
+    run.note_states_were_set();
+    run.sink().on_note("the model is that of epoch " + std::to_string(epoch_) + ", which had the least " +
+                       run.tested_with() + " loss");
+  }
+  if (!run.validates()) run.set_result(result_);
+}
+
+void BestEpoch::summarize(Summary& summary) const {
+  summary.monitor.best_epoch = epoch_;
+  summary.monitor.best_loss = result_.loss;
+}
+
+}  // namespace ronda

@@ -1,0 +1,41 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/runtime/trainer/hooks/early_stopping.hpp>
+
+#include <sstream>
+
+namespace ronda {
+namespace {
+
+constexpr const char* early_stopping_name = "early_stopping";
+
+}  // namespace
+
+/// A training that had ended so ends again, unless it is now to wait longer.
+void EarlyStopping::on_start(TrainingRun& run) {
+  loss_.go_on_from(run.kept_of(early_stopping_name));
+  end_if_due(run);
+}
+
+void EarlyStopping::after_epoch(TrainingRun& run, const EpochReport& report) {
+  loss_.hear(run.tested_loss(report));
+  end_if_due(run);
+}
+
+void EarlyStopping::end_if_due(TrainingRun& run) {
+  if (run.ending() || loss_.since() < run.options().early_stopping) return;
+  std::ostringstream text;
+  text << "ended after epoch " << run.progress().history.size() << ": the " << run.tested_with()
+       << " loss has not improved on " << loss_.best() << " for "
+       << counted(static_cast<std::int64_t>(loss_.since()), "epoch");
+  run.sink().on_note(text.str());
+  ended_ = true;
+  run.end();
+}
+
+void EarlyStopping::before_save(TrainingRun&, CheckpointManifest& manifest) {
+  manifest.hooks[early_stopping_name] = loss_.kept();
+}
+
+void EarlyStopping::summarize(Summary& summary) const { summary.monitor.early = ended_; }
+
+}  // namespace ronda

@@ -1,0 +1,272 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <ronda/core/listed.hpp>
+#include <ronda/runtime/trainer/device_choice.hpp>
+#include <ronda/runtime/trainer/leave.hpp>
+#include <ronda/runtime/trainer/training_options.hpp>
+
+namespace ronda {
+
+/// What is said of an option: here alone. Command line, configuration files, --help, docs/options.md, the comparison of
+/// ranks, checkpoints and the summary are visitors.
+struct Option {
+  std::string_view name;        ///< `batch-size`: behind two dashes, in files, in checkpoints
+  std::string_view group;       ///< under which --help lists it; empty: it does not
+  std::string help;             ///< a phrase
+  std::string otherwise = {};   ///< what holds where it is not given, in words; empty: the default's value says it
+  std::string_view field = {};  ///< of TrainingOptions; empty: the name, with underscores
+  std::string_view unset = "not given";  ///< the value in words where there is none
+  bool matters = false;   ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
+  bool alike = true;      ///< it must be the same on all ranks
+  bool is_size = false;   ///< bytes: 64K, 4M, 2G
+  bool positive = false;  ///< above 0
+  bool negated = false;   ///< a flag whose name denies the field: --no-shuffle
+
+  /// `batch_size`, as the library's errors name it, behind a point.
+  [[nodiscard]] std::string field_name() const;
+};
+
+/// The optimizers that read a field of OptimizerOptions: `adam and adamw`.
+[[nodiscard]] std::string readers_of(std::string_view field);
+
+/// Those of processors, and those of GPUs.
+[[nodiscard]] std::string listed_allreduces();
+
+/// Calls `see(Option, field)` for each option, or `see(Option, field, parse)` where a text is read in a way of its own.
+/// @param Options  TrainingOptions, or const
+template <class Options, class Visitor>
+void visit(Options& o, Visitor&& see) {
+  constexpr std::string_view length = "Data and length";
+  see(Option{.name = "epochs",
+             .group = length,
+             .help = "Passes over the training data",
+             .otherwise = "1, or what --steps needs"},
+      o.epochs);
+  see(Option{.name = "steps", .group = length, .help = "End after so many steps, counted over all epochs"}, o.steps);
+  see(Option{.name = "batch-size",
+             .group = length,
+             .help = "Samples a rank and step",
+             .otherwise = "its part of the global batch",
+             .positive = true},
+      o.batch_size);
+  see(Option{.name = "global-batch-size",
+             .group = length,
+             .help = "Samples a step over all ranks",
+             .otherwise = "128",
+             .matters = true,
+             .positive = true},
+      o.global_batch_size);
+  see(Option{.name = "accumulate", .group = length, .help = "Micro-batches a step, reduced once"}, o.accumulate);
+  see(Option{.name = "seed",
+             .group = length,
+             .help = "Of the initial parameters and the order of samples",
+             .matters = true},
+      o.seed);
+  see(Option{.name = "shuffle",
+             .group = length,
+             .help = "Take the samples in the order of the files",
+             .matters = true,
+             .negated = true},
+      o.shuffle);
+  see(Option{.name = "validation-split",
+             .group = length,
+             .help = "Share of the training data that epochs are tested with; the test data is for the end",
+             .matters = true},
+      o.validation_split);
+
+  constexpr std::string_view learning = "Learning";
+  auto& p = o.optimizer;
+  const auto reads = [&](std::string_view field) { return optimizer_reads(p.name, field); };
+  see(Option{.name = "optimizer",
+             .group = learning,
+             .help = listed(optimizer_rows(), [](const OptimizerRow& row) { return row.name; }),
+             .field = "optimizer.name",
+             .matters = true},
+      p.name);
+  see(Option{.name = "learning-rate",
+             .group = learning,
+             .help = "Before scaling",
+             .otherwise = "the --optimizer's",
+             .matters = true,
+             .positive = true},
+      o.learning_rate);
+  see(Option{.name = "scale-learning-rate",
+             .group = learning,
+             .help = "With the global batch, from 128: none, linear, sqrt",
+             .matters = true},
+      o.scale_learning_rate);
+  see(Option{.name = "schedule", .group = learning, .help = "constant, step, cosine, polynomial", .matters = true},
+      o.schedule);
+  see(Option{.name = "warmup-epochs",
+             .group = learning,
+             .help = "Epochs in which the rate grows",
+             .otherwise = "a tenth of all; none where it is constant",
+             .unset = "the schedule's",
+             .matters = true},
+      o.warmup_epochs);
+  see(Option{.name = "momentum",
+             .group = learning,
+             .help = "Of " + readers_of("momentum"),
+             .field = "optimizer.momentum",
+             .matters = reads("momentum")},
+      p.momentum);
+  see(Option{.name = "beta1",
+             .group = learning,
+             .help = "Of " + readers_of("beta1"),
+             .field = "optimizer.beta1",
+             .matters = reads("beta1")},
+      p.beta1);
+  see(Option{.name = "beta2",
+             .group = learning,
+             .help = "Of " + readers_of("beta2"),
+             .field = "optimizer.beta2",
+             .matters = reads("beta2")},
+      p.beta2);
+  see(Option{.name = "epsilon",
+             .group = learning,
+             .help = "Of " + readers_of("epsilon"),
+             .field = "optimizer.epsilon",
+             .matters = reads("epsilon")},
+      p.epsilon);
+  see(Option{.name = "weight-decay",
+             .group = learning,
+             .help = "L2, or decoupled for adamw",
+             .otherwise = "0; adamw 0.01",
+             .field = "optimizer.weight_decay",
+             .unset = "the optimizer's",
+             .matters = true},
+      p.weight_decay);
+  see(Option{.name = "clip-norm",
+             .group = learning,
+             .help = "Clip the mean gradient to this 2-norm; 0: not",
+             .matters = true},
+      o.clip_norm);
+  see(Option{.name = "freeze",
+             .group = learning,
+             .help = "Parameters that are not trained, or the beginnings of their names: conv1,dense2.bias",
+             .matters = true},
+      o.freeze);
+  see(Option{.name = "early-stopping",
+             .group = learning,
+             .help = "End after so many epochs whose test is no better than the best; 0: do not"},
+      o.early_stopping);
+  see(Option{.name = "keep-best",
+             .group = learning,
+             .help = "In the end the model is that of the epoch with the best test"},
+      o.keep_best);
+  see(Option{.name = "reduce-rate-after",
+             .group = learning,
+             .help = "Reduce the rate after so many epochs whose test is no better; 0: do not",
+             .matters = true},
+      o.reduce_rate_after);
+  see(Option{.name = "reduce-rate-factor",
+             .group = learning,
+             .help = "By this, each time",
+             .matters = o.reduce_rate_after > 0},
+      o.reduce_rate_factor);
+  see(Option{.name = "initializer",
+             .group = learning,
+             .help = "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros"},
+      o.initializer, parse_initializer);
+  see(Option{.name = "dtype",
+             .group = learning,
+             .help =
+                 "float32; with --device cuda also tf32, whose products are less exact, mixed_bfloat16, mixed_float16",
+             .field = "precision",
+             .matters = true},
+      o.precision, parse_precision);
+
+  constexpr std::string_view placement = "Where and how";
+  see(Option{.name = "device", .group = placement, .help = "auto, cpu, cuda"}, o.device, parse_device);
+  see(Option{.name = "nondeterministic",
+             .group = placement,
+             .help = "With --device cuda: the fastest engines, also where equal runs then differ in their last bits"},
+      o.nondeterministic);
+  see(Option{.name = "steps-in-flight",
+             .group = placement,
+             .help = "With --device cuda: steps that are begun before the oldest is looked at"},
+      o.steps_in_flight);
+  see(Option{.name = "threads",
+             .group = placement,
+             .help = "Of a rank",
+             .otherwise = "the cores it is bound to",
+             .alike = false},
+      o.threads);
+  see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
+  see(Option{.name = "compression",
+             .group = placement,
+             .help = "Of gradients on the wire: none, bf16, fp16, int8; auto: bf16 between nodes, where that saves a "
+                     "tenth of the time",
+             .matters = true},
+      o.compression, parse_compression);
+  see(Option{.name = "bucket-bytes",
+             .group = placement,
+             .help = "Gradients reduced together, e.g. 4M",
+             .otherwise = "16M",
+             .is_size = true},
+      o.bucket_bytes);
+  see(Option{.name = "memory-limit",
+             .group = placement,
+             .help = "Refuse a plan that needs more a rank, e.g. 2G; the copies that checkpoints and audits keep are "
+                     "not counted",
+             .otherwise = "none",
+             .is_size = true},
+      o.memory_limit);
+  see(Option{.name = "plan",
+             .group = placement,
+             .help = "Take everything chosen by timing from this file, or write it there"},
+      o.plan);
+
+  constexpr std::string_view resilience = "Not losing work";
+  see(Option{.name = "checkpoint-dir",
+             .group = resilience,
+             .help = "Save the training in this folder, at the end and where it has to end early; all hosts share it"},
+      o.checkpoint_dir);
+  see(Option{.name = "checkpoint-every",
+             .group = resilience,
+             .help = "And every so many steps, or every 30s, 10m, 1h",
+             .otherwise = "at the end alone"},
+      o.checkpoint_every, parse_checkpoint_interval);
+  see(Option{.name = "keep", .group = resilience, .help = "The newest checkpoints that stay"}, o.keep);
+  see(Option{.name = "resume",
+             .group = resilience,
+             .help = "Go on from the newest whole checkpoint; start anew where there is none"},
+      o.resume);
+  see(Option{.name = "resume-from", .group = resilience, .help = "Go on from this one, DIR/step-N"}, o.resume_from);
+  see(Option{.name = "exact", .group = resilience, .help = "End rather than go on with other bits, as on other hosts"},
+      o.exact);
+  see(Option{.name = "allow-changes",
+             .group = resilience,
+             .help = "Options that may differ from the checkpoint's, e.g. seed,learning-rate"},
+      o.allow_changes);
+  see(Option{.name = "time-limit",
+             .group = resilience,
+             .help = "H:M:S after which to save and end with status 75",
+             .otherwise = "none"},
+      o.time_limit, parse_time_limit);
+  see(Option{.name = "audit-every",
+             .group = resilience,
+             .help = "Compare the replicas every so many steps, and before each checkpoint",
+             .otherwise = "not"},
+      o.audit_every);
+  see(Option{.name = "on-divergence", .group = resilience, .help = "Replicas that differ: stop, rollback"},
+      o.on_divergence, parse_on_divergence);
+  see(Option{.name = "on-nonfinite",
+             .group = resilience,
+             .help = "A loss or gradient that is not finite: stop, skip, rollback; looks at all gradients in each step",
+             .otherwise = "stop, by the loss alone"},
+      o.on_nonfinite, parse_on_nonfinite);
+  see(Option{.name = "inject", .group = "", .help = "For tests: KIND@STEP[:RANK]", .field = "faults"}, o.faults);
+
+  constexpr std::string_view files = "Files";
+  see(Option{.name = "init", .group = files, .help = "Start from these parameters (safetensors)"}, o.init);
+  see(Option{.name = "save", .group = files, .help = "Write the trained parameters (safetensors)"}, o.save);
+  see(Option{.name = "predictions", .group = files, .help = "Write the outputs for the test data (safetensors)"},
+      o.predictions);
+  see(Option{.name = "summary-json", .group = files, .help = "Write the results"}, o.summary_json);
+  see(Option{.name = "metrics", .group = files, .help = "Write a JSON line a step"}, o.metrics);
+}
+
+}  // namespace ronda
