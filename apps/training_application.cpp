@@ -5,7 +5,6 @@
 
 #include <ronda/core/parallel.hpp>
 #include <ronda/ronda.hpp>
-#include <ronda/runtime/io/metrics_file.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -45,18 +44,11 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
           const Dataset& test_data) {
   TrainingOptions options = command_line.training;
-  std::optional<MetricsFile> metrics;
-  agree(world.communicator(), [&] {
-    if (world.rank() == 0 && !options.metrics.empty()) metrics.emplace(options.metrics);
-  });
   Console console(verbosity(command_line));
   NamingSink named_console(command_line.names(), console);
-  FanOut sinks;
-  sinks.add(named_console);
-  if (metrics) sinks.add(*metrics);
   const std::optional<StopSignals>& signals = command_line.stop_signals;
   if (signals) options.leave = [&] { return signals->received(); };
-  Trainer trainer(world, model, loss, options, &sinks);
+  Trainer trainer(world, model, loss, options, &named_console);
   const Evaluation result = trainer.fit(train_data, test_data);
   if (trainer.left()) {
     if (signals) signals->ignore_from_now_on();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -111,13 +112,16 @@ void MetricsFile::on_start(const StartReport& report) {
   std::uintmax_t length = 0;
   std::string last;
   if (report.step > 0) length = length_up_to(report.step, path_, last_, last);
+  // The line of the epoch that goes on gets the epoch's results yet, if not for the first time.
+  last_size_ = 0;
+  if (last.find("\"epoch\": " + std::to_string(report.epoch) + ",") != std::string::npos) {
+    length -= last.size() + 1;
+    last = last.substr(0, std::min(last.find(", \"epoch_loss\""), last.size() - 1)) + "}\n";
+    last_size_ = last.copy(last_.data(), last_.size());
+    last_is_written_ = false;
+  }
   if (::ftruncate(file_->number(), static_cast<off_t>(length)) != 0)
     throw ResourceError("cannot cut " + path_.string() + ": " + std::strerror(errno));
-  // The line of the epoch that goes on may get the epoch's results yet.
-  if (last.find("\"epoch\": " + std::to_string(report.epoch) + ",") == std::string::npos) return;
-  last += '\n';
-  last_size_ = last.copy(last_.data(), last_.size());
-  last_is_written_ = true;
 }
 
 void MetricsFile::on_step(const StepReport& report) {

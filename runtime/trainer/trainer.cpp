@@ -4,6 +4,7 @@
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
+#include <ronda/runtime/trainer/file_sinks.hpp>
 #include <ronda/runtime/trainer/going_on.hpp>
 #include <ronda/runtime/trainer/hooks/audit.hpp>
 #include <ronda/runtime/trainer/hooks/best_epoch.hpp>
@@ -149,6 +150,11 @@ TrainingSetup Trainer::prepare(const FitData& data) {
     setup = complete(options_, world_, data.train, progress_.step, progress_.history.size());
   });
   require_equal_on_ranks(setup, world_.communicator(), data.test);
+  agree(world_.communicator(), [&] {
+    if (world_.rank() != 0 || strategy_) return;
+    files_ = open_file_sinks(setup.options);
+    for (const auto& file : files_) sink_.add(*file);
+  });
   return setup;
 }
 

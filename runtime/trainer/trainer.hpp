@@ -88,6 +88,7 @@ class Trainer {
   Loss& loss_;
   TrainingOptions options_;
   FanOut sink_;
+  std::vector<std::unique_ptr<EventSink>> files_;  ///< rank 0's, that training is told of
   StepStatistics statistics_;
   Platform platform_;  ///< without a device until fit, where none was brought
   std::vector<Hook*> hooks_;

@@ -118,3 +118,71 @@ TEST_CASE("training that goes on goes on behind the lines up to there") {
   go_on_from(0);
   CHECK(steps_of() == std::vector<int>{1});
 }
+
+TEST_CASE("the line of an epoch's last step has the epoch's results, also after a restart") {
+  const TemporaryFolder folder;
+  const auto last = [&] { return lines_of(folder / "metrics").back(); };
+  EpochReport epoch;
+  epoch.epoch = 1;
+  epoch.train_loss = 0.5;
+  epoch.train_metric = 2.5;
+  epoch.test_loss = 0.25;
+  epoch.test_metric = 3.5;
+  epoch.seconds = 12;
+  epoch.evaluated = true;
+  const auto check = [&] {
+    const auto lines = lines_of(folder / "metrics");
+    REQUIRE(lines.size() == 3);
+    CHECK_FALSE(lines[1].contains("test_loss"));
+    CHECK(last()["step"] == 3);
+    CHECK(last()["epoch_loss"] == 0.5);
+    CHECK(last()["epoch_mae"] == 2.5);
+    CHECK(last()["test_loss"] == 0.25);
+    CHECK(last()["test_mae"] == 3.5);
+    CHECK(last()["epoch_seconds"] == 12);
+    CHECK_FALSE(last().contains("validation_loss"));
+  };
+  {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start({.metric = {"mae", false}});
+    for (std::uint64_t step = 1; step <= 3; ++step) metrics.on_step(report_of(step, 0.5));
+    metrics.on_checkpoint(3);
+    CHECK(last()["step"] == 3);
+    metrics.on_epoch(epoch);
+    check();
+  }
+  {  // the checkpoint is that of the last step, whose epoch is tested again
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start({.step = 3, .epoch = 1, .metric = {"mae", false}});
+    metrics.on_epoch(epoch);
+    check();
+    std::size_t times = 0;
+    const std::string text = read_file(folder / "metrics");
+    for (std::size_t at = 0; (at = text.find("\"test_loss\"", at)) != std::string::npos; ++at) ++times;
+    CHECK(times == 1);
+  }
+  {  // this one was taken after the test
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start({.step = 3, .epoch = 2, .metric = {"mae", false}});
+    metrics.on_step(report_of(4, 0.5));
+  }
+  CHECK(lines_of(folder / "metrics")[2].contains("test_loss"));
+  CHECK(lines_of(folder / "metrics").size() == 4);
+}
+
+TEST_CASE("a loss without a metric, and validation data") {
+  const TemporaryFolder folder;
+  {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start({.validates = true});
+    metrics.on_step(report_of(1, 0.5));
+    EpochReport epoch;
+    epoch.validation_loss = 0.75;
+    epoch.validated = true;
+    metrics.on_epoch(epoch);
+  }
+  const auto line = lines_of(folder / "metrics").back();
+  CHECK_FALSE(line.contains("train_accuracy"));
+  CHECK(line["validation_loss"] == 0.75);
+  CHECK_FALSE(line.contains("test_loss"));
+}

@@ -207,3 +207,26 @@ TEST_CASE("a pipe and a file have no width") {
   REQUIRE(terminal_width(file) == 0);
   ::close(file);
 }
+
+TEST_CASE("columns have the metric's name, or are left out where a loss has none; validation has columns of its own") {
+  const auto header = [](const StartReport& start, EpochReport report) {
+    Written written({});
+    written.console.on_start(start);
+    report.validation_loss = 0.25;
+    report.validation_metric = 1.5;
+    written.console.on_epoch(report);
+    return written.table.str();
+  };
+  CHECK(header({.metric = {"mae", false}}, epoch_report(1)) ==
+        "epoch  train loss  train mae  test loss   test mae  samples/s   seconds\n"
+        "    1      0.1235     0.9000     0.5000     0.8750      30000      2.00\n");
+  CHECK(header({}, epoch_report(1)) ==
+        "epoch  train loss  test loss  samples/s   seconds\n"
+        "    1      0.1235     0.5000      30000      2.00\n");
+  EpochReport validated = epoch_report(1);
+  validated.evaluated = false;
+  validated.validated = true;
+  CHECK(header({.metric = {"mae", false}, .validates = true}, validated) ==
+        "epoch  train loss  train mae  validation loss  validation mae  samples/s   seconds\n"
+        "    1      0.1235     0.9000           0.2500          1.5000      30000      2.00\n");
+}

@@ -1,5 +1,6 @@
 // What hooks are told and may do, and how a training goes on when fit is called again; on processors and on devices.
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -217,4 +218,22 @@ TEST_CASE("all rates follow a factor, in recorded steps too") {
     CHECK_THROWS_AS(training.trainer.strategy().set_rate_factor(std::nan("")), InputError);
     CHECK_THROWS_AS(training.trainer.strategy().set_rate_factor(-1), InputError);
   }
+}
+
+TEST_CASE("the metrics file that the options name is written by the trainer itself, over all fits") {
+  const SharedFolder folder;
+  TrainingOptions options = options_for(1);
+  options.metrics = folder.path / "metrics";
+  Training training(Place::processor, options);
+  training.trainer.fit(training.data, training.data);
+  training.trainer.fit(training.data, training.data);
+  if (world().rank() != 0) return;
+  std::ifstream file(options.metrics);
+  std::uint64_t lines = 0, tests = 0;
+  for (std::string line; std::getline(file, line);) {
+    CHECK(line.starts_with("{\"step\": " + std::to_string(++lines) + ","));
+    if (line.find("\"test_loss\"") != std::string::npos) ++tests;
+  }
+  CHECK(lines == 2 * steps_per_epoch);
+  CHECK(tests == 2);
 }
