@@ -267,6 +267,8 @@ void visit(Options& o, Visitor&& see) {
       o.predictions);
   see(Option{.name = "summary-json", .group = files, .help = "Write the results"}, o.summary_json);
   see(Option{.name = "metrics", .group = files, .help = "Write a JSON line a step"}, o.metrics);
+  see(Option{.name = "tensorboard", .group = files, .help = "Write scalars for TensorBoard to this folder"},
+      o.tensorboard);
 }
 
 }  // namespace ronda

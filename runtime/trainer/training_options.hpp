@@ -77,7 +77,7 @@ struct TrainingOptions {
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default
   std::size_t memory_limit = 0;                 ///< bytes a rank; 0: none
 
-  std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {},
+  std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {}, tensorboard = {},
                         predictions = {};  ///< empty: none
 
   std::filesystem::path checkpoint_dir = {};    ///< where the training is saved; empty: nowhere

@@ -1,0 +1,62 @@
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <ronda/core/event_sink.hpp>
+
+namespace ronda {
+
+class Descriptor;
+
+/// `--tensorboard`: scalars for TensorBoard, in a file of its own for each run, `DIR/events.out.tfevents.…`. After each
+/// step `train/loss`, `train/accuracy` (or whatever the loss measures), `learning_rate` and `samples_per_second`; after
+/// each epoch `epoch/loss` and `epoch/accuracy` of training, and `test/…` or `validation/…` where there was a test. A
+/// run that goes on from a checkpoint tells TensorBoard to forget the steps after it.
+///
+/// The format: records with masked CRC-32C (TensorFlow, "TFRecord and tf.train.Example"), each an Event of
+/// tensorflow/core/util/event.proto. Records go to a buffer of fixed size, and the buffer to the file at least each
+/// second, each epoch, and before a checkpoint is taken.
+class TensorBoardFile final : public EventSink {
+ public:
+  /// Makes the folder where it is missing. Throws InputError where folder or file cannot be created.
+  explicit TensorBoardFile(const std::filesystem::path& folder);
+  ~TensorBoardFile() override;
+  TensorBoardFile(const TensorBoardFile&) = delete;
+  TensorBoardFile& operator=(const TensorBoardFile&) = delete;
+
+  void on_start(const StartReport& report) override;
+  void on_step(const StepReport& report) override;
+  void on_checkpoint(std::uint64_t) override { flush(); }
+  void on_epoch(const EpochReport& report) override;
+  /// Throws ResourceError where the disk does not take it.
+  void flush();
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  struct Tags {
+    std::string train, epoch, test, validation;  ///< of the metric; empty: there is none
+  };
+
+  void add_record(std::string_view event);
+  void begin_event(std::uint64_t step);
+  void add_value(std::string_view tag, double value);
+  void end_event();
+
+  std::filesystem::path path_;
+  std::unique_ptr<Descriptor> file_;
+  std::array<char, std::size_t{1} << 15> buffer_;
+  std::size_t used_ = 0;
+  std::string event_, values_, value_;  ///< of the event under way; their memory is kept
+  Tags tags_;
+  std::uint64_t step_ = 0;
+  std::chrono::steady_clock::time_point flushed_;
+};
+
+}  // namespace ronda
