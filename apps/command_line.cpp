@@ -125,7 +125,9 @@ void CommandLine::add_output() {
 }
 
 bool CommandLine::parse(int argc, char** argv) {
-  if (!apps::parse(app_, argc, argv)) return false;
+  bool goes_on = false;
+  names_.translate_errors([&] { goes_on = apps::parse(app_, argc, argv); });
+  if (!goes_on) return false;
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
   refuse_what_optimizer_lacks();
   if (app_.count("--learning-rate") == 0 && training.optimizer.name == default_optimizer)

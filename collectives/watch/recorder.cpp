@@ -242,7 +242,7 @@ void Recorder::refuse(const char* what) const {
   const std::string reason = std::strerror(errno);
   if (descriptor_ >= 0) ::close(descriptor_);
   throw Failure(std::string(what) + " " + path_.string() + ": " + reason +
-                "; .trace DIR, or RONDA_TRACE_DIR, names another place");
+                "; --trace DIR, RONDA_TRACE_DIR or, in a program, WorldOptions::trace names another place");
 }
 
 void Recorder::make_file() {

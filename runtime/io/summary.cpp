@@ -65,13 +65,13 @@ Json to_json(const Summary& s) {
                      {"rollbacks", s.guard.rollbacks}}},
                    {"startup_seconds", s.startup_seconds},
                    {"plan_hash", s.plan_hash},
-                   {"epoch_history", std::move(history)},
                    {"options", std::move(options)}});
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},
                        {"early", s.monitor.early},
                        {"rate_factor", s.monitor.rate_factor}};
+  json["epoch_history"] = std::move(history);
   return json;
 }
 

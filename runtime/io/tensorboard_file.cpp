@@ -54,6 +54,8 @@ void add_text(std::string& to, unsigned field, std::string_view text) {
   to += text;
 }
 
+constexpr std::size_t longest_event = 1024;  // bytes; of a metric with a long name more
+
 // Of event.proto and summary.proto.
 constexpr unsigned event_wall_time = 1, event_step = 2, event_file_version = 3, event_summary = 5,
                    event_session_log = 7;
@@ -91,6 +93,7 @@ TensorBoardFile::TensorBoardFile(const std::filesystem::path& folder)
     : path_(new_name(made(folder))),
       file_(std::make_unique<Descriptor>(Place(path_).open_to_append())),
       flushed_(std::chrono::steady_clock::now()) {
+  for (std::string* text : {&event_, &values_, &value_}) text->reserve(longest_event);
   begin_event(0);
   add_text(event_, event_file_version, "brain.Event:2");
   add_record(event_);

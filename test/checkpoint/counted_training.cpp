@@ -65,6 +65,7 @@ class CountingLoss final : public Loss {
     std::this_thread::sleep_for(std::chrono::microseconds(delay_));
     return loss_.forward_backward(outputs, looked_up(target), pass);
   }
+  [[nodiscard]] Metric metric() const override { return loss_.metric(); }
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
     loss_.forward(outputs, looked_up(target), pass);
   }
@@ -90,7 +91,10 @@ class CountingLoss final : public Loss {
 int main(int argc, char** argv) {
   apps::CommandLine options("counted_training", "Trains on toys, and counts them.",
                             {.epochs = 3, .learning_rate = 0.05});
+  double smoothing = 0;
+  options.app().add_option("--label-smoothing", smoothing, "Of the targets");
   return apps::launch_with(options, argc, argv, [&](World& world) {
+    options.training.variant = "label smoothing " + std::to_string(smoothing);
     std::vector<std::int32_t> labels;
     const MemoryDataset data = numbered(997, labels, 1);  // a prime: no batch divides it
     Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4));

@@ -47,6 +47,7 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   const TemporaryFolder folder;
   Summary summary;
   summary.application = "mnist_cnn";
+  summary.metric = {"accuracy", true};
   summary.samples_per_second = 0.1;
   summary.allreduce.algorithm = "ring";
   summary.allreduce.compression = "bf16";
@@ -58,7 +59,7 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   REQUIRE(keys ==
           "application version world_size hosts device dtype global_batch_size epochs steps samples parameters "
           "train_seconds samples_per_second step_microseconds final_train_loss test_loss test_accuracy parameter_hash "
-          "allreduce checkpoint guard startup_seconds plan_hash epoch_history ");
+          "allreduce checkpoint guard startup_seconds plan_hash options epoch_history ");
   REQUIRE(json["samples_per_second"] == 0.1);
   REQUIRE(json["test_accuracy"].is_null());
   REQUIRE(json["step_microseconds"]["p99"].is_null());

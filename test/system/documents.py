@@ -75,6 +75,8 @@ PIECES = {
          "return 0; }\n"),
     ("docs/first_program.md", "Console console;"):
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("{…}", "{}"), "}\n"),
+    ("docs/options.md", "Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});"):
+        (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("", ""), "}\n"),
     ("docs/no-silent-hang.md", "{"):
         (BARE + "void write_everything();\nvoid f(Communicator communicator) {\n", ("", ""), "}\n"),
     ("docs/no-silent-hang.md", "WorldOptions options;"): (BARE + "void f() {\n", ("", ""), "}\n"),

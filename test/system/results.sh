@@ -63,8 +63,11 @@ expect 'all gradients on the wire' at_least "$(summary bytes_per_step)" $((4 * 7
 expect 'two epochs' test "$(grep -c '"epoch": ' "$work/summary.json")" -eq 2
 
 number='-?[0-9.]+(e[-+]?[0-9]+)?'
-line="^\{\"step\": [0-9]+, \"epoch\": [12], \"loss\": $number, \"train_accuracy\": $number, \"learning_rate\": $number, \"samples\": [0-9]+\}$"
-expect '18 lines of metrics' test "$(grep -Ec "$line" "$work/metrics")" -eq 18
+line="^\{\"step\": [0-9]+, \"epoch\": [12], \"loss\": $number, \"train_accuracy\": $number, \"learning_rate\": $number, \"samples\": [0-9]+, \"seconds\": $number"
+expect '18 lines of metrics' test "$(grep -Ec "$line[,}]" "$work/metrics")" -eq 18
+results=", \"epoch_loss\": $number, \"epoch_accuracy\": $number, \"epoch_seconds\": $number, \"test_loss\": $number, \"test_accuracy\": $number\}$"
+expect 'the results of two epochs' test "$(grep -Ec "$line$results" "$work/metrics")" -eq 2
+expect 'an epoch a last line' test "$(grep -Ec '^\{"step": (9|18), .*"test_loss"' "$work/metrics")" -eq 2
 expect 'no other lines' test "$(wc -l <"$work/metrics")" -eq 18
 expect 'every sample in the metrics' test "$(sed 's/.*"samples": \([0-9]*\).*/\1/' "$work/metrics" | paste -sd+ | tr -d ' ' | { read -r sum; echo $((sum)); })" -eq 120000
 expect 'steps from 1 on' test "$(sed 's/{"step": \([0-9]*\).*/\1/' "$work/metrics" | tr '\n' ' ')" = "$(echo {1..18}) "

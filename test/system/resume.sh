@@ -11,6 +11,7 @@ saving=(--checkpoint-every 5 --checkpoint-dir) # and where
 
 expect_hash() { [[ $(summary parameter_hash) == "$hash" && -n $hash ]] || fail "$1: parameters $(summary parameter_hash), expected $hash"; }
 steps_in() { find "$1" -maxdepth 1 -name 'step-*[0-9]' | sed 's/.*-//' | sort -n; }
+same_metrics() { cmp <(sed 's/, "[a-z_]*seconds": [^,}]*//g' "$work/whole") <(sed 's/, "[a-z_]*seconds": [^,}]*//g' "$work/metrics"); }
 epochs_of() { sed -n '/"epoch_history"/,$p' "$work/summary.json" | grep -v seconds; } # what a table would show, without times
 
 # ---- the same bits on as many ranks, whatever a step consists of
@@ -41,13 +42,13 @@ same_bits() { # same_bits RANKS OPTION…
   expect_summary samples 3988
   expect_summary resumed_step 20
   expect 'the same history' test "$(epochs_of)" = "$history"
-  expect 'the same metrics, each step once' cmp "$work/whole" "$work/metrics"
+  expect 'the same metrics, each step once' same_metrics
   all_seen_once 4
   count "${again[@]}" # there is nothing left to do
   expect_status 0
   expect_hash 'resumed at the end'
   expect 'the same history' test "$(epochs_of)" = "$history"
-  expect 'the same metrics' cmp "$work/whole" "$work/metrics"
+  expect 'the same metrics' same_metrics
 }
 aside same_bits 1 --optimizer nesterov --threads 1 # where there is a second core, batches are assembled beforehand
 aside same_bits 2 --optimizer adam --clip-norm 1

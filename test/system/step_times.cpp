@@ -27,6 +27,7 @@ class TimedLoss final : public Loss {
     times_ << steady_seconds() << '\n';
     return loss_.forward_backward(outputs, target, pass);
   }
+  [[nodiscard]] Metric metric() const override { return loss_.metric(); }
   void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
     loss_.forward(outputs, target, pass);
   }
