@@ -4,6 +4,8 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/collectives/world.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/data/csv.hpp>
+#include <ronda/data/dataset_part.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mnist.hpp>
@@ -17,4 +19,5 @@
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/stop_signals.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
+#include <ronda/runtime/trainer/training_run.hpp>
 #include <ronda/runtime/trainer/version.hpp>

@@ -14,11 +14,13 @@ Verbosity verbosity(const CommandLine& command_line) {
   return command_line.verbose ? Verbosity::verbose : Verbosity::normal;
 }
 
-void print_result(const Metric& metric, const Evaluation& result, bool tested, const StepStatistics& statistics) {
+void print_result(const Metric& metric, const Evaluation& result, bool tested, const std::string& more,
+                  const StepStatistics& statistics) {
   std::string text;
   if (tested)
     text = metric.name.empty() ? "test loss " + Metric().text(result.loss)
                                : "test " + metric.name + " " + metric.text(result.metric);
+  if (tested && !more.empty()) text += ", " + more;
   if (statistics.steps() > 0)  // none where a training goes on that was over
     text +=
         (text.empty() ? "" : ", ") + std::to_string(static_cast<long>(statistics.samples_per_second())) + " samples/s";
@@ -42,7 +44,7 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 }
 
 int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
-          const Dataset& test_data) {
+          const Dataset& test_data, const std::function<std::string(const Evaluation&)>& describe) {
   TrainingOptions options = command_line.training;
   Console console(verbosity(command_line));
   NamingSink named_console(command_line.names(), console);
@@ -55,7 +57,7 @@ int train(World& world, const CommandLine& command_line, Layer& model, Loss& los
     return static_cast<int>(ExitStatus::stopped_resumable);
   }
   if (world.rank() == 0 && !command_line.quiet)
-    print_result(loss.metric(), result, test_data.size() > 0, trainer.statistics());
+    print_result(loss.metric(), result, test_data.size() > 0, describe ? describe(result) : "", trainer.statistics());
   return 0;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 #include <functional>
+#include <string>
 
 #include <ronda/collectives/world.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
+#include <ronda/runtime/strategy/evaluation.hpp>
 
 #include "command_line.hpp"
 
@@ -15,7 +17,9 @@ namespace ronda::apps {
 int launch_with(CommandLine& command_line, int argc, char** argv, const std::function<int(World&)>& body);
 /// Trains as the options say, with a console and, where checkpoints are taken, an ear for signals. Collective. Returns
 /// the exit status.
+/// @param test_data  may be empty
+/// @param describe   what else to print of the result; null: nothing
 int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
-          const Dataset& test_data);
+          const Dataset& test_data, const std::function<std::string(const Evaluation&)>& describe = {});
 
 }  // namespace ronda::apps

@@ -4,6 +4,7 @@
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/flatten.hpp>
+#include <ronda/layers/mean_squared_error.hpp>
 #include <ronda/layers/pool2d.hpp>
 #include <ronda/layers/relu.hpp>
 #include <ronda/layers/sequential.hpp>

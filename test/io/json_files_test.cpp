@@ -68,7 +68,7 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   REQUIRE(json["allreduce"].size() == 5);
   REQUIRE(json["epoch_history"][0]["train_loss"] == 0.5);
   REQUIRE(json["epoch_history"][0]["test_accuracy"].is_null());
-  REQUIRE(json["epoch_history"][0].size() == 5);
+  REQUIRE(json["epoch_history"][0].size() == 6);
 }
 
 TEST_CASE("a plan is read back as it was written") {

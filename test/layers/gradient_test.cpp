@@ -1,4 +1,6 @@
 // The plain loops against finite differences: everything else is compared with the plain loops.
+#include <ronda/core/error.hpp>
+
 #include "support/gradient_probe.hpp"
 
 #include <cmath>
@@ -111,6 +113,65 @@ TEST_CASE("cross entropy equals its definition, and its gradient finite differen
       CHECK(d[i] == Approx(0.25 * (up - down) * 0x1p7).margin(1e-4));
     }
   }
+}
+
+TEST_CASE("mean squared error equals its definition, and its gradient finite differences") {
+  for (const std::int64_t columns : {1, 3}) {
+    const double unit = 2.5;
+    const auto primitives = make_reference_primitives();
+    FirstPicker picker;
+    Planner planner(*primitives, picker, Mode::training);
+    MeanSquaredError loss(unit);
+    const TensorDesc desc{Shape{4, columns}, DType::float32, {}};
+    planner.plan(loss, desc);
+    const BufferPlan buffers = place_buffers(planner.buffers());
+    const Buffer memory = Buffer::host(buffers.bytes), outputs_memory = Buffer::host(desc.bytes()),
+                 target_memory = Buffer::host(desc.bytes());
+    loss.bind(Bindings({}, buffers.offsets, memory.data()));
+    const Tensor outputs(desc, outputs_memory.data()), target(desc, target_memory.data());
+    Probe::fill(outputs, 5, 3.0F);
+    Probe::fill(target, 6, 3.0F);
+    const auto x = outputs.as<float>(), y = target.as<float>();
+    y.back() = std::nanf("");  // of a row that only fills up the batch
+    std::vector<float> weights{1, 0.5F, 1, 0};
+    const Tensor weight{std::span(weights)};
+    CpuStream stream;
+    StepControl control;
+    const auto pass_with = [&](StepControl& sums) {
+      return Pass{.stream = stream, .weights = &weight, .loss_scale = 0.25F, .control = &sums, .on_ready = {}};
+    };
+    const auto run = [&] {
+      StepControl sums;
+      loss.forward(outputs, target, pass_with(sums));
+      return sums;
+    };
+    double squares = 0, distances = 0;
+    for (std::size_t i = 0; i < 3 * static_cast<std::size_t>(columns); ++i) {
+      const double difference = double{x[i]} - y[i], share = weights[i / static_cast<std::size_t>(columns)];
+      squares += share * difference * difference / static_cast<double>(columns);
+      distances += share * std::abs(difference) / static_cast<double>(columns);
+    }
+    CHECK(run().loss == Approx(unit * unit * squares));
+    CHECK(run().metric == Approx(unit * distances));
+    CHECK(run().weight == 2.5);
+    const Tensor& gradient = loss.forward_backward(outputs, target, pass_with(control));
+    const std::vector<float> d(gradient.as<float>().begin(), gradient.as<float>().end());
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      const float before = x[i];
+      x[i] = before + 0x1p-6F;
+      const double up = run().loss;
+      x[i] = before - 0x1p-6F;
+      const double down = run().loss;
+      x[i] = before;
+      CHECK(d[i] == Approx(0.25 * (up - down) * 0x1p5 / (unit * unit)).margin(1e-4));
+    }
+    const Tensor flat(TensorDesc{Shape{4}, DType::float32, {}}, target_memory.data());
+    if (columns == 1)
+      CHECK_NOTHROW(loss.forward(outputs, flat, pass_with(control)));
+    else
+      CHECK_THROWS_AS(loss.forward(outputs, flat, pass_with(control)), InputError);
+  }
+  for (const double unit : {0.0, -1.0, std::nan("")}) CHECK_THROWS_AS(MeanSquaredError(unit), InputError);
 }
 
 TEST_CASE("ten equal outputs cost ln 10, and a label that is none is refused") {

@@ -75,6 +75,9 @@ PIECES = {
          "return 0; }\n"),
     ("docs/first_program.md", "Console console;"):
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("{…}", "{}"), "}\n"),
+    ("docs/hooks.md", "Trainer trainer(world, model, loss, {.epochs = 5});"):
+        (BARE + "void f(World& world, Layer& model, Loss& loss, const Dataset& train, const Dataset& test) {\n", ("", ""), "}\n"),
+    ("docs/hooks.md", "class Noise final : public Hook {"): (BARE, ("", ""), ""),
     ("docs/options.md", "Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});"):
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("", ""), "}\n"),
     ("docs/no-silent-hang.md", "{"):

@@ -1,0 +1,172 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
+#include <ronda/core/printable.hpp>
+#include <ronda/data/csv.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+namespace ronda {
+namespace {
+
+std::string whole_text(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, ignored)) throw InputError("cannot read " + path.string());
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) throw InputError("cannot read " + path.string());
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
+
+/// Takes lines apart.
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::filesystem::path& path, char separator)
+      : rest_(text), path_(path), separator_(separator) {}
+
+  /// The fields of the next line that is not empty; false at the end. They are valid until the next call.
+  bool next(std::vector<std::string>& fields) {
+    while (!rest_.empty()) {
+      line_ = next_line_;
+      read_fields(fields);
+      if (fields.size() > 1 || !fields.front().empty()) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] InputError error(const std::string& text) const {
+    return InputError(path_.string() + ", line " + std::to_string(line_) + ": " + text);
+  }
+
+ private:
+  void read_fields(std::vector<std::string>& fields) {
+    std::size_t count = 0;
+    for (bool more = true; more;) {
+      if (count == fields.size()) fields.emplace_back();
+      more = read_field(fields[count++]);
+    }
+    fields.resize(count);
+    ++next_line_;
+  }
+
+  /// Whether the line has another field.
+  bool read_field(std::string& field) {
+    field.clear();
+    const bool quoted = rest_.starts_with('"');
+    if (quoted) read_quoted(field);
+    const std::size_t end = std::min(rest_.find_first_of(std::string{separator_, '\n'}), rest_.size());
+    std::string_view plain = rest_.substr(0, end);
+    const bool more = end < rest_.size() && rest_[end] == separator_;
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    if (!more && plain.ends_with('\r')) plain.remove_suffix(1);
+    if (quoted && !plain.empty()) throw error("after a quoted field comes '" + shown(plain) + "', and no separator");
+    field += plain;
+    return more;
+  }
+
+  void read_quoted(std::string& field) {
+    for (rest_.remove_prefix(1);;) {
+      const std::size_t quote = rest_.find('"');
+      if (quote == std::string_view::npos) throw error("a quote is opened and not closed");
+      field += rest_.substr(0, quote);
+      next_line_ += static_cast<std::size_t>(std::ranges::count(rest_.substr(0, quote), '\n'));
+      rest_.remove_prefix(quote + 1);
+      if (!rest_.starts_with('"')) return;
+      field += '"';
+      rest_.remove_prefix(1);
+    }
+  }
+
+ public:
+  [[nodiscard]] static std::string shown(std::string_view text) {
+    constexpr std::size_t enough = 40;
+    return printable(text.substr(0, enough)) + (text.size() > enough ? "..." : "");
+  }
+
+ private:
+  std::string_view rest_;
+  const std::filesystem::path& path_;
+  char separator_;
+  std::size_t line_ = 1, next_line_ = 1;
+};
+
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
+float number_of(std::string_view field, const std::string& column, const CsvReader& reader) {
+  std::string_view text = without_blanks(field);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  float number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = parsed.ptr == text.data() + text.size();
+  if (whole && parsed.ec == std::errc() && std::isfinite(number)) return number;
+  throw reader.error("'" + CsvReader::shown(field) + "' in column '" + column +
+                     (field.empty() ? "' is empty; complete it, or" : "' is no finite number; mend it, or") +
+                     " leave the line or the column out");
+}
+
+/// Of the first line; where that holds numbers they are counted.
+std::vector<std::string> names_of(const std::vector<std::string>& first, bool header, const CsvReader& reader) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    names.push_back(header ? std::string(without_blanks(first[i])) : "column " + std::to_string(i + 1));
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::find(names.begin(), name, *name) != name)
+      throw reader.error("two columns are called '" + CsvReader::shown(*name) + "'");
+  return names;
+}
+
+/// Which columns are read.
+std::vector<bool> kept_columns(const std::vector<std::string>& names, const std::vector<std::string>& ignore,
+                               const std::filesystem::path& path) {
+  std::vector<bool> kept(names.size(), true);
+  for (const std::string& name : ignore) {
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end())
+      throw InputError(path.string() + " has no column '" + name + "' to leave out; it has " +
+                       listed(names, [](const std::string& each) { return each; }));
+    kept[static_cast<std::size_t>(found - names.begin())] = false;
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::size_t CsvTable::column(const std::string& name) const {
+  const auto found = std::ranges::find(columns, name);
+  if (found == columns.end())
+    throw InputError("there is no column '" + name + "'; there are " +
+                     listed(columns, [](const std::string& each) { return each; }));
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
+  const std::string text = whole_text(path);
+  CsvReader reader(text, path, options.separator);
+  std::vector<std::string> fields;
+  if (!reader.next(fields)) throw InputError(path.string() + " is empty");
+  const std::vector<std::string> names = names_of(fields, options.header, reader);
+  const std::vector<bool> kept = kept_columns(names, options.ignore, path);
+  CsvTable table;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (kept[i]) table.columns.push_back(names[i]);
+  for (bool there = !options.header || reader.next(fields); there; there = reader.next(fields)) {
+    if (fields.size() != names.size())
+      throw reader.error("expected " + std::to_string(names.size()) + " fields as in the first line, found " +
+                         std::to_string(fields.size()));
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (kept[i]) table.values.push_back(number_of(fields[i], names[i], reader));
+  }
+  if (table.rows() == 0) throw InputError(path.string() + " has no rows");
+  return table;
+}
+
+}  // namespace ronda

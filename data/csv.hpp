@@ -1,0 +1,35 @@
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ronda {
+
+struct CsvOptions {
+  char separator = ',';
+  bool header = true;  ///< the first line names the columns; otherwise they are `column 1`, `column 2`, …
+  std::vector<std::string> ignore = {};  ///< columns that are not read, by name
+};
+
+/// Numbers by rows and columns.
+struct CsvTable {
+  std::vector<std::string> columns;  ///< names, without those that were ignored
+  std::vector<float> values;         ///< row after row
+
+  [[nodiscard]] std::size_t rows() const noexcept { return columns.empty() ? 0 : values.size() / columns.size(); }
+  [[nodiscard]] std::span<const float> row(std::size_t row) const {
+    return std::span(values).subspan(row * columns.size(), columns.size());
+  }
+  /// Throws InputError that lists the names there are.
+  [[nodiscard]] std::size_t column(const std::string& name) const;
+};
+
+/// Reads comma-separated values as RFC 4180 has them: fields may stand in double quotes, and then hold separators, and
+/// quotes twice; lines end with LF or CRLF. A byte order mark, empty lines and blanks around numbers are passed over.
+/// Throws InputError that names file, line and column: for a field that is no finite number, a line with more or fewer
+/// fields than the first, a name that comes twice or is to be ignored and is not there, and a file without rows.
+[[nodiscard]] CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
+
+}  // namespace ronda

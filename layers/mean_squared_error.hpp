@@ -1,0 +1,34 @@
+#pragma once
+#include <ronda/layers/layer.hpp>
+#include <ronda/layers/planner.hpp>
+
+namespace ronda {
+
+/// The mean of (x − y)² over the outputs of a sample, with outputs (N, k) and targets float32 (N, k), or (N) where k is
+/// 1: PyTorch's MSELoss. Its metric is the mean of |x − y|, `mae`. On the processor; sums over samples are float64.
+class MeanSquaredError final : public Loss {
+ public:
+  /// @param unit  what 1 stands for, where outputs and targets are scaled: losses and metrics are told in the targets'
+  /// own unit, times unit² and unit; gradients are those of the scaled numbers. Throws InputError unless it is above 0.
+  explicit MeanSquaredError(double unit = 1);
+
+  [[nodiscard]] Metric metric() const override { return {"mae", false}; }
+  void bind(const Bindings& bindings) override;
+  /// Throws InputError for targets of another type or shape.
+  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
+  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
+
+ protected:
+  /// Throws InputError for outputs that are not plain float32 (N, k).
+  void plan(const TensorDesc& outputs, Planner& planner) override;
+
+ private:
+  void check(const Tensor& target) const;
+
+  double unit_;
+  TensorDesc outputs_;
+  BufferId gradient_id_{};
+  Tensor gradient_;
+};
+
+}  // namespace ronda
