@@ -217,6 +217,19 @@ TEST_CASE("the best model's file may be lost: that is said, and later ones count
   CHECK(rest->reports.size() == epochs - 2);
 }
 
+TEST_CASE("a best model that cannot be written is a warning, and the training goes on") {
+  const SharedFolder folder;
+  TrainingOptions options = restless();
+  options.keep_best = true;
+  options.checkpoint_dir = folder.path / "run";
+  Training training(Place::processor, options);
+  training.trainer.add({.step = [&](const StepReport& report) {
+    if (report.step == 2 && world().rank() == 0) std::filesystem::rename(folder.path / "run", folder.path / "gone");
+  }});
+  CHECK_NOTHROW(training.fit());
+  CHECK(training.reports.size() == epochs);
+}
+
 TEST_CASE("replicas are repaired across a change of the rate, to the bit") {
   if (world().size() == 1) return;  // replicas that differ take two
   for (const Place place : places) {

@@ -148,8 +148,14 @@ void BestEpoch::write(TrainingRun& run) const {
     here.wait();
     std::vector<NamedTensor> tensors;
     for (const State& state : here.states()) tensors.push_back({state.name, state.tensor.shape(), to_file(state)});
-    write_safetensors(best_file(folder, step_), tensors);
-    remove_older(folder, step_);
+    try {
+      write_safetensors(best_file(folder, step_), tensors);
+      remove_older(folder, step_);
+    } catch (const Error& error) {  // as with a checkpoint that cannot be written
+      run.sink().on_warning(std::string("the best model so far is not kept beside the checkpoints, and a run that goes "
+                                        "on will not know it: ") +
+                            error.what());
+    }
   });
 }
 
