@@ -166,6 +166,11 @@ void visit(Options& o, Visitor&& see) {
              .help = "By this, each time",
              .matters = o.reduce_rate_after > 0},
       o.reduce_rate_factor);
+  see(Option{.name = "least-improvement",
+             .group = learning,
+             .help = "A test is better where its loss is less by more than this",
+             .matters = o.reduce_rate_after > 0},
+      o.least_improvement);
   see(Option{.name = "initializer",
              .group = learning,
              .help = "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros"},

@@ -71,6 +71,8 @@ void check_watching(const TrainingOptions& o) {
   if (o.reduce_rate_after > 0 && !(o.reduce_rate_factor > 0 && o.reduce_rate_factor < 1))
     throw InputError(".reduce_rate_factor makes the rate smaller: it is above 0 and below 1, not " +
                      text_of(o.reduce_rate_factor));
+  if (!(o.least_improvement >= 0) || !std::isfinite(o.least_improvement))
+    throw InputError(".least_improvement is a number from 0 on, not " + text_of(o.least_improvement));
 }
 
 void check_resilience(const TrainingOptions& o) {

@@ -61,6 +61,7 @@ struct TrainingOptions {
   bool keep_best = false;               ///< in the end the model is that of the best epoch
   std::uint64_t reduce_rate_after = 0;  ///< reduce the rate after so many epochs without a better one; 0: do not
   double reduce_rate_factor = 0.1;      ///< by this, each time
+  double least_improvement = 0;         ///< a loss is better where it is less by more than this
 
   DeviceChoice device = DeviceChoice::automatic;
   /// On a GPU: steps that are begun before the oldest of them is looked at. A wish to end or to save is heard of so

@@ -142,6 +142,26 @@ TEST_CASE("a training ends when its tests have not improved for so many epochs")
   }
 }
 
+TEST_CASE("what is better by too little does not count") {
+  const auto all = trained(Place::processor, restless());
+  const auto losses = all->losses();
+  const double least = 1.01 * (losses.front() - *std::ranges::min_element(losses));
+  REQUIRE(least > 0);
+  std::size_t best = 0;
+  for (std::size_t epoch = 1; epoch < losses.size(); ++epoch)
+    if (losses[epoch] < losses[best] - least) best = epoch;
+  REQUIRE(best != best_of(losses));  // otherwise this tests nothing
+  TrainingOptions options = restless();
+  options.keep_best = true;
+  options.least_improvement = least;
+  Training training(Place::processor, options);
+  CHECK(training.fit().loss == losses[best]);
+  for (const double odd : {-1.0, std::nan("")}) {
+    options.least_improvement = odd;
+    require_mentions(message_of<InputError>([&] { trained(Place::processor, options); }), {".least_improvement"});
+  }
+}
+
 TEST_CASE("the rate follows tests that do not improve") {
   for (const Place place : places) {
     TrainingOptions options = restless();

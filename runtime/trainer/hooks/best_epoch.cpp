@@ -129,7 +129,7 @@ std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
 }
 
 void BestEpoch::after_epoch(TrainingRun& run, const EpochReport& report) {
-  if (!loss_.hear(run.tested_loss(report))) return;
+  if (!loss_.hear(run.tested_loss(report), run.options().least_improvement)) return;
   model_->take();
   epoch_ = report.epoch;
   step_ = run.step();

@@ -17,7 +17,7 @@ void EarlyStopping::on_start(TrainingRun& run) {
 }
 
 void EarlyStopping::after_epoch(TrainingRun& run, const EpochReport& report) {
-  loss_.hear(run.tested_loss(report));
+  loss_.hear(run.tested_loss(report), run.options().least_improvement);
   end_if_due(run);
 }
 

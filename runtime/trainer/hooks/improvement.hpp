@@ -9,10 +9,10 @@ namespace ronda {
 /// The least of the losses that it is told, and for how many epochs none was less.
 class Improvement {
  public:
-  /// True where `loss` is the least so far. What is not a number never is.
-  bool hear(double loss) {
+  /// True where `loss` is less than the least so far, by more than `least`. What is not a number never is.
+  bool hear(double loss, double least) {
     ++since_;
-    if (!(loss < best_)) return false;
+    if (!(loss < best_ - least)) return false;
     best_ = loss;
     since_ = 0;
     return true;

@@ -18,7 +18,7 @@ void RateReduction::on_start(TrainingRun& run) {
 }
 
 void RateReduction::after_epoch(TrainingRun& run, const EpochReport& report) {
-  loss_.hear(run.tested_loss(report));
+  loss_.hear(run.tested_loss(report), run.options().least_improvement);
   if (run.ending() || loss_.since() < run.options().reduce_rate_after) return;
   factor_ *= run.options().reduce_rate_factor;
   std::ostringstream text;
