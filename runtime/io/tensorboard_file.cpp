@@ -75,7 +75,7 @@ std::filesystem::path new_name(const std::filesystem::path& folder) {
       "events.out.tfevents." + std::to_string(seconds) + "." + host_name() + "." + std::to_string(::getpid()) + ".";
   for (int number = 0;; ++number) {
     std::error_code ignored;
-    const auto path = folder / (begin + std::to_string(number));
+    auto path = folder / (begin + std::to_string(number));
     if (!std::filesystem::exists(path, ignored)) return path;
   }
 }
