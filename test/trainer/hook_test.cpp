@@ -1,6 +1,7 @@
 // What hooks are told and may do, and how a training goes on when fit is called again; on processors and on devices.
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -236,4 +237,34 @@ TEST_CASE("the metrics file that the options name is written by the trainer itse
   }
   CHECK(lines == 2 * steps_per_epoch);
   CHECK(tests == 2);
+}
+
+TEST_CASE("frozen parameters stay as they are, by whole names or their beginnings; one that is none is refused") {
+  const auto parameters = [](Training& training) {
+    std::map<std::string, std::vector<float>> values;
+    for (const auto& p : training.trainer.strategy().parameters()) {
+      const auto numbers = p.trained().as<float>();
+      values[p.name].assign(numbers.begin(), numbers.end());
+    }
+    return values;
+  };
+  TrainingOptions untrained = options_for(1);
+  untrained.freeze = {"dense1", "dense2"};
+  Training first(Place::processor, untrained);
+  first.trainer.fit(first.data);
+  const auto before = parameters(first);
+  TrainingOptions options = options_for(1);
+  options.freeze = {"dense1", "dense2.bias"};
+  options.group_of = [](std::string_view name) {
+    return name == "dense2.weight" ? ParameterGroup{.rate_factor = 0.5} : ParameterGroup{};
+  };
+  Training second(Place::processor, options);
+  second.trainer.fit(second.data);
+  const auto after = parameters(second);
+  for (const auto& [name, values] : before) CHECK((after.at(name) == values) == (name != "dense2.weight"));
+  for (const char* none : {"dense3", "dens", "dense1.weigh", "dense1."}) {
+    options.freeze = {none};
+    Training bad(Place::processor, options);
+    require_mentions(message_of<InputError>([&] { bad.trainer.fit(bad.data); }), {".freeze", none, "dense1.weight"});
+  }
 }
