@@ -12,8 +12,7 @@ enum class Purpose : std::uint32_t {
   layer = 3,
   test = 4,
   compression = 5,
-  augmentation = 6,
-  validation_split = 7
+  augmentation = 6
 };
 
 /// A keyed bijection of 128 bits that looks random: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random

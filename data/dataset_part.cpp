@@ -1,11 +1,10 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
-#include <ronda/core/random.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/data/sample_order.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <span>
 #include <string>
 
@@ -43,9 +42,7 @@ ValidationSplit split_for_validation(std::size_t samples, double share, std::uin
   const auto wanted = static_cast<std::size_t>(std::llround(share * static_cast<double>(samples)));
   const std::size_t kept = std::clamp<std::size_t>(wanted, 1, samples - 1);
   std::vector<std::uint64_t> order(samples);
-  std::iota(order.begin(), order.end(), std::uint64_t{0});
-  const RngKey key(seed, Purpose::validation_split, 0);
-  for (std::size_t last = samples; last-- > 1;) std::swap(order[last], order[key.below(last + 1, last)]);
+  SampleOrder(samples, seed, true).write(0, order);  // no epoch of a training has this number
   ValidationSplit split;
   split.validation.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept));
   split.training.assign(order.begin() + static_cast<std::ptrdiff_t>(kept), order.end());

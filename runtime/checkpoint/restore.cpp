@@ -76,12 +76,6 @@ class Setter {
   bool alike_;
 };
 
-/// Their bytes as they lie in memory, padding included.
-void send_to_all(const State& state, Communicator& communicator) {
-  const std::int64_t count = state.tensor.desc().padded_count();
-  communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, state.tensor.data()));
-}
-
 /// One that the checkpoint does not have counts from where it is.
 void set_counter(const State& state, const CheckpointManifest& manifest) {
   const auto found = manifest.counters.find(state.name);
@@ -147,7 +141,7 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
     if (is_counter(state))
       set_counter(state, manifest);
     else if (state.scope == Scope::replicated)
-      send_to_all(state, communicator);
+      broadcast_state(state, communicator);
 
   if (manifest.ranks != communicator.size()) {
     const auto means = averaged(states);
@@ -156,7 +150,7 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
       const Phase phase(communicator, Activity::reading, limit);
       set_means(means, folder, manifest);
     });
-    for (const auto& state : means) send_to_all(state, communicator);
+    for (const auto& state : means) broadcast_state(state, communicator);
     if (any_lost(manifest, means))
       notes.push_back("what the checkpoint's " + std::to_string(manifest.ranks) +
                       " ranks kept each for itself is dropped on " + std::to_string(communicator.size()));
@@ -173,6 +167,11 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
 }
 
 }  // namespace
+
+void broadcast_state(const State& state, Communicator& communicator) {
+  const std::int64_t count = state.tensor.desc().padded_count();
+  communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, state.tensor.data()));
+}
 
 std::vector<std::string> restore(const fs::path& folder, const CheckpointManifest& manifest,
                                  std::span<const State> states, bool partly, Communicator communicator,

@@ -21,4 +21,8 @@ std::vector<std::string> restore(const std::filesystem::path& folder, const Chec
                                  std::span<const State> states, bool partly, Communicator communicator,
                                  const ComputeDevice& device = ComputeDevice::processor());
 
+/// Makes a state of the host rank 0's everywhere: its bytes as they lie in memory, padding included. Float32.
+/// Collective.
+void broadcast_state(const State& state, Communicator& communicator);
+
 }  // namespace ronda

@@ -3,6 +3,7 @@
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/detail/descriptor.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
+#include <ronda/runtime/io/detail/write_all.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,12 +67,7 @@ void AtomicFile::make_part() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_->number(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw cannot_write(*place_, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
+  if (const int error = write_all(file_->number(), bytes); error != 0) throw cannot_write(*place_, error);
 }
 
 void AtomicFile::commit() {

@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
+#include <ronda/runtime/io/detail/write_all.hpp>
 #include <ronda/runtime/io/metrics_file.hpp>
 
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -181,17 +183,9 @@ void MetricsFile::take_last_back() {
 
 void MetricsFile::write_buffer() {
   flushed_ = std::chrono::steady_clock::now();
-  std::size_t done = 0;
-  while (done < used_) {
-    const ssize_t count = ::write(file_->number(), buffer_.data() + done, used_ - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      used_ = 0;
-      throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(errno));
-    }
-    done += static_cast<std::size_t>(count);
-  }
-  used_ = 0;
+  const auto bytes = std::as_bytes(std::span(buffer_)).first(std::exchange(used_, 0));
+  if (const int error = write_all(file_->number(), bytes); error != 0)
+    throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(error));
 }
 
 }  // namespace ronda

@@ -1,14 +1,16 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
+#include <ronda/runtime/io/detail/write_all.hpp>
 #include <ronda/runtime/io/tensorboard_file.hpp>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
+#include <span>
 #include <system_error>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -182,16 +184,9 @@ void TensorBoardFile::add_record(std::string_view event) {
 
 void TensorBoardFile::flush() {
   flushed_ = std::chrono::steady_clock::now();
-  for (std::size_t done = 0; done < used_;) {
-    const ssize_t count = ::write(file_->number(), buffer_.data() + done, used_ - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      used_ = 0;
-      throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(errno));
-    }
-    done += static_cast<std::size_t>(count);
-  }
-  used_ = 0;
+  const auto bytes = std::as_bytes(std::span(buffer_)).first(std::exchange(used_, 0));
+  if (const int error = write_all(file_->number(), bytes); error != 0)
+    throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(error));
 }
 
 }  // namespace ronda

@@ -77,10 +77,8 @@ std::string MirroredStrategy::parameter_hash() const {
   const auto all = communicator_.gather_texts(mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0]) {
-      Error error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] + " on rank " +
-                  std::to_string(rank));
-      error.set_agreed();
-      throw error;
+      throw as_agreed(Error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] +
+                            " on rank " + std::to_string(rank)));
     }
   return mine;
 }

@@ -16,11 +16,8 @@ constexpr EnumNames<DeviceChoice, 3> device_names{
 std::shared_ptr<DeviceContext> gpu_of_rank(const Communicator& communicator) {
   const GpuSurvey survey = find_gpus();
   const std::string refusal = refusal_of_gpus(communicator.gather_texts(survey.reason), communicator.topology().hosts);
-  if (!refusal.empty()) {  // all ranks know it
-    InputError error(".device = cuda: " + refusal + "; use .device = cpu");
-    error.set_agreed();
-    throw error;
-  }
+  if (!refusal.empty())  // all ranks know it
+    throw as_agreed(InputError(".device = cuda: " + refusal + "; use .device = cpu"));
   std::shared_ptr<DeviceContext> context;
   agree(communicator, [&] {
     context = make_cuda_context(communicator.topology().rank_on_node % static_cast<int>(survey.gpus.size()));

@@ -28,7 +28,8 @@ class Hook {
 
   /// All is planned and, where the training goes on from a checkpoint, restored. Before the first step of a fit.
   virtual void on_start(TrainingRun&) {}
-  /// Before a step begins. Flags that are raised here reach all ranks with that step's result.
+  /// Before a step begins. Flags that are raised here reach all ranks with that step's result: `stop`, and `save`
+  /// where checkpoints are taken. The others are the trainer's own.
   virtual void before_step(TrainingRun&, StepFlags& /*flags*/) {}
   /// Before the step's last micro-batch is computed.
   virtual void before_batch(TrainingRun&, const Batch&) {}

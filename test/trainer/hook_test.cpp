@@ -121,6 +121,22 @@ TEST_CASE("functions that look on do not hold up a device, and settling ones do"
   }
 }
 
+TEST_CASE("a hook may ask for a checkpoint, on one rank, beside those that are due") {
+  class Saver final : public Hook {
+   public:
+    void before_step(TrainingRun& run, StepFlags& flags) override {
+      if (run.step() + 1 == 3 && run.world().rank() + 1 == run.world().size()) flags.save = 1;
+    }
+  };
+  const SharedFolder folder;
+  TrainingOptions options = options_for(2);
+  options.checkpoint_dir = folder.path;
+  Training training(Place::processor, options);
+  training.trainer.add(std::make_unique<Saver>());
+  training.trainer.fit(training.data);
+  if (world().rank() == 0) CHECK(std::filesystem::exists(folder.path / "step-3/manifest.json"));
+}
+
 TEST_CASE("what a hook throws ends the training, on the rank that threw") {
   for (const Place place : places) {
     Training training(place, options_for(2));

@@ -1,6 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/hooks/best_epoch.hpp>
@@ -57,14 +58,6 @@ void remove_older(const fs::path& folder, std::uint64_t newest) try {
 } catch (const std::exception&) {  // what cannot be read or removed now is in nobody's way
 }
 
-/// Rank 0's bytes, as they lie in memory, padding included.
-void make_rank_zeros(std::span<const State> states, Communicator communicator) {
-  for (const State& state : states) {
-    const std::int64_t count = state.tensor.desc().padded_count();
-    communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, state.tensor.data()));
-  }
-}
-
 /// Sets states of the host from a file. Throws InputError where it is not these states'.
 void set_from(const fs::path& path, std::span<const State> states) {
   const Safetensors file = read_safetensors(path);
@@ -119,7 +112,8 @@ std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
   });
   problem = communicator.broadcast_text(problem);
   if (problem.empty()) {
-    make_rank_zeros(here.states(), communicator);
+    Communicator all = communicator;
+    for (const State& state : here.states()) broadcast_state(state, all);
     here.send();
     model_->take();
   }

@@ -6,6 +6,7 @@
 #include <ronda/runtime/trainer/hooks/saving.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace ronda {
@@ -63,9 +64,10 @@ void Saving::on_start(TrainingRun& run) {
 }
 
 void Saving::before_step(TrainingRun& run, StepFlags& flags) {
-  const double stop = flags.stop;
-  flags = checkpointer_.flags();
-  flags.stop = stop;
+  const StepFlags mine = checkpointer_.flags();
+  flags.save = std::max(flags.save, mine.save);  // another hook may ask for it too
+  flags.written = mine.written;
+  flags.unwritten = mine.unwritten;
   flags.leave = leave_.due(checkpointer_.slowest_seconds() + run.slowest_test()) ? 1 : 0;
 }
 
