@@ -10,6 +10,7 @@
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mnist.hpp>
 #include <ronda/data/transform.hpp>
+#include <ronda/layers/check_gradients.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>

@@ -43,8 +43,9 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
   });
 }
 
-int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
-          const Dataset& test_data, const std::function<std::string(const Evaluation&)>& describe) {
+int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
+          const Dataset& train_data, const Dataset& test_data,
+          const std::function<std::string(const Evaluation&)>& describe) {
   TrainingOptions options = command_line.training;
   Console console(verbosity(command_line));
   NamingSink named_console(command_line.names(), console);

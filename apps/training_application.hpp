@@ -19,7 +19,8 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 /// the exit status.
 /// @param test_data  may be empty
 /// @param describe   what else to print of the result; null: nothing
-int train(World& world, const CommandLine& command_line, Layer& model, Loss& loss, const Dataset& train_data,
-          const Dataset& test_data, const std::function<std::string(const Evaluation&)>& describe = {});
+int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
+          const Dataset& train_data, const Dataset& test_data,
+          const std::function<std::string(const Evaluation&)>& describe = {});
 
 }  // namespace ronda::apps

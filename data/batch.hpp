@@ -8,18 +8,12 @@
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/device_context.hpp>
+#include <ronda/core/field.hpp>
 #include <ronda/core/tensor.hpp>
 
 namespace ronda {
 
 class Dataset;
-
-/// One sample's field: `input`, float32, (28, 28, 1).
-struct Field {
-  std::string name;
-  Shape shape;  ///< of one sample, without the batch axis
-  DType dtype = DType::float32;
-};
 
 /// Some samples as named tensors with a leading batch axis, in memory of its own. `capacity` rows are always there; a
 /// batch with fewer real samples has weight 0 in the rest, which are copies of some real sample, so that layers that

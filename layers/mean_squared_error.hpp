@@ -1,6 +1,5 @@
 #pragma once
-#include <ronda/layers/layer.hpp>
-#include <ronda/layers/planner.hpp>
+#include <ronda/layers/loss.hpp>
 
 namespace ronda {
 
@@ -13,22 +12,11 @@ class MeanSquaredError final : public Loss {
   explicit MeanSquaredError(double unit = 1);
 
   [[nodiscard]] Metric metric() const override { return {"mae", false}; }
-  void bind(const Bindings& bindings) override;
-  /// Throws InputError for targets of another type or shape.
-  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
-  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
-
- protected:
-  /// Throws InputError for outputs that are not plain float32 (N, k).
-  void plan(const TensorDesc& outputs, Planner& planner) override;
+  /// Throws InputError for outputs that are not float32 (N, k), and its `run` for targets of another type or shape.
+  [[nodiscard]] std::unique_ptr<LossOperation> make(const TensorDesc& outputs, Primitives& primitives) const override;
 
  private:
-  void check(const Tensor& target) const;
-
   double unit_;
-  TensorDesc outputs_;
-  BufferId gradient_id_{};
-  Tensor gradient_;
 };
 
 }  // namespace ronda

@@ -1,19 +1,15 @@
 #pragma once
-#include <ronda/layers/operation_layer.hpp>
+#include <ronda/layers/layer.hpp>
 
 namespace ronda {
 
 /// Common part of both poolings of (N, H, W, C). Behind a Conv2d they become part of it.
-class Pool2d : public OperationLayer {
+class Pool2d : public Layer {
  public:
-  [[nodiscard]] const PoolSpec& spec() const noexcept { return spec_; }
+  Value build(Value x, GraphBuilder& builder) const override { return builder.apply(spec_, {x}); }
 
  protected:
   explicit Pool2d(const PoolSpec& spec) : spec_(spec) {}
-  std::unique_ptr<Operation> make(const TensorDesc& input, Primitives& primitives,
-                                  const OperationContext& context) override {
-    return primitives.pool(input, spec_, context);
-  }
 
  private:
   PoolSpec spec_;

@@ -2,44 +2,39 @@
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include <string>
+#include <utility>
 
 namespace ronda {
+namespace {
+
+/// Lets no targets pass that are no labels.
+class Labelled final : public LossOperation {
+ public:
+  Labelled(std::int64_t rows, std::unique_ptr<LossOperation> operation)
+      : labels_{rows}, operation_(std::move(operation)) {}
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return operation_->scratch_bytes(); }
+  void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
+           const Pass& pass) override {
+    if (target.dtype() != DType::int32 || target.shape() != labels_)
+      throw InputError("softmax cross entropy takes labels int32 " + labels_.text() + ", not " + target.desc().text());
+    operation_->run(outputs, target, gradient, scratch, pass);
+  }
+
+ private:
+  Shape labels_;
+  std::unique_ptr<LossOperation> operation_;
+};
+
+}  // namespace
+
 SoftmaxCrossEntropy::SoftmaxCrossEntropy(double label_smoothing) : smoothing_(static_cast<float>(label_smoothing)) {
   if (!(label_smoothing >= 0 && label_smoothing < 1))
     throw InputError("label smoothing is at least 0 and below 1, not " + std::to_string(label_smoothing));
 }
 
-void SoftmaxCrossEntropy::plan(const TensorDesc& outputs, Planner& planner) {
-  const DType dtype = planner.primitives().dtype();
-  if (outputs.shape.rank() != 2 || !same_bytes(outputs, {outputs.shape, dtype, {}}))
-    throw InputError("softmax cross entropy takes plain " + std::string(name_of(dtype)) + " (N, classes), not " +
-                     outputs.text());
-  outputs_ = outputs;
-  operation_ = planner.primitives().softmax_cross_entropy(outputs, smoothing_);
-  gradient_id_ = planner.buffer("loss gradient", outputs.bytes(), Lifetime::gradient);
-  scratch_id_ = planner.buffer("loss scratch", operation_->scratch_bytes(), Lifetime::scratch);
-}
-
-void SoftmaxCrossEntropy::bind(const Bindings& bindings) {
-  gradient_ = bindings.tensor(gradient_id_, outputs_);
-  scratch_ = bindings.buffer(scratch_id_);
-}
-
-void SoftmaxCrossEntropy::check(const Tensor& target) const {
-  if (target.dtype() != DType::int32 || target.shape() != Shape{outputs_.shape[0]})
-    throw InputError("softmax cross entropy takes labels int32 " + Shape{outputs_.shape[0]}.text() + ", not " +
-                     target.desc().text());
-}
-
-const Tensor& SoftmaxCrossEntropy::forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) {
-  check(target);
-  operation_->run(outputs, target, gradient_, scratch_, pass);
-  return gradient_;
-}
-
-void SoftmaxCrossEntropy::forward(const Tensor& outputs, const Tensor& target, const Pass& pass) {
-  check(target);
-  operation_->run(outputs, target, gradient_, scratch_, pass);  // the gradient's memory is free outside a training pass
+std::unique_ptr<LossOperation> SoftmaxCrossEntropy::make(const TensorDesc& outputs, Primitives& primitives) const {
+  if (outputs.shape.rank() != 2) throw InputError("softmax cross entropy takes (N, classes), not " + outputs.text());
+  return std::make_unique<Labelled>(outputs.shape[0], primitives.softmax_cross_entropy(outputs, smoothing_));
 }
 
 }  // namespace ronda

@@ -1,9 +1,5 @@
 #pragma once
-#include <memory>
-
-#include <ronda/layers/layer.hpp>
-#include <ronda/layers/planner.hpp>
-#include <ronda/layers/primitives.hpp>
+#include <ronda/layers/loss.hpp>
 
 namespace ronda {
 
@@ -18,24 +14,12 @@ class SoftmaxCrossEntropy final : public Loss {
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
   /// The share of samples whose largest output is the label's.
   [[nodiscard]] Metric metric() const override { return {"accuracy", true}; }
-  void bind(const Bindings& bindings) override;
-  /// Throws InputError for targets that are no labels, and for a label outside [0, classes); a GPU, which cannot throw,
-  /// makes the loss NaN for the latter.
-  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
-  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
-
- protected:
-  void plan(const TensorDesc& outputs, Planner& planner) override;
+  /// Its `run` throws InputError for targets that are no labels, and for a label outside [0, classes); a GPU, which
+  /// cannot throw, makes the loss NaN for the latter.
+  [[nodiscard]] std::unique_ptr<LossOperation> make(const TensorDesc& outputs, Primitives& primitives) const override;
 
  private:
-  void check(const Tensor& target) const;
-
   float smoothing_;
-  TensorDesc outputs_;
-  std::unique_ptr<LossOperation> operation_;
-  BufferId gradient_id_{}, scratch_id_{};
-  Tensor gradient_;
-  std::byte* scratch_ = nullptr;
 };
 
 }  // namespace ronda

@@ -9,7 +9,6 @@
 
 #include "hinge_loss.hpp"
 #include "prelu.hpp"
-#include "residual.hpp"
 
 using namespace ronda;
 
@@ -36,8 +35,8 @@ BatchLoader load(const World& world, const Dataset& data, bool shuffle) {
 }
 
 /// The model's replica on this rank: plans model and loss, takes their memory, sets the initial parameters.
-MirroredStrategy mirror(const World& world, Layer& model, Loss& loss, const BatchLoader& loader, const Dataset& data,
-                        const Picks& picks = {}) {
+MirroredStrategy mirror(const World& world, const Layer& model, const Loss& loss, const BatchLoader& loader,
+                        const Dataset& data, const Picks& picks = {}) {
   MirroredOptions options = MirroredOptions::for_data(data, loader.plan());
   options.threads = world.cores();
   options.picks = picks;
@@ -46,11 +45,11 @@ MirroredStrategy mirror(const World& world, Layer& model, Loss& loss, const Batc
 }
 
 /// What MirroredStrategy::train_step does, spelled out. Between any two lines is room for what one wants to do there.
-StepResult step_by_hand(MirroredStrategy& strategy, Loss& loss, const Batch& batch) {
+StepResult step_by_hand(MirroredStrategy& strategy, const Batch& batch) {
   const Pass pass = strategy.begin_pass(batch);
-  const Tensor& outputs = strategy.forward(batch.input(), pass);
-  const Tensor& gradient = loss.forward_backward(outputs, batch.target(), pass);
-  strategy.backward(gradient, pass);                 // sends each gradient on its way as soon as it is complete
+  strategy.forward(batch, pass);                     // returns this rank's outputs
+  strategy.loss(batch, pass);                        // returns the loss's gradient, which may be changed
+  strategy.backward(pass);                           // sends each gradient on its way as soon as it is complete
   const StepControl& total = strategy.reduce(pass);  // from here on gradients are sums over all ranks
   return strategy.apply(total, pass);                // divides by the total weight: exact means
 }
@@ -76,14 +75,13 @@ std::array<double, classes> recall(MirroredStrategy& strategy, BatchLoader& load
 
 /// Own layers, own loss, own metric, own loop.
 void train(const World& world, const Dataset& data, const Dataset& test) {
-  Sequential model(Dense(32), PReLU(), Residual(Sequential(Dense(32), PReLU())), Dense(classes));
-  HingeLoss loss;
+  const Sequential model(Dense(32), PReLU(), Residual(Sequential(Dense(32), PReLU())), Dense(classes));
+  const HingeLoss loss;
   BatchLoader loader = load(world, data, true), test_loader = load(world, test, false);
   MirroredStrategy strategy = mirror(world, model, loss, loader, data);
   for (int epoch = 1; epoch <= 5; ++epoch) {
     double sum = 0;
-    for (std::size_t k = 0; k < loader.plan().steps_per_epoch(); ++k)
-      sum += step_by_hand(strategy, loss, loader.next()).loss;
+    for (std::size_t k = 0; k < loader.plan().steps_per_epoch(); ++k) sum += step_by_hand(strategy, loader.next()).loss;
     const auto shares = recall(strategy, test_loader);
     if (world.rank() > 0) continue;  // all ranks know the same; one says it
     std::cout << "epoch " << epoch << ": loss " << sum / static_cast<double>(loader.plan().steps_per_epoch())
@@ -95,15 +93,15 @@ void train(const World& world, const Dataset& data, const Dataset& test) {
 
 /// Whether the loop above and train_step leave the same parameters, to the bit.
 bool same_bits(const World& world, const Dataset& data) {
-  Sequential model(Dense(32), ReLU(), Dense(classes)), model_by_hand(Dense(32), ReLU(), Dense(classes));
-  SoftmaxCrossEntropy loss, loss_by_hand;
+  const Sequential model(Dense(32), ReLU(), Dense(classes));
+  const SoftmaxCrossEntropy loss;
   BatchLoader loader = load(world, data, true), loader_by_hand = load(world, data, true);
   MirroredStrategy strategy = mirror(world, model, loss, loader, data);
   // What the first chose by timing the second takes over: another choice may round in another way.
-  MirroredStrategy by_hand = mirror(world, model_by_hand, loss_by_hand, loader_by_hand, data, strategy.picks());
+  MirroredStrategy by_hand = mirror(world, model, loss, loader_by_hand, data, strategy.picks());
   for (int k = 0; k < 50; ++k) {
     strategy.train_step(loader.next());
-    step_by_hand(by_hand, loss_by_hand, loader_by_hand.next());
+    step_by_hand(by_hand, loader_by_hand.next());
   }
   return strategy.parameter_hash() == by_hand.parameter_hash();
 }
@@ -112,6 +110,7 @@ int main(int argc, char** argv) {
   return launch(argc, argv, [](World& world) {
     const MemoryDataset data = points(20'000, 1), test = points(2'000, 2);
     train(world, data, test);
+    check_gradients(PReLU(), {4, 5});  // against finite differences
     const bool same = same_bits(world, data);
     if (world.rank() == 0)
       std::cout << "by hand and by train_step: " << (same ? "the same bits" : "different parameters") << std::endl;

@@ -52,6 +52,29 @@ struct Relu {
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = as_float(x[i]) <= 0 ? T{} : x[i]; }
 };
 
+template <Number T>
+struct Add {
+  const T* a;
+  const T* b;
+  T* y;  ///< may be a
+  bool relu;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const float sum = as_float(a[i]) + as_float(b[i]);
+    y[i] = as_number<T>(relu ? rectified(sum) : sum);
+  }
+};
+
+/// Columns of one matrix that become columns of another; `to` and `from` point at the first.
+template <Number T>
+struct CopyColumns {
+  const T* from;
+  T* to;
+  std::int64_t columns, from_width, to_width;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    to[i / columns * to_width + i % columns] = from[i / columns * from_width + i % columns];
+  }
+};
+
 /// dz = dy where the ReLU let something through, a NaN included.
 template <Number T>
 struct ReluGradient {

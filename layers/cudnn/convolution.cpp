@@ -16,7 +16,7 @@ namespace {
 template <Number T>
 class Convolution final : public Operation {
  public:
-  Convolution(std::shared_ptr<Library> library, const ConvolutionSpec& spec, const OperationContext& context)
+  Convolution(std::shared_ptr<Library> library, const ConvolutionProblem& spec, const OperationContext& context)
       : library_(std::move(library)), spec_(spec), inner_{convolution_output(spec), dtype_of<T>, {}} {
     require_plain(spec.input, dtype_of<T>, "a convolution");
     const std::int64_t channels = spec.input.shape[3];
@@ -27,6 +27,7 @@ class Convolution final : public Operation {
       plan_.output = {pool_output(inner_.shape, *spec.pool), dtype_of<T>, {}};
       plan_.pass_bytes = inner_.bytes();
     }
+    plan_.backward_reads_output = spec.activation != Activation::none && !spec.pool;
     choose_all(context);
     plan_.scratch_bytes = workspace_alignment + workspace_bytes_ + aligned_bytes(inner_.bytes()) + sums_bytes();
   }
@@ -39,7 +40,8 @@ class Convolution final : public Operation {
     sums_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_ + aligned_bytes(inner_.bytes()));
   }
 
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     run_forward(forward_, pass.stream, input.pointer<T>(), memory_.parameters[0]->value.pointer<T>(),
                 spec_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr, result_, workspace_);
     if (spec_.pool)
@@ -47,15 +49,16 @@ class Convolution final : public Operation {
              Pool<T>{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<T>(), relu()});
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     const T* dz = before_activation(output_gradient.pointer<T>(), pass.stream);
     run(weights_, pass.stream, {dz, input.pointer<T>(), memory_.parameters[0]->gradient.pointer<T>()}, workspace_);
     if (spec_.bias)
       sum_columns(pass.stream, dz, rows(), spec_.outputs, sums_, memory_.parameters[1]->gradient.pointer<T>());
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
-    if (!memory_.input_gradient.empty())
-      run(data_, pass.stream, {dz, memory_.parameters[0]->value.pointer<T>(), memory_.input_gradient.pointer<T>()},
+    if (!memory_.input_gradient().empty())
+      run(data_, pass.stream, {dz, memory_.parameters[0]->value.pointer<T>(), memory_.input_gradient().pointer<T>()},
           workspace_);
   }
 
@@ -196,7 +199,7 @@ class Convolution final : public Operation {
   }
 
   std::shared_ptr<Library> library_;
-  ConvolutionSpec spec_;
+  ConvolutionProblem spec_;
   TensorDesc inner_;  ///< before pooling
   Step forward_, weights_, data_;
   std::size_t workspace_bytes_ = 0;
@@ -208,7 +211,7 @@ class Convolution final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library> library, const ConvolutionSpec& spec,
+std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library> library, const ConvolutionProblem& spec,
                                             const OperationContext& context) {
   return with_number(library->dtype(), [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
     return std::make_unique<Convolution<T>>(std::move(library), spec, context);

@@ -16,7 +16,7 @@ namespace {
 template <Number T>
 class Dense final : public Operation {
  public:
-  Dense(std::shared_ptr<Library> library, const DenseSpec& spec, const OperationContext& context)
+  Dense(std::shared_ptr<Library> library, const DenseProblem& spec, const OperationContext& context)
       : library_(std::move(library)), spec_(spec) {
     const Shape& in = spec.input.shape;
     if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
@@ -28,6 +28,7 @@ class Dense final : public Operation {
     plan_.output = {Shape{batch_, spec.outputs}, dtype_of<T>, {}};
     plan_.parameters = {{Shape{spec.outputs, inputs_}, dtype_of<T>, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, dtype_of<T>, {}});
+    plan_.backward_reads_output = spec.activation != Activation::none;
     choose_all(context);
     plan_.scratch_bytes = workspace_alignment + workspace_bytes_ + masked_bytes() + sums_bytes();
   }
@@ -39,12 +40,14 @@ class Dense final : public Operation {
     sums_ = reinterpret_cast<float*>(workspace_ + workspace_bytes_ + masked_bytes());
   }
 
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     run_forward(forward_, pass.stream, input.pointer<T>(), value(0), bias_value(), memory_.output.pointer<T>(),
                 workspace_);
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     const T* dz = output_gradient.pointer<T>();
     if (spec_.activation == Activation::relu) {
       launch(pass.stream, batch_ * spec_.outputs, ReluGradient<T>{memory_.output.pointer<T>(), dz, masked_});
@@ -54,8 +57,8 @@ class Dense final : public Operation {
                 workspace_, sums_);
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
-    if (!memory_.input_gradient.empty())
-      product(data_, pass.stream, {dz, value(0), memory_.input_gradient.pointer<T>(), nullptr}, workspace_);
+    if (!memory_.input_gradient().empty())
+      product(data_, pass.stream, {dz, value(0), memory_.input_gradient().pointer<T>(), nullptr}, workspace_);
   }
 
  private:
@@ -156,7 +159,7 @@ class Dense final : public Operation {
   }
 
   std::shared_ptr<Library> library_;
-  DenseSpec spec_;
+  DenseProblem spec_;
   std::int64_t batch_ = 0, inputs_ = 0;
   Step forward_, weights_, data_;
   std::size_t workspace_bytes_ = 0;
@@ -168,7 +171,7 @@ class Dense final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_dense(std::shared_ptr<Library> library, const DenseSpec& spec,
+std::unique_ptr<Operation> make_dense(std::shared_ptr<Library> library, const DenseProblem& spec,
                                       const OperationContext& context) {
   return with_number(library->dtype(), [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
     return std::make_unique<Dense<T>>(std::move(library), spec, context);

@@ -39,7 +39,7 @@ void check(fe::error_t status, const char* call) {
 
 class FrontendGraph final : public Graph {
  public:
-  FrontendGraph(const ConvolutionSpec& spec, ConvolutionGraph kind, const EngineRules& rules)
+  FrontendGraph(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules)
       : rules_(rules), window_{{spec.padding, spec.padding}, {spec.stride, spec.stride}} {
     graph_.set_io_data_type(type_of(dtype_of_layers(rules.precision)))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
@@ -171,7 +171,7 @@ class FrontendGraph final : public Graph {
 
 Layout weight_layout() { return Layout(std::array{0, 2, 3, 1}, {}); }
 
-std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, const EngineRules& rules) {
+std::unique_ptr<Graph> make_graph(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules) {
   return std::make_unique<FrontendGraph>(spec, kind, rules);
 }
 

@@ -45,6 +45,6 @@ class Graph {
 [[nodiscard]] Layout weight_layout();
 
 /// Describes and validates; needs no device. Throws DeviceError with cuDNN's text.
-std::unique_ptr<Graph> make_graph(const ConvolutionSpec& spec, ConvolutionGraph kind, const EngineRules& rules);
+std::unique_ptr<Graph> make_graph(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules);
 
 }  // namespace ronda::cudnn

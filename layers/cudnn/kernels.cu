@@ -28,6 +28,8 @@ void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t col
   template void launch(Stream&, std::int64_t, const Transpose<T>&);        \
   template void launch(Stream&, std::int64_t, const AddBias<T>&);          \
   template void launch(Stream&, std::int64_t, const Relu<T>&);             \
+  template void launch(Stream&, std::int64_t, const Add<T>&);              \
+  template void launch(Stream&, std::int64_t, const CopyColumns<T>&);      \
   template void launch(Stream&, std::int64_t, const ReluGradient<T>&);     \
   template void launch(Stream&, std::int64_t, const Pool<T>&);             \
   template void launch(Stream&, std::int64_t, const PoolGradient<T>&);     \

@@ -54,10 +54,13 @@ constexpr std::size_t workspace_alignment = 256;                 ///< bytes; the
 /// Throws InputError where the tensor is not plain and in `dtype`, as all activations on a GPU are.
 void require_plain(const TensorDesc& desc, DType dtype, const char* who);
 
-std::unique_ptr<Operation> make_dense(std::shared_ptr<Library>, const DenseSpec&, const OperationContext&);
-std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library>, const ConvolutionSpec&, const OperationContext&);
+std::unique_ptr<Operation> make_dense(std::shared_ptr<Library>, const DenseProblem&, const OperationContext&);
+std::unique_ptr<Operation> make_convolution(std::shared_ptr<Library>, const ConvolutionProblem&,
+                                            const OperationContext&);
 std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const PoolSpec& spec);
-std::unique_ptr<Operation> make_relu(DType dtype, const TensorDesc& input);
+std::unique_ptr<Operation> make_elementwise(DType dtype, const TensorDesc& input, const ElementwiseSpec& spec);
+std::unique_ptr<Operation> make_add(DType dtype, std::span<const TensorDesc> inputs, const AddSpec& spec);
+std::unique_ptr<Operation> make_concat(DType dtype, std::span<const TensorDesc> inputs, const ConcatSpec& spec);
 /// From plain (N, H, W, C) to (C, H, W) order, sample by sample.
 std::unique_ptr<Operation> make_transposition(DType dtype, const TensorDesc& image);
 /// Between float32 and `dtype`. Throws LogicError for anything else.

@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/cudnn/library.hpp>
-#include <ronda/layers/feature_reorder.hpp>
+#include <ronda/layers/feature_order.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda {
@@ -13,30 +13,40 @@ class CudnnPrimitives final : public Primitives {
       : library_(std::make_shared<Library>(context, stream, rules)) {}
   [[nodiscard]] std::string name() const override { return library_->name(); }
   [[nodiscard]] DType dtype() const noexcept override { return library_->dtype(); }
-  std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
-    return make_dense(library_, spec, context);
-  }
-  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext& context) override {
-    return make_convolution(library_, spec, context);
-  }
-  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec, const OperationContext&) override {
-    return make_pool(dtype(), input, spec);
-  }
-  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override {
-    return make_relu(dtype(), input);
-  }
-  /// Everything on a GPU is plain: there are other types, and the features of files behind a flatten; no other layouts.
-  std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) override {
-    if (from.dtype == dtype() && from.dtype == to.dtype && from.layout.is_plain() && from.shape.rank() == 4 &&
-        from.shape == to.shape && in_logical_order(to))
-      return make_transposition(dtype(), from);
-    return make_conversion(dtype(), from, to);
+  [[nodiscard]] bool on_processor() const noexcept override { return false; }
+
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
+                                  const OperationContext& context) override {
+    using Made = std::unique_ptr<Operation>;
+    const TensorDesc& input = inputs.front();
+    return std::visit(
+        Overloaded{[&](const DenseSpec& spec) -> Made {
+                     return make_dense(library_, {spec, input}, context);
+                   },
+                   [&](const ConvolutionSpec& spec) -> Made {
+                     return make_convolution(library_, {spec, input}, context);
+                   },
+                   [&](const PoolSpec& spec) -> Made { return make_pool(dtype(), input, spec); },
+                   [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(dtype(), input, spec); },
+                   [&](const AddSpec& spec) -> Made { return make_add(dtype(), inputs, spec); },
+                   [&](const ConcatSpec& spec) -> Made { return make_concat(dtype(), inputs, spec); },
+                   [&](const ReorderSpec& spec) -> Made { return reorder(input, spec.to); },
+                   [](const auto&) -> Made { return nullptr; }},
+        operation);
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
     return make_softmax_cross_entropy(dtype(), outputs, smoothing);
   }
 
  private:
+  /// Everything on a GPU is plain: there are other types, and the features of files behind a flatten; no other layouts.
+  [[nodiscard]] std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to) const {
+    if (from.dtype == dtype() && from.dtype == to.dtype && from.layout.is_plain() && from.shape.rank() == 4 &&
+        from.shape == to.shape && in_logical_order(to))
+      return make_transposition(dtype(), from);
+    return make_conversion(dtype(), from, to);
+  }
+
   std::shared_ptr<Library> library_;
 };
 

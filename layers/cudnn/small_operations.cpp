@@ -2,7 +2,9 @@
 #include <ronda/layers/cudnn/geometry.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/library.hpp>
-#include <ronda/layers/feature_reorder.hpp>
+#include <ronda/layers/feature_order.hpp>
+
+#include <vector>
 
 namespace ronda::cudnn {
 namespace {
@@ -14,16 +16,19 @@ class Pooling final : public Operation {
     require_plain(input, dtype_of<T>, "a pooling");
     plan_.output = {pool_output(input.shape, spec), dtype_of<T>, {}};
     plan_.picks = "kernel";
+    plan_.backward_reads_output = false;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     launch(pass.stream, plan_.output.count(), Pool<T>{geometry_, input.pointer<T>(), memory_.output.pointer<T>()});
   }
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
-    if (memory_.input_gradient.empty()) return;
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
+    if (memory_.input_gradient().empty()) return;
     launch(pass.stream, input_.count(),
            PoolGradient<T>{geometry_, input.pointer<T>(), output_gradient.pointer<T>(),
-                           memory_.input_gradient.pointer<T>(), false});
+                           memory_.input_gradient().pointer<T>(), false});
   }
 
  private:
@@ -39,19 +44,97 @@ class ReluOperation final : public Operation {
     require_plain(input, dtype_of<T>, "a ReLU");
     plan_.output = input;
     plan_.picks = "kernel";
+    plan_.backward_reads_inputs = false;
+    plan_.in_place = true;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     launch(pass.stream, plan_.output.count(), Relu<T>{input.pointer<T>(), memory_.output.pointer<T>()});
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
-    if (memory_.input_gradient.empty()) return;
+  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    if (memory_.input_gradient().empty()) return;
     launch(pass.stream, plan_.output.count(),
            ReluGradient<T>{memory_.output.pointer<T>(), output_gradient.pointer<T>(),
-                           memory_.input_gradient.pointer<T>()});
+                           memory_.input_gradient().pointer<T>()});
   }
 
  private:
+  OperationMemory memory_;
+};
+
+template <Number T>
+class AddOperation final : public Operation {
+ public:
+  AddOperation(std::span<const TensorDesc> inputs, const AddSpec& spec) : relu_(spec.activation == Activation::relu) {
+    for (const TensorDesc& input : inputs) require_plain(input, dtype_of<T>, "an addition");
+    plan_.output = inputs.front();
+    plan_.picks = "kernel";
+    plan_.backward_reads_inputs = false;
+    plan_.backward_reads_output = relu_;
+    plan_.in_place = true;
+    plan_.gradients = relu_ ? InputGradients::common : InputGradients::output;
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void forward(Inputs inputs, const Pass& pass) override {
+    T* y = memory_.output.pointer<T>();
+    const T* sum = inputs.front().pointer<T>();
+    for (std::size_t i = 1; i < inputs.size(); ++i, sum = y)
+      launch(pass.stream, plan_.output.count(),
+             Add<T>{sum, inputs[i].pointer<T>(), y, relu_ && i + 1 == inputs.size()});
+  }
+  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    launch(pass.stream, plan_.output.count(),
+           ReluGradient<T>{memory_.output.pointer<T>(), output_gradient.pointer<T>(),
+                           memory_.input_gradient().pointer<T>()});
+  }
+
+ private:
+  bool relu_;
+  OperationMemory memory_;
+};
+
+/// An input is `rows_` rows; the output's rows hold one of each.
+template <Number T>
+class ConcatOperation final : public Operation {
+ public:
+  ConcatOperation(std::span<const TensorDesc> inputs, const ConcatSpec& spec) {
+    std::vector<Shape> shapes;
+    for (const TensorDesc& input : inputs) {
+      require_plain(input, dtype_of<T>, "a concatenation");
+      shapes.push_back(input.shape);
+      std::int64_t width = 1;
+      for (int axis = spec.axis; axis < input.shape.rank(); ++axis) width *= input.shape[axis];
+      widths_.push_back(width);
+      whole_ += width;
+    }
+    for (int axis = 0; axis < spec.axis; ++axis) rows_ *= inputs.front().shape[axis];
+    plan_.output = {output_shape(spec, shapes), dtype_of<T>, {}};
+    plan_.picks = "kernels";
+    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void forward(Inputs inputs, const Pass& pass) override {
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < widths_.size(); place += widths_[i++])
+      launch(
+          pass.stream, rows_ * widths_[i],
+          CopyColumns<T>{inputs[i].pointer<T>(), memory_.output.pointer<T>() + place, widths_[i], widths_[i], whole_});
+  }
+  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < widths_.size(); place += widths_[i++]) {
+      const Tensor& gradient = memory_.input_gradients[i];
+      if (gradient.empty()) continue;
+      launch(
+          pass.stream, rows_ * widths_[i],
+          CopyColumns<T>{output_gradient.pointer<T>() + place, gradient.pointer<T>(), widths_[i], whole_, widths_[i]});
+    }
+  }
+
+ private:
+  std::int64_t rows_ = 1, whole_ = 0;
+  std::vector<std::int64_t> widths_;
   OperationMemory memory_;
 };
 
@@ -61,15 +144,17 @@ class Conversion final : public Operation {
   explicit Conversion(const TensorDesc& input) {
     plan_.output = {input.shape, dtype_of<To>, {}};
     plan_.picks = "kernel";
+    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     launch(pass.stream, plan_.output.count(), Convert<From, To>{input.pointer<From>(), memory_.output.pointer<To>()});
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
-    if (memory_.input_gradient.empty()) return;
+  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    if (memory_.input_gradient().empty()) return;
     launch(pass.stream, plan_.output.count(),
-           Convert<To, From>{output_gradient.pointer<To>(), memory_.input_gradient.pointer<From>()});
+           Convert<To, From>{output_gradient.pointer<To>(), memory_.input_gradient().pointer<From>()});
   }
 
  private:
@@ -83,16 +168,18 @@ class Transposition final : public Operation {
       : pixels_(image.shape[1] * image.shape[2]), channels_(image.shape[3]) {
     plan_.output = logical_order_of(image);
     plan_.picks = "kernel";
+    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     launch(pass.stream, plan_.output.count(),
            Transpose<T>{input.pointer<T>(), memory_.output.pointer<T>(), pixels_, channels_});
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
-    if (memory_.input_gradient.empty()) return;
+  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    if (memory_.input_gradient().empty()) return;
     launch(pass.stream, plan_.output.count(),
-           Transpose<T>{output_gradient.pointer<T>(), memory_.input_gradient.pointer<T>(), channels_, pixels_});
+           Transpose<T>{output_gradient.pointer<T>(), memory_.input_gradient().pointer<T>(), channels_, pixels_});
   }
 
  private:
@@ -131,9 +218,21 @@ std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const
   });
 }
 
-std::unique_ptr<Operation> make_relu(DType dtype, const TensorDesc& input) {
+std::unique_ptr<Operation> make_elementwise(DType dtype, const TensorDesc& input, const ElementwiseSpec&) {
   return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
     return std::make_unique<ReluOperation<T>>(input);
+  });
+}
+
+std::unique_ptr<Operation> make_add(DType dtype, std::span<const TensorDesc> inputs, const AddSpec& spec) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<AddOperation<T>>(inputs, spec);
+  });
+}
+
+std::unique_ptr<Operation> make_concat(DType dtype, std::span<const TensorDesc> inputs, const ConcatSpec& spec) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<ConcatOperation<T>>(inputs, spec);
   });
 }
 

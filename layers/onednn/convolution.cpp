@@ -29,12 +29,12 @@ constexpr std::array ways{Way{"direct", dnnl::algorithm::convolution_direct, fal
 constexpr Way last_resort{"fallback", dnnl::algorithm::convolution_direct, false, true};
 
 /// What a convolution's pooling gives, in the layout of what it is given.
-TensorDesc pooled(const ConvolutionSpec& spec, const TensorDesc& convolved) {
+TensorDesc pooled(const ConvolutionProblem& spec, const TensorDesc& convolved) {
   return {pool_output(convolved.shape, *spec.pool), convolved.dtype, convolved.layout};
 }
 
 /// A convolution's pooling, with its ReLU.
-Pooling pooling_of(const ConvolutionSpec& spec, const TensorDesc& convolved) {
+Pooling pooling_of(const ConvolutionProblem& spec, const TensorDesc& convolved) {
   return {*spec.pool, images_of(convolved).value(), pool_output(convolved.shape, *spec.pool),
           spec.activation == Activation::relu};
 }
@@ -43,7 +43,7 @@ Pooling pooling_of(const ConvolutionSpec& spec, const TensorDesc& convolved) {
 /// forward: (x, w, b) → y; backward_weights: (x, dz) → dw; backward_data: (dz, w) → dx.
 class Directions {
  public:
-  Directions(const Runtime& runtime, const ConvolutionSpec& spec, const OperationContext& context)
+  Directions(const Runtime& runtime, const ConvolutionProblem& spec, const OperationContext& context)
       : runtime_(runtime),
         spec_(spec),
         output_shape_(convolution_output(spec)),
@@ -172,7 +172,7 @@ class Directions {
 
   /// A pooling on memory of its own.
   struct PoolingRehearsal {
-    PoolingRehearsal(const ConvolutionSpec& spec, const TensorDesc& convolved)
+    PoolingRehearsal(const ConvolutionProblem& spec, const TensorDesc& convolved)
         : pooling(pooling_of(spec, convolved)),
           input(Buffer::host(convolved.bytes())),
           output(Buffer::host(pooled(spec, convolved).bytes())),
@@ -243,7 +243,7 @@ class Directions {
   }
 
   const Runtime& runtime_;
-  const ConvolutionSpec& spec_;
+  const ConvolutionProblem& spec_;
   Shape output_shape_;
   adapter::Window window_;
   memory::desc x_, bias_;
@@ -256,7 +256,7 @@ class Directions {
 /// ReLU.
 class Convolution final : public Operation {
  public:
-  Convolution(const Runtime& runtime, const ConvolutionSpec& spec, const OperationContext& context)
+  Convolution(const Runtime& runtime, const ConvolutionProblem& spec, const OperationContext& context)
       : threads_(runtime.threads),
         spec_(spec),
         training_(context.mode == Mode::training),
@@ -273,6 +273,7 @@ class Convolution final : public Operation {
     plan_.parameters = {directions_.weight};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
     plan_.picks = directions_.picks;
+    plan_.backward_reads_output = spec.activation == Activation::relu && !relu_before_average_;
     place(convolved.bytes(), activated.bytes());
   }
 
@@ -283,7 +284,8 @@ class Convolution final : public Operation {
     convolved_ = !pooling_ ? memory.output.data() : relu_before_average_ ? kept : memory.scratch + between_offset_;
   }
 
-  void forward(const Tensor& input, const Pass&) override {
+  void forward(Inputs inputs, const Pass&) override {
+    const Tensor& input = inputs.front();
     const std::byte* weight = memory_.parameters[0]->value.data();
     std::byte* scratch = memory_.scratch + computation_offset_;
     if (directions_.forward_is_fused) {
@@ -302,7 +304,8 @@ class Convolution final : public Operation {
       rectify(as_floats(convolved_), memory_.output.as<float>().size(), threads_);
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
     const Gradients gradients = before_activation(output_gradient.pointer<float>());
@@ -316,13 +319,13 @@ class Convolution final : public Operation {
       directions_.winners->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
                                             weight.gradient.pointer<float>(), scratch);
     pass.on_ready(weight.id, pass.stream);
-    if (memory_.input_gradient.empty()) return;
+    if (memory_.input_gradient().empty()) return;
     if (directions_.backward_data)
-      directions_.backward_data->run({gradients.convolved, weight.value.data()}, memory_.input_gradient.data(),
+      directions_.backward_data->run({gradients.convolved, weight.value.data()}, memory_.input_gradient().data(),
                                      scratch);
     else
       directions_.winners->backward_data(gradients.pooled, places_of_winners(), weight.value.pointer<float>(),
-                                         memory_.input_gradient.pointer<float>(), scratch);
+                                         memory_.input_gradient().pointer<float>(), scratch);
   }
 
  private:
@@ -375,7 +378,7 @@ class Convolution final : public Operation {
   std::uint8_t* places_of_winners() const { return reinterpret_cast<std::uint8_t*>(winners_); }
 
   int threads_;
-  ConvolutionSpec spec_;
+  ConvolutionProblem spec_;
   bool training_, relu_before_average_ = false;
   Directions directions_;
   std::optional<Pooling> pooling_;
@@ -387,7 +390,7 @@ class Convolution final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_convolution(const Runtime& runtime, const ConvolutionSpec& spec,
+std::unique_ptr<Operation> make_convolution(const Runtime& runtime, const ConvolutionProblem& spec,
                                             const OperationContext& context) {
   const Shape convolved = convolution_output(spec);  // both complain of shapes
   if (spec.pool) static_cast<void>(pool_output(convolved, *spec.pool));

@@ -20,7 +20,7 @@ struct Matrices {
   bool bias, relu;
   memory::desc x, y;
 
-  Matrices(const DenseSpec& spec, std::int64_t batch_size, std::int64_t features)
+  Matrices(const DenseProblem& spec, std::int64_t batch_size, std::int64_t features)
       : batch(batch_size),
         inputs(features),
         outputs(spec.outputs),
@@ -313,6 +313,7 @@ class Dense final : public Operation {
     plan_.parameters = {products_->weight()};
     if (m_.bias) plan_.parameters.push_back({Shape{m_.outputs}, DType::float32, {}});
     plan_.picks = products_->picks();
+    plan_.backward_reads_output = m_.relu;
     ArenaPlan scratch;
     if (context.mode == Mode::training) {
       before_activation_offset_ = scratch.reserve(m_.relu ? plan_.output.bytes() : 0);
@@ -324,21 +325,23 @@ class Dense final : public Operation {
 
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
-  void forward(const Tensor& input, const Pass&) override {
+  void forward(Inputs inputs, const Pass&) override {
+    const Tensor& input = inputs.front();
     const float* bias = m_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr;
     products_->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(), bias,
                        memory_.output.pointer<float>(), memory_.scratch + computation_offset_);
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
     const float* dz = before_activation(output_gradient);
     if (m_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
     products_->backward_weights(input.pointer<float>(), dz, weight.gradient.pointer<float>(), scratch);
     pass.on_ready(weight.id, pass.stream);
-    if (!memory_.input_gradient.empty())
-      products_->backward_data(dz, weight.value.pointer<float>(), memory_.input_gradient.pointer<float>(), scratch);
+    if (!memory_.input_gradient().empty())
+      products_->backward_data(dz, weight.value.pointer<float>(), memory_.input_gradient().pointer<float>(), scratch);
   }
 
  private:
@@ -367,7 +370,8 @@ bool is_matrix(const TensorDesc& input) {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_dense(const Runtime& runtime, const DenseSpec& spec, const OperationContext& context) {
+std::unique_ptr<Operation> make_dense(const Runtime& runtime, const DenseProblem& spec,
+                                      const OperationContext& context) {
   const Shape& in = spec.input.shape;
   if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
   if (spec.outputs < 1) throw InputError("a dense layer has at least one output");

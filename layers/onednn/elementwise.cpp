@@ -14,20 +14,62 @@ class Relu final : public Operation {
   Relu(const Runtime& runtime, const TensorDesc& input) : threads_(runtime.threads) {
     plan_.output = input;
     plan_.picks = "our loops";
+    plan_.backward_reads_inputs = false;
+    plan_.in_place = true;
     count_ = static_cast<std::size_t>(input.padded_count());
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass&) override {
-    relu(input.pointer<float>(), memory_.output.pointer<float>(), count_, threads_);
+  void forward(Inputs inputs, const Pass&) override {
+    const auto* x = inputs.front().pointer<float>();
+    auto* y = memory_.output.pointer<float>();
+    if (x == y)
+      rectify(y, count_, threads_);
+    else
+      relu(x, y, count_, threads_);
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
-    if (memory_.input_gradient.empty()) return;
+  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+    if (memory_.input_gradient().empty()) return;
     relu_backward(output_gradient.pointer<float>(), memory_.output.pointer<float>(),
-                  memory_.input_gradient.pointer<float>(), count_, threads_);
+                  memory_.input_gradient().pointer<float>(), count_, threads_);
   }
 
  private:
   int threads_;
+  std::size_t count_;
+  OperationMemory memory_;
+};
+
+/// As above: padding is zero, and so is a sum of it.
+class Add final : public Operation {
+ public:
+  Add(const Runtime& runtime, std::span<const TensorDesc> inputs, const AddSpec& spec)
+      : threads_(runtime.threads), relu_(spec.activation == Activation::relu) {
+    for (const TensorDesc& input : inputs)
+      if (input != inputs.front())
+        throw LogicError("an addition cannot read " + inputs.front().text() + " beside " + input.text());
+    plan_.output = inputs.front();
+    plan_.picks = "our loops";
+    plan_.backward_reads_inputs = false;
+    plan_.backward_reads_output = relu_;
+    plan_.in_place = true;
+    plan_.gradients = relu_ ? InputGradients::common : InputGradients::output;
+    count_ = static_cast<std::size_t>(plan_.output.padded_count());
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void forward(Inputs inputs, const Pass&) override {
+    auto* y = memory_.output.pointer<float>();
+    add(inputs[0].pointer<float>(), inputs[1].pointer<float>(), y, count_, threads_);
+    for (const Tensor& input : inputs.subspan(2)) add(y, input.pointer<float>(), y, count_, threads_);
+    if (relu_) rectify(y, count_, threads_);
+  }
+  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+    relu_backward(output_gradient.pointer<float>(), memory_.output.pointer<float>(),
+                  memory_.input_gradient().pointer<float>(), count_, threads_);
+  }
+
+ private:
+  int threads_;
+  bool relu_;
   std::size_t count_;
   OperationMemory memory_;
 };
@@ -39,15 +81,16 @@ class Reorder final : public Operation {
         backward_(make_reorder(runtime, to_memory_desc(to, Axes::image), to_memory_desc(from, Axes::image))) {
     if (from.shape != to.shape) throw LogicError("cannot copy " + from.text() + " to " + to.text());
     plan_.output = to;
+    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
     plan_.picks = "reorder " + from.layout.tag() + " to " + to.layout.tag();
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass&) override {
-    forward_.run(std::array<void*, 2>{input.data(), memory_.output.data()});
+  void forward(Inputs inputs, const Pass&) override {
+    forward_.run(std::array<void*, 2>{inputs.front().data(), memory_.output.data()});
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
-    if (memory_.input_gradient.empty()) return;
-    backward_.run(std::array<void*, 2>{output_gradient.data(), memory_.input_gradient.data()});
+  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+    if (memory_.input_gradient().empty()) return;
+    backward_.run(std::array<void*, 2>{output_gradient.data(), memory_.input_gradient().data()});
   }
 
  private:
@@ -57,8 +100,11 @@ class Reorder final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_relu(const Runtime& runtime, const TensorDesc& input) {
+std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const TensorDesc& input, const ElementwiseSpec&) {
   return std::make_unique<Relu>(runtime, input);
+}
+std::unique_ptr<Operation> make_add(const Runtime& runtime, std::span<const TensorDesc> inputs, const AddSpec& spec) {
+  return std::make_unique<Add>(runtime, inputs, spec);
 }
 std::unique_ptr<Operation> make_reorder(const Runtime& runtime, const TensorDesc& from, const TensorDesc& to) {
   return std::make_unique<Reorder>(runtime, from, to);

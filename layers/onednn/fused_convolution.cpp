@@ -160,7 +160,7 @@ TensorDesc outputs_by_sixteens(const TensorDesc& weight) {
   return {weight.shape, DType::float32, Layout::parse("acdb16a")};
 }
 
-Windows windows_of(const ConvolutionSpec& spec, const Images& input, const Images& pooled) {
+Windows windows_of(const ConvolutionProblem& spec, const Images& input, const Images& pooled) {
   const PoolSpec& pool = *spec.pool;
   const std::int64_t channels = input.lanes, below = (input.width + 2 * spec.padding) * channels;
   Windows windows{spec.kernel,
@@ -182,7 +182,7 @@ Windows windows_of(const ConvolutionSpec& spec, const Images& input, const Image
 
 }  // namespace
 
-std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime, const ConvolutionSpec& spec,
+std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                          const TensorDesc& convolved, const TensorDesc& weight) {
   if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16 || spec.pool->padding != 0)
     return nullptr;
@@ -192,7 +192,7 @@ std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime,
   return std::unique_ptr<FusedConvolution>(new FusedConvolution(runtime, spec, *input, *output, weight));
 }
 
-FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input,
+FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input,
                                    const Images& convolved, const TensorDesc& weight)
     : threads_(runtime.threads),
       spec_(spec),

@@ -28,7 +28,7 @@ class FusedConvolution {
 
   /// Empty where it cannot be done: it takes images whose channels lie together, output channels that lie together in
   /// sixteens, and maxima over windows without padding, with places in a byte.
-  static std::unique_ptr<FusedConvolution> make(const Runtime& runtime, const ConvolutionSpec& spec,
+  static std::unique_ptr<FusedConvolution> make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                 const TensorDesc& convolved, const TensorDesc& weight);
 
   /// @param bias     null without
@@ -55,7 +55,7 @@ class FusedConvolution {
   };
 
  private:
-  FusedConvolution(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input, const Images& convolved,
+  FusedConvolution(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& convolved,
                    const TensorDesc& weight);
 
   struct Rehearsal;
@@ -71,7 +71,7 @@ class FusedConvolution {
   }
 
   int threads_;
-  ConvolutionSpec spec_;
+  ConvolutionProblem spec_;
   Images input_, pooled_;
   Windows windows_;
   std::int64_t sixteens_;                 ///< of output channels

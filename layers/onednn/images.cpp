@@ -24,6 +24,17 @@ RONDA_MULTIVERSION void relu_backward_range(const float* __restrict dy, const fl
   }
 }
 
+RONDA_MULTIVERSION void add_range(const float* __restrict a, const float* __restrict b, float* __restrict y,
+                                  Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = a[i] + b[i];
+}
+RONDA_MULTIVERSION void accumulate_range(const float* __restrict b, float* __restrict y, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] += b[i];
+}
+RONDA_MULTIVERSION void double_range(float* y, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] += y[i];
+}
+
 /// dz = dy where y is positive or NaN, and sums += dz, for `width` (16 or fewer) lanes of all positions; sums in
 /// registers.
 template <bool activated, class Width>
@@ -90,6 +101,20 @@ void rectify(float* values, std::size_t count, int threads) {
   const auto useful = static_cast<int>(std::min(count / worth_a_thread + 1, static_cast<std::size_t>(threads)));
   parallel_for(
       useful, count, [&](Range range) { rectify_range(values, range); }, 16);
+}
+
+void add(const float* a, const float* b, float* y, std::size_t count, int threads) {
+  parallel_for(
+      threads, count,
+      [&](Range range) {
+        if (y != a)
+          add_range(a, b, y, range);
+        else if (y != b)
+          accumulate_range(b, y, range);
+        else
+          double_range(y, range);
+      },
+      16);
 }
 
 void relu_backward(const float* dy, const float* y, float* dx, std::size_t count, int threads) {

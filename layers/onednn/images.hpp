@@ -35,6 +35,8 @@ std::optional<Images> images_of(const TensorDesc& tensor);
 void relu(const float* x, float* y, std::size_t count, int threads);
 /// The same in place, for what a library has just written: its own ReLUs make 0 of NaN.
 void rectify(float* values, std::size_t count, int threads);
+/// y = a + b; y may be a, and b may be a.
+void add(const float* a, const float* b, float* y, std::size_t count, int threads);
 /// dx = dy where y is positive or NaN, otherwise 0.
 void relu_backward(const float* dy, const float* y, float* dx, std::size_t count, int threads);
 

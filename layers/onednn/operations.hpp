@@ -7,10 +7,11 @@
 /// One file an operation. Each asks the picker, direction by direction, and then needs nothing but addresses.
 namespace ronda::onednn {
 
-std::unique_ptr<Operation> make_dense(const Runtime&, const DenseSpec&, const OperationContext&);
-std::unique_ptr<Operation> make_convolution(const Runtime&, const ConvolutionSpec&, const OperationContext&);
+std::unique_ptr<Operation> make_dense(const Runtime&, const DenseProblem&, const OperationContext&);
+std::unique_ptr<Operation> make_convolution(const Runtime&, const ConvolutionProblem&, const OperationContext&);
 std::unique_ptr<Operation> make_pool(const Runtime&, const TensorDesc& input, const PoolSpec&, const OperationContext&);
-std::unique_ptr<Operation> make_relu(const Runtime&, const TensorDesc& input);
+std::unique_ptr<Operation> make_elementwise(const Runtime&, const TensorDesc& input, const ElementwiseSpec&);
+std::unique_ptr<Operation> make_add(const Runtime&, std::span<const TensorDesc> inputs, const AddSpec&);
 std::unique_ptr<Operation> make_reorder(const Runtime&, const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace ronda::onednn

@@ -13,17 +13,19 @@ class Pool final : public Operation {
     plan_.output = output;
     (kept_ ? plan_.pass_bytes : plan_.scratch_bytes) = pooling_.winner_bytes();
     plan_.picks = "our loops";
+    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
   }
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
     winners_ = kept_ ? memory.pass : memory.scratch;
   }
-  void forward(const Tensor& input, const Pass&) override {
+  void forward(Inputs inputs, const Pass&) override {
+    const Tensor& input = inputs.front();
     pooling_.forward(input.pointer<float>(), memory_.output.pointer<float>(), winners_, threads_);
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
-    if (memory_.input_gradient.empty()) return;
-    pooling_.backward(output_gradient.pointer<float>(), winners_, memory_.input_gradient.pointer<float>(), threads_);
+  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+    if (memory_.input_gradient().empty()) return;
+    pooling_.backward(output_gradient.pointer<float>(), winners_, memory_.input_gradient().pointer<float>(), threads_);
   }
 
  private:

@@ -27,24 +27,34 @@ class OnednnPrimitives final : public Primitives {
     return "oneDNN " + version() + ", " + std::to_string(runtime_.threads) +
            (runtime_.threads == 1 ? " thread" : " threads");
   }
-  std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
-    return making("dense layer of " + spec.input.text() + " to " + std::to_string(spec.outputs),
-                  [&] { return make_dense(runtime_, spec, context); });
-  }
-  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext& context) override {
-    return making("convolution of " + spec.input.text() + " to " + std::to_string(spec.outputs) +
-                      " channels with kernel " + std::to_string(spec.kernel),
-                  [&] { return make_convolution(runtime_, spec, context); });
-  }
-  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec,
+  /// Concatenations are the plain loops', which copy whole rows.
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                   const OperationContext& context) override {
-    return make_pool(runtime_, input, spec, context);
-  }
-  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext&) override {
-    return make_relu(runtime_, input);
-  }
-  std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to, const OperationContext&) override {
-    return making("copy of " + from.text() + " to " + to.text(), [&] { return make_reorder(runtime_, from, to); });
+    using Made = std::unique_ptr<Operation>;
+    const std::string what = kind_of(operation) + " of " + inputs.front().text();
+    return std::visit(
+        Overloaded{
+            [&](const DenseSpec& spec) -> Made {
+              return making(what + " to " + std::to_string(spec.outputs), [&] {
+                return make_dense(runtime_, {spec, inputs.front()}, context);
+              });
+            },
+            [&](const ConvolutionSpec& spec) -> Made {
+              return making(
+                  what + " to " + std::to_string(spec.outputs) + " channels with kernel " + std::to_string(spec.kernel),
+                  [&] {
+                    return make_convolution(runtime_, {spec, inputs.front()}, context);
+                  });
+            },
+            [&](const PoolSpec& spec) -> Made { return make_pool(runtime_, inputs.front(), spec, context); },
+            [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(runtime_, inputs.front(), spec); },
+            [&](const AddSpec& spec) -> Made { return make_add(runtime_, inputs, spec); },
+            [&](const ReorderSpec& spec) -> Made {
+              return making(what + " to " + spec.to.text(),
+                            [&] { return make_reorder(runtime_, inputs.front(), spec.to); });
+            },
+            [](const auto&) -> Made { return nullptr; }},
+        operation);
   }
 
  private:

@@ -53,7 +53,7 @@ TensorDesc inputs_by_sixteens(const TensorDesc& weight) {
 
 }  // namespace
 
-std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, const ConvolutionSpec& spec,
+std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                        const TensorDesc& convolved, const TensorDesc& weight) {
   if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16) return nullptr;
   if ((spec.kernel != 3 && spec.kernel != 5) || spec.padding != 0) return nullptr;
@@ -62,7 +62,7 @@ std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, c
   return std::unique_ptr<WinnerGradients>(new WinnerGradients(runtime, spec, *input, *output, weight));
 }
 
-WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input,
+WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input,
                                  const Images& convolved, const TensorDesc& weight)
     : threads_(runtime.threads),
       spec_(spec),

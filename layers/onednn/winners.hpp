@@ -26,7 +26,7 @@ class WinnerGradients {
  public:
   /// Empty where it cannot be done: it takes kernels of 3 and 5 without padding, input channels that lie together in
   /// sixteens, and places of winners in a byte.
-  static std::unique_ptr<WinnerGradients> make(const Runtime& runtime, const ConvolutionSpec& spec,
+  static std::unique_ptr<WinnerGradients> make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                const TensorDesc& convolved, const TensorDesc& weight);
 
   /// @param dy  the gradient of the pooled output, 0 where ReLU was
@@ -46,7 +46,7 @@ class WinnerGradients {
   };
 
  private:
-  WinnerGradients(const Runtime& runtime, const ConvolutionSpec& spec, const Images& input, const Images& convolved,
+  WinnerGradients(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& convolved,
                   const TensorDesc& weight);
 
   struct Rehearsal;
@@ -67,7 +67,7 @@ class WinnerGradients {
   }
 
   int threads_;
-  ConvolutionSpec spec_;
+  ConvolutionProblem spec_;
   Images input_, convolved_, pooled_;
   std::int64_t blocks_, taps_, places_;       ///< sixteens of input channels, kernel², the pool's kernel²
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window

@@ -7,7 +7,7 @@ namespace {
 /// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward.
 class Convolution final : public Operation {
  public:
-  explicit Convolution(const ConvolutionSpec& spec)
+  explicit Convolution(const ConvolutionProblem& spec)
       : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
     const std::int64_t channels = spec.input.shape[3];
     plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, DType::float32, {}}};
@@ -15,6 +15,7 @@ class Convolution final : public Operation {
     plan_.output = inner_;
     plan_.scratch_bytes = 2 * inner_.bytes();
     plan_.picks = "plain loops";
+    plan_.backward_reads_output = spec.activation != Activation::none && !spec.pool;
     if (!spec.pool) return;
     pool_ = make_pool(inner_, *spec.pool);
     plan_.output = pool_->plan().output;
@@ -26,26 +27,28 @@ class Convolution final : public Operation {
     result_ = spec_.pool ? Tensor(inner_, memory.pass) : memory.output;
     if (!pool_) return;
     pool_gradient_ = Tensor(inner_, memory.scratch);
-    pool_->bind({.output = memory.output, .input_gradient = pool_gradient_});
+    pool_->bind({.output = memory.output, .input_gradients = {pool_gradient_}});
   }
 
-  void forward(const Tensor& input, const Pass& pass) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     const Accessor x(input), y(result_), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
       float sum = spec_.bias ? memory_.parameters[1]->value.template pointer<float>()[o] : 0.0F;
       each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { sum += x(n, h, w, c) * weight(o, c, kh, kw); });
       y(n, oh, ow, o) = spec_.activation == Activation::relu ? rectified(sum) : sum;
     });
-    if (pool_) pool_->forward(result_, pass);
+    if (pool_) pool_->forward({&result_, 1}, pass);
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
-    if (pool_) pool_->backward(result_, output_gradient, pass);
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
+    if (pool_) pool_->backward({&result_, 1}, output_gradient, pass);
     const Tensor gradient = before_activation(pool_ ? pool_gradient_ : output_gradient);
     parameter_gradients(Accessor(input), Accessor(gradient));
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
-    if (!memory_.input_gradient.empty()) data_gradient(Accessor(gradient));
+    if (!memory_.input_gradient().empty()) data_gradient(Accessor(gradient));
   }
 
  private:
@@ -73,8 +76,8 @@ class Convolution final : public Operation {
   }
 
   void data_gradient(const Accessor& dz) const {
-    std::fill_n(memory_.input_gradient.pointer<float>(), spec_.input.padded_count(), 0.0F);
-    const Accessor dx(memory_.input_gradient), weight(memory_.parameters[0]->value);
+    std::fill_n(memory_.input_gradient().pointer<float>(), spec_.input.padded_count(), 0.0F);
+    const Accessor dx(memory_.input_gradient()), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
       each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) {
         dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, c, kh, kw);
@@ -101,7 +104,7 @@ class Convolution final : public Operation {
       }
   }
 
-  ConvolutionSpec spec_;
+  ConvolutionProblem spec_;
   TensorDesc inner_;  ///< before pooling
   std::unique_ptr<Operation> pool_;
   Tensor result_, pool_gradient_;
@@ -110,6 +113,8 @@ class Convolution final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_convolution(const ConvolutionSpec& spec) { return std::make_unique<Convolution>(spec); }
+std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec) {
+  return std::make_unique<Convolution>(spec);
+}
 
 }  // namespace ronda::reference

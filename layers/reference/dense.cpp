@@ -7,7 +7,7 @@ namespace {
 
 class Dense final : public Operation {
  public:
-  explicit Dense(const DenseSpec& spec) : spec_(spec) {
+  explicit Dense(const DenseProblem& spec) : spec_(spec) {
     const Shape& in = spec.input.shape;
     if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
     if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
@@ -20,11 +20,13 @@ class Dense final : public Operation {
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
     plan_.scratch_bytes = plan_.output.bytes();
     plan_.picks = "plain loops";
+    plan_.backward_reads_output = spec.activation != Activation::none;
   }
 
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
-  void forward(const Tensor& input, const Pass&) override {
+  void forward(Inputs inputs, const Pass&) override {
+    const Tensor& input = inputs.front();
     const float* x = input.pointer<float>();
     const float* w = memory_.parameters[0]->value.pointer<float>();
     float* y = memory_.output.pointer<float>();
@@ -36,12 +38,13 @@ class Dense final : public Operation {
       }
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& input = inputs.front();
     const float* dz = before_activation(output_gradient);
     weight_gradient(input.pointer<float>(), dz);
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
-    if (!memory_.input_gradient.empty()) data_gradient(dz);
+    if (!memory_.input_gradient().empty()) data_gradient(dz);
   }
 
  private:
@@ -70,7 +73,7 @@ class Dense final : public Operation {
 
   void data_gradient(const float* dz) const {
     const float* w = memory_.parameters[0]->value.pointer<float>();
-    float* dx = memory_.input_gradient.pointer<float>();
+    float* dx = memory_.input_gradient().pointer<float>();
     std::fill_n(dx, batch_ * inputs_, 0.0F);
     for (std::int64_t n = 0; n < batch_; ++n)
       for (std::int64_t o = 0; o < spec_.outputs; ++o)
@@ -78,13 +81,13 @@ class Dense final : public Operation {
           dx[n * inputs_ + i] += dz[n * spec_.outputs + o] * w[o * inputs_ + i];
   }
 
-  DenseSpec spec_;
+  DenseProblem spec_;
   std::int64_t batch_ = 0, inputs_ = 0;
   OperationMemory memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_dense(const DenseSpec& spec) { return std::make_unique<Dense>(spec); }
+std::unique_ptr<Operation> make_dense(const DenseProblem& spec) { return std::make_unique<Dense>(spec); }
 
 }  // namespace ronda::reference

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/reference/accessor.hpp>
@@ -8,10 +9,15 @@
 /// One plain-loop operation each; outputs are in plain layout, inputs in any.
 namespace ronda::reference {
 
-std::unique_ptr<Operation> make_dense(const DenseSpec& spec);
-std::unique_ptr<Operation> make_convolution(const ConvolutionSpec& spec);
+std::unique_ptr<Operation> make_dense(const DenseProblem& spec);
+std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec);
 std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec);
-std::unique_ptr<Operation> make_relu(const TensorDesc& input);
+/// Element by element in the order of the bytes: the output has the input's layout.
+std::unique_ptr<Operation> make_elementwise(const TensorDesc& input, const ElementwiseSpec& spec);
+/// The same, of inputs with one layout.
+std::unique_ptr<Operation> make_add(std::span<const TensorDesc> inputs, const AddSpec& spec);
+/// Of any type; plain inputs.
+std::unique_ptr<Operation> make_concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec);
 std::unique_ptr<Operation> make_reorder(const TensorDesc& to);
 std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
 

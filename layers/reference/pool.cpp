@@ -9,11 +9,13 @@ class Pool final : public Operation {
   Pool(const TensorDesc& input, const PoolSpec& spec) : input_(input), spec_(spec) {
     plan_.output = {pool_output(input.shape, spec), DType::float32, {}};
     plan_.picks = "plain loops";
+    plan_.backward_reads_output = false;
   }
 
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
-  void forward(const Tensor& input, const Pass&) override {
+  void forward(Inputs inputs, const Pass&) override {
+    const Tensor& input = inputs.front();
     const Accessor x(input), y(memory_.output);
     each_output([&](auto n, auto oh, auto ow, auto c) {
       if (spec_.kind == PoolKind::maximum) {
@@ -28,10 +30,11 @@ class Pool final : public Operation {
     });
   }
 
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass&) override {
-    if (memory_.input_gradient.empty()) return;
-    const Accessor x(input), dy(output_gradient), dx(memory_.input_gradient);
-    std::fill_n(memory_.input_gradient.pointer<float>(), input_.padded_count(), 0.0F);
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
+    const Tensor& input = inputs.front();
+    if (memory_.input_gradient().empty()) return;
+    const Accessor x(input), dy(output_gradient), dx(memory_.input_gradient());
+    std::fill_n(memory_.input_gradient().pointer<float>(), input_.padded_count(), 0.0F);
     each_output([&](auto n, auto oh, auto ow, auto c) {
       const float gradient = dy(n, oh, ow, c);
       if (spec_.kind == PoolKind::maximum) {

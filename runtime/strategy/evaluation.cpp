@@ -41,10 +41,10 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
 }
 
 /// The sum of equal float32 numbers is exact in float64.
-void average_states(Layer& model, Communicator& communicator) {
+void average_states(const Replica& replica, Communicator& communicator) {
   if (communicator.size() == 1) return;
   Averaged states;
-  model.visit(states);
+  replica.visit_layer_states(states);
   std::vector<double> sums;
   for (const auto& tensor : states.tensors) {
     std::vector<float> mine(static_cast<std::size_t>(tensor.desc().count()));

@@ -26,6 +26,6 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
 
 /// Makes what a model keeps with Scope::averaged the mean over the ranks, the same bits on all. Equal numbers stay as
 /// they are, to the bit. Collective, except on one rank.
-void average_states(Layer& model, Communicator& communicator);
+void average_states(const Replica& replica, Communicator& communicator);
 
 }  // namespace ronda

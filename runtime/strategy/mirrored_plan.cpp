@@ -20,7 +20,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-MirroredStrategy::MirroredStrategy(Communicator communicator, Layer& model, Loss& loss,
+MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                                    std::unique_ptr<Optimizer> optimizer, Schedule schedule,
                                    const MirroredOptions& options, EventSink* sink)
     : communicator_(std::move(communicator)),
@@ -51,17 +51,18 @@ MirroredStrategy::~MirroredStrategy() {
   if (queue_) drain();
 }
 
-void MirroredStrategy::plan(Layer& model, Loss& loss) {
+void MirroredStrategy::plan(const Layer& model, const Loss& loss) {
   replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker_,
                                        options_.fields, options_.batch_capacity, options_.global_batch, options_.seed);
   const ReplicaPlan& planned = replica_->plan();
+  const BufferPlan& buffers = replica_->program().memory();
   const std::size_t exact = planned.elements() * sizeof(float);
-  memory_ = {.parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
-             .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.elements(), options_.micro_batches),
-             .optimizer = exact * optimizer_->states().size(),
-             .activations = planned.buffers.pass_bytes + planned.buffers.gradient_bytes +
-                            bytes_of_queue(options_.platform.device, queue_options()),
-             .workspace = planned.buffers.scratch_bytes};
+  memory_ = {
+      .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
+      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.elements(), options_.micro_batches),
+      .optimizer = exact * optimizer_->states().size(),
+      .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
+      .workspace = buffers.scratch_bytes};
   plan_lines_ = planned.lines;
 }
 
@@ -104,7 +105,7 @@ void MirroredStrategy::tell_plan() {
   for (const auto& line : communicator_.devices()) sink_.on_detail(line);
   for (const auto& note : communicator_.take_notes()) sink_.on_warning(note);
   for (const auto& line : plan_lines_) sink_.on_detail(line);
-  for (const auto& request : replica_->plan().buffer_requests)
+  for (const auto& request : replica_->program().buffers())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   sink_.on_detail(memory_.text());
 }

@@ -60,7 +60,7 @@ void MirroredStrategy::forget_data() noexcept {
   queue_->forget_data();
 }
 
-void MirroredStrategy::average_states() { ronda::average_states(replica_->model(), communicator_); }
+void MirroredStrategy::average_states() { ronda::average_states(*replica_, communicator_); }
 
 void MirroredStrategy::gather_state() { exchange_->gather(replica_->states()); }
 

@@ -78,18 +78,23 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
   return training_pass(batch);
 }
 
-const Tensor& MirroredStrategy::forward(const Tensor& input, const Pass& pass) {
+const Tensor& MirroredStrategy::forward(const Batch& batch, const Pass& pass) {
   const FlushDenormals flushing = arithmetic();
-  const Tensor& outputs = replica_->forward(input, pass);
+  const Tensor& outputs = replica_->forward(batch, pass);
   clock_.lap(&StepTimes::forward);
   return outputs;
 }
 
-void MirroredStrategy::backward(const Tensor& output_gradient, const Pass& pass) {
+const Tensor& MirroredStrategy::loss(const Batch& batch, const Pass& pass) {
+  const FlushDenormals flushing = arithmetic();
+  return replica_->loss(batch, pass);
+}
+
+void MirroredStrategy::backward(const Pass& pass) {
   const FlushDenormals flushing = arithmetic();
   Pass reporting = pass;
   reporting.on_ready = accumulator_->listen(queue_->micro_batch() == 0, queue_->at_last(), *exchange_);
-  replica_->backward(output_gradient, reporting);
+  replica_->backward(reporting);
   clock_.lap(&StepTimes::backward);
 }
 

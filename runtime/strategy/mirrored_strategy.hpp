@@ -32,9 +32,9 @@ namespace ronda {
 /// `train_step` is the whole of it; a loop of one's own calls its parts by hand and gets the same bits:
 ///
 ///     Pass pass = strategy.begin_pass(batch);
-///     const Tensor& outputs = strategy.forward(batch.input(), pass);
-///     const Tensor& gradient = loss.forward_backward(outputs, batch.target(), pass);
-///     strategy.backward(gradient, pass);
+///     const Tensor& outputs = strategy.forward(batch, pass);
+///     const Tensor& gradient = strategy.loss(batch, pass);
+///     strategy.backward(pass);
 ///     StepResult result = strategy.apply(strategy.reduce(pass), pass);
 ///
 /// On the processor all that computes takes denormal numbers for zero (see FlushDenormals), layers of the user's own
@@ -48,10 +48,11 @@ class MirroredStrategy {
  public:
   /// Plans model and loss, takes all memory, sets the initial parameters and makes them rank 0's everywhere. On a GPU a
   /// communicator that knows of no device yet is told of it, by `fusion.algorithm`. Collective; errors are agreed.
-  /// Model, loss and sink outlive the strategy. Throws InputError for shapes that do not fit, ranks that plan different
-  /// things, and a plan beyond the memory limit.
-  MirroredStrategy(Communicator communicator, Layer& model, Loss& loss, std::unique_ptr<Optimizer> optimizer,
-                   Schedule schedule, const MirroredOptions& options, EventSink* sink = nullptr);
+  /// The sink outlives the strategy; model and loss need not, and may serve others. Throws InputError for shapes that
+  /// do not fit, ranks that plan different things, and a plan beyond the memory limit.
+  MirroredStrategy(Communicator communicator, const Layer& model, const Loss& loss,
+                   std::unique_ptr<Optimizer> optimizer, Schedule schedule, const MirroredOptions& options,
+                   EventSink* sink = nullptr);
 
   MirroredStrategy(const MirroredStrategy&) = delete;  // its parts know each other's places
   MirroredStrategy& operator=(const MirroredStrategy&) = delete;
@@ -84,8 +85,11 @@ class MirroredStrategy {
   /// The parts of train_step. On a GPU outputs, gradients and parameters lie there; `reduce` and `apply` wait for it.
   /// Throws LogicError with steps in flight.
   [[nodiscard]] Pass begin_pass(const Batch& batch);
-  const Tensor& forward(const Tensor& input, const Pass& pass);
-  void backward(const Tensor& output_gradient, const Pass& pass);
+  const Tensor& forward(const Batch& batch, const Pass& pass);
+  /// Adds the loss of the outputs to the step's sums. Returns its gradient, which `backward` begins with; what is
+  /// written there, it goes on with.
+  const Tensor& loss(const Batch& batch, const Pass& pass);
+  void backward(const Pass& pass);
   /// Collective. Returns the sums over all ranks, valid until the next begin_pass.
   const StepControl& reduce(const Pass& pass);
   /// A step without `apply` changes nothing. Collective.
@@ -162,7 +166,7 @@ class MirroredStrategy {
   void average_states();
 
  private:
-  void plan(Layer& model, Loss& loss);
+  void plan(const Layer& model, const Loss& loss);
   void check_memory() const;
   void take_memory(const Schedule& schedule);
   void tell_plan();

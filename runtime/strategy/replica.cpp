@@ -2,6 +2,7 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -14,32 +15,38 @@ float power_of_two_near_inverse(std::size_t samples) {
   return std::ldexp(1.0F, -std::ilogb(static_cast<double>(samples > 0 ? samples : 1)));
 }
 
-/// Throws for layers that touch elements themselves, and so need the host's memory.
-void require_device(const Layer& model, const Loss& loss, const ComputeDevice& device) {
-  if (device.context->device().kind == DeviceKind::cpu) return;
-  if (!model.runs_on_any_device() || !loss.runs_on_any_device())
-    throw InputError("a layer or the loss of this model computes on the processor alone; use .device = cpu");
+Program planned(const Layer& model, const Loss& loss, const ComputeDevice& device, Primitives& primitives,
+                Picker& picker, std::span<const Field> fields, std::size_t rows) {
+  Program program(build_graph(model, fields, rows), &loss, primitives, picker);
+  if (device.context->device().kind == DeviceKind::cpu) return program;
+  const std::string& operation = program.processor_alone();
+  if (operation.empty() && loss.runs_on_any_device()) return program;
+  throw InputError((operation.empty() ? "the loss of this model" : "the operation " + operation + " of this model") +
+                   " computes on the processor alone; use .device = cpu");
 }
 
-ReplicaPlan planned(Layer& model, Loss& loss, Primitives& primitives, Picker& picker, std::span<const Field> fields,
-                    std::size_t rows) {
-  Planner planner(primitives, picker, Mode::training);
-  return {model, loss, planner, fields, rows};
+/// A state of a layer, on the host: only operations of a user's own have any.
+void fill(const Tensor& state, float value) {
+  if (state.dtype() == DType::float32)
+    std::ranges::fill(state.as<float>(), value);
+  else
+    std::fill_n(state.data(), state.desc().bytes(), std::byte{0});
 }
 
 TensorDesc exact(const TensorDesc& desc) { return {desc.shape, DType::float32, desc.layout}; }
 
 }  // namespace
 
-Replica::Replica(Layer& model, Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives, Picker& picker,
-                 std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed)
-    : model_(model),
-      loss_(loss),
-      device_(std::move(device)),
+Replica::Replica(const Layer& model, const Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives,
+                 Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples,
+                 std::uint64_t seed)
+    : device_(std::move(device)),
       primitives_(std::move(primitives)),
       seed_(seed),
       loss_scale_(power_of_two_near_inverse(samples)),
-      plan_((require_device(model, loss, device_), planned(model, loss, *primitives_, picker, fields, rows))) {}
+      program_(planned(model, loss, device_, *primitives_, picker, fields, rows)),
+      plan_(program_, *primitives_),
+      inputs_(program_.inputs().size()) {}
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
@@ -47,7 +54,9 @@ void Replica::take_memory(std::size_t states) {
   state_count_ = states;
   const std::size_t exact_bytes = plan_.elements() * sizeof(float);
   states_ = device_.context->allocate(states * exact_bytes);
-  activations_ = device_.context->allocate(plan_.buffers.bytes);
+  activations_ = device_.context->allocate(program_.memory().bytes);
+  for (const GraphState& state : program_.states())
+    layer_states_.push_back(device_.context->allocate(TensorDesc{state.shape, state.dtype, {}}.bytes()));
   if (plan_.mixed()) masters_ = device_.context->allocate(exact_bytes);
   if (plan_.dtype == DType::float16) scale_ = device_.context->allocate(sizeof(LossScale));
 }
@@ -82,10 +91,13 @@ void Replica::bind() {
         .master = master,
         .flattened = request.flattened};
   }
-  const Bindings memory(parameters_, plan_.buffers.offsets, activations_.data(), activations_.device());
-  if (plan_.cast) plan_.cast->bind(memory);
-  model_.bind(memory);
-  loss_.bind(memory);
+  std::vector<Tensor> states;
+  for (std::size_t i = 0; i < layer_states_.size(); ++i) {
+    const GraphState& state = program_.states()[i];
+    states.emplace_back(TensorDesc{state.shape, state.dtype, {}}, layer_states_[i].data(), layer_states_[i].device());
+    fill(states.back(), state.initial);
+  }
+  program_.bind(parameters_, states, activations_.data(), activations_.device());
 }
 
 OptimizerBindings Replica::bindings(const std::function<ParameterGroup(std::string_view)>& group_of) const {
@@ -132,7 +144,16 @@ void Replica::visit_parameters(StateVisitor& visitor) const {
     visitor.visit({parameter.name, parameter.trained(), Scope::replicated, parameter.flattened});
 }
 
-void Replica::visit_states(StateVisitor& visitor) {
+void Replica::visit_layer_states(StateVisitor& visitor) const {
+  for (std::size_t i = 0; i < layer_states_.size(); ++i) {
+    const GraphState& state = program_.states()[i];
+    visitor.visit({state.name,
+                   {{state.shape, state.dtype, {}}, layer_states_[i].data(), layer_states_[i].device()},
+                   state.scope});
+  }
+}
+
+void Replica::visit_states(StateVisitor& visitor) const {
   if (more_scale() != nullptr) {
     const auto number = [&](const char* name, std::size_t place) {
       visitor.visit(
@@ -141,7 +162,7 @@ void Replica::visit_states(StateVisitor& visitor) {
     number("loss_scale", offsetof(LossScale, scale));
     number("loss_scale.good_steps", offsetof(LossScale, good_steps));
   }
-  model_.visit(visitor);
+  visit_layer_states(visitor);
 }
 
 // ---- computing ------------------------------------------------------------------------------------------------------
@@ -158,31 +179,35 @@ Pass Replica::pass(Mode mode, const Batch& batch, std::uint64_t step, StepContro
           .on_ready = {}};
 }
 
-const Tensor& Replica::forward(const Tensor& input, const Pass& pass) {
-  return model_.forward(plan_.cast ? plan_.cast->forward(input, pass) : input, pass);
+const Tensor& Replica::forward(const Batch& batch, const Pass& pass) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = batch.field(program_.inputs()[i].field);
+  return program_.forward(inputs_, pass);
 }
 
 void Replica::compute(const Batch& batch, const Pass& pass, StepClock& clock) {
-  const Tensor& outputs = forward(batch.input(), pass);
+  static_cast<void>(forward(batch, pass));
   clock.lap(&StepTimes::forward);
-  backward(loss_.forward_backward(outputs, batch.target(), pass), pass);
+  loss(batch, pass);
+  backward(pass);
   clock.lap(&StepTimes::backward);
 }
 
 const Tensor& Replica::evaluate(const Batch& batch, const Pass& pass) {
-  const Tensor& outputs = forward(batch.input(), pass);
-  loss_.forward(outputs, batch.target(), pass);
+  const Tensor& outputs = forward(batch, pass);
+  loss(batch, pass);  // for its sums
   return outputs;
 }
 
 /// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.
 void Replica::check(const Batch& batch) const {
-  const TensorDesc &found = batch.input().desc(), &planned = plan_.input;
-  if (found == planned) return;
-  throw InputError("the model was planned for inputs " + planned.text() + ", the batch has " + found.text() +
-                   (found.shape.without_batch() == planned.shape.without_batch()
-                        ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
-                        : ""));
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const TensorDesc &found = batch.field(program_.inputs()[i].field).desc(), &planned = program_.input_desc(i);
+    if (found == planned) continue;
+    throw InputError("the model was planned for inputs " + planned.text() + ", the batch has " + found.text() +
+                     (found.shape.without_batch() == planned.shape.without_batch()
+                          ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
+                          : ""));
+  }
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------

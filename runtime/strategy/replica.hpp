@@ -13,8 +13,8 @@
 #include <ronda/core/host_copy.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/layers/layer.hpp>
-#include <ronda/layers/planner.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/program.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/replica_plan.hpp>
@@ -27,23 +27,24 @@ namespace ronda {
 /// It is planned when it is made, then given its arenas, then bound; then it computes.
 class Replica {
  public:
-  /// Plans model and loss, which outlive the replica, for batches of `rows` rows.
+  /// Plans model and loss for batches of `rows` rows.
   /// @param samples  of a step over all ranks, for the scale of the loss gradient
   /// @param seed     of what layers draw in a pass
   /// Throws as ReplicaPlan, and InputError for layers that are not for this device.
-  Replica(Layer& model, Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives, Picker& picker,
-          std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed);
+  Replica(const Layer& model, const Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives,
+          Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed);
   Replica(const Replica&) = delete;  // its parameters know its memory
 
   [[nodiscard]] const ReplicaPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const Program& program() const noexcept { return program_; }
   [[nodiscard]] const ComputeDevice& device() const noexcept { return device_; }
   [[nodiscard]] Stream& stream() const noexcept { return *device_.stream; }
 
   // ---- memory
   // --------------------------------------------------------------------------------------------------------
 
-  /// Takes the memory that is the replica's own: activations, `states` optimizer states, and, where layers read a half
-  /// type, the float32 values that are trained. Throws ResourceError.
+  /// Takes the memory that is the replica's own: activations, what layers keep, `states` optimizer states, and, where
+  /// layers read a half type, the float32 values that are trained. Throws ResourceError.
   void take_memory(std::size_t states);
   /// Is given the memory that other ranks may reach: the values that layers read, and the gradients.
   void take_arenas(Buffer values, Buffer gradients);
@@ -58,7 +59,7 @@ class Replica {
   [[nodiscard]] LossScale* more_scale() const noexcept { return reinterpret_cast<LossScale*>(scale_.data()); }
   [[nodiscard]] float loss_scale() const noexcept { return loss_scale_; }
 
-  /// Tells model and loss where their memory is.
+  /// Tells the program where its memory is.
   void bind();
   /// As an optimizer is to be bound, with a group for each parameter.
   /// @param group_of  by name; null: one group
@@ -70,9 +71,10 @@ class Replica {
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
   /// Shows the parameters, in float32.
   void visit_parameters(StateVisitor& visitor) const;
-  /// Shows the rest of what exact continuation needs of this replica: the loss scale and the model's states.
-  void visit_states(StateVisitor& visitor);
-  [[nodiscard]] Layer& model() noexcept { return model_; }
+  /// Shows what layers keep from step to step.
+  void visit_layer_states(StateVisitor& visitor) const;
+  /// Shows the rest of what exact continuation needs of this replica: the loss scale and what layers keep.
+  void visit_states(StateVisitor& visitor) const;
 
   // ---- computing
   // -----------------------------------------------------------------------------------------------------
@@ -80,8 +82,10 @@ class Replica {
   /// Of a pass over `batch`, which lies where the model computes.
   /// @param sums  where the loss adds its own, in the memory of the device
   [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const;
-  [[nodiscard]] const Tensor& forward(const Tensor& input, const Pass& pass);
-  void backward(const Tensor& output_gradient, const Pass& pass) { model_.backward(output_gradient, pass); }
+  [[nodiscard]] const Tensor& forward(const Batch& batch, const Pass& pass);
+  /// Of the outputs; the gradient that `backward` begins with.
+  const Tensor& loss(const Batch& batch, const Pass& pass) { return program_.loss(batch.target(), pass); }
+  void backward(const Pass& pass) { program_.backward(pass); }
   /// Forward, loss and backward; `pass.on_ready` is told of each gradient.
   void compute(const Batch& batch, const Pass& pass, StepClock& clock);
   /// Forward and loss. Returns the outputs.
@@ -91,14 +95,15 @@ class Replica {
   void check(const Batch& batch) const;
 
  private:
-  Layer& model_;
-  Loss& loss_;
   ComputeDevice device_;
   std::shared_ptr<Primitives> primitives_;
   std::uint64_t seed_;
   float loss_scale_;
+  Program program_;
   ReplicaPlan plan_;
+  std::vector<Tensor> inputs_;  ///< of a pass
   Buffer values_, gradients_, activations_, states_;
+  std::vector<Buffer> layer_states_;
   Buffer masters_;  ///< float32, where values are of a half type; as many elements
   Buffer scale_;    ///< a LossScale, where gradients are float16
   std::size_t state_count_ = 0;

@@ -1,8 +1,7 @@
 #pragma once
 #include <utility>
 
-#include <ronda/layers/layer.hpp>
-#include <ronda/layers/planner.hpp>
+#include <ronda/layers/loss.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
 
 namespace ronda {
@@ -12,21 +11,14 @@ namespace ronda {
 class SpoiledLoss final : public Loss {
  public:
   /// `loss` outlives this object.
-  SpoiledLoss(Loss& loss, Faults faults) : loss_(loss), faults_(std::move(faults)) {}
+  SpoiledLoss(const Loss& loss, Faults faults) : loss_(loss), faults_(std::move(faults)) {}
 
   [[nodiscard]] bool runs_on_any_device() const noexcept override { return loss_.runs_on_any_device(); }
   [[nodiscard]] Metric metric() const override { return loss_.metric(); }
-  void bind(const Bindings& bindings) override { loss_.bind(bindings); }
-  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override;
-  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    loss_.forward(outputs, target, pass);
-  }
-
- protected:
-  void plan(const TensorDesc& outputs, Planner& planner) override { planner.plan(loss_, outputs); }
+  [[nodiscard]] std::unique_ptr<LossOperation> make(const TensorDesc& outputs, Primitives& primitives) const override;
 
  private:
-  Loss& loss_;
+  const Loss& loss_;
   Faults faults_;
 };
 

@@ -14,8 +14,8 @@ namespace ronda {
 /// What a strategy is built for; model, loss and sink outlive it.
 struct StrategyParts {
   World& world;
-  Layer& model;
-  Loss& loss;
+  const Layer& model;
+  const Loss& loss;
   const Platform& platform;  ///< with its primitives
   const TrainingSetup& setup;
   const Dataset& train;

@@ -82,7 +82,7 @@ class NoData final : public Dataset {
 
 }  // namespace
 
-Trainer::Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink)
+Trainer::Trainer(World& world, const Layer& model, const Loss& loss, TrainingOptions options, EventSink* sink)
     : world_(world), model_(model), loss_(loss), options_(std::move(options)) {
   sink_.add(statistics_);
   if (sink != nullptr && world.rank() == 0) sink_.add(*sink);

@@ -28,7 +28,7 @@ class Trainer {
  public:
   /// @param sink  is told of everything on rank 0; null: silence. Model, loss and sink outlive the trainer. Not
   /// collective.
-  Trainer(World& world, Layer& model, Loss& loss, TrainingOptions options, EventSink* sink = nullptr);
+  Trainer(World& world, const Layer& model, const Loss& loss, TrainingOptions options, EventSink* sink = nullptr);
   Trainer(const Trainer&) = delete;  // its parts know each other's places
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
@@ -84,8 +84,8 @@ class Trainer {
   Evaluation run(const TrainingSetup& setup, Saving* saving, const FitData& data);
 
   World& world_;
-  Layer& model_;
-  Loss& loss_;
+  const Layer& model_;
+  const Loss& loss_;
   TrainingOptions options_;
   FanOut sink_;
   std::vector<std::unique_ptr<EventSink>> files_;  ///< rank 0's, that training is told of

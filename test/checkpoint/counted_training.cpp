@@ -4,10 +4,10 @@
 //   COUNT_ATTEMPT  which start of the training this is
 //   COUNT_DELAY    microseconds that a step takes longer
 #include <ronda/layers/layers.hpp>
-#include <ronda/layers/planner.hpp>
 
 #include "../../apps/training_application.hpp"
 #include "support/toy_data.hpp"
+#include "support/wrapped_loss.hpp"
 
 #include <chrono>
 #include <cstdlib>
@@ -17,6 +17,7 @@
 namespace {
 
 using namespace ronda;
+using test::WrappedLoss;
 
 std::string from_environment(const char* name, const char* otherwise) {
   const char* text = std::getenv(name);
@@ -40,47 +41,35 @@ MemoryDataset numbered(std::size_t samples, std::vector<std::int32_t>& labels, s
   return {{pixels.begin(), pixels.end()}, {9, 7, 1}, numbers};
 }
 
-/// Softmax cross entropy that looks up the labels of samples, and writes down whom it has seen.
-class CountingLoss final : public Loss {
+/// Looks up the labels of samples, and writes down whom it has seen.
+class Counter {
  public:
-  CountingLoss(std::vector<std::int32_t> labels, int rank)
+  Counter(std::vector<std::int32_t> labels, int rank)
       : labels_(std::move(labels)),
         delay_(std::stol(from_environment("COUNT_DELAY", "0"))),
         attempt_(from_environment("COUNT_ATTEMPT", "1")) {
     if (const auto prefix = from_environment("COUNT_LOG", ""); !prefix.empty())
       log_.open(prefix + "." + std::to_string(rank), std::ios::app);
   }
-  void plan(const TensorDesc& outputs, Planner& planner) override {
-    batch_.resize(static_cast<std::size_t>(outputs.shape[0]));
-    planner.plan(loss_, outputs);
+  void operator()(const WrappedLoss::Run& run) {
+    const auto numbers = run.target.as<std::int32_t>();
+    if (run.pass.mode == Mode::training) write_down(numbers, run.pass);
+    std::vector<std::int32_t> found;
+    for (const std::int32_t number : numbers) found.push_back(labels_[static_cast<std::size_t>(number)]);
+    run.of(Tensor(std::span(found)));
   }
-  void bind(const Bindings& bindings) override { loss_.bind(bindings); }
-  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    const auto numbers = target.as<std::int32_t>();
+
+ private:
+  void write_down(std::span<const std::int32_t> numbers, const Pass& pass) {
     const auto weights = pass.weights->as<float>();
     std::string line = attempt_ + " " + std::to_string(pass.step);
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (weights[i] > 0) line += " " + std::to_string(numbers[i]);
     log_ << line + "\n" << std::flush;
     std::this_thread::sleep_for(std::chrono::microseconds(delay_));
-    return loss_.forward_backward(outputs, looked_up(target), pass);
-  }
-  [[nodiscard]] Metric metric() const override { return loss_.metric(); }
-  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    loss_.forward(outputs, looked_up(target), pass);
   }
 
- private:
-  const Tensor& looked_up(const Tensor& target) {
-    const auto numbers = target.as<std::int32_t>();
-    for (std::size_t i = 0; i < numbers.size(); ++i) batch_[i] = labels_[static_cast<std::size_t>(numbers[i])];
-    found_ = Tensor(std::span(batch_));
-    return found_;
-  }
-
-  SoftmaxCrossEntropy loss_;
-  std::vector<std::int32_t> labels_, batch_;
-  Tensor found_;
+  std::vector<std::int32_t> labels_;
   long delay_;
   std::string attempt_;
   std::ofstream log_;
@@ -98,7 +87,8 @@ int main(int argc, char** argv) {
     std::vector<std::int32_t> labels;
     const MemoryDataset data = numbered(997, labels, 1);  // a prime: no batch divides it
     Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dense(4));
-    CountingLoss loss(std::move(labels), world.rank());
+    Counter counter(std::move(labels), world.rank());
+    const WrappedLoss loss([&counter](const WrappedLoss::Run& run) { counter(run); });
     return apps::train(world, options, model, loss, data, data);
   });
 }

@@ -12,6 +12,7 @@
 
 #include "layers/comparison.hpp"
 #include "support/catch.hpp"
+#include "support/operations.hpp"
 
 namespace ronda::test {
 
@@ -76,10 +77,10 @@ class Bench {
           {ParameterId{static_cast<std::uint32_t>(i)}, "p", values_.back().tensor, gradients_.back().tensor, {}, {}});
     }
     OperationMemory memory{.output = output_.tensor,
-                           .input_gradient = input_gradient ? input_gradient_.tensor : Tensor(),
+                           .input_gradients = {input_gradient ? input_gradient_.tensor : Tensor()},
                            .pass = pass_.data(),
                            .scratch = scratch_.data()};
-    for (std::size_t i = 0; i < parameters_.size(); ++i) memory.parameters[i] = &parameters_[i];
+    for (Parameter& parameter : parameters_) memory.parameters.push_back(&parameter);
     operation.bind(memory);
   }
 
@@ -88,7 +89,7 @@ class Bench {
 
   std::vector<float> forward(int threads = 1) {
     CpuStream stream(threads);
-    operation_.forward(input_.tensor, pass_on(stream));
+    operation_.forward({&input_.tensor, 1}, pass_on(stream));
     return plain_copy(output_.tensor);
   }
   /// Of the input, then of the parameters.
@@ -96,7 +97,7 @@ class Bench {
     CpuStream stream(threads);
     ReadyOrder ready;
     const std::vector<float> before = plain_copy(output_gradient_.tensor);
-    operation_.backward(input_.tensor, output_gradient_.tensor, pass_on(stream).reporting(ready));
+    operation_.backward({&input_.tensor, 1}, output_gradient_.tensor, pass_on(stream).reporting(ready));
     CHECK(plain_copy(output_gradient_.tensor) == before);
     CHECK(ready.ids.size() == parameters_.size());
     std::vector<std::vector<float>> all{plain_copy(input_gradient_.tensor)};

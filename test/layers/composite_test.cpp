@@ -1,10 +1,11 @@
-// Composites as a user writes them (docs/custom_loop.md), nested at random: gradients against finite differences.
+// Composites, nested at random: gradients against finite differences. Sums where values have several readers, and
+// parameters that are shared, are what can go wrong.
 #include <memory>
 #include <utility>
 
 #include "../../examples/custom_loop/prelu.hpp"
-#include "../../examples/custom_loop/residual.hpp"
 #include "support/gradient_probe.hpp"
+#include "support/plain_model.hpp"
 #include "support/seed.hpp"
 
 using namespace ronda;
@@ -12,125 +13,28 @@ using namespace ronda::test;
 
 namespace {
 
-/// Returns what it is given, both ways: the same memory.
-class Identity final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "identity"; }
-  TensorDesc plan(const TensorDesc& input, Planner&) override { return input; }
-  void bind(const Bindings&) override {}
-  const Tensor& forward(const Tensor& input, const Pass&) override { return input_ = input; }
-  const Tensor& backward(const Tensor& gradient, const Pass&) override { return gradient_ = gradient; }
-
- private:
-  Tensor input_, gradient_;
-};
-
-/// Gives memory of its own, both ways.
+/// Negates, with memory of its own from forward to backward.
 class Negate final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "negate"; }
-  TensorDesc plan(const TensorDesc& input, Planner& planner) override {
-    output_id_ = planner.buffer("negate output", input.bytes(), Lifetime::pass);
-    gradient_id_ = planner.buffer("negate gradient", input.bytes(), Lifetime::gradient);
-    return desc_ = input;
-  }
-  void bind(const Bindings& bindings) override {
-    output_ = bindings.tensor(output_id_, desc_);
-    gradient_ = bindings.tensor(gradient_id_, desc_);
-  }
-  const Tensor& forward(const Tensor& input, const Pass&) override {
-    for (std::size_t i = 0; i < input.as<float>().size(); ++i) output_.as<float>()[i] = -input.as<float>()[i];
-    return output_;
-  }
-  const Tensor& backward(const Tensor& gradient, const Pass&) override {
-    for (std::size_t i = 0; i < gradient.as<float>().size(); ++i) gradient_.as<float>()[i] = -gradient.as<float>()[i];
-    return gradient_;
-  }
+  Value build(Value x, GraphBuilder& b) const override { return b.apply(std::make_shared<Loops>(), {x}); }
 
  private:
-  TensorDesc desc_;
-  BufferId output_id_{}, gradient_id_{};
-  Tensor output_, gradient_;
-};
-
-using Children = std::vector<std::unique_ptr<Layer>>;
-
-/// The sum of its children's outputs, and of its input where it has a shortcut. Its backward calls them in one order
-/// or the other, and looks at what it was given and at all that they returned when all are through.
-class Sum final : public Layer {
- public:
-  Sum(Children children, bool shortcut, bool last_first)
-      : children_(std::move(children)), shortcut_(shortcut), last_first_(last_first) {}
-  [[nodiscard]] std::string_view kind() const noexcept override { return "sum"; }
-  TensorDesc plan(const TensorDesc& input, Planner& planner) override {
-    for (auto& child : children_) planner.plan(*child, input);
-    output_id_ = planner.buffer("sum output", input.bytes(), Lifetime::pass);
-    gradient_id_ = planner.buffer("sum gradient", input.bytes(), Lifetime::gradient);
-    return desc_ = input;
-  }
-  void bind(const Bindings& bindings) override {
-    for (auto& child : children_) child->bind(bindings);
-    output_ = bindings.tensor(output_id_, desc_);
-    gradient_ = bindings.tensor(gradient_id_, desc_);
-  }
-  const Tensor& forward(const Tensor& input, const Pass& pass) override {
-    std::vector<const Tensor*> terms;
-    if (shortcut_) terms.push_back(&input);
-    for (auto& child : children_) terms.push_back(&child->forward(input, pass));
-    return add(output_, terms);
-  }
-  const Tensor& backward(const Tensor& output_gradient, const Pass& pass) override {
-    std::vector<const Tensor*> terms;
-    for (std::size_t i = 0; i < children_.size(); ++i)
-      terms.push_back(&children_[last_first_ ? children_.size() - 1 - i : i]->backward(output_gradient, pass));
-    if (shortcut_) terms.push_back(&output_gradient);
-    return add(gradient_, terms);
-  }
-
- private:
-  static const Tensor& add(const Tensor& to, const std::vector<const Tensor*>& terms) {
-    const auto sum = to.as<float>();
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      float total = 0;
-      for (const Tensor* term : terms) total += term->as<float>()[i];
-      sum[i] = total;
+  class Loops final : public CustomOperation {
+   public:
+    [[nodiscard]] std::string_view kind() const noexcept override { return "negate"; }
+    [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return inputs[0]; }
+    [[nodiscard]] std::size_t kept_bytes(std::span<const Shape>) const override { return sizeof(float); }
+    void forward(const CustomArguments& arguments, const Pass&) const override {
+      *reinterpret_cast<float*>(arguments.kept()) = -1;
+      for (std::size_t i = 0; i < arguments.input().size(); ++i) arguments.output()[i] = -arguments.input()[i];
     }
-    return to;
-  }
-
-  Children children_;
-  bool shortcut_, last_first_;
-  TensorDesc desc_;
-  BufferId output_id_{}, gradient_id_{};
-  Tensor output_, gradient_;
-};
-
-/// Its children one after another, as a user would call them; returns the first one's gradient.
-class InARow final : public Layer {
- public:
-  explicit InARow(Children children) : children_(std::move(children)) {}
-  [[nodiscard]] std::string_view kind() const noexcept override { return "in_a_row"; }
-  TensorDesc plan(const TensorDesc& input, Planner& planner) override {
-    TensorDesc desc = input;
-    for (auto& child : children_) desc = planner.plan(*child, desc);
-    return desc;
-  }
-  void bind(const Bindings& bindings) override {
-    for (auto& child : children_) child->bind(bindings);
-  }
-  const Tensor& forward(const Tensor& input, const Pass& pass) override {
-    const Tensor* tensor = &input;
-    for (auto& child : children_) tensor = &child->forward(*tensor, pass);
-    return *tensor;
-  }
-  const Tensor& backward(const Tensor& output_gradient, const Pass& pass) override {
-    const Tensor* gradient = &output_gradient;
-    for (std::size_t i = children_.size(); i-- > 0;) gradient = &children_[i]->backward(*gradient, pass);
-    return *gradient;
-  }
-
- private:
-  Children children_;
+    void backward(const CustomArguments& arguments, const Pass&) const override {
+      const float sign = *reinterpret_cast<const float*>(arguments.kept());
+      for (std::size_t i = 0; i < arguments.input_gradient().size(); ++i)
+        arguments.input_gradient()[i] = sign * arguments.output_gradient()[i];
+    }
+  };
 };
 
 constexpr std::int64_t features = 5;
@@ -138,60 +42,177 @@ constexpr std::int64_t features = 5;
 /// A random layer of (N, features).
 class Garden {
  public:
-  explicit Garden(std::uint64_t seed) : key_(seed, Purpose::test, 1) {}
+  explicit Garden(std::uint64_t seed) : key_(seed, Purpose::test, 1), shared_(std::make_shared<Dense>(features)) {}
 
-  std::unique_ptr<Layer> layer(int depth) {
-    switch (depth == 0 ? below(3) : 3 + below(5)) {
-      case 0: return std::make_unique<Dense>(features, below(2) == 0);
-      case 1: return std::make_unique<Identity>();
-      case 2: return std::make_unique<Negate>();
-      case 3: return std::make_unique<InARow>(children(1 + below(3), depth));
-      case 4: return std::make_unique<Sum>(children(1, depth), true, false);
-      case 5: return std::make_unique<Sum>(children(2, depth), below(2) == 0, below(2) == 0);
-      case 6: return std::make_unique<Sum>(children(3, depth), below(2) == 0, below(2) == 0);
+  std::shared_ptr<const Layer> layer(int depth) {
+    switch (depth == 0 ? below(5) : 5 + below(5)) {
+      case 0: return std::make_shared<Dense>(features, below(2) == 0);
+      case 1: return std::make_shared<Function>([](Value x, GraphBuilder&) { return x; });
+      case 2: return std::make_shared<Negate>();
+      case 3: return shared_;
+      case 4: return std::make_shared<ReLU>();
+      case 5: return sum(1, true, depth);
+      case 6: return sum(2, below(2) == 0, depth);
+      case 7: return sum(3, below(2) == 0, depth);
+      case 8: return joined(depth);
       default: return sequential(1 + below(4), depth);
     }
   }
-  std::unique_ptr<Sequential> sequential(std::uint64_t count, int depth) {
-    auto model = std::make_unique<Sequential>();
-    for (auto& child : children(count, depth)) model->add(std::move(child));
+  std::shared_ptr<Sequential> sequential(std::uint64_t count, int depth) {
+    auto model = std::make_shared<Sequential>();
+    for (std::uint64_t i = 0; i < count; ++i) model->add(child(depth));
     return model;
   }
 
  private:
-  Children children(std::uint64_t count, int depth) {
-    Children children;
-    for (std::uint64_t i = 0; i < count; ++i)
-      children.push_back(layer(static_cast<int>(below(static_cast<std::uint64_t>(depth)))));
-    return children;
+  std::shared_ptr<const Layer> child(int depth) {
+    return layer(static_cast<int>(below(static_cast<std::uint64_t>(depth))));
+  }
+  /// The sum of its children's outputs, and of its input where it has a shortcut.
+  std::shared_ptr<const Layer> sum(int count, bool shortcut, int depth) {
+    std::vector<std::shared_ptr<const Layer>> children;
+    for (int i = 0; i < count; ++i) children.push_back(child(depth));
+    return std::make_shared<Function>([children, shortcut](Value x, GraphBuilder& b) {
+      std::vector<Value> terms;
+      if (shortcut) terms.push_back(x);
+      for (const auto& layer : children) terms.push_back(layer->build(x, b));
+      return terms.size() == 1 ? terms.front() : b.apply(AddSpec{}, terms);
+    });
+  }
+  std::shared_ptr<const Layer> joined(int depth) {
+    const auto left = child(depth), right = child(depth), narrow = std::shared_ptr<const Layer>(new Dense(features));
+    return std::make_shared<Function>([=](Value x, GraphBuilder& b) {
+      return narrow->build(b.apply(ConcatSpec{1}, {left->build(x, b), x, right->build(x, b)}), b);
+    });
   }
   std::uint64_t below(std::uint64_t end) { return key_.below(end, count_++); }
 
   RngKey key_;
   std::uint64_t count_ = 0;
+  std::shared_ptr<const Layer> shared_;
 };
+
+std::vector<float> copy_of(const Tensor& tensor) { return {tensor.as<float>().begin(), tensor.as<float>().end()}; }
 
 }  // namespace
 
 TEST_CASE("gradients of composites equal finite differences, however they are nested") {
-  const auto primitives = make_reference_primitives();
+  const auto library = make_onednn_primitives(1);
   for (std::uint64_t seed = test::seed(); seed < test::seed() + 60; ++seed) {
     Garden garden(seed);
     Sequential model;
     model.add(Dense(features));
     for (int i = 0; i < 3; ++i) model.add(garden.layer(2));
     model.add(Dense(features));
-    FirstPicker picker;
-    Probe(model, Shape{3, features}, *primitives, picker).check("nesting " + std::to_string(seed));
+    check_against_differences("nesting " + std::to_string(seed), model, {3, features});
+    GradientCheckOptions options;
+    options.primitives = library.get();
+    check_against_differences("nesting in oneDNN " + std::to_string(seed), model, {3, features}, options);
   }
 }
 
-TEST_CASE("the residual block of the documentation, around layers that choose their layouts") {
+TEST_CASE("residual blocks and concatenations of layers that choose their layouts") {
   const auto primitives = make_onednn_primitives(1);
-  FirstPicker picker;
+  GradientCheckOptions options;
+  options.primitives = primitives.get();
   const auto block = [] { return Residual(Sequential(Conv2d(16, 3, 1, 1), Conv2d(16, 3, 1, 1))); };
-  Sequential images(Conv2d(16, 3, 1, 1), block(), block(), Flatten(), Dense(4));
-  Probe(images, Shape{2, 6, 5, 1}, *primitives, picker).check("residual blocks of convolutions");
-  Sequential features(Dense(8), Residual(Sequential(Dense(8), PReLU(), Residual(Sequential(Dense(8))))), Dense(4));
-  Probe(features, Shape{3, 5}, *primitives, picker).check("residual blocks of dense layers");
+  const auto relus = [] {
+    return Sequential(Residual(Sequential(Conv2d(16, 3, 1, 1), ReLU(), Conv2d(16, 3, 1, 1))), ReLU());
+  };
+  check_against_differences("residual blocks of convolutions",
+                            Sequential(Conv2d(16, 3, 1, 1), block(), block(), Flatten(), Dense(4)), {2, 6, 5, 1},
+                            options);
+  check_against_differences("with ReLUs behind their sums",
+                            Sequential(Conv2d(16, 3, 1, 1), relus(), relus(), Flatten(), Dense(4)), {2, 6, 5, 1},
+                            options);
+  check_against_differences("a shortcut of another layout",
+                            Sequential(Residual(Conv2d(32, 3, 1, 1), Conv2d(32, 1)), MaxPool2d(2), Flatten(), Dense(4)),
+                            {2, 6, 6, 3}, options);
+  check_against_differences("joined convolutions",
+                            Sequential(Concat(Conv2d(16, 3, 1, 1), Conv2d(16, 1)), Conv2d(8, 3), Flatten(), Dense(4)),
+                            {2, 6, 5, 1}, options);
+  check_against_differences(
+      "residual blocks of dense layers",
+      Sequential(Dense(8), Residual(Sequential(Dense(8), PReLU(), Residual(Sequential(Dense(8))))), Dense(4)), {3, 5},
+      options);
+  check_against_differences("features summed behind a flatten",
+                            Sequential(
+                                Conv2d(16, 3),
+                                [](Value x, GraphBuilder& b) {
+                                  const Value flat = Flatten().build(x, b);
+                                  return b.apply(AddSpec{}, {flat, Negate().build(flat, b), flat});
+                                },
+                                Dense(4)),
+                            {2, 6, 5, 1}, options);
+}
+
+TEST_CASE("the same layer twice is one set of parameters, and so is a copy of it; another one is another") {
+  const Dense shared(4);
+  const Graph graph = build_graph(Sequential(shared, ReLU(), shared, Sequential(Dense(shared))), {2, 4});
+  REQUIRE(graph.parameters.size() == 2);
+  CHECK(graph.nodes.size() == 4);
+  CHECK(build_graph(Sequential(Dense(4), Dense(4)), {2, 4}).parameters.size() == 4);
+  CHECK_THROWS_AS(build_graph(Sequential(shared, Dense(5), shared), {2, 4}), InputError);  // columns do not fit
+  // Layers that go again while the model is built, one in the other's place.
+  const Function temporary([](Value x, GraphBuilder& b) {
+    for (int i = 0; i < 3; ++i) x = Dense(4).build(x, b);
+    return x;
+  });
+  CHECK(build_graph(temporary, {2, 4}).parameters.size() == 6);
+}
+
+TEST_CASE("a shared parameter's gradient is told of once, when it is complete") {
+  const auto primitives = make_reference_primitives();
+  FirstPicker picker;
+  const Dense shared(4);
+  PlainModel model(Sequential(shared, ReLU(), shared, Dense(3), Dense(3)), {2, 4}, *primitives, picker);
+  struct Told {
+    PlainModel* model;
+    std::vector<std::size_t> ids;
+    std::vector<std::vector<float>> gradients;
+    void mark_ready(ParameterId id, Stream&) {
+      ids.push_back(index_of(id));
+      gradients.push_back(copy_of(model->parameters()[index_of(id)].gradient));
+    }
+  } told{&model, {}, {}};
+  std::vector<float> x(8, 0.5F), dy(6, 1.0F);
+  model.forward(Tensor({{2, 4}, DType::float32, {}}, x.data()));
+  std::copy(dy.begin(), dy.end(), model.program().output_gradient().as<float>().begin());
+  model.program().backward(model.pass().reporting(told));
+  CHECK(told.ids == std::vector<std::size_t>{4, 5, 2, 3, 0, 1});
+  for (std::size_t i = 0; i < told.ids.size(); ++i)
+    CHECK(told.gradients[i] == copy_of(model.parameters()[told.ids[i]].gradient));
+}
+
+TEST_CASE("what has no part in the output is left out, and a parameter in it is refused") {
+  const Function unread([](Value x, GraphBuilder& b) {
+    ReLU().build(x, b);
+    return Dense(2).build(x, b);
+  });
+  CHECK(build_graph(unread, {2, 3}).nodes.size() == 1);
+  const Function untrained([](Value x, GraphBuilder& b) {
+    Dense(7).build(x, b);
+    return Dense(2).build(x, b);
+  });
+  CHECK_THROWS_AS(build_graph(untrained, {2, 3}), InputError);
+}
+
+TEST_CASE("a gradient that is wrong is found, and named") {
+  class Wrong final : public CustomOperation {
+   public:
+    [[nodiscard]] std::string_view kind() const noexcept override { return "wrong"; }
+    [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return inputs[0]; }
+    void forward(const CustomArguments& a, const Pass&) const override {
+      for (std::size_t i = 0; i < a.input().size(); ++i) a.output()[i] = 2 * a.input()[i];
+    }
+    void backward(const CustomArguments& a, const Pass&) const override {
+      for (std::size_t i = 0; i < a.input().size(); ++i)
+        a.input_gradient()[i] = (i == 5 ? 1 : 2) * a.output_gradient()[i];
+    }
+  };
+  const Function layer([](Value x, GraphBuilder& b) { return b.apply(std::make_shared<Wrong>(), {x}); });
+  CHECK_THROWS_AS(check_gradients(layer, {3, 4}), Error);
+  const GradientReport report = compare_gradients(layer, {3, 4});
+  CHECK(report.wrong == 1);
+  CHECK(report.first_wrong.starts_with("input[5]"));
 }

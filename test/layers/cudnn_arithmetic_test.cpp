@@ -1,5 +1,6 @@
 // The arithmetic of the GPU's kernels, run on the host, is that of the plain loops.
 #include "support/catch.hpp"
+#include "support/operations.hpp"
 
 #include <array>
 #include <bit>
@@ -41,9 +42,11 @@ struct Plain {
       : y(nothing(operation.plan().output.count())), dx(nothing(input.count())) {
     CpuStream stream;
     const Pass pass{.stream = stream, .on_ready = {}};
-    operation.bind({.output = Tensor(operation.plan().output, y.data()), .input_gradient = Tensor(input, dx.data())});
-    operation.forward(Tensor(input, x.data()), pass);
-    operation.backward(Tensor(input, x.data()), Tensor(operation.plan().output, dy.data()), pass);
+    const Tensor given(input, x.data());
+    operation.bind(
+        {.output = Tensor(operation.plan().output, y.data()), .input_gradients = {Tensor(input, dx.data())}});
+    operation.forward({&given, 1}, pass);
+    operation.backward({&given, 1}, Tensor(operation.plan().output, dy.data()), pass);
   }
   std::vector<float> y, dx;
 };
@@ -57,7 +60,7 @@ TEST_CASE("pooling on a GPU computes what the plain loops compute, to the bit") 
     for (const auto& [kernel, stride, padding] : {std::array{2, 2, 0}, {3, 2, 1}, {3, 1, 1}, {2, 3, 0}, {5, 2, 2}}) {
       const PoolSpec spec{kind, kernel, stride, padding};
       const TensorDesc input{{2, 9, 7, 3}, DType::float32, {}};
-      const auto operation = reference->pool(input, spec, {picker});
+      const auto operation = test::make_pool(*reference, input, spec, {picker});
       const Shape out = operation->plan().output.shape;
       auto x = numbers(input.count(), 1), dy = numbers(out.count(), 2);
       for (std::size_t i = 0; i < x.size(); i += 4) x[i] = 0.5F;  // ties: the first wins
@@ -81,7 +84,7 @@ TEST_CASE("ReLU and bias on a GPU compute what the plain loops compute, to the b
   const auto reference = make_reference_primitives();
   FirstPicker picker;
   const TensorDesc input{{5, 6}, DType::float32, {}};
-  const auto operation = reference->relu(input, {picker});
+  const auto operation = test::make_relu(*reference, input, {picker});
   auto x = numbers(input.count(), 3), dy = numbers(input.count(), 4);
   x[7] = 0;
   const Plain expected(*operation, input, x, dy);
@@ -129,7 +132,8 @@ TEST_CASE("ReLU, bias and pooling on a GPU keep NaN, as the plain loops do") {
     for (const auto& [kernel, stride, padding] : {std::array{2, 2, 0}, {3, 2, 1}, {2, 1, 1}}) {
       const PoolSpec spec{kind, kernel, stride, padding};
       const TensorDesc input{{2, 9, 7, 3}, DType::float32, {}};
-      const auto relu = reference->relu(input, {picker}), pool = reference->pool(input, spec, {picker});
+      const auto relu = test::make_relu(*reference, input, {picker}),
+                 pool = test::make_pool(*reference, input, spec, {picker});
       const Shape out = pool->plan().output.shape;
       auto before = numbers(input.count(), 1), gradient = numbers(out.count(), 2), unused = numbers(input.count(), 3);
       for (std::size_t i = 0; i < before.size(); i += 11) before[i] = nan;

@@ -25,19 +25,15 @@ TEST_CASE("every graph of a convolution passes cuDNN's check") {
       for (const auto kind : {ConvolutionGraph::forward, ConvolutionGraph::forward_bias,
                               ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient})
         for (const Precision precision : precisions) {
-          const ConvolutionSpec spec{.input = {{batch, size, size, channels}, dtype_of_layers(precision), {}},
-                                     .outputs = 32,
-                                     .kernel = kernel,
-                                     .stride = stride,
-                                     .padding = padding,
-                                     .pool = {}};
+          const ConvolutionProblem spec{{.outputs = 32, .kernel = kernel, .stride = stride, .padding = padding},
+                                        {{batch, size, size, channels}, dtype_of_layers(precision), {}}};
           const auto graph = make_graph(spec, kind, {precision});
           CHECK(graph->engines().empty());  // nobody asked a device yet
         }
 }
 
 TEST_CASE("a graph that makes no sense does not pass") {
-  ConvolutionSpec spec{.input = {{2, 8, 8, 4}, DType::float32, {}}, .outputs = 8, .pool = {}};
+  ConvolutionProblem spec{{.outputs = 8}, {{2, 8, 8, 4}, DType::float32, {}}};
   spec.stride = 0;
   CHECK_THROWS_AS(make_graph(spec, ConvolutionGraph::forward, {}), Error);
 }

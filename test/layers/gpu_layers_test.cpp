@@ -1,6 +1,7 @@
 // Every operation of the GPU against the plain loops: every candidate in turn, memory full of garbage. Needs a GPU.
 #include "layers/comparison.hpp"
 #include "support/catch.hpp"
+#include "support/operations.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -105,17 +106,17 @@ Results results_of(Operation& operation, const TensorDesc& input_desc, Bed* gpu,
         {ParameterId{static_cast<std::uint32_t>(i)}, "p", values.back().tensor, gradients.back().tensor, {}, {}});
   }
   OperationMemory memory{.output = output.tensor,
-                         .input_gradient = input_gradient.tensor,
+                         .input_gradients = {input_gradient.tensor},
                          .pass = pass_memory.tensor.data(),
                          .scratch = scratch.tensor.data()};
-  for (std::size_t i = 0; i < parameters.size(); ++i) memory.parameters[i] = &parameters[i];
+  for (Parameter& parameter : parameters) memory.parameters.push_back(&parameter);
   operation.bind(memory);
   CpuStream cpu;
   const Pass pass{.stream = gpu != nullptr ? *gpu->stream : cpu, .on_ready = {}};
   std::optional<Results> first;
   for (int round = 0; round < 2; ++round) {
-    operation.forward(input.tensor, pass);
-    operation.backward(input.tensor, output_gradient.tensor, pass);
+    operation.forward({&input.tensor, 1}, pass);
+    operation.backward({&input.tensor, 1}, output_gradient.tensor, pass);
     pass.stream.synchronize();
     Results found{output.plain(), input_gradient.plain(), {}};
     for (const Owned& gradient : gradients) found.parameter_gradients.push_back(gradient.plain());
@@ -223,7 +224,7 @@ TEST_CASE("dense on a GPU equals the plain loops") {
           const TensorDesc input{shape, DType::float32, {}};
           compare("dense " + shape.text() + " to " + std::to_string(outputs), input,
                   [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
-                    return primitives.dense({given, outputs, bias, activation}, context);
+                    return make_dense(primitives, given, {outputs, bias, activation}, context);
                   });
         }
 }
@@ -247,8 +248,8 @@ TEST_CASE("convolution on a GPU equals the plain loops, with and without pooling
         compare(
             "convolution " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
             [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
-              return primitives.convolution({given, c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool},
-                                            context);
+              return make_convolution(
+                  primitives, {{c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool}, given}, context);
             },
             c.tried);
       }
@@ -259,11 +260,11 @@ TEST_CASE("pooling and ReLU on a GPU equal the plain loops") {
     for (const PoolSpec& spec : {PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 2, 3, 0}})
       compare("pooling", image(2, 7, 6, 17),
               [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
-                return primitives.pool(given, spec, context);
+                return make_pool(primitives, given, spec, context);
               });
   compare("relu", image(3, 4, 5, 17),
           [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
-            return primitives.relu(given, context);
+            return make_relu(primitives, given, context);
           });
 }
 

@@ -1,21 +1,47 @@
 // The plain loops against finite differences: everything else is compared with the plain loops.
+#include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/random.hpp>
 
 #include "support/gradient_probe.hpp"
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 using namespace ronda;
 using namespace ronda::test;
 
 namespace {
 
-void check(Layer& layer, const Shape& shape, const std::string& what) {
-  const auto primitives = make_reference_primitives();
-  FirstPicker picker;
-  Probe(layer, shape, *primitives, picker).check(what + " " + shape.text());
+void check(const Layer& layer, const Shape& shape, const std::string& what) {
+  check_against_differences(what + " " + shape.text(), layer, shape);
 }
+
+void fill(const Tensor& tensor, std::uint64_t stream, float scale) {
+  const RngKey key(11, Purpose::test, stream);
+  auto values = tensor.as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * key.uniform(i) - 1);
+}
+
+/// A loss with memory of its own.
+struct LossBench {
+  LossBench(const Loss& loss, const TensorDesc& outputs)
+      : primitives(make_reference_primitives()),
+        operation(loss.make(outputs, *primitives)),
+        memory(Buffer::host(outputs.bytes())),
+        scratch(Buffer::host(operation->scratch_bytes())),
+        gradient(outputs, memory.data()) {}
+  const Tensor& run(const Tensor& outputs, const Tensor& target, const Pass& pass) {
+    operation->run(outputs, target, gradient, scratch.data(), pass);
+    return gradient;
+  }
+  std::unique_ptr<Primitives> primitives;
+  std::unique_ptr<LossOperation> operation;
+  Buffer memory, scratch;
+  Tensor gradient;
+};
 
 }  // namespace
 
@@ -65,17 +91,11 @@ TEST_CASE("a flattened image gives a dense layer the same columns, whatever lies
 
 TEST_CASE("cross entropy equals its definition, and its gradient finite differences") {
   for (const double smoothing : {0.0, 0.1}) {
-    const auto primitives = make_reference_primitives();
-    FirstPicker picker;
-    Planner planner(*primitives, picker, Mode::training);
-    SoftmaxCrossEntropy loss(smoothing);
     const TensorDesc desc{Shape{4, 6}, DType::float32, {}};
-    planner.plan(loss, desc);
-    const BufferPlan buffers = place_buffers(planner.buffers());
-    const Buffer memory = Buffer::host(buffers.bytes), outputs_memory = Buffer::host(desc.bytes());
-    loss.bind(Bindings({}, buffers.offsets, memory.data()));
+    LossBench loss(SoftmaxCrossEntropy(smoothing), desc);
+    const Buffer outputs_memory = Buffer::host(desc.bytes());
     const Tensor outputs(desc, outputs_memory.data());
-    Probe::fill(outputs, 5, 3.0F);
+    fill(outputs, 5, 3.0F);
     std::vector<std::int32_t> labels{1, 0, 5, 3};
     std::vector<float> weights{1, 0.5F, 1, 0};
     const Tensor target{std::span(labels)}, weight{std::span(weights)};
@@ -83,7 +103,7 @@ TEST_CASE("cross entropy equals its definition, and its gradient finite differen
     const auto run = [&] {
       StepControl control;
       const Pass pass{.stream = stream, .weights = &weight, .loss_scale = 0.25F, .control = &control, .on_ready = {}};
-      loss.forward(outputs, target, pass);
+      loss.run(outputs, target, pass);
       return control;
     };
     double expected = 0;
@@ -100,7 +120,7 @@ TEST_CASE("cross entropy equals its definition, and its gradient finite differen
     CHECK(run().weight == 2.5);
     StepControl control;
     const Pass pass{.stream = stream, .weights = &weight, .loss_scale = 0.25F, .control = &control, .on_ready = {}};
-    const Tensor& gradient = loss.forward_backward(outputs, target, pass);
+    const Tensor gradient = loss.run(outputs, target, pass);
     const std::vector<float> d(gradient.as<float>().begin(), gradient.as<float>().end());
     for (std::size_t i = 0; i < d.size(); ++i) {
       float& x = outputs.as<float>()[i];
@@ -118,19 +138,12 @@ TEST_CASE("cross entropy equals its definition, and its gradient finite differen
 TEST_CASE("mean squared error equals its definition, and its gradient finite differences") {
   for (const std::int64_t columns : {1, 3}) {
     const double unit = 2.5;
-    const auto primitives = make_reference_primitives();
-    FirstPicker picker;
-    Planner planner(*primitives, picker, Mode::training);
-    MeanSquaredError loss(unit);
     const TensorDesc desc{Shape{4, columns}, DType::float32, {}};
-    planner.plan(loss, desc);
-    const BufferPlan buffers = place_buffers(planner.buffers());
-    const Buffer memory = Buffer::host(buffers.bytes), outputs_memory = Buffer::host(desc.bytes()),
-                 target_memory = Buffer::host(desc.bytes());
-    loss.bind(Bindings({}, buffers.offsets, memory.data()));
+    LossBench loss(MeanSquaredError(unit), desc);
+    const Buffer outputs_memory = Buffer::host(desc.bytes()), target_memory = Buffer::host(desc.bytes());
     const Tensor outputs(desc, outputs_memory.data()), target(desc, target_memory.data());
-    Probe::fill(outputs, 5, 3.0F);
-    Probe::fill(target, 6, 3.0F);
+    fill(outputs, 5, 3.0F);
+    fill(target, 6, 3.0F);
     const auto x = outputs.as<float>(), y = target.as<float>();
     y.back() = std::nanf("");  // of a row that only fills up the batch
     std::vector<float> weights{1, 0.5F, 1, 0};
@@ -142,7 +155,7 @@ TEST_CASE("mean squared error equals its definition, and its gradient finite dif
     };
     const auto run = [&] {
       StepControl sums;
-      loss.forward(outputs, target, pass_with(sums));
+      loss.run(outputs, target, pass_with(sums));
       return sums;
     };
     double squares = 0, distances = 0;
@@ -154,7 +167,7 @@ TEST_CASE("mean squared error equals its definition, and its gradient finite dif
     CHECK(run().loss == Approx(unit * unit * squares));
     CHECK(run().metric == Approx(unit * distances));
     CHECK(run().weight == 2.5);
-    const Tensor& gradient = loss.forward_backward(outputs, target, pass_with(control));
+    const Tensor gradient = loss.run(outputs, target, pass_with(control));
     const std::vector<float> d(gradient.as<float>().begin(), gradient.as<float>().end());
     for (std::size_t i = 0; i < d.size(); ++i) {
       const float before = x[i];
@@ -167,31 +180,25 @@ TEST_CASE("mean squared error equals its definition, and its gradient finite dif
     }
     const Tensor flat(TensorDesc{Shape{4}, DType::float32, {}}, target_memory.data());
     if (columns == 1)
-      CHECK_NOTHROW(loss.forward(outputs, flat, pass_with(control)));
+      CHECK_NOTHROW(loss.run(outputs, flat, pass_with(control)));
     else
-      CHECK_THROWS_AS(loss.forward(outputs, flat, pass_with(control)), InputError);
+      CHECK_THROWS_AS(loss.run(outputs, flat, pass_with(control)), InputError);
   }
   for (const double unit : {0.0, -1.0, std::nan("")}) CHECK_THROWS_AS(MeanSquaredError(unit), InputError);
 }
 
 TEST_CASE("ten equal outputs cost ln 10, and a label that is none is refused") {
-  const auto primitives = make_reference_primitives();
-  FirstPicker picker;
-  Planner planner(*primitives, picker, Mode::training);
-  SoftmaxCrossEntropy loss;
   const TensorDesc desc{Shape{1, 10}, DType::float32, {}};
-  planner.plan(loss, desc);
-  const BufferPlan buffers = place_buffers(planner.buffers());
-  const Buffer memory = Buffer::host(buffers.bytes), outputs = Buffer::host(desc.bytes());
-  loss.bind(Bindings({}, buffers.offsets, memory.data()));
+  LossBench loss(SoftmaxCrossEntropy(), desc);
+  const Buffer outputs = Buffer::host(desc.bytes());
   std::vector<std::int32_t> label{3};
   std::vector<float> one{1};
   const Tensor target{std::span(label)}, weight{std::span(one)};
   CpuStream stream;
   StepControl control;
   const Pass pass{.stream = stream, .weights = &weight, .control = &control, .on_ready = {}};
-  loss.forward(Tensor(desc, outputs.data()), target, pass);
+  loss.run(Tensor(desc, outputs.data()), target, pass);
   CHECK(control.loss == Approx(std::log(10.0)).epsilon(1e-6));
   label[0] = 10;
-  CHECK_THROWS(loss.forward(Tensor(desc, outputs.data()), target, pass));
+  CHECK_THROWS(loss.run(Tensor(desc, outputs.data()), target, pass));
 }

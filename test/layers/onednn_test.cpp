@@ -1,6 +1,7 @@
 // Every operation of oneDNN against the plain loops: odd shapes, every candidate in turn, memory full of garbage.
 #include "layers/bench.hpp"
 #include "support/catch.hpp"
+#include "support/operations.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +26,7 @@ TEST_CASE("dense equals the plain loops") {
           const TensorDesc input{shape, DType::float32, {}};
           compare("dense " + shape.text() + " to " + std::to_string(outputs), input,
                   [&](Primitives& primitives, const OperationContext& context) {
-                    return primitives.dense({input, outputs, bias, activation}, context);
+                    return make_dense(primitives, input, {outputs, bias, activation}, context);
                   });
         }
 }
@@ -36,7 +37,7 @@ TEST_CASE("dense equals the plain loops where panels, groups of samples and rows
       const TensorDesc input{shape, DType::float32, {}};
       compare("dense " + shape.text() + " to " + std::to_string(outputs), input,
               [&](Primitives& primitives, const OperationContext& context) {
-                return primitives.dense({input, outputs, true, Activation::relu}, context);
+                return make_dense(primitives, input, {outputs, true, Activation::relu}, context);
               });
     }
 }
@@ -58,8 +59,8 @@ TEST_CASE("convolution equals the plain loops") {
         compare("convolution " + c.input.text() + " to " + std::to_string(c.outputs) + " kernel " +
                     std::to_string(c.kernel),
                 c.input, [&](Primitives& primitives, const OperationContext& context) {
-                  return primitives.convolution(
-                      {c.input, c.outputs, c.kernel, c.stride, c.padding, bias, activation, {}}, context);
+                  return make_convolution(
+                      primitives, {{c.outputs, c.kernel, c.stride, c.padding, bias, activation, {}}, c.input}, context);
                 });
 }
 
@@ -84,8 +85,9 @@ TEST_CASE("convolution with pooling equals the plain loops") {
         const Activation activation = bias ? Activation::relu : Activation::none;
         compare("convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
                 [&](Primitives& primitives, const OperationContext& context) {
-                  return primitives.convolution(
-                      {c.input, c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool}, context);
+                  return make_convolution(
+                      primitives, {{c.outputs, c.kernel, c.stride, c.padding, bias, activation, c.pool}, c.input},
+                      context);
                 });
       }
 }
@@ -98,23 +100,25 @@ TEST_CASE("pooling equals the plain loops") {
                                      PoolSpec{kind, 3, 1, 0}, PoolSpec{kind, 2, 3, 0}}) {
           const TensorDesc input = image(2, 7, 6, channels, layout);
           compare("pooling " + input.text(), input, [&](Primitives& primitives, const OperationContext& context) {
-            return primitives.pool(input, spec, context);
+            return make_pool(primitives, input, spec, context);
           });
         }
 }
 
 TEST_CASE("relu and copies equal the plain loops") {
   const TensorDesc matrix{Shape{5, 17}, DType::float32, {}};
-  compare("relu", matrix,
-          [&](Primitives& primitives, const OperationContext& context) { return primitives.relu(matrix, context); });
+  compare("relu", matrix, [&](Primitives& primitives, const OperationContext& context) {
+    return make_relu(primitives, matrix, context);
+  });
   for (const char* from : {"plain", "adbc16d", "adbc8d", "adbc"})
     for (const std::int64_t channels : {1, 3, 17, 32}) {
       const TensorDesc input = image(3, 4, 5, channels, from);
-      compare("relu", input,
-              [&](Primitives& primitives, const OperationContext& context) { return primitives.relu(input, context); });
+      compare("relu", input, [&](Primitives& primitives, const OperationContext& context) {
+        return make_relu(primitives, input, context);
+      });
       for (const char* to : {"plain", "adbc16d", "adbc8d", "adbc"})
         compare("reorder", input, [&](Primitives& primitives, const OperationContext& context) {
-          return primitives.reorder(input, image(3, 4, 5, channels, to), context);
+          return make_reorder(primitives, input, image(3, 4, 5, channels, to), context);
         });
     }
 }
@@ -123,7 +127,7 @@ TEST_CASE("dense reads an image in the order of its bytes") {
   for (const char* layout : {"plain", "adbc16d", "adbc"}) {
     const TensorDesc input = image(4, 3, 2, 32, layout);
     compare("dense", input, [&](Primitives& primitives, const OperationContext& context) {
-      return primitives.dense({input, 10, true, Activation::relu}, context);
+      return make_dense(primitives, input, {10, true, Activation::relu}, context);
     });
   }
 }
@@ -134,10 +138,10 @@ TEST_CASE("what nobody needs is not computed") {
   const TensorDesc pixels = image(3, 9, 9, 3);
   const std::vector<PoolSpec> pools{{PoolKind::maximum, 2, 2, 0}, {PoolKind::average, 2, 2, 0}};
   for (const PoolSpec& pool : pools) {
-    const ConvolutionSpec spec{pixels, 16, 3, 1, 1, true, Activation::relu, pool};
-    const auto training = library->convolution(spec, {picker});
-    const auto first_layer = library->convolution(spec, {picker, Mode::training, false});
-    const auto evaluation = library->convolution(spec, {picker, Mode::evaluation, false});
+    const ConvolutionProblem spec{{16, 3, 1, 1, true, Activation::relu, pool}, pixels};
+    const auto training = make_convolution(*library, spec, {picker});
+    const auto first_layer = make_convolution(*library, spec, {picker, Mode::training, false});
+    const auto evaluation = make_convolution(*library, spec, {picker, Mode::evaluation, false});
     Bench full(*training, pixels), partial(*first_layer, pixels, false), forward_only(*evaluation, pixels, false);
     const auto output = full.forward();
     CHECK(partial.forward() == output);
@@ -154,11 +158,12 @@ TEST_CASE("two threads give equal bits from run to run") {
   const auto library = make_onednn_primitives(2);
   const auto plain = make_reference_primitives();
   const TensorDesc pixels = image(5, 12, 12, 8);
-  const ConvolutionSpec spec{pixels, 32, 3, 1, 1, true, Activation::relu, PoolSpec{}};
+  const ConvolutionProblem spec{{32, 3, 1, 1, true, Activation::relu, PoolSpec{}}, pixels};
   for (const std::size_t wanted : {0, 4}) {  // the library's way and ours
     ForcingPicker picker(wanted);
-    const auto reference = plain->convolution(spec, {picker}), operation = library->convolution(spec, {picker}),
-               again = library->convolution(spec, {picker});
+    const auto reference = make_convolution(*plain, spec, {picker}),
+               operation = make_convolution(*library, spec, {picker}),
+               again = make_convolution(*library, spec, {picker});
     Bench expected(*reference, pixels), found(*operation, pixels), second(*again, pixels);
     check_close("output", found.forward(2), expected.forward(), 1e-5F);
     const auto gradients = found.backward(2), plain_gradients = expected.backward();
@@ -180,8 +185,8 @@ TEST_CASE("a dense layer's bits do not depend on its threads where its weights l
   const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
   ForcingPicker picker(2);
   const TensorDesc input{Shape{70, 133}, DType::float32, {}};
-  const auto one = alone->dense({input, 200, false, Activation::relu}, {picker}),
-             three = several->dense({input, 200, false, Activation::relu}, {picker});
+  const auto one = make_dense(*alone, input, {200, false, Activation::relu}, {picker}),
+             three = make_dense(*several, input, {200, false, Activation::relu}, {picker});
   REQUIRE(three->plan().picks == "weights in panels");
   Bench expected(*one, input), found(*three, input);
   CHECK(found.forward(3) == expected.forward());
@@ -193,11 +198,11 @@ TEST_CASE("shapes that do not fit are refused") {
   const auto library = make_onednn_primitives(1);
   FirstPicker picker;
   const OperationContext context{picker};
-  CHECK_THROWS_AS(library->dense({image(2, 3, 3, 17, "adbc16d"), 4}, context), LogicError);
-  CHECK_THROWS_AS(library->dense({{Shape{4}, DType::float32, {}}, 4}, context), InputError);
-  CHECK_THROWS_AS(library->convolution({image(2, 2, 2, 1), 4, 3, 1, 0, true, Activation::none, {}}, context),
+  CHECK_THROWS_AS(make_dense(*library, image(2, 3, 3, 17, "adbc16d"), {4}, context), LogicError);
+  CHECK_THROWS_AS(make_dense(*library, {Shape{4}, DType::float32, {}}, {4}, context), InputError);
+  CHECK_THROWS_AS(make_convolution(*library, {{4, 3, 1, 0, true, Activation::none, {}}, image(2, 2, 2, 1)}, context),
                   InputError);
-  CHECK_THROWS_AS(library->pool(image(2, 3, 3, 1), {PoolKind::maximum, 2, 2, 2}, context), InputError);
-  CHECK_THROWS_AS(library->pool(image(2, 3, 3, 1, "bcda"), {}, context), LogicError);
-  CHECK_THROWS_AS(library->reorder(image(2, 3, 3, 1), image(2, 3, 1, 3), context), Error);
+  CHECK_THROWS_AS(make_pool(*library, image(2, 3, 3, 1), {PoolKind::maximum, 2, 2, 2}, context), InputError);
+  CHECK_THROWS_AS(make_pool(*library, image(2, 3, 3, 1, "bcda"), {}, context), LogicError);
+  CHECK_THROWS_AS(make_reorder(*library, image(2, 3, 3, 1), image(2, 3, 1, 3), context), Error);
 }

@@ -48,8 +48,8 @@ PoolSpec random_pool(Dice& dice, std::int64_t height, std::int64_t width) {
   return pool;
 }
 
-ConvolutionSpec random_convolution(Dice& dice) {
-  ConvolutionSpec spec;
+ConvolutionProblem random_convolution(Dice& dice) {
+  ConvolutionProblem spec;
   const char* const layouts[] = {"plain", "adbc16d", "adbc8d", "adbc"};
   const std::int64_t channels[] = {1, 2, 3, 8, 16, 17, 32}, outputs[] = {3, 16, 20, 32}, kernels[] = {1, 2, 3, 5};
   spec.kernel = dice.one_of(kernels);
@@ -69,7 +69,7 @@ std::string text_of(const PoolSpec& pool) {
   return (pool.kind == PoolKind::maximum ? " maximum of " : " average of ") + std::to_string(pool.kernel) + " stride " +
          std::to_string(pool.stride) + " padding " + std::to_string(pool.padding);
 }
-std::string text_of(const ConvolutionSpec& spec) {
+std::string text_of(const ConvolutionProblem& spec) {
   return spec.input.text() + " to " + std::to_string(spec.outputs) + " kernel " + std::to_string(spec.kernel) +
          " stride " + std::to_string(spec.stride) + " padding " + std::to_string(spec.padding) +
          (spec.bias ? "" : " without bias") + (spec.activation == Activation::relu ? " with relu" : "") +
@@ -143,9 +143,9 @@ void compare_nans(const std::string& what, const TensorDesc& input, std::uint64_
 TEST_CASE("random convolutions equal the plain loops") {
   for (std::uint64_t game = 0; game < 120; ++game) {
     Dice dice(game);
-    const ConvolutionSpec spec = random_convolution(dice);
+    const ConvolutionProblem spec = random_convolution(dice);
     const auto make = [&](Primitives& primitives, const OperationContext& context) {
-      return primitives.convolution(spec, context);
+      return make_convolution(primitives, spec, context);
     };
     compare("convolution " + text_of(spec), spec.input, make);
     if (game % 2 == 0) compare_nans("convolution " + text_of(spec), spec.input, game, 0.01F, make);
@@ -161,7 +161,7 @@ TEST_CASE("random poolings equal the plain loops") {
         image(dice.between(1, 2), dice.between(1, 9), dice.between(1, 9), dice.one_of(channels), dice.one_of(layouts));
     const PoolSpec spec = random_pool(dice, input.shape[1], input.shape[2]);
     const auto make = [&](Primitives& primitives, const OperationContext& context) {
-      return primitives.pool(input, spec, context);
+      return make_pool(primitives, input, spec, context);
     };
     compare("pooling " + input.text() + text_of(spec), input, make);
     for (const float share : {0.05F, 0.5F, 1.0F})
@@ -174,16 +174,16 @@ TEST_CASE("an image of one pixel is pooled to a larger one in its own layout") {
     for (const PoolKind kind : {PoolKind::maximum, PoolKind::average}) {
       const TensorDesc input = image(2, 1, 1, 32, layout);
       compare("pooling " + input.text(), input, [&](Primitives& primitives, const OperationContext& context) {
-        return primitives.pool(input, {kind, 4, 1, 2}, context);
+        return make_pool(primitives, input, {kind, 4, 1, 2}, context);
       });
-      ConvolutionSpec convolution;
+      ConvolutionProblem convolution;
       convolution.kernel = 3;
       convolution.input = image(2, 3, 3, 16, layout);
       convolution.outputs = 32;
       convolution.pool = PoolSpec{kind, 2, 1, 1};
       compare("convolution " + text_of(convolution), convolution.input,
               [&](Primitives& primitives, const OperationContext& context) {
-                return primitives.convolution(convolution, context);
+                return make_convolution(primitives, convolution, context);
               });
     }
 }
@@ -194,11 +194,12 @@ TEST_CASE("a dense layer and a ReLU keep NaN") {
       const TensorDesc input{shape, DType::float32, {}};
       compare_nans("dense " + shape.text(), input, 1, 0.005F,
                    [&](Primitives& primitives, const OperationContext& context) {
-                     return primitives.dense({input, outputs, true, Activation::relu}, context);
+                     return make_dense(primitives, input, {outputs, true, Activation::relu}, context);
                    });
-      compare_nans(
-          "relu " + shape.text(), input, 2, 0.2F,
-          [&](Primitives& primitives, const OperationContext& context) { return primitives.relu(input, context); });
+      compare_nans("relu " + shape.text(), input, 2, 0.2F,
+                   [&](Primitives& primitives, const OperationContext& context) {
+                     return make_relu(primitives, input, context);
+                   });
     }
 }
 
@@ -213,14 +214,14 @@ TEST_CASE("the plain loops keep NaN, and give it its gradient, as PyTorch") {
     return std::pair(output, bench.backward()[0]);
   };
   const TensorDesc line{Shape{1, 4}, DType::float32, {}};
-  const auto relu = plain->relu(line, {picker});
+  const auto relu = make_relu(*plain, line, {picker});
   const auto [y, dx] = run(*relu, line, {nan, -1, 0, 2});
   CHECK(std::isnan(y[0]));
   CHECK((y[1] == 0 && y[2] == 0 && y[3] == 2));
   CHECK((dx[0] != 0 && dx[1] == 0 && dx[2] == 0 && dx[3] != 0));
 
   const TensorDesc square = image(1, 2, 2, 1);
-  const auto pool = plain->pool(square, {PoolKind::maximum, 2, 2, 0}, {picker});
+  const auto pool = make_pool(*plain, square, {PoolKind::maximum, 2, 2, 0}, {picker});
   const auto [largest, gradient] = run(*pool, square, {nan, 3, nan, 5});
   CHECK(std::isnan(largest[0]));
   CHECK((gradient[0] == 0 && gradient[1] == 0 && gradient[2] != 0 && gradient[3] == 0));

@@ -136,8 +136,9 @@ TEST_CASE("a step on kept data copies names and sums alone, call by call as in a
     CHECK(devices.device->bytes_copied - before < 101 * sizeof(std::uint64_t) + 512);  // an image has 252 bytes
     const Batch& batch = parts.strategy.place(parts.loader.next());
     const Pass pass = parts.strategy.begin_pass(batch);
-    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
-    parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+    parts.strategy.forward(batch, pass);
+    parts.strategy.loss(batch, pass);
+    parts.strategy.backward(pass);
     CHECK(same(parts.strategy.apply(parts.strategy.reduce(pass), pass), a));
   }
 }
@@ -281,8 +282,9 @@ TEST_CASE("the parts of a step on a device, called by hand, give the bits of tra
       const StepResult a = whole.step();
       const Batch& batch = parts.strategy.place(parts.loader.next());
       const Pass pass = parts.strategy.begin_pass(batch);
-      const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
-      parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+      parts.strategy.forward(batch, pass);
+      parts.strategy.loss(batch, pass);
+      parts.strategy.backward(pass);
       const StepControl& total = parts.strategy.reduce(pass);
       CHECK(total.weight == 32);
       CHECK(same(parts.strategy.apply(total, pass), a));
@@ -416,8 +418,9 @@ TEST_CASE("a step of several micro-batches waits once, is recorded by them, and 
   for (int k = 0; k < 4; ++k) {
     const Batch& batch = parts.strategy.place(parts.last_batch());
     const Pass pass = parts.strategy.begin_pass(batch);
-    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
-    parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+    parts.strategy.forward(batch, pass);
+    parts.strategy.loss(batch, pass);
+    parts.strategy.backward(pass);
     const StepControl& total = parts.strategy.reduce(pass);
     CHECK(total.weight == 30);
     static_cast<void>(parts.strategy.apply(total, pass));

@@ -48,8 +48,9 @@ TEST_CASE("the parts of a step on a GPU, called by hand, give the bits of train_
     whole.strategy.train_step(whole.loader.next());
     const Batch& batch = parts.strategy.place(parts.loader.next());
     const Pass pass = parts.strategy.begin_pass(batch);
-    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
-    parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+    parts.strategy.forward(batch, pass);
+    parts.strategy.loss(batch, pass);
+    parts.strategy.backward(pass);
     const double weight = parts.strategy.reduce(pass).weight;
     CHECK(parts.strategy.apply({}, pass).weight == weight);
   }

@@ -183,9 +183,9 @@ TEST_CASE("the parts of a step, called by hand, give the bits of train_step") {
     whole.step();
     const Batch& batch = parts.loader.next();
     const Pass pass = parts.strategy.begin_pass(batch);
-    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
-    const Tensor& gradient = parts.loss.forward_backward(outputs, batch.target(), pass);
-    parts.strategy.backward(gradient, pass);
+    parts.strategy.forward(batch, pass);
+    parts.strategy.loss(batch, pass);
+    parts.strategy.backward(pass);
     parts.strategy.apply(parts.strategy.reduce(pass), pass);
   }
   CHECK(whole.strategy.parameter_hash() == parts.strategy.parameter_hash());
@@ -253,8 +253,9 @@ TEST_CASE("a step by hand applies the sums that it is given, and one that is not
           for (std::size_t i = 1; i < accumulate; ++i) run.strategy.accumulate(run.loader.next());
           const Batch& batch = run.loader.next();
           const Pass pass = run.strategy.begin_pass(batch);
-          const Tensor& outputs = run.strategy.forward(batch.input(), pass);
-          run.strategy.backward(run.loss.forward_backward(outputs, batch.target(), pass), pass);
+          run.strategy.forward(batch, pass);
+          run.strategy.loss(batch, pass);
+          run.strategy.backward(pass);
           StepControl total = run.strategy.reduce(pass);
           if (!applies) return;
           total.weight *= times;
@@ -310,8 +311,9 @@ TEST_CASE("updates by parts and steps by hand may take turns") {
     }
     const Batch& batch = parts.loader.next();
     const Pass pass = parts.strategy.begin_pass(batch);
-    const Tensor& outputs = parts.strategy.forward(batch.input(), pass);
-    parts.strategy.backward(parts.loss.forward_backward(outputs, batch.target(), pass), pass);
+    parts.strategy.forward(batch, pass);
+    parts.strategy.loss(batch, pass);
+    parts.strategy.backward(pass);
     const StepControl& total = parts.strategy.reduce(pass);
     if (k == 5) {  // gradients are sums on all ranks
       float sum = 0;
@@ -326,22 +328,20 @@ TEST_CASE("updates by parts and steps by hand may take turns") {
 }
 
 TEST_CASE("a layer of the user's own is given plain images, whatever the convolution before it writes") {
-  class Identity final : public Layer {
+  class Identity final : public CustomOperation {
    public:
     [[nodiscard]] std::string_view kind() const noexcept override { return "identity"; }
-    TensorDesc plan(const TensorDesc& input, Planner&) override {
-      CHECK(input.layout.is_plain());
-      return input;
+    [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return inputs[0]; }
+    void forward(const CustomArguments& a, const Pass&) const override {
+      std::ranges::copy(a.input(), a.output().begin());
     }
-    void bind(const Bindings&) override {}
-    const Tensor& forward(const Tensor& input, const Pass&) override { return input_ = input; }
-    const Tensor& backward(const Tensor& gradient, const Pass&) override { return gradient_ = gradient; }
-
-   private:
-    Tensor input_, gradient_;
+    void backward(const CustomArguments& a, const Pass&) const override {
+      std::ranges::copy(a.output_gradient(), a.input_gradient().begin());
+    }
   };
+  const Function identity([](Value x, GraphBuilder& b) { return b.apply(std::make_shared<Identity>(), {x}); });
   const MemoryDataset data = toy_images(64, {12, 12, 1}, 4);
-  Sequential with(Conv2d(16, 3), Identity(), Conv2d(16, 3), Flatten(), Dense(4));
+  Sequential with(Conv2d(16, 3), identity, Conv2d(16, 3), Flatten(), Dense(4));
   Sequential without(Conv2d(16, 3), Conv2d(16, 3), Flatten(), Dense(4));
   Run a(everybody(), std::move(with), data, {.global_batch = 32});
   Run b(everybody(), std::move(without), data, {.global_batch = 32});

@@ -10,6 +10,7 @@
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -20,7 +21,7 @@ namespace {
 
 /// A strategy for a model and its place in the data.
 struct Run {
-  Run(Layer& model, Loss& loss, const Dataset& data, std::size_t global_batch = 32)
+  Run(const Layer& model, const Loss& loss, const Dataset& data, std::size_t global_batch = 32)
       : plan(data.size(), global_batch, shard_of(world().communicator())),
         loader(data, SampleOrder(data.size(), 1, true), plan),
         strategy(world().communicator(), model, loss, make_optimizer({.name = "sgd"}),
@@ -43,75 +44,58 @@ struct Run {
   MirroredStrategy strategy;
 };
 
-/// Gives what it is given, and shows what that was.
-class Shown final : public Layer {
+/// An operation that is its functions.
+class Loops final : public CustomOperation {
  public:
-  explicit Shown(std::vector<float>& seen) : seen_(seen) {}
-  [[nodiscard]] std::string_view kind() const noexcept override { return "shown"; }
-  TensorDesc plan(const TensorDesc& input, Planner&) override { return input; }
-  void bind(const Bindings&) override {}
-  const Tensor& forward(const Tensor& input, const Pass&) override {
-    const auto x = input.as<const float>();
-    seen_.assign(x.begin(), x.end());
-    return input_ = input;
-  }
-  const Tensor& backward(const Tensor& gradient, const Pass&) override { return gradient_ = gradient; }
+  using Run = std::function<void(const CustomArguments&)>;
+  Loops(std::function<Shape(const Shape&)> output, Run forward, Run backward)
+      : output_(std::move(output)), forward_(std::move(forward)), backward_(std::move(backward)) {}
+  [[nodiscard]] std::string_view kind() const noexcept override { return "loops"; }
+  [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return output_(inputs[0]); }
+  void forward(const CustomArguments& arguments, const Pass&) const override { forward_(arguments); }
+  void backward(const CustomArguments& arguments, const Pass&) const override { backward_(arguments); }
 
  private:
-  std::vector<float>& seen_;
-  Tensor input_, gradient_;
+  std::function<Shape(const Shape&)> output_;
+  Run forward_, backward_;
 };
+
+Function layer_of(std::shared_ptr<const Loops> loops) {
+  return Function([loops = std::move(loops)](Value x, GraphBuilder& b) { return b.apply(loops, {x}); });
+}
+
+/// Gives what it is given, and shows what that was.
+Function shown(std::vector<float>& seen) {
+  return layer_of(std::make_shared<Loops>([](const Shape& shape) { return shape; },
+                                          [&seen](const CustomArguments& a) {
+                                            seen.assign(a.input().begin(), a.input().end());
+                                            std::ranges::copy(a.input(), a.output().begin());
+                                          },
+                                          [](const CustomArguments& a) {
+                                            const auto dx = a.input_gradient();
+                                            std::copy_n(a.output_gradient().begin(), dx.size(), dx.begin());
+                                          }));
+}
 
 /// Gives every other feature.
-class Halve final : public Layer {
- public:
-  [[nodiscard]] std::string_view kind() const noexcept override { return "halve"; }
-  TensorDesc plan(const TensorDesc& input, Planner& planner) override {
-    input_desc_ = input;
-    desc_ = {Shape{input.shape[0], input.shape[1] / 2}, input.dtype, {}};
-    output_id_ = planner.buffer("halve output", desc_.bytes(), Lifetime::pass);
-    gradient_id_ = planner.buffer("halve gradient", input.bytes(), Lifetime::gradient);
-    return desc_;
-  }
-  void bind(const Bindings& bindings) override {
-    output_ = bindings.tensor(output_id_, desc_);
-    gradient_ = bindings.tensor(gradient_id_, input_desc_);
-  }
-  const Tensor& forward(const Tensor& input, const Pass&) override {
-    each([&](std::size_t from, std::size_t to) { output_.as<float>()[to] = input.as<const float>()[from]; });
-    return output_;
-  }
-  const Tensor& backward(const Tensor& dy, const Pass&) override {
-    std::ranges::fill(gradient_.as<float>(), 0.0F);
-    each([&](std::size_t from, std::size_t to) { gradient_.as<float>()[from] = dy.as<const float>()[to]; });
-    return gradient_;
-  }
-
- private:
-  void each(const auto& body) const {
-    const auto rows = static_cast<std::size_t>(desc_.shape[0]), half = static_cast<std::size_t>(desc_.shape[1]),
-               whole = static_cast<std::size_t>(input_desc_.shape[1]);
+Function halve() {
+  const auto each = [](const Shape& whole, const auto& body) {
+    const auto rows = static_cast<std::size_t>(whole[0]), columns = static_cast<std::size_t>(whole[1]);
     for (std::size_t n = 0; n < rows; ++n)
-      for (std::size_t i = 0; i < half; ++i) body(n * whole + 2 * i, n * half + i);
-  }
-  TensorDesc input_desc_, desc_;
-  BufferId output_id_{}, gradient_id_{};
-  Tensor output_, gradient_;
-};
-
-/// A composite of a user's own around one layer.
-class Around final : public Layer {
- public:
-  explicit Around(std::unique_ptr<Layer> inner) : inner_(std::move(inner)) {}
-  [[nodiscard]] std::string_view kind() const noexcept override { return "around"; }
-  TensorDesc plan(const TensorDesc& input, Planner& planner) override { return planner.plan(*inner_, input); }
-  void bind(const Bindings& bindings) override { inner_->bind(bindings); }
-  const Tensor& forward(const Tensor& input, const Pass& pass) override { return inner_->forward(input, pass); }
-  const Tensor& backward(const Tensor& dy, const Pass& pass) override { return inner_->backward(dy, pass); }
-
- private:
-  std::unique_ptr<Layer> inner_;
-};
+      for (std::size_t i = 0; i < columns / 2; ++i) body(n * columns + 2 * i, n * (columns / 2) + i);
+  };
+  return layer_of(std::make_shared<Loops>(
+      [](const Shape& shape) {
+        return Shape{shape[0], shape[1] / 2};
+      },
+      [each](const CustomArguments& a) {
+        each(a.shape(), [&](std::size_t from, std::size_t to) { a.output()[to] = a.input()[from]; });
+      },
+      [each](const CustomArguments& a) {
+        std::ranges::fill(a.input_gradient(), 0.0F);
+        each(a.shape(), [&](std::size_t from, std::size_t to) { a.input_gradient()[from] = a.output_gradient()[to]; });
+      }));
+}
 
 /// Whether features (N, C·H·W) are those of a plain image (N, H, W, C), in (C, H, W) order.
 bool in_channel_order(const std::vector<float>& features, const std::vector<float>& image, std::size_t pixels,
@@ -126,28 +110,29 @@ bool in_channel_order(const std::vector<float>& features, const std::vector<floa
 
 }  // namespace
 
-TEST_CASE("a model or a loss that a strategy has is refused by every other") {
+TEST_CASE("strategies may share a model and a loss, and each has parameters of its own") {
   const MemoryDataset data = toy_images(64, {5}, 4);
-  Dense model(4), other(4);
-  SoftmaxCrossEntropy loss, other_loss;
-  const auto first = std::make_unique<Run>(model, loss, data);
-  CHECK_THROWS_AS(Run(model, other_loss, data), Error);
-  CHECK_THROWS_AS(Run(other, loss, data), Error);
-  for (int k = 0; k < 3; ++k) first->strategy.train_step(first->loader.next());
-  CHECK_FALSE(first->strategy.parameter_hash().empty());
+  const Dense model(4);
+  const SoftmaxCrossEntropy loss;
+  Run first(model, loss, data), second(model, loss, data);
+  CHECK(first.strategy.parameter_hash() == second.strategy.parameter_hash());
+  for (int k = 0; k < 3; ++k) first.strategy.train_step(first.loader.next());
+  CHECK(first.strategy.parameter_hash() != second.strategy.parameter_hash());
+  for (int k = 0; k < 3; ++k) second.strategy.train_step(second.loader.next());
+  CHECK(first.strategy.parameter_hash() == second.strategy.parameter_hash());
 }
 
 TEST_CASE("behind a flatten, layers that do not know of it are given features in the order of files") {
   const MemoryDataset data = toy_images(64, {6, 5, 1}, 4);
   std::vector<float> image, features, deeper;
-  Sequential model(Conv2d(16, 3), Shown(image), Flatten(), ReLU(), Shown(features), Dense(4));
+  Sequential model(Conv2d(16, 3), shown(image), Flatten(), ReLU(), shown(features), Dense(4));
   SoftmaxCrossEntropy loss;
   Run run(model, loss, data);
   run.strategy.train_step(run.loader.next());
   for (float& number : image) number = std::max(number, 0.0F);
   CHECK(in_channel_order(features, image, 4 * 3, 16));
 
-  Sequential nested(Conv2d(16, 3), Shown(image), Sequential(Flatten()), Sequential(Sequential(Shown(deeper))),
+  Sequential nested(Conv2d(16, 3), shown(image), Sequential(Flatten()), Sequential(Sequential(shown(deeper))),
                     Dense(4));
   SoftmaxCrossEntropy nested_loss;
   Run nested_run(nested, nested_loss, data);
@@ -161,11 +146,9 @@ TEST_CASE("a composite of a user's own, and the loss, are given features in the 
     std::vector<float> image, features;
     Sequential model;
     model.add(Conv2d(16, 3));
-    model.add(Shown(image));
+    model.add(shown(image));
     if (composite) {
-      auto inner = std::make_unique<Sequential>();
-      inner->add(Flatten());
-      model.add(Around(std::move(inner)));
+      model.add([](Value x, GraphBuilder& b) { return Sequential(Flatten()).build(x, b); });
     } else {
       model.add(Flatten());
     }
@@ -182,8 +165,8 @@ TEST_CASE("a composite of a user's own, and the loss, are given features in the 
 TEST_CASE("a layer between a flatten and a dense layer may do nothing, or give other features") {
   const MemoryDataset data = toy_images(64, {6, 5, 1}, 4);
   std::vector<float> seen;
-  Sequential with(Conv2d(16, 3), Flatten(), Shown(seen), Dense(4)), without(Conv2d(16, 3), Flatten(), Dense(4));
-  Sequential halved(Conv2d(16, 3), Flatten(), Halve(), Dense(4));
+  Sequential with(Conv2d(16, 3), Flatten(), shown(seen), Dense(4)), without(Conv2d(16, 3), Flatten(), Dense(4));
+  Sequential halved(Conv2d(16, 3), Flatten(), halve(), Dense(4));
   SoftmaxCrossEntropy with_loss, without_loss, halved_loss;
   Run a(with, with_loss, data), b(without, without_loss, data), c(halved, halved_loss, data);
   double first = 0, last = 0;
@@ -201,13 +184,7 @@ TEST_CASE("a layer between a flatten and a dense layer may do nothing, or give o
 
 TEST_CASE("what a layer keeps is each rank's until they evaluate, and then the mean of all, on all") {
   const MemoryDataset data = toy_images(72, {5}, 4);
-  RunningMean* layer = nullptr;
-  Sequential model;
-  model.add(Dense(6));
-  auto running = std::make_unique<RunningMean>();
-  layer = running.get();
-  model.add(std::move(running));
-  model.add(Dense(4));
+  const Sequential model(Dense(6), RunningMean(), Dense(4));
   SoftmaxCrossEntropy loss;
   Run run(model, loss, data, 24);
   for (int k = 0; k < 3; ++k) run.strategy.train_step(run.loader.next());
@@ -218,19 +195,19 @@ TEST_CASE("what a layer keeps is each rank's until they evaluate, and then the m
     all.allgather(Tensor(std::span(given)), Tensor(std::span(every)));
     return every;
   };
-  const std::vector<float> before = by_rank(layer->means());
-  std::vector<float> expected(layer->means().size());
+  const std::vector<float> before = by_rank(running_means(run.strategy));
+  std::vector<float> expected(running_means(run.strategy).size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     double sum = 0;
     for (int rank = 0; rank < all.size(); ++rank) sum += before[static_cast<std::size_t>(rank) * expected.size() + i];
     expected[i] = static_cast<float>(sum / all.size());
   }
   const Evaluation first = run.strategy.evaluate(run.loader);
-  CHECK(layer->means() == expected);
-  const std::vector<float> after = by_rank(layer->means());
+  CHECK(running_means(run.strategy) == expected);
+  const std::vector<float> after = by_rank(running_means(run.strategy));
   CHECK(std::ranges::equal(std::span(after).first(expected.size()), expected));
   if (all.size() > 1) CHECK(before != after);
   const Evaluation again = run.strategy.evaluate(run.loader);
-  CHECK(layer->means() == expected);  // to the bit, also on three ranks
+  CHECK(running_means(run.strategy) == expected);  // to the bit, also on three ranks
   CHECK(again.loss == first.loss);
 }

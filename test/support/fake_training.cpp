@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "support/fake_device.hpp"
 #include "support/rounded_primitives.hpp"
@@ -28,20 +29,26 @@ class QueuedOperation final : public Operation {
     parameters_ = memory.parameters;
     operation_->bind(memory);
   }
-  void forward(const Tensor& input, const Pass& pass) override {
-    queue(pass.stream, [this, input, pass] { operation_->forward(input, pass); });
+  void forward(Inputs inputs, const Pass& pass) override {
+    queue(pass.stream, [this, given = copied(inputs), pass] { operation_->forward(given, pass); });
   }
-  void backward(const Tensor& input, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     Pass quiet = pass;
     quiet.on_ready = {};
-    queue(pass.stream, [this, input, output_gradient, quiet] { operation_->backward(input, output_gradient, quiet); });
-    for (const Parameter* parameter : parameters_)
-      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+    queue(pass.stream, [this, given = copied(inputs), output_gradient, quiet] {
+      operation_->backward(given, output_gradient, quiet);
+    });
+    for (const Parameter* parameter : parameters_) pass.on_ready(parameter->id, pass.stream);
   }
 
  private:
+  static std::vector<Tensor> copied(Inputs inputs) {
+    const InsideFake inside;
+    return {inputs.begin(), inputs.end()};
+  }
+
   std::unique_ptr<Operation> operation_;
-  std::array<Parameter*, 2> parameters_{};
+  std::vector<Parameter*> parameters_;
 };
 
 class QueuedLoss final : public LossOperation {
@@ -68,31 +75,16 @@ class QueuedPrimitives final : public Primitives {
   explicit QueuedPrimitives(std::unique_ptr<Primitives> loops) : loops_(std::move(loops)) {}
   [[nodiscard]] std::string name() const override { return loops_->name() + ", queued"; }
   [[nodiscard]] DType dtype() const noexcept override { return loops_->dtype(); }
-  std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
-    return queued(loops_->dense(spec, context));
-  }
-  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext& context) override {
-    return queued(loops_->convolution(spec, context));
-  }
-  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec,
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                   const OperationContext& context) override {
-    return queued(loops_->pool(input, spec, context));
-  }
-  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext& context) override {
-    return queued(loops_->relu(input, context));
-  }
-  std::unique_ptr<Operation> reorder(const TensorDesc& from, const TensorDesc& to,
-                                     const OperationContext& context) override {
-    return queued(loops_->reorder(from, to, context));
+    auto made = loops_->make(operation, inputs, context);
+    return made == nullptr ? nullptr : std::make_unique<QueuedOperation>(std::move(made));
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
     return std::make_unique<QueuedLoss>(loops_->softmax_cross_entropy(outputs, smoothing));
   }
 
  private:
-  static std::unique_ptr<Operation> queued(std::unique_ptr<Operation> operation) {
-    return std::make_unique<QueuedOperation>(std::move(operation));
-  }
   std::unique_ptr<Primitives> loops_;
 };
 

@@ -1,6 +1,7 @@
 #include "support/rounded_primitives.hpp"
 
-#include <array>
+#include <deque>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,14 @@ struct Wide {
 
 class RoundedOperation final : public Operation {
  public:
-  RoundedOperation(std::unique_ptr<Operation> loops, const TensorDesc& input, DType dtype)
-      : loops_(std::move(loops)), x_(input), dx_(input), y_(loops_->plan().output), dy_(loops_->plan().output) {
+  RoundedOperation(std::unique_ptr<Operation> loops, std::span<const TensorDesc> inputs, DType dtype)
+      : loops_(std::move(loops)), y_(loops_->plan().output), dy_(loops_->plan().output) {
     plan_ = loops_->plan();
     plan_.output = in(dtype, plan_.output);
+    for (const TensorDesc& input : inputs) {
+      x_.push_back(wide(input));
+      dx_.push_back(wide(input));
+    }
     for (auto& parameter : plan_.parameters) {
       parameter = in(dtype, parameter);
       values_.emplace_back(parameter);
@@ -35,41 +40,45 @@ class RoundedOperation final : public Operation {
 
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
-    OperationMemory wide{.output = y_.tensor,
-                         .input_gradient = memory.input_gradient.empty() ? Tensor() : dx_.tensor,
-                         .pass = memory.pass,
-                         .scratch = memory.scratch};
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      parameters_[i] = {
-          memory.parameters[i]->id, memory.parameters[i]->name, values_[i].tensor, gradients_[i].tensor, {}, {}};
-      wide.parameters[i] = &parameters_[i];
-    }
+    parameters_.clear();
+    OperationMemory wide{.output = y_.tensor, .pass = memory.pass, .scratch = memory.scratch};
+    for (std::size_t i = 0; i < dx_.size(); ++i)
+      wide.input_gradients.push_back(memory.input_gradients[i].empty() ? Tensor() : dx_[i]);
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      parameters_.push_back(
+          {memory.parameters[i]->id, memory.parameters[i]->name, values_[i].tensor, gradients_[i].tensor, {}, {}});
+    for (Parameter& parameter : parameters_) wide.parameters.push_back(&parameter);
     loops_->bind(wide);
   }
-  void forward(const Tensor& input, const Pass& pass) override {
-    convert(input, x_.tensor);
+  void forward(Inputs inputs, const Pass& pass) override {
+    for (std::size_t i = 0; i < x_.size(); ++i) convert(inputs[i], x_[i]);
     for (std::size_t i = 0; i < values_.size(); ++i) convert(memory_.parameters[i]->value, values_[i].tensor);
-    loops_->forward(x_.tensor, pass);
+    loops_->forward(x_, pass);
     convert(y_.tensor, memory_.output);
     convert(memory_.output, y_.tensor);
   }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass& pass) override {
+  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
     convert(output_gradient, dy_.tensor);
     Pass quiet = pass;
     quiet.on_ready = {};
-    loops_->backward(x_.tensor, dy_.tensor, quiet);
+    loops_->backward(x_, dy_.tensor, quiet);
     for (std::size_t i = 0; i < values_.size(); ++i) {
       convert(gradients_[i].tensor, memory_.parameters[i]->gradient);
       pass.on_ready(memory_.parameters[i]->id, pass.stream);
     }
-    if (!memory_.input_gradient.empty()) convert(dx_.tensor, memory_.input_gradient);
+    for (std::size_t i = 0; i < dx_.size(); ++i)
+      if (!memory_.input_gradients[i].empty()) convert(dx_[i], memory_.input_gradients[i]);
   }
 
  private:
+  Tensor wide(const TensorDesc& desc) { return inputs_.emplace_back(desc).tensor; }
+
   std::unique_ptr<Operation> loops_;
-  Wide x_, dx_, y_, dy_;
+  std::deque<Wide> inputs_;
+  std::vector<Tensor> x_, dx_;
+  Wide y_, dy_;
   std::vector<Wide> values_, gradients_;
-  std::array<Parameter, 2> parameters_;
+  std::vector<Parameter> parameters_;
   OperationMemory memory_;
 };
 
@@ -77,9 +86,9 @@ class Conversion final : public Operation {
  public:
   explicit Conversion(const TensorDesc& to) { plan_.output = to; }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(const Tensor& input, const Pass&) override { convert(input, memory_.output); }
-  void backward(const Tensor&, const Tensor& output_gradient, const Pass&) override {
-    if (!memory_.input_gradient.empty()) convert(output_gradient, memory_.input_gradient);
+  void forward(Inputs inputs, const Pass&) override { convert(inputs.front(), memory_.output); }
+  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+    if (!memory_.input_gradient().empty()) convert(output_gradient, memory_.input_gradient());
   }
 
  private:
@@ -110,25 +119,13 @@ class RoundedPrimitives final : public Primitives {
   explicit RoundedPrimitives(DType dtype) : dtype_(dtype) {}
   [[nodiscard]] std::string name() const override { return loops_->name() + " in " + std::string(name_of(dtype_)); }
   [[nodiscard]] DType dtype() const noexcept override { return dtype_; }
-  std::unique_ptr<Operation> dense(const DenseSpec& spec, const OperationContext& context) override {
-    DenseSpec wide = spec;
-    wide.input = in(DType::float32, spec.input);
-    return rounded(loops_->dense(wide, context), spec.input);
-  }
-  std::unique_ptr<Operation> convolution(const ConvolutionSpec& spec, const OperationContext& context) override {
-    ConvolutionSpec wide = spec;
-    wide.input = in(DType::float32, spec.input);
-    return rounded(loops_->convolution(wide, context), spec.input);
-  }
-  std::unique_ptr<Operation> pool(const TensorDesc& input, const PoolSpec& spec,
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                   const OperationContext& context) override {
-    return rounded(loops_->pool(in(DType::float32, input), spec, context), input);
-  }
-  std::unique_ptr<Operation> relu(const TensorDesc& input, const OperationContext& context) override {
-    return rounded(loops_->relu(in(DType::float32, input), context), input);
-  }
-  std::unique_ptr<Operation> reorder(const TensorDesc&, const TensorDesc& to, const OperationContext&) override {
-    return std::make_unique<Conversion>(to);
+    if (const auto* reorder = std::get_if<ReorderSpec>(&operation)) return std::make_unique<Conversion>(reorder->to);
+    std::vector<TensorDesc> wide;
+    for (const TensorDesc& input : inputs) wide.push_back(in(DType::float32, input));
+    auto loops = loops_->make(operation, wide, context);
+    return loops == nullptr ? nullptr : std::make_unique<RoundedOperation>(std::move(loops), inputs, dtype_);
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
     return std::make_unique<RoundedLoss>(loops_->softmax_cross_entropy(in(DType::float32, outputs), smoothing),
@@ -136,10 +133,6 @@ class RoundedPrimitives final : public Primitives {
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<Operation> rounded(std::unique_ptr<Operation> loops, const TensorDesc& input) const {
-    return std::make_unique<RoundedOperation>(std::move(loops), input, dtype_);
-  }
-
   DType dtype_;
   std::unique_ptr<Primitives> loops_ = make_reference_primitives();
 };

@@ -1,9 +1,9 @@
 #pragma once
-#include <cstdint>
+#include <algorithm>
+#include <memory>
 #include <vector>
 
-#include <ronda/layers/layer.hpp>
-#include <ronda/layers/planner.hpp>
+#include <ronda/layers/layers.hpp>
 
 namespace ronda::test {
 
@@ -12,39 +12,48 @@ namespace ronda::test {
 class RunningMean final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "running_mean"; }
-  void bind(const Bindings& bindings) override { output_ = bindings.tensor(output_id_, desc_); }
-  const Tensor& forward(const Tensor& input, const Pass& pass) override {
-    const auto x = input.as<const float>();
-    const auto y = output_.as<float>();
-    const std::size_t features = means_.size();
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = pass.mode == Mode::training ? x[i] : x[i] - means_[i % features];
-    if (pass.mode != Mode::training) return output_;
-    for (float& mean : means_) mean *= 0.9F;
-    for (std::size_t i = 0; i < x.size(); ++i)
-      means_[i % features] += 0.1F * x[i] * static_cast<float>(features) / static_cast<float>(x.size());
-    ++steps_[0];
-    return output_;
-  }
-  const Tensor& backward(const Tensor& output_gradient, const Pass&) override { return gradient_ = output_gradient; }
-  void visit(StateVisitor& visitor) override {
-    visitor.visit({"running_mean.mean", Tensor(std::span(means_))});
-    visitor.visit({"running_mean.steps", Tensor(std::span(steps_)), Scope::replicated});
-  }
-  [[nodiscard]] const std::vector<float>& means() const noexcept { return means_; }
-
- protected:
-  TensorDesc plan(const TensorDesc& input, Planner& planner) override {
-    means_.assign(static_cast<std::size_t>(input.shape[1]), 0.0F);
-    output_id_ = planner.buffer("running mean output", input.bytes(), Lifetime::pass);
-    return desc_ = input;
+  Value build(Value x, GraphBuilder& b) const override {
+    const auto means = b.state(*this, "mean", {x.shape[1]});
+    const auto steps = b.state(*this, "steps", {1}, DType::int64, 0, Scope::replicated);
+    return b.apply(std::make_shared<Loops>(), {x}, {}, {means, steps}, this);
   }
 
  private:
-  TensorDesc desc_;
-  BufferId output_id_{};
-  Tensor output_, gradient_;
-  std::vector<float> means_;
-  std::vector<std::int64_t> steps_ = std::vector<std::int64_t>(1);
+  class Loops final : public CustomOperation {
+   public:
+    [[nodiscard]] std::string_view kind() const noexcept override { return "running_mean"; }
+    [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return inputs[0]; }
+    void forward(const CustomArguments& arguments, const Pass& pass) const override {
+      const auto x = arguments.input();
+      const auto y = arguments.output(), means = arguments.state();
+      const std::size_t features = means.size();
+      for (std::size_t i = 0; i < x.size(); ++i) y[i] = pass.mode == Mode::training ? x[i] : x[i] - means[i % features];
+      if (pass.mode != Mode::training) return;
+      for (float& mean : means) mean *= 0.9F;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        means[i % features] += 0.1F * x[i] * static_cast<float>(features) / static_cast<float>(x.size());
+      ++arguments.state<std::int64_t>(1)[0];
+    }
+    void backward(const CustomArguments& arguments, const Pass&) const override {
+      const auto dy = arguments.output_gradient();
+      const auto dx = arguments.input_gradient();
+      if (!dx.empty()) std::copy(dy.begin(), dy.end(), dx.begin());
+    }
+  };
 };
+
+/// What a strategy's only running mean has on this rank.
+template <class Strategy>
+std::vector<float> running_means(Strategy& strategy) {
+  struct Means final : StateVisitor {
+    void visit(const State& state) override {
+      if (state.name == "running_mean1.mean")
+        values.assign(state.tensor.as<float>().begin(), state.tensor.as<float>().end());
+    }
+    std::vector<float> values;
+  } means;
+  strategy.visit(means);
+  return means.values;
+}
 
 }  // namespace ronda::test

@@ -5,6 +5,7 @@
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include "../../apps/mnist_application.hpp"
+#include "../support/wrapped_loss.hpp"
 
 #include <cstdlib>
 #include <fstream>
@@ -14,28 +15,14 @@ namespace {
 
 using namespace ronda;
 
-class TimedLoss final : public Loss {
- public:
-  explicit TimedLoss(bool speaks) {
-    const char* file = std::getenv("STEP_TIMES");
-    if (file != nullptr && speaks) times_.open(file);
-    times_ << std::fixed << std::setprecision(6);
-  }
-  void plan(const TensorDesc& outputs, Planner& planner) override { planner.plan(loss_, outputs); }
-  void bind(const Bindings& bindings) override { loss_.bind(bindings); }
-  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    times_ << steady_seconds() << '\n';
-    return loss_.forward_backward(outputs, target, pass);
-  }
-  [[nodiscard]] Metric metric() const override { return loss_.metric(); }
-  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    loss_.forward(outputs, target, pass);
-  }
-
- private:
-  SoftmaxCrossEntropy loss_;
-  std::ofstream times_;
-};
+/// Of rank 0, where STEP_TIMES names a file.
+std::ofstream times_file(bool speaks) {
+  std::ofstream times;
+  const char* file = std::getenv("STEP_TIMES");
+  if (file != nullptr && speaks) times.open(file);
+  times << std::fixed << std::setprecision(6);
+  return times;
+}
 
 }  // namespace
 
@@ -46,7 +33,11 @@ int main(int argc, char** argv) {
     const Mnist mnist = load_mnist(apps::find_mnist());
     Sequential model(Conv2d(32, 3), ReLU(), MaxPool2d(2), Conv2d(64, 3), ReLU(), MaxPool2d(2), Conv2d(64, 3), ReLU(),
                      Flatten(), Dense(64), ReLU(), Dense(10));
-    TimedLoss loss(world.rank() == 0);
+    std::ofstream times = times_file(world.rank() == 0);
+    const test::WrappedLoss loss([&times](const test::WrappedLoss::Run& run) {
+      if (run.pass.mode == Mode::training) times << steady_seconds() << '\n';
+      run();
+    });
     return apps::train(world, options, model, loss, mnist.train, mnist.test);
   });
 }

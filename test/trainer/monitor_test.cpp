@@ -49,7 +49,7 @@ struct Training {
     } else {
       trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
       model.add(Flatten());
-      model.add(std::make_unique<RunningMean>());
+      model.add(RunningMean());
     }
     model.add(Dense(12));
     model.add(ReLU());

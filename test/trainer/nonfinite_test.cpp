@@ -8,7 +8,6 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
-#include <ronda/layers/planner.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
@@ -17,38 +16,28 @@
 #include "support/ranks.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/toy_data.hpp"
+#include "support/wrapped_loss.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
 
 namespace {
 
-/// Softmax cross entropy whose gradient is infinite on the last rank in one step, and whose loss never is.
-class InfiniteGradient final : public Loss {
- public:
-  explicit InfiniteGradient(std::uint64_t step) : step_(step) {}
-  void plan(const TensorDesc& outputs, Planner& planner) override { planner.plan(loss_, outputs); }
-  void bind(const Bindings& bindings) override { loss_.bind(bindings); }
-  const Tensor& forward_backward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    const Tensor& gradient = loss_.forward_backward(outputs, target, pass);
-    if (pass.step >= step_ && world().rank() + 1 == world().size())
-      gradient.as<float>()[0] = std::numeric_limits<float>::infinity();
-    return gradient;
-  }
-  void forward(const Tensor& outputs, const Tensor& target, const Pass& pass) override {
-    loss_.forward(outputs, target, pass);
-  }
-
- private:
-  std::uint64_t step_;
-  SoftmaxCrossEntropy loss_;
-};
+/// Softmax cross entropy whose gradient is infinite on the last rank from one step on, and whose loss never is.
+WrappedLoss infinite_gradient(std::uint64_t step) {
+  return WrappedLoss([step](const WrappedLoss::Run& run) {
+    run();
+    if (run.pass.mode == Mode::training && run.pass.step >= step && world().rank() + 1 == world().size())
+      run.gradient.as<float>()[0] = std::numeric_limits<float>::infinity();
+  });
+}
 
 Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(9), ReLU(), Dense(4)); }
 
 /// What a training says that saves its parameters, and checkpoints in every step. Nothing is left of what is not
 /// finite.
-std::string message_of_training(Loss& loss, const MemoryDataset& data, TrainingOptions options, std::size_t saved) {
+std::string message_of_training(const Loss& loss, const MemoryDataset& data, TrainingOptions options,
+                                std::size_t saved) {
   ::setenv("RONDA_CACHE_DIR", "/dev/null/none", 1);
   Communicator all = world().communicator();
   std::optional<TemporaryFolder> folder;
@@ -94,7 +83,7 @@ TEST_CASE("one NaN pixel ends a training in the step that meets it") {
 TEST_CASE("an infinite gradient ends it too where the loss is finite") {
   const MemoryDataset data = toy_images(48, {9, 7, 1}, 4);
   for (const char* optimizer : {"sgd", "momentum", "adam"}) {
-    InfiniteGradient loss(2);
+    const WrappedLoss loss = infinite_gradient(2);
     TrainingOptions options;
     options.optimizer.name = optimizer;
     require_mentions(message_of_training(loss, data, options, 1),
@@ -117,7 +106,7 @@ TEST_CASE("all ranks of an update by parts see what one of them finds") {
   const MemoryDataset data = toy_images(48, {9, 7, 1}, 4);
   for (const std::size_t node_update_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
     Sequential model = cnn();
-    InfiniteGradient loss(2);
+    const WrappedLoss loss = infinite_gradient(2);
     const BatchPlan plan(data.size(), 16, shard_of(world().communicator()));
     BatchLoader loader(data, SampleOrder(data.size(), 1, true), plan);
     MirroredOptions options = MirroredOptions::for_data(data, plan);

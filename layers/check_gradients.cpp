@@ -1,0 +1,143 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/random.hpp>
+#include <ronda/layers/check_gradients.hpp>
+#include <ronda/layers/program.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+/// A layer with memory of its own, and a scalar function of its output.
+class Probe {
+ public:
+  Probe(const Layer& layer, const Shape& input, Primitives& primitives, Picker& picker, std::uint64_t seed)
+      : seed_(seed), program_(build_graph(layer, input), nullptr, primitives, picker, {.input_gradient = true}) {
+    input_ = random(program_.input_desc(0));
+    coefficients_ = random(program_.output());
+    for (const ParameterRequest& request : program_.parameters())
+      parameters_.push_back({.id = ParameterId{static_cast<std::uint32_t>(parameters_.size())},
+                             .name = request.name,
+                             .value = random(request.desc, scale_of(request)),
+                             .gradient = tensor(request.desc),
+                             .master = std::nullopt,
+                             .flattened = request.flattened});
+    std::vector<Tensor> states;
+    for (const GraphState& state : program_.states()) states.push_back(tensor({state.shape, state.dtype, {}}));
+    states_ = states;
+    program_.bind(parameters_, states, memory_.emplace_back(Buffer::host(program_.memory().bytes)).data());
+  }
+
+  /// Of the input, then of the parameters.
+  struct Named {
+    std::string name;
+    std::span<float> elements;
+    std::vector<float> gradient;
+  };
+  std::vector<Named> gradients() {
+    value();
+    std::ranges::copy(coefficients_.as<float>(), program_.output_gradient().as<float>().begin());
+    program_.backward(pass());
+    const auto copied = [](const Tensor& tensor) {
+      return std::vector<float>(tensor.as<float>().begin(), tensor.as<float>().end());
+    };
+    std::vector<Named> all{{"input", input_.as<float>(), copied(program_.input_gradient(0))}};
+    for (const Parameter& parameter : parameters_)
+      all.push_back({parameter.name, parameter.value.as<float>(), copied(parameter.gradient)});
+    return all;
+  }
+
+  double difference(float& element, float h) {
+    const float before = element;
+    element = before + h;
+    const double up = value();
+    element = before - h;
+    const double down = value();
+    element = before;
+    return (up - down) / (2 * double{h});
+  }
+
+ private:
+  Tensor tensor(const TensorDesc& desc) { return {desc, memory_.emplace_back(Buffer::host(desc.bytes())).data()}; }
+  /// Padding stays zero.
+  Tensor random(const TensorDesc& desc, float scale = 1) {
+    const Tensor plain = tensor({desc.shape, desc.dtype, {}}), result = tensor(desc);
+    const RngKey key(seed_, Purpose::test, memory_.size());
+    const auto values = plain.as<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * key.uniform(i) - 1);
+    reorder(plain, result);
+    return result;
+  }
+
+  /// Outputs of a layer are about as large as its inputs, so that rounding stays small.
+  static float scale_of(const ParameterRequest& request) {
+    return request.fan_in > 0 ? std::sqrt(3.0F / static_cast<float>(request.fan_in)) : 1;
+  }
+
+  double value() {
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      if (states_[i].dtype() == DType::float32) std::ranges::fill(states_[i].as<float>(), program_.states()[i].initial);
+    const auto outputs = program_.forward({&input_, 1}, pass()).as<float>(), weights = coefficients_.as<float>();
+    double sum = 0;
+    for (std::size_t i = 0; i < outputs.size(); ++i) sum += double{weights[i]} * outputs[i];
+    return sum;
+  }
+  Pass pass() { return {.stream = stream_, .control = &control_, .on_ready = {}}; }
+
+  std::uint64_t seed_;
+  Program program_;
+  std::deque<Buffer> memory_;
+  std::vector<Parameter> parameters_;
+  std::vector<Tensor> states_;
+  Tensor input_, coefficients_;
+  CpuStream stream_;
+  StepControl control_;
+};
+
+void compare(Probe& probe, const Probe::Named& tensor, const GradientCheckOptions& options, GradientReport& report) {
+  const std::size_t step = 1 + tensor.elements.size() / options.elements;
+  for (std::size_t i = 0; i < tensor.elements.size(); i += step) {
+    ++report.tried;
+    const double wide = probe.difference(tensor.elements[i], options.step);
+    const double narrow = probe.difference(tensor.elements[i], options.step / 4);
+    if (std::abs(wide - narrow) > options.tolerance * (1 + std::abs(wide))) continue;
+    ++report.smooth;
+    const double gradient = tensor.gradient[i];
+    // Of many small kinks each difference sees some, the narrow one fewer.
+    const double allowed = options.tolerance * (1 + std::abs(gradient));
+    if (std::abs(wide - gradient) <= allowed || std::abs(narrow - gradient) <= allowed) continue;
+    if (report.wrong++ == 0)
+      report.first_wrong = tensor.name + "[" + std::to_string(i) + "]: " + std::to_string(gradient) + " by backward, " +
+                           std::to_string(wide) + " by differences";
+  }
+}
+
+}  // namespace
+
+GradientReport compare_gradients(const Layer& layer, const Shape& input, const GradientCheckOptions& options) {
+  const auto loops = make_reference_primitives();
+  FirstPicker first;
+  Probe probe(layer, input, options.primitives != nullptr ? *options.primitives : *loops,
+              options.picker != nullptr ? *options.picker : first, options.seed);
+  GradientReport report;
+  for (const Probe::Named& tensor : probe.gradients()) compare(probe, tensor, options, report);
+  return report;
+}
+
+void check_gradients(const Layer& layer, const Shape& input, const GradientCheckOptions& options) {
+  const GradientReport report = compare_gradients(layer, input, options);
+  const std::string what = "gradients of a " + std::string(layer.kind()) + " of " + input.text();
+  if (report.wrong > 0)
+    throw Error(what + " are wrong at " + std::to_string(report.wrong) + " of " + std::to_string(report.smooth) +
+                " elements, first " + report.first_wrong);
+  if (report.smooth * 3 < report.tried)
+    throw Error(what + " were compared at " + std::to_string(report.smooth) + " of " + std::to_string(report.tried) +
+                " elements only: the others lie near kinks; take a smaller step");
+}
+
+}  // namespace ronda

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <ronda/layers/graph/lowering.hpp>
+#include <ronda/layers/graph/memory.hpp>
+
+namespace ronda::graph {
+
+/// Backward of a step. Gradients are buffers, shown as the step's inputs, output and parameters.
+struct BackwardCall {
+  std::size_t step = 0;
+  std::size_t output_gradient = 0;
+  std::vector<std::optional<std::size_t>> input_gradients = {};      ///< none: not needed, or the output's own
+  std::vector<std::optional<std::size_t>> parameter_gradients = {};  ///< none: the parameter's own place
+  bool quiet = false;                                                ///< its parameters' gradients are not complete yet
+};
+
+/// sum = parts, one after another.
+struct SumCall {
+  std::unique_ptr<Operation> add;
+  std::vector<std::size_t> parts;  ///< buffers
+  std::size_t sum = 0;             ///< a buffer
+};
+/// The same onto a parameter's gradient.
+struct ParameterSumCall {
+  std::unique_ptr<Operation> add;
+  ParameterId parameter{};
+  std::size_t part = 0;
+};
+/// A parameter's gradient is complete.
+struct ReadyCall {
+  ParameterId parameter{};
+};
+
+using GradientCall = std::variant<BackwardCall, SumCall, ParameterSumCall, ReadyCall>;
+
+/// What backward does, in its order: the last step first.
+struct Backward {
+  std::vector<GradientCall> calls;
+  std::size_t output_gradient = 0;                          ///< the buffer that the loss writes
+  std::vector<std::optional<std::size_t>> input_gradients;  ///< of the graph's inputs, where they are asked for
+};
+
+/// Plans it. Where several operations read a value, or several steps a parameter, their gradients are summed in the
+/// order of backward: the last reader's first.
+/// @param memory  gets the gradients' buffers and their uses
+/// @param time    of the loss; calls follow it, one after another
+[[nodiscard]] Backward plan_backward(const Lowered& lowered, std::size_t inputs, Primitives& primitives, Picker& picker,
+                                     Memory& memory, std::uint32_t time);
+
+}  // namespace ronda::graph

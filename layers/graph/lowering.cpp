@@ -1,0 +1,256 @@
+#include <ronda/core/error.hpp>
+#include <ronda/layers/custom_operation.hpp>
+#include <ronda/layers/feature_order.hpp>
+#include <ronda/layers/graph/lowering.hpp>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+
+namespace ronda::graph {
+namespace {
+
+TensorDesc plain(const TensorDesc& desc) { return {desc.shape, desc.dtype, {}}; }
+
+bool samples_are_dense(const TensorDesc& image) {
+  return image.padded_count() == image.count() && image.layout.without_outermost().has_value();
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, Primitives& primitives, Picker& picker, Mode mode)
+      : graph_(graph),
+        primitives_(primitives),
+        picker_(picker),
+        mode_(mode),
+        uses_(graph.parameters.size()),
+        settled_(graph.parameters.size()) {
+    for (const GraphParameter& parameter : graph.parameters)
+      result_.parameters.push_back({.name = parameter.name,
+                                    .desc = {},
+                                    .fan_in = parameter.fan_in,
+                                    .fan_out = parameter.fan_out,
+                                    .initializer = parameter.initializer});
+    for (const GraphNode& node : graph.nodes)
+      for (const ParameterId id : node.parameters) ++uses_[index_of(id)];
+  }
+
+  Lowered run(bool input_gradient) {
+    place_of_.resize(graph_.values.size());
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i, input_gradient);
+    for (const GraphNode& node : graph_.nodes) place_of_[node.output] = lower(node);
+    result_.output = to_plain(in_file_order(place_of_[graph_.output]));
+    return std::move(result_);
+  }
+
+ private:
+  void add_input(std::size_t i, bool input_gradient) {
+    const Value& value = graph_.values[graph_.inputs[i].value];
+    std::size_t place = result_.places.size();
+    const bool real = value.dtype == DType::float32;
+    result_.places.push_back({.desc = {value.shape, value.dtype, {}},
+                              .base = place,
+                              .input = i,
+                              .gradient = input_gradient && real && mode_ == Mode::training});
+    if (real && primitives_.dtype() != DType::float32)
+      place = add_step("cast", ReorderSpec{{value.shape, primitives_.dtype(), {}}}, place);
+    place_of_[value.id] = place;
+  }
+
+  // ---- places -------------------------------------------------------------------------------------------------------
+
+  std::size_t add_view(std::size_t of, const TensorDesc& desc, std::optional<TensorDesc> flattened = std::nullopt) {
+    const Place& shown = result_.places[of];
+    result_.places.push_back(
+        {.desc = desc, .flattened = std::move(flattened), .base = shown.base, .gradient = shown.gradient});
+    return result_.places.size() - 1;
+  }
+
+  /// A step of ours between operations that do not read each other's bytes; the same one for all who need it.
+  std::size_t add_step(const std::string& kind, const ReorderSpec& spec, std::size_t input) {
+    const auto known = std::ranges::find_if(
+        reordered_, [&](const Reordered& r) { return r.input == input && result_.places[r.output].desc == spec.to; });
+    if (known != reordered_.end()) return known->output;
+    const GraphNode node{.name = kind + std::to_string(++counters_[kind]), .operation = spec, .inputs = {}};
+    const std::size_t output = make(node, {input});
+    reordered_.push_back({input, output});
+    return output;
+  }
+
+  std::size_t to_plain(std::size_t place) {
+    const TensorDesc desc = result_.places[place].desc;
+    if (desc == plain(desc)) return place;
+    if (same_bytes(desc, plain(desc))) return add_view(place, plain(desc), result_.places[place].flattened);
+    return add_step("to_plain", ReorderSpec{plain(desc)}, place);
+  }
+
+  /// Features behind a flatten in (C, H, W) order.
+  std::size_t in_file_order(std::size_t place) {
+    const auto sample = result_.places[place].flattened;
+    if (!sample) return place;
+    const TensorDesc features = result_.places[place].desc;
+    std::vector<std::int64_t> extents{features.shape[0]};
+    extents.insert(extents.end(), sample->shape.begin(), sample->shape.end());
+    const TensorDesc image{Shape(extents), features.dtype, sample->layout.with_outermost()};
+    const auto known = image_of_.find(place);
+    const std::size_t shown = known != image_of_.end() ? known->second : add_view(place, image);
+    image_of_[place] = shown;
+    return add_view(add_step("feature_reorder", ReorderSpec{logical_order_of(image)}, shown), features);
+  }
+
+  // ---- nodes --------------------------------------------------------------------------------------------------------
+
+  std::size_t lower(const GraphNode& node) {
+    std::vector<std::size_t> inputs;
+    for (const std::size_t value : node.inputs) inputs.push_back(place_of_[value]);
+    return std::visit(Overloaded{[&](const FlattenSpec&) { return flatten(inputs.front()); },
+                                 [&](const DenseSpec&) {
+                                   if (shares_parameters(node)) inputs.front() = in_file_order(inputs.front());
+                                   return make(node, inputs);
+                                 },
+                                 [&](const ElementwiseSpec&) { return like_input(inputs.front(), make(node, inputs)); },
+                                 [&](const AddSpec&) { return make_alike(node, std::move(inputs)); },
+                                 [&](const ConcatSpec&) { return make(node, all_plain(std::move(inputs))); },
+                                 [&](const std::shared_ptr<const CustomOperation>&) {
+                                   return make(node, all_plain(std::move(inputs)));
+                                 },
+                                 [&](const auto&) { return make(node, inputs); }},
+                      node.operation);
+  }
+
+  [[nodiscard]] bool shares_parameters(const GraphNode& node) const {
+    return std::ranges::any_of(node.parameters, [this](ParameterId id) { return uses_[index_of(id)] > 1; });
+  }
+
+  std::vector<std::size_t> all_plain(std::vector<std::size_t> inputs) {
+    for (std::size_t& input : inputs) input = to_plain(in_file_order(input));
+    return inputs;
+  }
+
+  /// A function of each element leaves features in their order.
+  std::size_t like_input(std::size_t input, std::size_t output) {
+    result_.places[output].flattened = result_.places[input].flattened;
+    return output;
+  }
+
+  /// Inputs of one layout: that of the first which is not plain.
+  std::size_t make_alike(const GraphNode& node, std::vector<std::size_t> inputs) {
+    const auto flattened = [this](std::size_t place) { return result_.places[place].flattened; };
+    const bool one_order =
+        std::ranges::all_of(inputs, [&](std::size_t i) { return flattened(i) == flattened(inputs.front()); });
+    if (!one_order)
+      for (std::size_t& input : inputs) input = in_file_order(input);
+    const auto chosen = std::ranges::find_if(
+        inputs, [this](std::size_t i) { return result_.places[i].desc != plain(result_.places[i].desc); });
+    if (chosen != inputs.end()) {
+      const TensorDesc wanted = result_.places[*chosen].desc;
+      for (std::size_t& input : inputs)
+        if (result_.places[input].desc != wanted) input = add_step("reorder", ReorderSpec{wanted}, input);
+    }
+    return like_input(inputs.front(), make(node, inputs));
+  }
+
+  /// Without moving a byte, where the samples lie dense one after another.
+  std::size_t flatten(std::size_t input) {
+    const TensorDesc given = result_.places[input].desc;
+    if (given.shape.rank() == 2) return input;
+    const std::size_t image = samples_are_dense(given) ? input : to_plain(input);
+    const TensorDesc& desc = result_.places[image].desc;
+    const TensorDesc features{{given.shape[0], given.shape.without_batch().count()}, given.dtype, {}};
+    if (given.shape.rank() != 4 || in_logical_order(desc)) return add_view(image, features);
+    const TensorDesc sample{given.shape.without_batch(), given.dtype, desc.layout.without_outermost().value()};
+    return add_view(image, features, sample);
+  }
+
+  // ---- operations ---------------------------------------------------------------------------------------------------
+
+  std::size_t make(const GraphNode& node, const std::vector<std::size_t>& inputs) {
+    std::vector<TensorDesc> descs;
+    bool gradient = false;
+    for (const std::size_t input : inputs) {
+      descs.push_back(result_.places[input].desc);
+      gradient = gradient || result_.places[input].gradient;
+    }
+    // A layer that is used twice asks the same questions at both, so that one layout serves both.
+    const bool asks_gradient = mode_ == Mode::training && (gradient || shares_parameters(node));
+    Step step{.name = node.name,
+              .spec = node.operation,
+              .inputs = inputs,
+              .parameters = node.parameters,
+              .states = node.states,
+              .operation = make_operation(node, descs, {picker_, mode_, asks_gradient})};
+    settle_parameters(step);
+    const OperationPlan& plan = step.operation->plan();
+    result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
+                            plan.picks);
+    step.output = result_.places.size();
+    result_.places.push_back({.desc = plan.output,
+                              .base = step.output,
+                              .gradient = mode_ == Mode::training && (gradient || !step.parameters.empty())});
+    result_.steps.push_back(std::move(step));
+    return result_.places.size() - 1;
+  }
+
+  std::unique_ptr<Operation> make_operation(const GraphNode& node, std::span<const TensorDesc> inputs,
+                                            const OperationContext& context) {
+    if (const auto* custom = std::get_if<std::shared_ptr<const CustomOperation>>(&node.operation)) {
+      std::vector<TensorDesc> parameters;
+      for (const ParameterId id : node.parameters)
+        parameters.push_back({graph_.parameters[index_of(id)].shape, DType::float32, {}});
+      if (result_.processor_alone.empty()) result_.processor_alone = node.name;
+      return make_custom(*custom, inputs, parameters, mode_);
+    }
+    if (auto made = primitives_.make(node.operation, inputs, context)) return made;
+    if (primitives_.on_processor() && primitives_.dtype() == DType::float32)
+      if (auto made = make_reference_primitives()->make(node.operation, inputs, context)) return made;
+    throw InputError(primitives_.name() + " has no operation for " + node.name + " (" + kind_of(node.operation) +
+                     "); compute on the processor: .device = cpu");
+  }
+
+  /// Of its first user the parameter has the layout.
+  void settle_parameters(const Step& step) {
+    const auto& wanted = step.operation->plan().parameters;
+    if (wanted.size() != step.parameters.size())
+      throw InputError("the operation " + step.name + " takes " + std::to_string(wanted.size()) + " parameters, not " +
+                       std::to_string(step.parameters.size()));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::size_t id = index_of(step.parameters[i]);
+      ParameterRequest& request = result_.parameters[id];
+      if (graph_.parameters[id].shape != wanted[i].shape)
+        throw InputError("the parameter " + request.name + " of " + step.name + " is " + wanted[i].shape.text() +
+                         ", not " + graph_.parameters[id].shape.text());
+      if (!settled_[id]) {
+        settled_[id] = true;
+        request.desc = wanted[i];
+        if (i == 0) request.flattened = result_.places[step.inputs.front()].flattened;
+      } else if (request.desc != wanted[i]) {
+        throw InputError("the parameter " + request.name + " is read twice, as " + request.desc.text() + " and as " +
+                         wanted[i].text() + ": the library wants two layouts for two sizes of input; use two layers");
+      }
+    }
+  }
+
+  struct Reordered {
+    std::size_t input, output;
+  };
+  const Graph& graph_;
+  Primitives& primitives_;
+  Picker& picker_;
+  Mode mode_;
+  std::vector<std::size_t> uses_;      ///< of each parameter
+  std::vector<bool> settled_;          ///< whether a parameter has its layout
+  std::vector<std::size_t> place_of_;  ///< of each value of the graph
+  std::vector<Reordered> reordered_;
+  std::map<std::size_t, std::size_t> image_of_;  ///< the image that features were
+  std::map<std::string, int> counters_;
+  Lowered result_;
+};
+
+}  // namespace
+
+Lowered lower(const Graph& graph, Primitives& primitives, Picker& picker, Mode mode, bool input_gradient) {
+  return Lowering(graph, primitives, picker, mode).run(input_gradient);
+}
+
+}  // namespace ronda::graph

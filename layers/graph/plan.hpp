@@ -1,0 +1,34 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <ronda/layers/graph/backward.hpp>
+#include <ronda/layers/graph/lowering.hpp>
+#include <ronda/layers/graph/memory.hpp>
+#include <ronda/layers/loss.hpp>
+
+namespace ronda::graph {
+
+/// A graph as one device computes it: operations, the calls of backward, and where and when each value has memory.
+///
+/// Time counts calls: step i of forward is at time i, the loss follows, then backward.
+struct Plan {
+  Graph graph;
+  Lowered lowered;
+  std::unique_ptr<LossOperation> loss;  ///< null: none
+  Backward backward;
+  Memory memory;
+  BufferPlan places;
+  std::vector<std::size_t> output_of;            ///< the buffer of each base place that a step gives
+  std::vector<std::size_t> kept_of, scratch_of;  ///< of each step
+  std::size_t loss_scratch = 0;
+
+  [[nodiscard]] std::size_t offset(std::size_t buffer) const { return places.offsets[memory.place_of(buffer)]; }
+};
+
+/// @param loss  null: none
+[[nodiscard]] Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, Mode mode,
+                             bool input_gradient);
+
+}  // namespace ronda::graph

@@ -1,0 +1,143 @@
+#include <ronda/core/error.hpp>
+#include <ronda/layers/graph_builder.hpp>
+#include <ronda/layers/layer.hpp>
+
+#include <algorithm>
+
+namespace ronda {
+namespace {
+
+/// The graph without nodes whose values nobody reads.
+void drop_dead_nodes(Graph& graph) {
+  std::vector<bool> read(graph.values.size());
+  read[graph.output] = true;
+  std::vector<GraphNode> alive;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (!read[node->output]) continue;
+    for (const std::size_t input : node->inputs) read[input] = true;
+    alive.push_back(std::move(*node));
+  }
+  std::ranges::reverse(alive);
+  graph.nodes = std::move(alive);
+}
+
+void require_parameters_are_read(const Graph& graph) {
+  std::vector<bool> read(graph.parameters.size());
+  for (const GraphNode& node : graph.nodes)
+    for (const ParameterId id : node.parameters) read[index_of(id)] = true;
+  const auto unread = std::ranges::find(read, false);
+  if (unread == read.end()) return;
+  throw InputError("the parameter " + graph.parameters[static_cast<std::size_t>(unread - read.begin())].name +
+                   " has no part in the model's output, so nothing would train it; leave its layer out");
+}
+
+}  // namespace
+
+std::size_t Graph::readers(std::size_t value) const {
+  std::size_t count = value == output ? 1 : 0;
+  for (const GraphNode& node : nodes) count += static_cast<std::size_t>(std::ranges::count(node.inputs, value));
+  return count;
+}
+
+GraphBuilder::GraphBuilder(std::span<const Field> fields, std::size_t rows)
+    : fields_(fields.begin(), fields.end()), rows_(rows) {
+  if (rows == 0) throw InputError("a batch has at least one sample");
+}
+
+Value GraphBuilder::input(std::string_view name) {
+  const auto known = std::ranges::find(graph_.inputs, name, &GraphInput::field);
+  if (known != graph_.inputs.end()) return graph_.values[known->value];
+  const auto field = std::ranges::find(fields_, name, &Field::name);
+  if (field == fields_.end()) throw InputError("the data has no field '" + std::string(name) + "'");
+  if (field->dtype != DType::float32 && field->dtype != DType::int32)
+    throw InputError("the model's input '" + field->name + "' is float32 or int32, not " +
+                     std::string(name_of(field->dtype)));
+  std::vector<std::int64_t> extents{static_cast<std::int64_t>(rows_)};
+  extents.insert(extents.end(), field->shape.begin(), field->shape.end());
+  const Value value = add(Shape(extents), field->dtype);
+  graph_.inputs.push_back({field->name, value.id});
+  return value;
+}
+
+Value GraphBuilder::add(const Shape& shape, DType dtype) {
+  return graph_.values.emplace_back(Value{graph_.values.size(), shape, dtype});
+}
+
+Value GraphBuilder::apply(OperationSpec operation, std::vector<Value> inputs, std::vector<ParameterId> parameters,
+                          std::vector<StateId> states, const Layer* owner) {
+  if (inputs.empty()) throw InputError("an operation takes one input or more");
+  GraphNode node{.name = owner != nullptr ? name(*owner) : next_name(kind_of(operation)),
+                 .operation = std::move(operation),
+                 .inputs = {},
+                 .parameters = std::move(parameters),
+                 .states = std::move(states)};
+  std::vector<Shape> shapes;
+  for (const Value& input : inputs) {
+    if (input.id >= graph_.values.size() || graph_.values[input.id].shape != input.shape)
+      throw LogicError("the operation " + node.name + " is given a value of another graph");
+    node.inputs.push_back(input.id);
+    shapes.push_back(input.shape);
+  }
+  const Value output = add(output_shape(node.operation, shapes), DType::float32);
+  node.output = output.id;
+  graph_.nodes.push_back(std::move(node));
+  return output;
+}
+
+std::string GraphBuilder::next_name(std::string_view kind) {
+  const auto [entry, added] = counters_.try_emplace(std::string(kind), 0);
+  return entry->first + std::to_string(++entry->second);
+}
+
+const std::string& GraphBuilder::name(const Layer& layer) {
+  const auto known = names_.find(layer.identity());
+  if (known != names_.end()) return known->second;
+  return names_.emplace(layer.identity(), next_name(layer.kind())).first->second;
+}
+
+ParameterId GraphBuilder::parameter(const Layer& owner, std::string_view suffix, const Shape& shape,
+                                    const ParameterOptions& options) {
+  const std::string full = name(owner) + "." + std::string(suffix);
+  const auto known = std::ranges::find(graph_.parameters, full, &GraphParameter::name);
+  const auto id = ParameterId{static_cast<std::uint32_t>(known - graph_.parameters.begin())};
+  if (known == graph_.parameters.end())
+    graph_.parameters.push_back({full, shape, options.fan_in, options.fan_out, options.initializer});
+  else if (known->shape != shape)
+    throw InputError("the layer " + name(owner) + " is used twice, and its parameter " + full + " would be " +
+                     known->shape.text() + " and " + shape.text());
+  return id;
+}
+
+StateId GraphBuilder::state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype, float initial,
+                            Scope scope) {
+  const std::string full = name(owner) + "." + std::string(suffix);
+  const auto known = std::ranges::find(graph_.states, full, &GraphState::name);
+  const auto id = StateId{static_cast<std::uint32_t>(known - graph_.states.begin())};
+  if (known == graph_.states.end())
+    graph_.states.push_back({full, shape, dtype, initial, scope});
+  else if (known->shape != shape || known->dtype != dtype)
+    throw InputError("the layer " + name(owner) + " is used twice, and its state " + full + " would be " +
+                     known->shape.text() + " and " + shape.text());
+  return id;
+}
+
+Graph GraphBuilder::finish(const Value& output) {
+  graph_.output = output.id;
+  drop_dead_nodes(graph_);
+  require_parameters_are_read(graph_);
+  names_.clear();
+  counters_.clear();
+  return std::exchange(graph_, {});
+}
+
+Graph build_graph(const Layer& model, std::span<const Field> fields, std::size_t rows) {
+  GraphBuilder builder(fields, rows);
+  return builder.finish(model.build(builder.input("input"), builder));
+}
+
+Graph build_graph(const Layer& model, const Shape& input) {
+  const Field field{"input", input.without_batch(), DType::float32};
+  return build_graph(model, {&field, 1}, static_cast<std::size_t>(input[0]));
+}
+
+}  // namespace ronda

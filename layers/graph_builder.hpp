@@ -1,0 +1,74 @@
+#pragma once
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ronda/core/field.hpp>
+#include <ronda/layers/graph.hpp>
+
+namespace ronda {
+
+class Layer;
+
+/// What a parameter starts with.
+struct ParameterOptions {
+  std::int64_t fan_in = 0, fan_out = 0;                   ///< of one neuron; both 0: it starts at zero, as a bias
+  std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
+};
+
+/// Writes a model's operations down, in the order in which they are to run. Layers are given it (Layer::build), and so
+/// is a function of a user's own.
+class GraphBuilder {
+ public:
+  /// @param fields  of the batches
+  /// @param rows    of each
+  GraphBuilder(std::span<const Field> fields, std::size_t rows);
+
+  /// A field of the batch: float32, or int32 for an operation that reads that. Throws InputError for a field that there
+  /// is not, or of another type.
+  Value input(std::string_view field);
+
+  /// An operation on `inputs`. Throws InputError for shapes that do not fit, LogicError for a value of another graph.
+  /// @param owner  whose name it has: `conv1`; null: the next of its own kind
+  Value apply(OperationSpec operation, std::vector<Value> inputs, std::vector<ParameterId> parameters = {},
+              std::vector<StateId> states = {}, const Layer* owner = nullptr);
+
+  /// The name of a layer: its kind and a number, `dense1`. A layer that is built twice has one name, and so one set of
+  /// parameters.
+  const std::string& name(const Layer& layer);
+
+  /// The layer's parameter `suffix`, `dense1.weight`: a new one, or the same as when the layer was built before. Throws
+  /// InputError where that had another shape.
+  ParameterId parameter(const Layer& owner, std::string_view suffix, const Shape& shape,
+                        const ParameterOptions& options = {});
+  /// The same for what a layer keeps and does not train.
+  StateId state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype = DType::float32,
+                float initial = 0, Scope scope = Scope::averaged);
+
+  /// The model that gives `output`, without the operations that nothing reads. Throws InputError for a parameter that
+  /// has no part in it: it would never be trained. The builder is empty then.
+  Graph finish(const Value& output);
+
+ private:
+  std::string next_name(std::string_view kind);
+  Value add(const Shape& shape, DType dtype);
+
+  std::vector<Field> fields_;
+  std::size_t rows_;
+  Graph graph_;
+  std::map<std::string, int, std::less<>> counters_;
+  /// By identity of the layer; held, so that no other layer takes its place meanwhile.
+  std::map<std::shared_ptr<const void>, std::string> names_;
+};
+
+/// The graph of a model that is given the field `input` of batches with these fields and rows.
+[[nodiscard]] Graph build_graph(const Layer& model, std::span<const Field> fields, std::size_t rows);
+/// The same where `input` is the only field: float32 of this shape, the batch included.
+[[nodiscard]] Graph build_graph(const Layer& model, const Shape& input);
+
+}  // namespace ronda

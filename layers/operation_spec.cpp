@@ -1,0 +1,137 @@
+#include <ronda/core/error.hpp>
+#include <ronda/layers/custom_operation.hpp>
+#include <ronda/layers/primitives.hpp>
+
+#include <vector>
+
+namespace ronda {
+namespace {
+
+const Shape& only(std::span<const Shape> inputs, const char* what) {
+  if (inputs.size() != 1)
+    throw InputError(std::string(what) + " takes one input, not " + std::to_string(inputs.size()));
+  return inputs.front();
+}
+
+Shape dense_output(const DenseSpec& spec, const Shape& in) {
+  if (in.rank() != 2)
+    throw InputError("a dense layer takes (N, features), not " + in.text() + "; put a Flatten before it");
+  if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
+  return {in[0], spec.outputs};
+}
+
+Shape convolved(const ConvolutionSpec& spec, const Shape& in) {
+  const Shape output = convolution_output(spec, in);
+  return spec.pool ? pool_output(output, *spec.pool) : output;
+}
+
+Shape sum_output(std::span<const Shape> inputs) {
+  if (inputs.size() < 2) throw InputError("an addition takes two inputs or more");
+  for (const Shape& shape : inputs)
+    if (shape != inputs.front())
+      throw InputError("an addition takes inputs of one shape, not " + inputs.front().text() + " and " + shape.text());
+  return inputs.front();
+}
+
+Shape concatenated(const ConcatSpec& spec, std::span<const Shape> inputs) {
+  if (inputs.empty()) throw InputError("a concatenation takes one input or more");
+  const Shape& first = inputs.front();
+  if (spec.axis < 1 || spec.axis >= first.rank())
+    throw InputError("a concatenation of " + first.text() + " goes along one of the axes 1 to " +
+                     std::to_string(first.rank() - 1) + ", not " + std::to_string(spec.axis));
+  std::vector<std::int64_t> extents(first.begin(), first.end());
+  extents[static_cast<std::size_t>(spec.axis)] = 0;
+  for (const Shape& shape : inputs) {
+    bool fits = shape.rank() == first.rank();
+    for (int axis = 0; fits && axis < first.rank(); ++axis) fits = axis == spec.axis || shape[axis] == first[axis];
+    if (!fits)
+      throw InputError("a concatenation along axis " + std::to_string(spec.axis) + " cannot join " + first.text() +
+                       " and " + shape.text());
+    extents[static_cast<std::size_t>(spec.axis)] += shape[spec.axis];
+  }
+  return Shape(extents);
+}
+
+Shape flattened(const Shape& in) {
+  if (in.rank() < 2) throw InputError("a flatten takes (N, …), not " + in.text());
+  return {in[0], in.without_batch().count()};
+}
+
+}  // namespace
+
+std::string kind_of(const OperationSpec& operation) {
+  return std::visit(Overloaded{[](const DenseSpec&) -> std::string { return "dense"; },
+                               [](const ConvolutionSpec&) -> std::string { return "conv"; },
+                               [](const PoolSpec& spec) -> std::string {
+                                 return spec.kind == PoolKind::maximum ? "max_pool" : "average_pool";
+                               },
+                               [](const ElementwiseSpec&) -> std::string { return "relu"; },
+                               [](const AddSpec&) -> std::string { return "add"; },
+                               [](const ConcatSpec&) -> std::string { return "concat"; },
+                               [](const FlattenSpec&) -> std::string { return "flatten"; },
+                               [](const ReorderSpec&) -> std::string { return "reorder"; },
+                               [](const std::shared_ptr<const CustomOperation>& own) -> std::string {
+                                 return std::string(own->kind());
+                               }},
+                    operation);
+}
+
+Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs) {
+  return std::visit(
+      Overloaded{[&](const DenseSpec& spec) { return dense_output(spec, only(inputs, "a dense layer")); },
+                 [&](const ConvolutionSpec& spec) { return convolved(spec, only(inputs, "a convolution")); },
+                 [&](const PoolSpec& spec) { return pool_output(only(inputs, "a pooling"), spec); },
+                 [&](const ElementwiseSpec&) { return only(inputs, "a function of each element"); },
+                 [&](const AddSpec&) { return sum_output(inputs); },
+                 [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
+                 [&](const FlattenSpec&) { return flattened(only(inputs, "a flatten")); },
+                 [&](const ReorderSpec&) { return only(inputs, "a reorder"); },
+                 [&](const std::shared_ptr<const CustomOperation>& own) { return own->output(inputs); }},
+      operation);
+}
+
+double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
+  const auto products = [&](const Shape& output, std::int64_t each) {
+    return 2.0 * static_cast<double>(output.count()) * static_cast<double>(each);
+  };
+  const auto elements = [&] { return static_cast<double>(output_shape(operation, inputs).count()); };
+  return std::visit(
+      Overloaded{[&](const DenseSpec&) { return products(output_shape(operation, inputs), inputs[0][1]); },
+                 [&](const ConvolutionSpec& spec) {
+                   return products(convolution_output(spec, inputs[0]), inputs[0][3] * spec.kernel * spec.kernel);
+                 },
+                 [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel * spec.kernel); },
+                 [&](const ElementwiseSpec&) { return elements(); },
+                 [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
+                 [](const auto&) { return 0.0; }},
+      operation);
+}
+
+std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                          const char* what) {
+  if (kernel < 1 || stride < 1 || padding < 0)
+    throw InputError(std::string(what) + ": kernel and stride are at least 1 and padding at least 0, not " +
+                     std::to_string(kernel) + ", " + std::to_string(stride) + ", " + std::to_string(padding));
+  if (extent + 2 * padding < kernel)
+    throw InputError(std::string(what) + ": a kernel of " + std::to_string(kernel) + " does not fit " +
+                     std::to_string(extent) + " pixels with " + std::to_string(padding) + " of padding on each side");
+  return (extent + 2 * padding - kernel) / stride + 1;
+}
+
+Shape convolution_output(const ConvolutionSpec& spec, const Shape& in) {
+  if (in.rank() != 4) throw InputError("a convolution takes (N, H, W, C), not " + in.text());
+  if (spec.outputs < 1) throw InputError("a convolution has at least one output channel");
+  return {in[0], window_count(in[1], spec.kernel, spec.stride, spec.padding, "convolution"),
+          window_count(in[2], spec.kernel, spec.stride, spec.padding, "convolution"), spec.outputs};
+}
+
+Shape pool_output(const Shape& in, const PoolSpec& spec) {
+  if (in.rank() != 4) throw InputError("a pooling takes (N, H, W, C), not " + in.text());
+  if (2 * spec.padding > spec.kernel)  // a window could lie in the padding alone
+    throw InputError("pooling: padding " + std::to_string(spec.padding) + " is more than half of kernel " +
+                     std::to_string(spec.kernel));
+  return {in[0], window_count(in[1], spec.kernel, spec.stride, spec.padding, "pooling"),
+          window_count(in[2], spec.kernel, spec.stride, spec.padding, "pooling"), in[3]};
+}
+
+}  // namespace ronda

@@ -1,0 +1,84 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+#include <ronda/core/tensor.hpp>
+
+namespace ronda {
+
+class CustomOperation;
+
+enum class Activation : std::uint8_t { none, relu };
+enum class PoolKind : std::uint8_t { maximum, average };
+
+struct PoolSpec {
+  PoolKind kind = PoolKind::maximum;
+  std::int64_t kernel = 2, stride = 2,
+               padding = 0;  ///< both directions; average counts only real elements under padding
+  bool operator==(const PoolSpec&) const = default;
+};
+
+/// y = activation(x · Wᵀ + b), x (N, inputs), W (outputs, inputs). x may be an activation (N, H, W, C) of any layout
+/// that is read as (N, H·W·C): its bytes in their order, which must be dense (no padding).
+struct DenseSpec {
+  std::int64_t outputs = 0;
+  bool bias = true;
+  Activation activation = Activation::none;
+};
+
+/// Cross-correlation of (N, H, W, C) with weights (out, in, kernel, kernel), then activation, then pooling.
+struct ConvolutionSpec {
+  std::int64_t outputs = 0, kernel = 3, stride = 1, padding = 0;
+  bool bias = true;
+  Activation activation = Activation::none;
+  std::optional<PoolSpec> pool = std::nullopt;
+};
+
+/// A function of each element; see elementwise.hpp.
+struct ElementwiseSpec {
+  Activation function = Activation::relu;
+};
+
+/// activation(the sum of two or more inputs), all of one shape and layout.
+struct AddSpec {
+  Activation activation = Activation::none;
+};
+
+/// Inputs one after another along `axis`, which is not the batch's; all other extents are equal. Plain layout.
+struct ConcatSpec {
+  int axis = 0;
+};
+
+/// (N, …) as (N, features), in (C, H, W) order, as PyTorch's.
+struct FlattenSpec {};
+
+/// The same numbers in another layout, or in another type.
+struct ReorderSpec {
+  TensorDesc to;
+};
+
+/// What a node of a graph computes. A user's own is a CustomOperation.
+using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, AddSpec, ConcatSpec,
+                                   FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
+
+/// The field's word for it: `dense`, `conv`, `max_pool`, …
+[[nodiscard]] std::string kind_of(const OperationSpec& operation);
+
+/// The logical shape of what it gives. Throws InputError for inputs that it does not take.
+[[nodiscard]] Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs);
+
+/// Floating-point operations of a forward pass, a multiplication and an addition counted as two; 0 for what only moves
+/// numbers, and for a user's own. Backward takes about twice that where the operation has parameters.
+[[nodiscard]] double flops_of(const OperationSpec& operation, std::span<const Shape> inputs);
+
+/// (H + 2·padding − kernel) / stride + 1. Throws InputError, naming `what`, where that is no positive size.
+std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                          const char* what);
+[[nodiscard]] Shape convolution_output(const ConvolutionSpec& spec, const Shape& input);  ///< before pooling
+[[nodiscard]] Shape pool_output(const Shape& input, const PoolSpec& spec);
+
+}  // namespace ronda

@@ -1,0 +1,220 @@
+#include <ronda/layers/graph/plan.hpp>
+#include <ronda/layers/program.hpp>
+
+#include <deque>
+#include <functional>
+#include <utility>
+
+namespace ronda {
+
+using graph::BackwardCall;
+using graph::GradientCall;
+using graph::ParameterSumCall;
+using graph::Plan;
+using graph::ReadyCall;
+using graph::Step;
+using graph::SumCall;
+
+/// A plan's calls on the memory that it was given.
+struct Program::Bound {
+  /// An input of a step that is the caller's, and so has another address in each pass.
+  struct Feed {
+    std::size_t step, slot, input;
+  };
+  std::byte* memory;
+  Device device;
+  std::vector<std::vector<Tensor>> inputs;  ///< of each step
+  std::vector<Feed> feeds;
+  std::deque<Parameter> elsewhere;  ///< parameters whose gradients a step does not write to their own place
+  std::vector<std::function<void(const Pass&)>> backward;
+
+  Bound(Plan& plan, std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* arena, Device where);
+
+  [[nodiscard]] Tensor at(const Plan& plan, std::size_t buffer, const TensorDesc& desc) const {
+    return {desc, memory + plan.offset(buffer), device};
+  }
+  /// Empty where the bytes are the caller's.
+  [[nodiscard]] Tensor shown(const Plan& plan, std::size_t place) const {
+    const auto& places = plan.lowered.places;
+    const std::size_t base = places[place].base;
+    if (places[base].input) return {places[place].desc, nullptr, device};
+    return at(plan, plan.output_of[base], places[place].desc);
+  }
+
+ private:
+  void bind_inputs(const Plan& plan, std::size_t step);
+  void bind_step(Plan& plan, std::size_t step, const BackwardCall* call, std::span<Parameter> parameters,
+                 std::span<const Tensor> states);
+  void bind_sum(Operation& add, std::vector<Tensor> parts, const Tensor& sum);
+  void bind_call(const Plan& plan, const GradientCall& call, std::span<Parameter> parameters);
+};
+
+// ---- what it needs --------------------------------------------------------------------------------------------------
+
+Program::Program(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, const ProgramOptions& options)
+    : options_(options),
+      plan_(std::make_unique<Plan>(
+          graph::make_plan(std::move(graph), loss, primitives, picker, options.mode, options.input_gradient))) {}
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+
+std::span<const GraphInput> Program::inputs() const noexcept { return plan_->graph.inputs; }
+std::span<const ParameterRequest> Program::parameters() const noexcept { return plan_->lowered.parameters; }
+std::span<const GraphState> Program::states() const noexcept { return plan_->graph.states; }
+std::span<const BufferRequest> Program::buffers() const noexcept { return plan_->memory.requests(); }
+const BufferPlan& Program::memory() const noexcept { return plan_->places; }
+const TensorDesc& Program::output() const noexcept { return plan_->lowered.places[plan_->lowered.output].desc; }
+std::span<const std::string> Program::lines() const noexcept { return plan_->lowered.lines; }
+const std::string& Program::processor_alone() const noexcept { return plan_->lowered.processor_alone; }
+
+const TensorDesc& Program::input_desc(std::size_t input) const {
+  std::size_t place = 0;
+  while (plan_->lowered.places[place].input != input) ++place;
+  return plan_->lowered.places[place].desc;
+}
+
+std::vector<OperationCosts> Program::costs() const {
+  std::vector<OperationCosts> all;
+  const auto& steps = plan_->lowered.steps;
+  const auto kept = [&](std::size_t buffer) {
+    const BufferRequest& request = plan_->memory.requests()[plan_->memory.place_of(buffer)];
+    return !request.used.empty() && request.used.back().to > steps.size() ? request.bytes : 0;
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const OperationPlan& needs = steps[i].operation->plan();
+    OperationCosts costs{.name = steps[i].name, .picks = needs.picks, .output = needs.output.shape};
+    for (const TensorDesc& parameter : needs.parameters)
+      costs.parameters += static_cast<std::size_t>(parameter.count());
+    std::vector<Shape> shapes;
+    for (const std::size_t input : steps[i].inputs) shapes.push_back(plan_->lowered.places[input].desc.shape);
+    costs.flops = flops_of(steps[i].spec, shapes);
+    costs.kept_bytes = kept(plan_->output_of[steps[i].output]) + kept(plan_->kept_of[i]);
+    all.push_back(std::move(costs));
+  }
+  return all;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+void Program::bind(std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* memory, Device device) {
+  bound_ = std::make_unique<Bound>(*plan_, parameters, states, memory, device);
+  output_ = bound_->shown(*plan_, plan_->lowered.output);
+  if (options_.mode == Mode::training || plan_->loss)
+    output_gradient_ = bound_->at(*plan_, plan_->backward.output_gradient, output());
+}
+
+Program::Bound::Bound(Plan& plan, std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* arena,
+                      Device where)
+    : memory(arena), device(where), inputs(plan.lowered.steps.size()) {
+  std::vector<const BackwardCall*> calls(inputs.size());
+  for (const auto& call : plan.backward.calls)
+    if (const auto* step = std::get_if<BackwardCall>(&call)) calls[step->step] = step;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bind_inputs(plan, i);
+    bind_step(plan, i, calls[i], parameters, states);
+  }
+  for (const auto& call : plan.backward.calls) bind_call(plan, call, parameters);
+}
+
+void Program::Bound::bind_inputs(const Plan& plan, std::size_t step) {
+  const auto& places = plan.lowered.places;
+  for (const std::size_t place : plan.lowered.steps[step].inputs) {
+    if (const auto input = places[places[place].base].input) feeds.push_back({step, inputs[step].size(), *input});
+    inputs[step].push_back(shown(plan, place));
+  }
+}
+
+/// @param call  its backward; null: it has none
+void Program::Bound::bind_step(Plan& plan, std::size_t index, const BackwardCall* call, std::span<Parameter> parameters,
+                               std::span<const Tensor> states) {
+  const Step& step = plan.lowered.steps[index];
+  OperationMemory given{.output = shown(plan, step.output),
+                        .input_gradients = std::vector<Tensor>(step.inputs.size()),
+                        .parameters = {},
+                        .states = {},
+                        .pass = memory + plan.offset(plan.kept_of[index]),
+                        .scratch = memory + plan.offset(plan.scratch_of[index])};
+  for (std::size_t i = 0; call != nullptr && i < step.inputs.size(); ++i)
+    if (const auto gradient = call->input_gradients[i])
+      given.input_gradients[i] = at(plan, *gradient, plan.lowered.places[step.inputs[i]].desc);
+  for (std::size_t i = 0; i < step.parameters.size(); ++i) {
+    Parameter* parameter = &parameters[index_of(step.parameters[i])];
+    if (call != nullptr && call->parameter_gradients[i]) {
+      parameter = &elsewhere.emplace_back(*parameter);
+      parameter->gradient = at(plan, *call->parameter_gradients[i], parameter->gradient.desc());
+    }
+    given.parameters.push_back(parameter);
+  }
+  for (const StateId id : step.states) given.states.push_back(states[static_cast<std::size_t>(id)]);
+  step.operation->bind(given);
+}
+
+void Program::Bound::bind_sum(Operation& add, std::vector<Tensor> parts, const Tensor& sum) {
+  OperationMemory given;
+  given.output = sum;
+  given.input_gradients.resize(parts.size());
+  add.bind(given);
+  backward.emplace_back([&add, parts = std::move(parts)](const Pass& pass) { add.forward(parts, pass); });
+}
+
+void Program::Bound::bind_call(const Plan& plan, const GradientCall& call, std::span<Parameter> parameters) {
+  std::visit(
+      Overloaded{[&](const BackwardCall& c) {
+                   Operation& operation = *plan.lowered.steps[c.step].operation;
+                   const Tensor gradient = at(plan, c.output_gradient, operation.plan().output);
+                   backward.emplace_back(
+                       [&operation, &given = inputs[c.step], gradient, quiet = c.quiet](const Pass& pass) {
+                         Pass told = pass;
+                         if (quiet) told.on_ready = {};
+                         operation.backward(given, gradient, told);
+                       });
+                 },
+                 [&](const SumCall& c) {
+                   const TensorDesc& desc = c.add->plan().output;
+                   std::vector<Tensor> parts;
+                   for (const std::size_t part : c.parts) parts.push_back(at(plan, part, desc));
+                   bind_sum(*c.add, std::move(parts), at(plan, c.sum, desc));
+                 },
+                 [&](const ParameterSumCall& c) {
+                   const TensorDesc& desc = c.add->plan().output;
+                   const Tensor& gradient = parameters[index_of(c.parameter)].gradient;
+                   const Tensor sum(desc, gradient.data(), gradient.device());
+                   bind_sum(*c.add, {sum, at(plan, c.part, desc)}, sum);
+                 },
+                 [&](const ReadyCall& c) {
+                   backward.emplace_back([id = c.parameter](const Pass& pass) { pass.on_ready(id, pass.stream); });
+                 }},
+      call);
+}
+
+// ---- running --------------------------------------------------------------------------------------------------------
+
+const Tensor& Program::forward(Inputs inputs, const Pass& pass) {
+  const auto moved = [&](const Tensor& tensor, std::size_t input) {
+    return Tensor(tensor.desc(), inputs[input].data(), inputs[input].device());
+  };
+  for (const Bound::Feed& feed : bound_->feeds) {
+    Tensor& fed = bound_->inputs[feed.step][feed.slot];
+    fed = moved(fed, feed.input);
+  }
+  const graph::Lowered& lowered = plan_->lowered;
+  for (std::size_t i = 0; i < lowered.steps.size(); ++i) lowered.steps[i].operation->forward(bound_->inputs[i], pass);
+  if (const auto input = lowered.places[lowered.places[lowered.output].base].input) output_ = moved(output_, *input);
+  return output_;
+}
+
+const Tensor& Program::loss(const Tensor& target, const Pass& pass) {
+  plan_->loss->run(output_, target, output_gradient_, bound_->memory + plan_->offset(plan_->loss_scratch), pass);
+  return output_gradient_;
+}
+
+void Program::backward(const Pass& pass) {
+  for (const auto& call : bound_->backward) call(pass);
+}
+
+Tensor Program::input_gradient(std::size_t input) const {
+  const auto buffer = plan_->backward.input_gradients.at(input);
+  return buffer ? bound_->at(*plan_, *buffer, input_desc(input)) : Tensor();
+}
+
+}  // namespace ronda

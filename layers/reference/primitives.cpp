@@ -1,0 +1,37 @@
+#include <ronda/layers/primitives.hpp>
+#include <ronda/layers/reference/operations.hpp>
+
+namespace ronda {
+namespace reference {
+namespace {
+
+class ReferencePrimitives final : public Primitives {
+ public:
+  [[nodiscard]] std::string name() const override { return "reference loops"; }
+
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
+                                  const OperationContext&) override {
+    using Made = std::unique_ptr<Operation>;
+    return std::visit(
+        Overloaded{[&](const DenseSpec& spec) -> Made {
+                     return make_dense({spec, inputs.front()});
+                   },
+                   [&](const ConvolutionSpec& spec) -> Made {
+                     return make_convolution({spec, inputs.front()});
+                   },
+                   [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
+                   [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },
+                   [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
+                   [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
+                   [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },
+                   [](const auto&) -> Made { return nullptr; }},
+        operation);
+  }
+};
+
+}  // namespace
+}  // namespace reference
+
+std::unique_ptr<Primitives> make_reference_primitives() { return std::make_unique<reference::ReferencePrimitives>(); }
+
+}  // namespace ronda

@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <utility>
+
+#include <ronda/layers/layer.hpp>
+
+namespace ronda {
+
+/// main(x) + x, or main(x) + shortcut(x) where their shapes differ from x's (He et al., "Deep residual learning for
+/// image recognition", CVPR 2016). Building throws InputError where the two shapes differ.
+class Residual final : public Layer {
+ public:
+  template <LayerLike Main>
+  requires(!std::same_as<std::remove_cvref_t<Main>, Residual>) explicit Residual(Main&& main)
+      : main_(shared_layer(std::forward<Main>(main))) {}
+  template <LayerLike Main, LayerLike Shortcut>
+  Residual(Main&& main, Shortcut&& shortcut)
+      : main_(shared_layer(std::forward<Main>(main))), shortcut_(shared_layer(std::forward<Shortcut>(shortcut))) {}
+
+  [[nodiscard]] std::string_view kind() const noexcept override { return "residual"; }
+  Value build(Value x, GraphBuilder& builder) const override {
+    const Value y = main_->build(x, builder);
+    return builder.apply(AddSpec{}, {y, shortcut_ ? shortcut_->build(x, builder) : x});
+  }
+
+ private:
+  std::shared_ptr<const Layer> main_, shortcut_;
+};
+
+}  // namespace ronda
