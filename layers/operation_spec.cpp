@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/custom_operation.hpp>
+#include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 
 #include <vector>
@@ -65,7 +66,10 @@ std::string kind_of(const OperationSpec& operation) {
                                [](const PoolSpec& spec) -> std::string {
                                  return spec.kind == PoolKind::maximum ? "max_pool" : "average_pool";
                                },
-                               [](const ElementwiseSpec&) -> std::string { return "relu"; },
+                               [](const ElementwiseSpec& spec) -> std::string {
+                                 return elementwise::with_row(
+                                     spec.function, [](auto row) { return std::string(decltype(row)::type::name); });
+                               },
                                [](const AddSpec&) -> std::string { return "add"; },
                                [](const ConcatSpec&) -> std::string { return "concat"; },
                                [](const FlattenSpec&) -> std::string { return "flatten"; },

@@ -12,7 +12,10 @@ namespace ronda {
 
 class CustomOperation;
 
+/// What other operations do along with their own work.
 enum class Activation : std::uint8_t { none, relu };
+/// A row of elementwise.hpp.
+enum class ElementwiseFunction : std::uint8_t { relu };
 enum class PoolKind : std::uint8_t { maximum, average };
 
 struct PoolSpec {
@@ -38,9 +41,9 @@ struct ConvolutionSpec {
   std::optional<PoolSpec> pool = std::nullopt;
 };
 
-/// A function of each element; see elementwise.hpp.
+/// A function of each element.
 struct ElementwiseSpec {
-  Activation function = Activation::relu;
+  ElementwiseFunction function = ElementwiseFunction::relu;
 };
 
 /// activation(the sum of two or more inputs), all of one shape and layout.

@@ -8,7 +8,7 @@ class ReLU final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "relu"; }
   Value build(Value x, GraphBuilder& builder) const override {
-    return builder.apply(ElementwiseSpec{Activation::relu}, {x});
+    return builder.apply(ElementwiseSpec{ElementwiseFunction::relu}, {x});
   }
 };
 

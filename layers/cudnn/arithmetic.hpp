@@ -5,7 +5,7 @@
 #include <ronda/core/host_device.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/step_control.hpp>
-#include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/elementwise.hpp>
 
 /// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
 /// of calls does not matter and every run has the same bits. The host runs the same code in tests. Numbers of type T
@@ -45,11 +45,21 @@ struct AddBias {
   }
 };
 
-template <Number T>
-struct Relu {
+/// y = f(x), a row of elementwise.hpp; y may be x.
+template <class Row, Number T>
+struct Elementwise {
   const T* x;
   T* y;
-  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = as_float(x[i]) <= 0 ? T{} : x[i]; }
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { y[i] = as_number<T>(Row::value(as_float(x[i]))); }
+};
+template <class Row, Number T>
+struct ElementwiseGradient {
+  const T* kept;  ///< x or y, as the row says
+  const T* dy;
+  T* dx;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    dx[i] = as_number<T>(Row::gradient(as_float(kept[i]), as_float(dy[i])));
+  }
 };
 
 template <Number T>
@@ -77,12 +87,7 @@ struct CopyColumns {
 
 /// dz = dy where the ReLU let something through, a NaN included.
 template <Number T>
-struct ReluGradient {
-  const T* y;
-  const T* dy;
-  T* dz;
-  RONDA_HOST_DEVICE void operator()(std::int64_t i) const { dz[i] = as_float(y[i]) <= 0 ? T{} : dy[i]; }
-};
+using ReluGradient = ElementwiseGradient<elementwise::Relu, T>;
 
 /// Pooling of (N, height, width, channels) to (N, rows, columns, channels), square windows.
 struct PoolGeometry {

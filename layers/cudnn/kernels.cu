@@ -27,10 +27,8 @@ void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t col
 #define RONDA_KERNELS(T)                                                   \
   template void launch(Stream&, std::int64_t, const Transpose<T>&);        \
   template void launch(Stream&, std::int64_t, const AddBias<T>&);          \
-  template void launch(Stream&, std::int64_t, const Relu<T>&);             \
   template void launch(Stream&, std::int64_t, const Add<T>&);              \
   template void launch(Stream&, std::int64_t, const CopyColumns<T>&);      \
-  template void launch(Stream&, std::int64_t, const ReluGradient<T>&);     \
   template void launch(Stream&, std::int64_t, const Pool<T>&);             \
   template void launch(Stream&, std::int64_t, const PoolGradient<T>&);     \
   template void launch_teams(Stream&, std::int64_t, const SoftmaxRow<T>&); \
@@ -39,6 +37,16 @@ RONDA_KERNELS(float)
 RONDA_KERNELS(Float16)
 RONDA_KERNELS(BFloat16)
 #undef RONDA_KERNELS
+
+#define RONDA_FUNCTION(Row)                                                                     \
+  template void launch(Stream&, std::int64_t, const Elementwise<Row, float>&);                  \
+  template void launch(Stream&, std::int64_t, const Elementwise<Row, Float16>&);                \
+  template void launch(Stream&, std::int64_t, const Elementwise<Row, BFloat16>&);               \
+  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, float>&);          \
+  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, Float16>&);        \
+  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, BFloat16>&);
+RONDA_FUNCTION(elementwise::Relu)
+#undef RONDA_FUNCTION
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);
 template void launch(Stream&, std::int64_t, const Convert<float, Float16>&);

@@ -37,26 +37,28 @@ class Pooling final : public Operation {
   OperationMemory memory_;
 };
 
-template <Number T>
-class ReluOperation final : public Operation {
+template <class Row, Number T>
+class ElementwiseOperation final : public Operation {
  public:
-  explicit ReluOperation(const TensorDesc& input) {
-    require_plain(input, dtype_of<T>, "a ReLU");
+  explicit ElementwiseOperation(const TensorDesc& input) {
+    require_plain(input, dtype_of<T>, "a function of each element");
     plan_.output = input;
     plan_.picks = "kernel";
-    plan_.backward_reads_inputs = false;
+    plan_.backward_reads_inputs = Row::backward_reads_input;
+    plan_.backward_reads_output = !Row::backward_reads_input;
     plan_.in_place = true;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass& pass) override {
-    const Tensor& input = inputs.front();
-    launch(pass.stream, plan_.output.count(), Relu<T>{input.pointer<T>(), memory_.output.pointer<T>()});
-  }
-  void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
-    if (memory_.input_gradient().empty()) return;
     launch(pass.stream, plan_.output.count(),
-           ReluGradient<T>{memory_.output.pointer<T>(), output_gradient.pointer<T>(),
-                           memory_.input_gradient().pointer<T>()});
+           Elementwise<Row, T>{inputs.front().pointer<T>(), memory_.output.pointer<T>()});
+  }
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    if (memory_.input_gradient().empty()) return;
+    const Tensor& kept = Row::backward_reads_input ? inputs.front() : memory_.output;
+    launch(pass.stream, plan_.output.count(),
+           ElementwiseGradient<Row, T>{kept.pointer<T>(), output_gradient.pointer<T>(),
+                                       memory_.input_gradient().pointer<T>()});
   }
 
  private:
@@ -218,9 +220,11 @@ std::unique_ptr<Operation> make_pool(DType dtype, const TensorDesc& input, const
   });
 }
 
-std::unique_ptr<Operation> make_elementwise(DType dtype, const TensorDesc& input, const ElementwiseSpec&) {
-  return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
-    return std::make_unique<ReluOperation<T>>(input);
+std::unique_ptr<Operation> make_elementwise(DType dtype, const TensorDesc& input, const ElementwiseSpec& spec) {
+  return with_number(dtype, [&]<class T>(std::type_identity<T>) {
+    return elementwise::with_row(spec.function, [&]<class Row>(std::type_identity<Row>) -> std::unique_ptr<Operation> {
+      return std::make_unique<ElementwiseOperation<Row, T>>(input);
+    });
   });
 }
 

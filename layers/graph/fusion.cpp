@@ -8,7 +8,8 @@ namespace {
 
 bool take_relu(Activation& activation, const OperationSpec& next) {
   const auto* function = std::get_if<ElementwiseSpec>(&next);
-  if (function == nullptr || function->function != Activation::relu || activation != Activation::none) return false;
+  if (function == nullptr || function->function != ElementwiseFunction::relu || activation != Activation::none)
+    return false;
   activation = Activation::relu;
   return true;
 }

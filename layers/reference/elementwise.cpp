@@ -1,5 +1,5 @@
 #include <ronda/core/error.hpp>
-#include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <vector>
@@ -7,24 +7,26 @@
 namespace ronda::reference {
 namespace {
 
-class Relu final : public Operation {
+template <class Row>
+class Elementwise final : public Operation {
  public:
-  explicit Relu(const TensorDesc& input) {
+  explicit Elementwise(const TensorDesc& input) {
     plan_.output = input;
     plan_.picks = "plain loops";
-    plan_.backward_reads_inputs = false;
+    plan_.backward_reads_inputs = Row::backward_reads_input;
+    plan_.backward_reads_output = !Row::backward_reads_input;
     plan_.in_place = true;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
     const auto x = inputs.front().as<float>(), y = memory_.output.as<float>();
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = rectified(x[i]);
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = Row::value(x[i]);
   }
-  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient().empty()) return;
-    const auto y = memory_.output.as<float>(), dy = output_gradient.as<float>(),
-               dx = memory_.input_gradient().as<float>();
-    for (std::size_t i = 0; i < y.size(); ++i) dx[i] = rectified_gradient(y[i], dy[i]);
+    const Tensor& tensor = Row::backward_reads_input ? inputs.front() : memory_.output;
+    const auto kept = tensor.as<float>(), dy = output_gradient.as<float>(), dx = memory_.input_gradient().as<float>();
+    for (std::size_t i = 0; i < kept.size(); ++i) dx[i] = Row::gradient(kept[i], dy[i]);
   }
 
  private:
@@ -131,8 +133,10 @@ class Reorder final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_elementwise(const TensorDesc& input, const ElementwiseSpec&) {
-  return std::make_unique<Relu>(input);
+std::unique_ptr<Operation> make_elementwise(const TensorDesc& input, const ElementwiseSpec& spec) {
+  return elementwise::with_row(spec.function, [&]<class Row>(std::type_identity<Row>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Elementwise<Row>>(input);
+  });
 }
 std::unique_ptr<Operation> make_add(std::span<const TensorDesc> inputs, const AddSpec& spec) {
   return std::make_unique<Add>(inputs, spec);

@@ -14,6 +14,7 @@
 #include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/cudnn/geometry.hpp>
+#include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
@@ -89,7 +90,7 @@ TEST_CASE("ReLU and bias on a GPU compute what the plain loops compute, to the b
   x[7] = 0;
   const Plain expected(*operation, input, x, dy);
   auto y = nothing(input.count()), dx = nothing(input.count());
-  for_each(input.count(), cudnn::Relu<float>{x.data(), y.data()});
+  for_each(input.count(), cudnn::Elementwise<elementwise::Relu, float>{x.data(), y.data()});
   for_each(input.count(), cudnn::ReluGradient<float>{y.data(), dy.data(), dx.data()});
   CHECK(y == expected.y);
   CHECK(dx == expected.dx);
@@ -114,7 +115,7 @@ TEST_CASE("ReLU, bias and pooling on a GPU keep NaN, as the plain loops do") {
   const float nan = std::nanf("");
   const std::vector<float> x{nan, -1, 0, 2}, dy{1, 2, 3, 4};
   std::vector<float> y(4), dx(4);
-  for_each(4, cudnn::Relu<float>{x.data(), y.data()});
+  for_each(4, cudnn::Elementwise<elementwise::Relu, float>{x.data(), y.data()});
   CHECK((std::isnan(y[0]) && y[1] == 0 && y[2] == 0 && y[3] == 2));
   for_each(4, cudnn::ReluGradient<float>{y.data(), dy.data(), dx.data()});
   CHECK(dx == std::vector<float>{1, 0, 0, 4});
@@ -298,7 +299,7 @@ TEMPLATE_TEST_CASE("in half types a GPU computes what it does in float32 of the 
   same(y, wide_y);
   for_each(size(y), cudnn::ReluGradient<T>{y.data(), x.data(), dz.data()});
   for (std::size_t i = 0; i < count; ++i) CHECK(dz[i] == (as_float(y[i]) > 0 ? x[i] : T{}));
-  for_each(size(x), cudnn::Relu<T>{x.data(), y.data()});
+  for_each(size(x), cudnn::Elementwise<elementwise::Relu, T>{x.data(), y.data()});
   for (std::size_t i = 0; i < count; ++i) CHECK(y[i] == (wide_x[i] > 0 ? x[i] : T{}));
   for_each(size(x), cudnn::Convert<float, T>{wide_x.data(), y.data()});
   CHECK(y == x);

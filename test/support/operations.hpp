@@ -22,7 +22,7 @@ inline std::unique_ptr<Operation> make_pool(Primitives& primitives, const Tensor
 }
 inline std::unique_ptr<Operation> make_relu(Primitives& primitives, const TensorDesc& input,
                                             const OperationContext& context) {
-  return primitives.make(ElementwiseSpec{Activation::relu}, {&input, 1}, context);
+  return primitives.make(ElementwiseSpec{ElementwiseFunction::relu}, {&input, 1}, context);
 }
 inline std::unique_ptr<Operation> make_reorder(Primitives& primitives, const TensorDesc& from, const TensorDesc& to,
                                                const OperationContext& context) {

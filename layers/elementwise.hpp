@@ -1,0 +1,39 @@
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include <ronda/core/host_device.hpp>
+#include <ronda/layers/rectifier.hpp>
+
+/// The functions of one number that a layer can be: a row each, in one text for processor and GPU.
+///
+/// A row has a name; the function; and its derivative times the output's gradient, `gradient(kept, dy)`, where `kept`
+/// is the input or the output, as `backward_reads_input` says. NaN gives NaN, both ways.
+namespace ronda::elementwise {
+
+struct Relu {
+  static constexpr std::string_view name = "relu";
+  static constexpr bool backward_reads_input = false;
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float value(float x) { return rectified(x); }
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float y, float dy) { return rectified_gradient(y, dy); }
+};
+
+/// In the order of ElementwiseFunction.
+using Functions = std::tuple<Relu>;
+
+/// body(std::type_identity<Row>()) of a function's row.
+template <class Function, class Body>
+decltype(auto) with_row(Function function, Body&& body) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    using Result = decltype(body(std::type_identity<std::tuple_element_t<0, Functions>>()));
+    Result (*const calls[])(Body&) = {
+        [](Body& b) -> Result { return b(std::type_identity<std::tuple_element_t<i, Functions>>()); }...};
+    return calls[static_cast<std::size_t>(function)](body);
+  }
+  (std::make_index_sequence<std::tuple_size_v<Functions>>());
+}
+
+}  // namespace ronda::elementwise
