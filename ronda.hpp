@@ -18,6 +18,7 @@
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/stop_signals.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>

@@ -38,6 +38,7 @@ class NamingSink final : public EventSink {
   void on_note(std::string_view text) override { sink_.on_note(names_.on_command_line(text)); }
   void on_detail(std::string_view text) override { sink_.on_detail(names_.on_command_line(text)); }
   void on_warning(std::string_view text) override { sink_.on_warning(names_.on_command_line(text)); }
+  [[nodiscard]] bool wants_details() const override { return sink_.wants_details(); }
   void on_start(const StartReport& report) override { sink_.on_start(report); }
   void on_step(const StepReport& report) override { sink_.on_step(report); }
   void on_checkpoint(std::uint64_t step) override { sink_.on_checkpoint(step); }

@@ -57,8 +57,10 @@ struct EpochReport {
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  virtual void on_note(std::string_view /*text*/) {}     ///< worth a line to everybody
-  virtual void on_detail(std::string_view /*text*/) {}   ///< worth a line under --verbose
+  virtual void on_note(std::string_view /*text*/) {}    ///< worth a line to everybody
+  virtual void on_detail(std::string_view /*text*/) {}  ///< worth a line under --verbose
+  /// Whether somebody reads details: some take time to find out.
+  [[nodiscard]] virtual bool wants_details() const { return false; }
   virtual void on_warning(std::string_view /*text*/) {}  ///< something fell back; training goes on
   virtual void on_start(const StartReport&) {}
   virtual void on_step(const StepReport&) {}

@@ -1,8 +1,10 @@
+#include <ronda/core/clock.hpp>
 #include <ronda/layers/graph/plan.hpp>
 #include <ronda/layers/program.hpp>
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 
 namespace ronda {
@@ -26,7 +28,11 @@ struct Program::Bound {
   std::vector<std::vector<Tensor>> inputs;  ///< of each step
   std::vector<Feed> feeds;
   std::deque<Parameter> elsewhere;  ///< parameters whose gradients a step does not write to their own place
-  std::vector<std::function<void(const Pass&)>> backward;
+  struct Call {
+    std::optional<std::size_t> step;  ///< whose backward it is
+    std::function<void(const Pass&)> run;
+  };
+  std::vector<Call> backward;
 
   Bound(Plan& plan, std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* arena, Device where);
 
@@ -40,6 +46,9 @@ struct Program::Bound {
     if (places[base].input) return {places[place].desc, nullptr, device};
     return at(plan, plan.output_of[base], places[place].desc);
   }
+
+  /// The caller's inputs of a pass.
+  void feed(Inputs given);
 
  private:
   void bind_inputs(const Plan& plan, std::size_t step);
@@ -154,53 +163,78 @@ void Program::Bound::bind_sum(Operation& add, std::vector<Tensor> parts, const T
   given.output = sum;
   given.input_gradients.resize(parts.size());
   add.bind(given);
-  backward.emplace_back([&add, parts = std::move(parts)](const Pass& pass) { add.forward(parts, pass); });
+  backward.push_back({std::nullopt, [&add, parts = std::move(parts)](const Pass& pass) { add.forward(parts, pass); }});
 }
 
 void Program::Bound::bind_call(const Plan& plan, const GradientCall& call, std::span<Parameter> parameters) {
-  std::visit(
-      Overloaded{[&](const BackwardCall& c) {
-                   Operation& operation = *plan.lowered.steps[c.step].operation;
-                   const Tensor gradient = at(plan, c.output_gradient, operation.plan().output);
-                   backward.emplace_back(
-                       [&operation, &given = inputs[c.step], gradient, quiet = c.quiet](const Pass& pass) {
-                         Pass told = pass;
-                         if (quiet) told.on_ready = {};
-                         operation.backward(given, gradient, told);
-                       });
-                 },
-                 [&](const SumCall& c) {
-                   const TensorDesc& desc = c.add->plan().output;
-                   std::vector<Tensor> parts;
-                   for (const std::size_t part : c.parts) parts.push_back(at(plan, part, desc));
-                   bind_sum(*c.add, std::move(parts), at(plan, c.sum, desc));
-                 },
-                 [&](const ParameterSumCall& c) {
-                   const TensorDesc& desc = c.add->plan().output;
-                   const Tensor& gradient = parameters[index_of(c.parameter)].gradient;
-                   const Tensor sum(desc, gradient.data(), gradient.device());
-                   bind_sum(*c.add, {sum, at(plan, c.part, desc)}, sum);
-                 },
-                 [&](const ReadyCall& c) {
-                   backward.emplace_back([id = c.parameter](const Pass& pass) { pass.on_ready(id, pass.stream); });
-                 }},
-      call);
+  std::visit(Overloaded{[&](const BackwardCall& c) {
+                          Operation& operation = *plan.lowered.steps[c.step].operation;
+                          const Tensor gradient = at(plan, c.output_gradient, operation.plan().output);
+                          const auto run = [&operation, &given = inputs[c.step], gradient,
+                                            quiet = c.quiet](const Pass& pass) {
+                            Pass told = pass;
+                            if (quiet) told.on_ready = {};
+                            operation.backward(given, gradient, told);
+                          };
+                          backward.push_back({c.step, run});
+                        },
+                        [&](const SumCall& c) {
+                          const TensorDesc& desc = c.add->plan().output;
+                          std::vector<Tensor> parts;
+                          for (const std::size_t part : c.parts) parts.push_back(at(plan, part, desc));
+                          bind_sum(*c.add, std::move(parts), at(plan, c.sum, desc));
+                        },
+                        [&](const ParameterSumCall& c) {
+                          const TensorDesc& desc = c.add->plan().output;
+                          const Tensor& gradient = parameters[index_of(c.parameter)].gradient;
+                          const Tensor sum(desc, gradient.data(), gradient.device());
+                          bind_sum(*c.add, {sum, at(plan, c.part, desc)}, sum);
+                        },
+                        [&](const ReadyCall& c) {
+                          backward.push_back(
+                              {std::nullopt, [id = c.parameter](const Pass& pass) { pass.on_ready(id, pass.stream); }});
+                        }},
+             call);
 }
 
 // ---- running --------------------------------------------------------------------------------------------------------
 
-const Tensor& Program::forward(Inputs inputs, const Pass& pass) {
-  const auto moved = [&](const Tensor& tensor, std::size_t input) {
-    return Tensor(tensor.desc(), inputs[input].data(), inputs[input].device());
-  };
-  for (const Bound::Feed& feed : bound_->feeds) {
-    Tensor& fed = bound_->inputs[feed.step][feed.slot];
-    fed = moved(fed, feed.input);
+void Program::Bound::feed(Inputs given) {
+  for (const Feed& place : feeds) {
+    Tensor& fed = inputs[place.step][place.slot];
+    fed = Tensor(fed.desc(), given[place.input].data(), given[place.input].device());
   }
+}
+
+const Tensor& Program::forward(Inputs inputs, const Pass& pass) {
+  bound_->feed(inputs);
   const graph::Lowered& lowered = plan_->lowered;
   for (std::size_t i = 0; i < lowered.steps.size(); ++i) lowered.steps[i].operation->forward(bound_->inputs[i], pass);
-  if (const auto input = lowered.places[lowered.places[lowered.output].base].input) output_ = moved(output_, *input);
+  if (const auto input = lowered.places[lowered.places[lowered.output].base].input)
+    output_ = Tensor(output_.desc(), inputs[*input].data(), inputs[*input].device());
   return output_;
+}
+
+std::vector<OperationCosts> Program::measure(Inputs inputs, const Pass& pass) {
+  std::vector<OperationCosts> all = costs();
+  Pass quiet = pass;
+  quiet.on_ready = {};
+  const auto time = [&](double& best, auto&& run) {
+    const double begin = steady_seconds();
+    run();
+    quiet.stream.synchronize();
+    const double seconds = steady_seconds() - begin;
+    if (best == 0 || seconds < best) best = seconds;
+  };
+  bound_->feed(inputs);
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      time(all[i].forward, [&] { plan_->lowered.steps[i].operation->forward(bound_->inputs[i], quiet); });
+    double sums = 0;
+    for (const auto& call : bound_->backward)
+      time(call.step ? all[*call.step].backward : sums, [&] { call.run(quiet); });
+  }
+  return all;
 }
 
 const Tensor& Program::loss(const Tensor& target, const Pass& pass) {
@@ -209,7 +243,7 @@ const Tensor& Program::loss(const Tensor& target, const Pass& pass) {
 }
 
 void Program::backward(const Pass& pass) {
-  for (const auto& call : bound_->backward) call(pass);
+  for (const auto& call : bound_->backward) call.run(pass);
 }
 
 Tensor Program::input_gradient(std::size_t input) const {

@@ -75,6 +75,9 @@ class Program {
   void backward(const Pass& pass);
   /// What backward begins with, for one that has no loss.
   [[nodiscard]] const Tensor& output_gradient() const noexcept { return output_gradient_; }
+  /// The costs with the times of this device: the shorter of two runs of each call, forward and backward. The device is
+  /// waited for after each. Writes gradients and states as a step does; tells nobody.
+  [[nodiscard]] std::vector<OperationCosts> measure(Inputs inputs, const Pass& pass);
   /// After backward: of an input, where the options ask for it.
   [[nodiscard]] Tensor input_gradient(std::size_t input) const;
 

@@ -33,6 +33,7 @@ class Console final : public EventSink {
 
   void on_note(std::string_view text) override;
   void on_detail(std::string_view text) override;
+  [[nodiscard]] bool wants_details() const override { return options_.verbosity == Verbosity::verbose; }
   void on_warning(std::string_view text) override;
   void on_start(const StartReport& report) override { start_ = report; }
   void on_step(const StepReport& report) override;

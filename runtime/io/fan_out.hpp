@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include <ronda/core/event_sink.hpp>
@@ -15,6 +16,9 @@ class FanOut final : public EventSink {
   }
   void on_detail(std::string_view text) override {
     for (auto* sink : sinks_) sink->on_detail(text);
+  }
+  [[nodiscard]] bool wants_details() const override {
+    return std::ranges::any_of(sinks_, [](const EventSink* sink) { return sink->wants_details(); });
   }
   void on_warning(std::string_view text) override {
     for (auto* sink : sinks_) sink->on_warning(text);

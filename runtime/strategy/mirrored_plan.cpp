@@ -3,6 +3,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
@@ -108,6 +109,9 @@ void MirroredStrategy::tell_plan() {
   for (const auto& request : replica_->program().buffers())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   sink_.on_detail(memory_.text());
+  if (!sink_.wants_details()) return;
+  const FlushDenormals flushing = arithmetic();
+  for (const auto& line : cost_table(replica_->measure(options_.fields))) sink_.on_detail(line);
 }
 
 std::string MirroredStrategy::plan_hash() const { return Hash().add(joined(plan_lines_)).text(); }

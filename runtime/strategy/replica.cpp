@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
@@ -196,6 +197,28 @@ const Tensor& Replica::evaluate(const Batch& batch, const Pass& pass) {
   const Tensor& outputs = forward(batch, pass);
   loss(batch, pass);  // for its sums
   return outputs;
+}
+
+std::vector<OperationCosts> Replica::measure(std::span<const Field> fields) {
+  const auto rows = static_cast<std::size_t>(program_.input_desc(0).shape[0]);
+  Batch samples(fields, rows);
+  for (const GraphInput& input : program_.inputs()) {
+    const Tensor& tensor = samples.field(input.field);
+    if (tensor.dtype() != DType::float32) continue;
+    const RngKey key(seed_, Purpose::layer, input.field);
+    std::uint64_t i = 0;
+    for (float& number : tensor.as<float>()) number = key.uniform(i++);
+  }
+  std::vector<std::vector<std::byte>> kept;  // operations with states are the processor's
+  for (const Buffer& state : layer_states_) kept.emplace_back(state.data(), state.data() + state.bytes());
+  const bool here = values_.device().kind == DeviceKind::cpu;
+  std::optional<Batch> there;
+  if (!here) there.emplace(fields, rows, *device_.context).copy_from(samples, *device_.context, stream());
+  const Batch& batch = here ? samples : *there;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = batch.field(program_.inputs()[i].field);
+  auto costs = program_.measure(inputs_, pass(Mode::training, batch, 1, nullptr));
+  for (std::size_t i = 0; i < kept.size(); ++i) std::ranges::copy(kept[i], layer_states_[i].data());
+  return costs;
 }
 
 /// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.

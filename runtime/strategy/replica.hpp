@@ -91,6 +91,9 @@ class Replica {
   /// Forward and loss. Returns the outputs.
   const Tensor& evaluate(const Batch& batch, const Pass& pass);
 
+  /// What each operation costs here, on random samples. The gradients are others then; states are as before.
+  [[nodiscard]] std::vector<OperationCosts> measure(std::span<const Field> fields);
+
   /// Throws InputError for a batch of other shapes, or with other rows, than the model was planned for.
   void check(const Batch& batch) const;
 

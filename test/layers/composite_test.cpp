@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "../../apps/residual_network.hpp"
 #include "../../examples/custom_loop/prelu.hpp"
 #include "support/gradient_probe.hpp"
 #include "support/plain_model.hpp"
@@ -144,6 +145,14 @@ TEST_CASE("residual blocks and concatenations of layers that choose their layout
                                 },
                                 Dense(4)),
                             {2, 6, 5, 1}, options);
+}
+
+TEST_CASE("a residual network of eight convolutions") {
+  const auto primitives = make_onednn_primitives(1);
+  GradientCheckOptions options;
+  options.primitives = primitives.get();
+  options.elements = 12;
+  check_against_differences("residual network", apps::residual_network(), {2, 28, 28, 1}, options);
 }
 
 TEST_CASE("the same layer twice is one set of parameters, and so is a copy of it; another one is another") {

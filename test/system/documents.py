@@ -84,6 +84,10 @@ PIECES = {
         (BARE + "void write_everything();\nvoid f(Communicator communicator) {\n", ("", ""), "}\n"),
     ("docs/no-silent-hang.md", "WorldOptions options;"): (BARE + "void f() {\n", ("", ""), "}\n"),
 }
+PIECES |= {
+    ("docs/custom_loop.md", "const Sequential model(Dense(32), [](Value x, GraphBuilder& b) {"):
+        (BARE + "constexpr int classes = 3;\n", ("", ""), ""),
+}
 # Documents that quote an example.
 QUOTES = {"docs/first_program.md": "examples/first_program", "docs/custom_loop.md": "examples/custom_loop"}
 

@@ -1,0 +1,81 @@
+// A program that only computes gives what the trained model gives, without loss, optimizer or targets.
+#include <filesystem>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/trainer/parameter_files.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/running_mean.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/toy_data.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// The inputs of some data alone.
+class InputsAlone final : public Dataset {
+ public:
+  explicit InputsAlone(const Dataset& data) : data_(data), input_{data.fields()[0]} {}
+  [[nodiscard]] std::size_t size() const override { return data_.size(); }
+  [[nodiscard]] std::span<const Field> fields() const override { return {&input_, 1}; }
+  void read(const SampleRequest& request, Batch& batch) const override {
+    Batch whole(data_.fields(), batch.capacity());
+    data_.read(request, whole);
+    std::ranges::copy(whole.input().as<float>(), batch.input().as<float>().begin());
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const override { return data_.fingerprint(); }
+
+ private:
+  const Dataset& data_;
+  Field input_;
+};
+
+}  // namespace
+
+TEST_CASE("predictions are what evaluation sees, for any number of samples at once") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const InputsAlone inputs(data);
+  const Sequential model(Conv2d(16, 3), ReLU(), MaxPool2d(2), Residual(Conv2d(16, 3, 1, 1)), Flatten(), RunningMean(),
+                         Dense(4));
+  const SoftmaxCrossEntropy loss;
+  Trainer trainer(world(), model, loss, {.epochs = 1, .global_batch_size = 30});
+  trainer.fit(data, data);
+  const Predictions all = predict(model, trainer.strategy(), inputs);
+  CHECK(all.shape == Shape{90, 4});
+  for (const std::size_t rows : {1, 7, 90, 100}) {
+    const Predictions others = predict(model, trainer.strategy(), inputs, {.batch_size = rows});
+    REQUIRE(others.values.size() == all.values.size());
+    for (std::size_t i = 0; i < all.values.size(); ++i) CHECK(others.values[i] == Approx(all.values[i]).margin(1e-5));
+  }
+  std::size_t right = 0;
+  Batch labels(data.fields(), 90);
+  std::vector<std::uint64_t> samples(90);
+  for (std::size_t i = 0; i < 90; ++i) samples[i] = i;
+  data.read({.samples = samples}, labels);
+  for (std::size_t i = 0; i < 90; ++i) {
+    const auto row = std::span(all.values).subspan(i * 4, 4);
+    right += std::ranges::max_element(row) - row.begin() == labels.target().as<const std::int32_t>()[i];
+  }
+  BatchLoader loader(data, SampleOrder(90, 1, false), BatchPlan(90, 30, shard_of(world().communicator())));
+  CHECK(trainer.strategy().evaluate(loader).metric == Approx(static_cast<double>(right) / 90));
+}
+
+TEST_CASE("predictions from a file, and files and data that do not fit") {
+  const MemoryDataset data = toy_images(20, {5}, 4);
+  const Sequential model(Dense(6), ReLU(), Dense(4));
+  Predictor first(model, data.fields());
+  std::uint64_t seed = 0;
+  for (const Parameter& parameter : first.parameters()) initialize(parameter, Initializer::he_normal, 5, 5, ++seed);
+  const TemporaryFolder folder;
+  save_parameters(folder.path() / "model", first.parameters());
+  CHECK(predict(model, folder.path() / "model", data).values == first.predict(data).values);
+  CHECK_THROWS_AS(predict(Sequential(Dense(7), Dense(4)), folder.path() / "model", data), InputError);
+  CHECK_THROWS_AS(first.predict(toy_images(20, {6}, 4)), InputError);
+  CHECK_THROWS_AS(predict(model, folder.path() / "none", data), InputError);
+}
