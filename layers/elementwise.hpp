@@ -21,8 +21,25 @@ struct Relu {
   [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float y, float dy) { return rectified_gradient(y, dy); }
 };
 
+/// x · Φ(x), where Φ is the distribution function of standard normal numbers (Hendrycks and Gimpel, "Gaussian error
+/// linear units", 2016): by the error function, as PyTorch's GELU.
+struct Gelu {
+  static constexpr std::string_view name = "gelu";
+  static constexpr bool backward_reads_input = true;
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float value(float x) { return x * distribution(x); }
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float x, float dy) {
+    const float density = 0.398942280F * std::exp(-0.5F * x * x);  // 1 / √(2π)
+    return dy * (distribution(x) + x * density);
+  }
+
+ private:
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float distribution(float x) {
+    return 0.5F * (1 + std::erf(0.707106781F * x));
+  }
+};
+
 /// In the order of ElementwiseFunction.
-using Functions = std::tuple<Relu>;
+using Functions = std::tuple<Relu, Gelu>;
 
 /// body(std::type_identity<Row>()) of a function's row.
 template <class Function, class Body>

@@ -46,6 +46,7 @@ RONDA_KERNELS(BFloat16)
   template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, Float16>&);        \
   template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, BFloat16>&);
 RONDA_FUNCTION(elementwise::Relu)
+RONDA_FUNCTION(elementwise::Gelu)
 #undef RONDA_FUNCTION
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);

@@ -69,6 +69,14 @@ inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& 
   return {e, a, b, bias, c, attributes};
 }
 
+inline dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& e, algorithm a, const memory::desc& x) {
+  return {e, prop_kind::forward_training, a, x, x};
+}
+inline dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& e, algorithm a, const memory::desc& x,
+                                                               const dnnl::eltwise_forward::primitive_desc& hint) {
+  return {e, a, x, x, x, hint};
+}
+
 #else
 
 inline bool is_empty(const memory::desc& d) { return d.is_zero(); }
@@ -123,6 +131,14 @@ inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& 
                                            const memory::desc& bias, const memory::desc& c,
                                            const primitive_attr& attributes) {
   return {{a, b, bias, c}, attributes, e};
+}
+
+inline dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& e, algorithm a, const memory::desc& x) {
+  return {{prop_kind::forward_training, a, x}, e};
+}
+inline dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& e, algorithm a, const memory::desc& x,
+                                                               const dnnl::eltwise_forward::primitive_desc& hint) {
+  return {{a, x, x}, e, hint};
 }
 
 #endif

@@ -39,6 +39,40 @@ class Relu final : public Operation {
   OperationMemory memory_;
 };
 
+/// By the library, on the stored elements in their order; f(0) = 0, so padding stays zero.
+class LibraryFunction final : public Operation {
+ public:
+  LibraryFunction(const Runtime& runtime, const TensorDesc& input, dnnl::algorithm function)
+      : count_(plain_layout({input.padded_count()}, Axes::weight)),
+        forward_description_(adapter::eltwise_forward(runtime.engine, function, count_)),
+        forward_(runtime, dnnl::eltwise_forward(forward_description_),
+                 std::array{Kernel::Argument{DNNL_ARG_SRC, count_}, Kernel::Argument{DNNL_ARG_DST, count_}}),
+        backward_(
+            runtime,
+            dnnl::eltwise_backward(adapter::eltwise_backward(runtime.engine, function, count_, forward_description_)),
+            std::array{Kernel::Argument{DNNL_ARG_SRC, count_}, Kernel::Argument{DNNL_ARG_DIFF_DST, count_},
+                       Kernel::Argument{DNNL_ARG_DIFF_SRC, count_}}) {
+    plan_.output = input;
+    plan_.picks = forward_description_.impl_info_str();
+    plan_.backward_reads_output = false;
+    plan_.in_place = true;
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void forward(Inputs inputs, const Pass&) override {
+    forward_.run(std::array<void*, 2>{inputs.front().data(), memory_.output.data()});
+  }
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
+    if (memory_.input_gradient().empty()) return;
+    backward_.run(std::array<void*, 3>{inputs.front().data(), output_gradient.data(), memory_.input_gradient().data()});
+  }
+
+ private:
+  dnnl::memory::desc count_;
+  dnnl::eltwise_forward::primitive_desc forward_description_;
+  Kernel forward_, backward_;
+  OperationMemory memory_;
+};
+
 /// As above: padding is zero, and so is a sum of it.
 class Add final : public Operation {
  public:
@@ -100,8 +134,14 @@ class Reorder final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const TensorDesc& input, const ElementwiseSpec&) {
-  return std::make_unique<Relu>(runtime, input);
+std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const TensorDesc& input,
+                                            const ElementwiseSpec& spec) {
+  switch (spec.function) {
+    case ElementwiseFunction::relu: return std::make_unique<Relu>(runtime, input);  // the library's makes 0 of NaN
+    case ElementwiseFunction::gelu:
+      return std::make_unique<LibraryFunction>(runtime, input, dnnl::algorithm::eltwise_gelu_erf);
+  }
+  return nullptr;  // then the plain loops'
 }
 std::unique_ptr<Operation> make_add(const Runtime& runtime, std::span<const TensorDesc> inputs, const AddSpec& spec) {
   return std::make_unique<Add>(runtime, inputs, spec);

@@ -81,6 +81,25 @@ TEST_CASE("pooling on a GPU computes what the plain loops compute, to the bit") 
     }
 }
 
+TEST_CASE("functions of each element on a GPU compute what the plain loops compute, to the bit") {
+  const auto reference = make_reference_primitives();
+  FirstPicker picker;
+  const TensorDesc input{{5, 6}, DType::float32, {}};
+  for (const ElementwiseFunction function : test::every_function)
+    elementwise::with_row(function, [&]<class Row>(std::type_identity<Row>) {
+      const auto operation = test::make_elementwise(*reference, function, input, {picker});
+      auto x = numbers(input.count(), 3), dy = numbers(input.count(), 4);
+      const Plain expected(*operation, input, x, dy);
+      auto y = nothing(input.count()), dx = nothing(input.count());
+      for_each(input.count(), cudnn::Elementwise<Row, float>{x.data(), y.data()});
+      const float* kept = Row::backward_reads_input ? x.data() : y.data();
+      for_each(input.count(), cudnn::ElementwiseGradient<Row, float>{kept, dy.data(), dx.data()});
+      INFO(Row::name);
+      CHECK(y == expected.y);
+      CHECK(dx == expected.dx);
+    });
+}
+
 TEST_CASE("ReLU and bias on a GPU compute what the plain loops compute, to the bit") {
   const auto reference = make_reference_primitives();
   FirstPicker picker;

@@ -262,10 +262,11 @@ TEST_CASE("pooling and ReLU on a GPU equal the plain loops") {
               [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
                 return make_pool(primitives, given, spec, context);
               });
-  compare("relu", image(3, 4, 5, 17),
-          [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
-            return make_relu(primitives, given, context);
-          });
+  for (const ElementwiseFunction function : every_function)
+    compare(kind_of(ElementwiseSpec{function}).c_str(), image(3, 4, 5, 17),
+            [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
+              return make_elementwise(primitives, function, given, context);
+            });
 }
 
 TEST_CASE("softmax cross entropy on a GPU equals the CPU's, for few classes and for many") {

@@ -2,12 +2,14 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
+#include <ronda/layers/elementwise.hpp>
 
 #include "support/gradient_probe.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 using namespace ronda;
@@ -82,6 +84,13 @@ TEST_CASE("pooling gradients equal finite differences") {
   }
   ReLU relu;
   check(relu, {3, 5}, "relu");
+  check(GELU(), {3, 50}, "gelu");
+}
+
+TEST_CASE("GELU has PyTorch's values") {
+  const std::pair<float, float> values[] = {{-3, -0.00404969F},  {-1, -0.15865526F}, {-0.5F, -0.15426877F}, {0, 0},
+                                            {0.5F, 0.34573123F}, {1, 0.84134474F},   {2, 1.95449974F},      {10, 10}};
+  for (const auto& [x, y] : values) CHECK(elementwise::Gelu::value(x) == Approx(y).margin(1e-6));
 }
 
 TEST_CASE("a flattened image gives a dense layer the same columns, whatever lies between") {

@@ -105,17 +105,18 @@ TEST_CASE("pooling equals the plain loops") {
         }
 }
 
-TEST_CASE("relu and copies equal the plain loops") {
-  const TensorDesc matrix{Shape{5, 17}, DType::float32, {}};
-  compare("relu", matrix, [&](Primitives& primitives, const OperationContext& context) {
-    return make_relu(primitives, matrix, context);
-  });
+TEST_CASE("functions of each element and copies equal the plain loops") {
+  const auto compare_functions = [](const TensorDesc& input) {
+    for (const ElementwiseFunction function : every_function)
+      compare(kind_of(ElementwiseSpec{function}), input, [&](Primitives& primitives, const OperationContext& context) {
+        return make_elementwise(primitives, function, input, context);
+      });
+  };
+  compare_functions({Shape{5, 17}, DType::float32, {}});
   for (const char* from : {"plain", "adbc16d", "adbc8d", "adbc"})
     for (const std::int64_t channels : {1, 3, 17, 32}) {
       const TensorDesc input = image(3, 4, 5, channels, from);
-      compare("relu", input, [&](Primitives& primitives, const OperationContext& context) {
-        return make_relu(primitives, input, context);
-      });
+      compare_functions(input);
       for (const char* to : {"plain", "adbc16d", "adbc8d", "adbc"})
         compare("reorder", input, [&](Primitives& primitives, const OperationContext& context) {
           return make_reorder(primitives, input, image(3, 4, 5, channels, to), context);

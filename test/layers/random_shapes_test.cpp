@@ -188,7 +188,7 @@ TEST_CASE("an image of one pixel is pooled to a larger one in its own layout") {
     }
 }
 
-TEST_CASE("a dense layer and a ReLU keep NaN") {
+TEST_CASE("a dense layer and functions of each element keep NaN") {
   for (const Shape& shape : {Shape{5, 17}, Shape{64, 130}})
     for (const std::int64_t outputs : {3, 70}) {
       const TensorDesc input{shape, DType::float32, {}};
@@ -196,10 +196,11 @@ TEST_CASE("a dense layer and a ReLU keep NaN") {
                    [&](Primitives& primitives, const OperationContext& context) {
                      return make_dense(primitives, input, {outputs, true, Activation::relu}, context);
                    });
-      compare_nans("relu " + shape.text(), input, 2, 0.2F,
-                   [&](Primitives& primitives, const OperationContext& context) {
-                     return make_relu(primitives, input, context);
-                   });
+      for (const ElementwiseFunction function : every_function)
+        compare_nans(kind_of(ElementwiseSpec{function}) + " " + shape.text(), input, 2, 0.2F,
+                     [&](Primitives& primitives, const OperationContext& context) {
+                       return make_elementwise(primitives, function, input, context);
+                     });
     }
 }
 

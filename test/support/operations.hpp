@@ -8,6 +8,9 @@ namespace ronda::test {
 
 // One operation of a device, as tests ask for it.
 
+/// Every row of elementwise.hpp.
+inline constexpr std::array every_function{ElementwiseFunction::relu, ElementwiseFunction::gelu};
+
 inline std::unique_ptr<Operation> make_dense(Primitives& primitives, const TensorDesc& input, const DenseSpec& spec,
                                              const OperationContext& context) {
   return primitives.make(spec, {&input, 1}, context);
@@ -23,6 +26,10 @@ inline std::unique_ptr<Operation> make_pool(Primitives& primitives, const Tensor
 inline std::unique_ptr<Operation> make_relu(Primitives& primitives, const TensorDesc& input,
                                             const OperationContext& context) {
   return primitives.make(ElementwiseSpec{ElementwiseFunction::relu}, {&input, 1}, context);
+}
+inline std::unique_ptr<Operation> make_elementwise(Primitives& primitives, ElementwiseFunction function,
+                                                   const TensorDesc& input, const OperationContext& context) {
+  return primitives.make(ElementwiseSpec{function}, {&input, 1}, context);
 }
 inline std::unique_ptr<Operation> make_reorder(Primitives& primitives, const TensorDesc& from, const TensorDesc& to,
                                                const OperationContext& context) {
