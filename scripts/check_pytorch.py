@@ -47,7 +47,7 @@ APPLICATIONS = [
     Application("mnist_softmax", "softmax", 0.1, STEPS, 1e-4),
     Application("mnist_mlp", "mlp", 0.1, STEPS, 1e-4),
     Application("mnist_cnn", "cnn", 0.05, 50, 5e-3),
-    Application("mnist_resnet", "resnet", 0.02, 50, 5e-3),
+    Application("mnist_resnet", "resnet", 0.1, 50, 5e-3),
 ]
 LATE_STEPS = slice(199, STEPS)  # steps 200 to 300: the mean of their losses is compared for all
 LATE_TOLERANCE = 0.1
