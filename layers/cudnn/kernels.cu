@@ -38,12 +38,12 @@ RONDA_KERNELS(Float16)
 RONDA_KERNELS(BFloat16)
 #undef RONDA_KERNELS
 
-#define RONDA_FUNCTION(Row)                                                                     \
-  template void launch(Stream&, std::int64_t, const Elementwise<Row, float>&);                  \
-  template void launch(Stream&, std::int64_t, const Elementwise<Row, Float16>&);                \
-  template void launch(Stream&, std::int64_t, const Elementwise<Row, BFloat16>&);               \
-  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, float>&);          \
-  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, Float16>&);        \
+#define RONDA_FUNCTION(Row)                                                              \
+  template void launch(Stream&, std::int64_t, const Elementwise<Row, float>&);           \
+  template void launch(Stream&, std::int64_t, const Elementwise<Row, Float16>&);         \
+  template void launch(Stream&, std::int64_t, const Elementwise<Row, BFloat16>&);        \
+  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, float>&);   \
+  template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, Float16>&); \
   template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, BFloat16>&);
 RONDA_FUNCTION(elementwise::Relu)
 RONDA_FUNCTION(elementwise::Gelu)
