@@ -73,6 +73,8 @@ Value GraphBuilder::apply(OperationSpec operation, std::vector<Value> inputs, st
                  .states = std::move(states)};
   std::vector<Shape> shapes;
   for (const Value& input : inputs) {
+    if (input.shape.rank() == 0)
+      throw InputError("the operation " + node.name + " is given the field 'input', which the data does not have");
     if (input.id >= graph_.values.size() || graph_.values[input.id].shape != input.shape)
       throw LogicError("the operation " + node.name + " is given a value of another graph");
     node.inputs.push_back(input.id);
@@ -132,7 +134,14 @@ Graph GraphBuilder::finish(const Value& output) {
 
 Graph build_graph(const Layer& model, std::span<const Field> fields, std::size_t rows) {
   GraphBuilder builder(fields, rows);
-  return builder.finish(model.build(builder.input("input"), builder));
+  if (std::ranges::find(fields, "input", &Field::name) != fields.end())
+    return builder.finish(model.build(builder.input("input"), builder));
+  try {
+    return builder.finish(model.build(Value{}, builder));
+  } catch (const InputError&) {
+    if (builder.has_inputs()) throw;
+    throw InputError("the data has no field 'input', and the model asks for no other");
+  }
 }
 
 Graph build_graph(const Layer& model, const Shape& input) {

@@ -33,6 +33,9 @@ class GraphBuilder {
   /// is not, or of another type.
   Value input(std::string_view field);
 
+  /// Whether a field was asked for.
+  [[nodiscard]] bool has_inputs() const noexcept { return !graph_.inputs.empty(); }
+
   /// An operation on `inputs`. Throws InputError for shapes that do not fit, LogicError for a value of another graph.
   /// @param owner  whose name it has: `conv1`; null: the next of its own kind
   Value apply(OperationSpec operation, std::vector<Value> inputs, std::vector<ParameterId> parameters = {},
@@ -66,7 +69,8 @@ class GraphBuilder {
   std::map<std::shared_ptr<const void>, std::string> names_;
 };
 
-/// The graph of a model that is given the field `input` of batches with these fields and rows.
+/// The graph of a model that is given the field `input` of batches with these fields and rows. Where there is none, the
+/// model asks the builder for others. Throws InputError for what does not fit.
 [[nodiscard]] Graph build_graph(const Layer& model, std::span<const Field> fields, std::size_t rows);
 /// The same where `input` is the only field: float32 of this shape, the batch included.
 [[nodiscard]] Graph build_graph(const Layer& model, const Shape& input);

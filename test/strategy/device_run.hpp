@@ -26,6 +26,13 @@ struct DeviceSet {
   DType dtype = DType::float32;  ///< of the layers
 };
 
+/// Values with several readers, sums with and without a ReLU, a concatenation, and a layer that is used twice.
+inline Sequential branching_model() {
+  const Conv2d twice(6, 3, 1, 1);
+  return Sequential(Conv2d(6, 3), Residual(Sequential(twice, ReLU(), twice)), ReLU(), Residual(GELU()),
+                    Concat(Conv2d(4, 1), twice), Flatten(), Dense(4));
+}
+
 /// A strategy by plain loops, on the ranks' devices or, without any, on their processors.
 struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,

@@ -42,6 +42,21 @@ TEST_CASE("one device gives the processor's bits") {
   }
 }
 
+TEST_CASE("a graph with branches and a shared layer gives the processor's bits on a device") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  const Devices devices(alone(), AllreduceAlgorithm::staged);
+  const DeviceSet set{.optimizer = "sgd"};
+  DeviceRun cpu(alone(), nullptr, branching_model(), data, set);
+  DeviceRun gpu(devices, branching_model(), data, set);
+  for (int k = 0; k < 6; ++k) CHECK(same(gpu.step(), cpu.step()));
+  CHECK(gpu.parameters() == cpu.parameters());
+  const Devices many(everybody(), AllreduceAlgorithm::nccl);
+  DeviceRun all(many, branching_model(), data, set);
+  all.steps(6);
+  CHECK(relative_distance(all.parameters(), cpu.parameters()) < 1e-4);
+  CHECK_FALSE(all.strategy.parameter_hash().empty());  // throws where replicas differ
+}
+
 TEST_CASE("any number of devices trains what one does, exactly weighted") {
   const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
   const Devices single(alone(), AllreduceAlgorithm::staged);

@@ -60,6 +60,17 @@ double mean_loss(DeviceRun& run, std::size_t steps) {
 
 }  // namespace
 
+TEST_CASE("a graph with branches and a shared layer trains in half types near float32") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  DeviceRun exact(everybody(), nullptr, branching_model(), data, {.optimizer = "sgd", .clip_norm = 1});
+  const double loss = mean_loss(exact, 12);
+  const Devices devices(everybody(), AllreduceAlgorithm::nccl);
+  DeviceRun run(devices, branching_model(), data, {.optimizer = "sgd", .clip_norm = 1, .dtype = DType::bfloat16});
+  CHECK(mean_loss(run, 12) == Approx(loss).epsilon(0.05));
+  CHECK(rounded(run));
+  CHECK_FALSE(run.strategy.parameter_hash().empty());
+}
+
 TEST_CASE("half types train near float32, and all replicas stay one") {
   const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
   for (const auto way : ways) {

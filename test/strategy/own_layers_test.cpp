@@ -211,3 +211,90 @@ TEST_CASE("what a layer keeps is each rank's until they evaluate, and then the m
   CHECK(running_means(run.strategy) == expected);  // to the bit, also on three ranks
   CHECK(again.loss == first.loss);
 }
+
+namespace {
+
+/// Sentences of four words, some numbers beside each, and a class that is the number of times that word 3 is in it.
+class Sentences final : public Dataset {
+ public:
+  [[nodiscard]] std::size_t size() const override { return 96; }
+  [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
+  void read(const SampleRequest& request, Batch& batch) const override {
+    const RngKey key(5, Purpose::test, 7);
+    for (std::size_t row = 0; row < request.samples.size(); ++row) {
+      std::int32_t count = 0;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const auto word = static_cast<std::int32_t>(key.below(5, request.samples[row] * 4 + i));
+        batch.field("tokens").as<std::int32_t>()[row * 4 + i] = word;
+        count += word == 3 ? 1 : 0;
+      }
+      for (std::size_t i = 0; i < 3; ++i)
+        batch.field("numbers").as<float>()[row * 3 + i] = key.uniform(request.samples[row] * 3 + i);
+      batch.field("target").as<std::int32_t>()[row] = std::min(count, 2);
+    }
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const override { return 1; }
+
+ private:
+  std::vector<Field> fields_{
+      {"tokens", {4}, DType::int32}, {"numbers", {3}, DType::float32}, {"target", {}, DType::int32}};
+};
+
+/// The mean of the rows of a table (words, width) that the tokens name.
+class MeanOfRows final : public CustomOperation {
+ public:
+  explicit MeanOfRows(std::int64_t width) : width_(width) {}
+  [[nodiscard]] std::string_view kind() const noexcept override { return "embedding"; }
+  [[nodiscard]] Shape output(std::span<const Shape> inputs) const override { return {inputs[0][0], width_}; }
+  void forward(const CustomArguments& a, const Pass&) const override {
+    std::ranges::fill(a.output(), 0.0F);
+    each(a, [&](std::size_t from, std::size_t to) { a.output()[to] += a.parameter()[from] / 4; });
+  }
+  void backward(const CustomArguments& a, const Pass&) const override {
+    std::ranges::fill(a.parameter_gradient(), 0.0F);
+    each(a, [&](std::size_t from, std::size_t to) { a.parameter_gradient()[from] += a.output_gradient()[to] / 4; });
+    CHECK(a.input_gradient().empty());  // there is none of whole numbers
+  }
+
+ private:
+  void each(const CustomArguments& a, const auto& body) const {
+    const auto tokens = a.input<std::int32_t>();
+    const auto width = static_cast<std::size_t>(width_);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      for (std::size_t k = 0; k < width; ++k) body(static_cast<std::size_t>(tokens[i]) * width + k, i / 4 * width + k);
+  }
+  std::int64_t width_;
+};
+
+class Embedding final : public Layer {
+ public:
+  [[nodiscard]] std::string_view kind() const noexcept override { return "embedding"; }
+  Value build(Value x, GraphBuilder& b) const override {
+    return b.apply(std::make_shared<MeanOfRows>(8), {x}, {b.parameter(*this, "weight", {5, 8}, {5, 8})}, {}, this);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a model reads fields of the batch by their names, of whole numbers too") {
+  const Sentences data;
+  const Embedding embedding;
+  const Function model([&](Value, GraphBuilder& b) {
+    const Value words = embedding.build(b.input("tokens"), b), numbers = b.input("numbers");
+    return Sequential(Dense(16), ReLU(), Dense(3)).build(b.apply(ConcatSpec{1}, {words, numbers}), b);
+  });
+  const SoftmaxCrossEntropy loss;
+  Run run(model, loss, data, 24);
+  double first = 0, last = 0;
+  for (int epoch = 0; epoch < 40; ++epoch) {
+    last = 0;
+    for (std::size_t k = 0; k < run.plan.steps_per_epoch(); ++k)
+      last += run.strategy.train_step(run.loader.next()).loss;
+    if (epoch == 0) first = last;
+  }
+  CHECK(last < 0.7 * first);
+  CHECK(run.strategy.evaluate(run.loader).metric > 0.8);
+  CHECK_FALSE(run.strategy.parameter_hash().empty());  // throws where replicas differ
+  CHECK_THROWS_AS(Run(Sequential(Flatten(), Dense(3)), loss, data),
+                  InputError);  // begins with a field that is not there
+}

@@ -66,7 +66,8 @@ class RoundedOperation final : public Operation {
       convert(gradients_[i].tensor, memory_.parameters[i]->gradient);
       pass.on_ready(memory_.parameters[i]->id, pass.stream);
     }
-    for (std::size_t i = 0; i < dx_.size(); ++i)
+    const std::size_t written = plan_.gradients == InputGradients::common ? 1 : dx_.size();
+    for (std::size_t i = 0; i < written; ++i)
       if (!memory_.input_gradients[i].empty()) convert(dx_[i], memory_.input_gradients[i]);
   }
 
