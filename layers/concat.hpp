@@ -21,7 +21,7 @@ class Concat final : public Layer {
     std::vector<Value> parts;
     for (const auto& layer : layers_) parts.push_back(layer->build(x, builder));
     const int last = parts.front().shape.rank() - 1;
-    return builder.apply(ConcatSpec{last}, std::move(parts));
+    return builder.apply(ConcatSpec{last}, parts);
   }
 
  private:

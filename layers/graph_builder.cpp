@@ -63,8 +63,8 @@ Value GraphBuilder::add(const Shape& shape, DType dtype) {
   return graph_.values.emplace_back(Value{graph_.values.size(), shape, dtype});
 }
 
-Value GraphBuilder::apply(OperationSpec operation, std::vector<Value> inputs, std::vector<ParameterId> parameters,
-                          std::vector<StateId> states, const Layer* owner) {
+Value GraphBuilder::apply(OperationSpec operation, const std::vector<Value>& inputs,
+                          std::vector<ParameterId> parameters, std::vector<StateId> states, const Layer* owner) {
   if (inputs.empty()) throw InputError("an operation takes one input or more");
   GraphNode node{.name = owner != nullptr ? name(*owner) : next_name(kind_of(operation)),
                  .operation = std::move(operation),

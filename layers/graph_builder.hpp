@@ -38,7 +38,7 @@ class GraphBuilder {
 
   /// An operation on `inputs`. Throws InputError for shapes that do not fit, LogicError for a value of another graph.
   /// @param owner  whose name it has: `conv1`; null: the next of its own kind
-  Value apply(OperationSpec operation, std::vector<Value> inputs, std::vector<ParameterId> parameters = {},
+  Value apply(OperationSpec operation, const std::vector<Value>& inputs, std::vector<ParameterId> parameters = {},
               std::vector<StateId> states = {}, const Layer* owner = nullptr);
 
   /// The name of a layer: its kind and a number, `dense1`. A layer that is built twice has one name, and so one set of

@@ -41,7 +41,7 @@ class Function final : public Layer {
   using Build = std::function<Value(Value, GraphBuilder&)>;
   explicit Function(Build build) : build_(std::move(build)) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "function"; }
-  Value build(Value x, GraphBuilder& builder) const override { return build_(std::move(x), builder); }
+  Value build(Value x, GraphBuilder& builder) const override { return build_(x, builder); }
 
  private:
   Build build_;

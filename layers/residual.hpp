@@ -10,12 +10,12 @@ namespace ronda {
 /// image recognition", CVPR 2016). Building throws InputError where the two shapes differ.
 class Residual final : public Layer {
  public:
+  /// Of a Residual it is a copy; a Sequential around that makes it the main part of another.
   template <LayerLike Main>
-  requires(!std::same_as<std::remove_cvref_t<Main>, Residual>) explicit Residual(Main&& main)
-      : main_(shared_layer(std::forward<Main>(main))) {}
+  requires(!std::same_as<Main, Residual>) explicit Residual(Main main) : main_(shared_layer(std::move(main))) {}
   template <LayerLike Main, LayerLike Shortcut>
-  Residual(Main&& main, Shortcut&& shortcut)
-      : main_(shared_layer(std::forward<Main>(main))), shortcut_(shared_layer(std::forward<Shortcut>(shortcut))) {}
+  Residual(Main main, Shortcut shortcut)
+      : main_(shared_layer(std::move(main))), shortcut_(shared_layer(std::move(shortcut))) {}
 
   [[nodiscard]] std::string_view kind() const noexcept override { return "residual"; }
   Value build(Value x, GraphBuilder& builder) const override {

@@ -60,10 +60,10 @@ class Lowering {
 
   // ---- places -------------------------------------------------------------------------------------------------------
 
-  std::size_t add_view(std::size_t of, const TensorDesc& desc, std::optional<TensorDesc> flattened = std::nullopt) {
+  std::size_t add_view(std::size_t of, const TensorDesc& desc,
+                       const std::optional<TensorDesc>& flattened = std::nullopt) {
     const Place& shown = result_.places[of];
-    result_.places.push_back(
-        {.desc = desc, .flattened = std::move(flattened), .base = shown.base, .gradient = shown.gradient});
+    result_.places.push_back({.desc = desc, .flattened = flattened, .base = shown.base, .gradient = shown.gradient});
     return result_.places.size() - 1;
   }
 
