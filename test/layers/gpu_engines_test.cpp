@@ -23,8 +23,7 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
     for (const auto& [size, channels, outputs] : {std::array<std::int64_t, 3>{28, 1, 32}, {13, 32, 64}, {5, 64, 64}})
       for (const auto kind : {ConvolutionGraph::forward, ConvolutionGraph::forward_bias,
                               ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
-        const ConvolutionSpec spec{
-            .input = {{64, size, size, channels}, library.dtype(), {}}, .outputs = outputs, .pool = {}};
+        const ConvolutionProblem spec{{.outputs = outputs}, {{64, size, size, channels}, library.dtype(), {}}};
         const auto graph = make_graph(spec, kind, library.rules());
         graph->find_engines(handle, {});
         std::string line = library.name() + ": " + spec.input.text() + " to " + std::to_string(outputs) + ", graph " +
