@@ -2,7 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/check_gradients.hpp>
-#include <ronda/layers/program.hpp>
+#include <ronda/layers/host_program.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -17,20 +17,13 @@ namespace {
 class Probe {
  public:
   Probe(const Layer& layer, const Shape& input, Primitives& primitives, Picker& picker, std::uint64_t seed)
-      : seed_(seed), program_(build_graph(layer, input), nullptr, primitives, picker, {.input_gradient = true}) {
-    input_ = random(program_.input_desc(0));
-    coefficients_ = random(program_.output());
-    for (const ParameterRequest& request : program_.parameters())
-      parameters_.push_back({.id = ParameterId{static_cast<std::uint32_t>(parameters_.size())},
-                             .name = request.name,
-                             .value = random(request.desc, scale_of(request)),
-                             .gradient = tensor(request.desc),
-                             .master = std::nullopt,
-                             .flattened = request.flattened});
-    std::vector<Tensor> states;
-    for (const GraphState& state : program_.states()) states.push_back(tensor({state.shape, state.dtype, {}}));
-    states_ = states;
-    program_.bind(parameters_, states, memory_.emplace_back(Buffer::host(program_.memory().bytes)).data());
+      : seed_(seed), layer_(build_graph(layer, input), primitives, picker, {.input_gradient = true}) {
+    input_ = tensor(program().input_desc(0));
+    coefficients_ = tensor(program().output());
+    draw(input_, 1);
+    draw(coefficients_, 1);
+    for (const Parameter& parameter : layer_.parameters())
+      draw(parameter.value, scale_of(program().parameters()[index_of(parameter.id)]));
   }
 
   /// Of the input, then of the parameters.
@@ -41,13 +34,13 @@ class Probe {
   };
   std::vector<Named> gradients() {
     value();
-    std::ranges::copy(coefficients_.as<float>(), program_.output_gradient().as<float>().begin());
-    program_.backward(pass());
+    std::ranges::copy(coefficients_.as<float>(), program().output_gradient().as<float>().begin());
+    program().backward(pass());
     const auto copied = [](const Tensor& tensor) {
       return std::vector<float>(tensor.as<float>().begin(), tensor.as<float>().end());
     };
-    std::vector<Named> all{{"input", input_.as<float>(), copied(program_.input_gradient(0))}};
-    for (const Parameter& parameter : parameters_)
+    std::vector<Named> all{{"input", input_.as<float>(), copied(program().input_gradient(0))}};
+    for (const Parameter& parameter : layer_.parameters())
       all.push_back({parameter.name, parameter.value.as<float>(), copied(parameter.gradient)});
     return all;
   }
@@ -71,13 +64,11 @@ class Probe {
  private:
   Tensor tensor(const TensorDesc& desc) { return {desc, memory_.emplace_back(Buffer::host(desc.bytes())).data()}; }
   /// Padding stays zero.
-  Tensor random(const TensorDesc& desc, float scale = 1) {
-    const Tensor plain = tensor({desc.shape, desc.dtype, {}}), result = tensor(desc);
-    const RngKey key(seed_, Purpose::test, memory_.size());
-    const auto values = plain.as<float>();
+  void draw(const Tensor& tensor, float scale) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.desc().count()));
+    const RngKey key(seed_, Purpose::test, drawn_++);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * key.uniform(i) - 1);
-    reorder(plain, result);
-    return result;
+    reorder(Tensor({tensor.shape(), DType::float32, {}}, values.data()), tensor);
   }
 
   /// Outputs of a layer are about as large as its inputs, so that rounding stays small.
@@ -86,20 +77,19 @@ class Probe {
   }
 
   double value() {
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      if (states_[i].dtype() == DType::float32) std::ranges::fill(states_[i].as<float>(), program_.states()[i].initial);
-    const auto outputs = program_.forward({&input_, 1}, pass()).as<float>(), weights = coefficients_.as<float>();
+    layer_.reset_states();
+    const auto outputs = program().forward({&input_, 1}, pass()).as<float>(), weights = coefficients_.as<float>();
     double sum = 0;
     for (std::size_t i = 0; i < outputs.size(); ++i) sum += double{weights[i]} * outputs[i];
     return sum;
   }
   Pass pass() { return {.stream = stream_, .control = &control_, .on_ready = {}}; }
 
-  std::uint64_t seed_;
-  Program program_;
+  [[nodiscard]] Program& program() { return layer_.program(); }
+
+  std::uint64_t seed_, drawn_ = 0;
+  HostProgram layer_;
   std::deque<Buffer> memory_;
-  std::vector<Parameter> parameters_;
-  std::vector<Tensor> states_;
   Tensor input_, coefficients_;
   CpuStream stream_;
   StepControl control_;

@@ -25,8 +25,8 @@ struct GradientReport {
 
 /// Compares what backward says of a layer with central differences of its output, (f(x + h) − f(x − h)) / 2h, for the
 /// input and each parameter; f is a sum of the outputs with random weights. Elements are random in [−1, 1], a weight's
-/// in ±√(3 / fan_in). An element near a kink (ReLU, a maximum), where a narrow difference disagrees with a wide one, is
-/// left out.
+/// in ±√(3 / fan_in). An element near a kink (ReLU, a maximum) is left out: the slopes to both sides differ there, or a
+/// narrow difference disagrees with a wide one.
 /// @param input  with the batch: (N, …)
 [[nodiscard]] GradientReport compare_gradients(const Layer& layer, const Shape& input,
                                                const GradientCheckOptions& options = {});

@@ -18,6 +18,7 @@ struct Value {
   std::size_t id = 0;
   Shape shape;                   ///< logical, with the batch: (N, …)
   DType dtype = DType::float32;  ///< float32 stands for whatever type the device computes in
+  bool operator==(const Value&) const = default;
 };
 
 /// A parameter of a graph. The layout of its bytes is the choice of the operation that reads it.

@@ -71,11 +71,15 @@ Value GraphBuilder::apply(OperationSpec operation, const std::vector<Value>& inp
                  .inputs = {},
                  .parameters = std::move(parameters),
                  .states = std::move(states)};
+  const bool reads_whole_numbers = std::holds_alternative<std::shared_ptr<const CustomOperation>>(node.operation);
   std::vector<Shape> shapes;
   for (const Value& input : inputs) {
+    if (input.dtype != DType::float32 && !reads_whole_numbers)
+      throw InputError("the operation " + node.name + " takes float32, not " + std::string(name_of(input.dtype)) +
+                       "; an operation of your own may read whole numbers");
     if (input.shape.rank() == 0)
       throw InputError("the operation " + node.name + " is given the field 'input', which the data does not have");
-    if (input.id >= graph_.values.size() || graph_.values[input.id].shape != input.shape)
+    if (input.id >= graph_.values.size() || graph_.values[input.id] != input)
       throw LogicError("the operation " + node.name + " is given a value of another graph");
     node.inputs.push_back(input.id);
     shapes.push_back(input.shape);

@@ -36,7 +36,8 @@ class GraphBuilder {
   /// Whether a field was asked for.
   [[nodiscard]] bool has_inputs() const noexcept { return !graph_.inputs.empty(); }
 
-  /// An operation on `inputs`. Throws InputError for shapes that do not fit, LogicError for a value of another graph.
+  /// An operation on `inputs`. Throws InputError for shapes that do not fit, and for whole numbers where the operation
+  /// is not a CustomOperation; LogicError for a value of another graph.
   /// @param owner  whose name it has: `conv1`; null: the next of its own kind
   Value apply(OperationSpec operation, const std::vector<Value>& inputs, std::vector<ParameterId> parameters = {},
               std::vector<StateId> states = {}, const Layer* owner = nullptr);

@@ -66,7 +66,8 @@ class Operation {
 struct OperationContext {
   Picker& picker;
   Mode mode = Mode::training;
-  bool input_gradient = true;  ///< whether some input's gradient is needed
+  bool input_gradient = true;      ///< whether some input's gradient is needed
+  bool shared_parameters = false;  ///< others read its parameters too: they lie in the one layout that all read
 };
 
 }  // namespace ronda

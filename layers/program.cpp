@@ -85,8 +85,8 @@ const TensorDesc& Program::input_desc(std::size_t input) const {
 std::vector<OperationCosts> Program::costs() const {
   std::vector<OperationCosts> all;
   const auto& steps = plan_->lowered.steps;
-  const auto kept = [&](std::size_t buffer) {
-    const BufferRequest& request = plan_->memory.requests()[plan_->memory.place_of(buffer)];
+  const auto kept = [&](std::size_t buffer) {  // one that took another's place counts there
+    const BufferRequest& request = plan_->memory.requests()[buffer];
     return !request.used.empty() && request.used.back().to > steps.size() ? request.bytes : 0;
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -25,9 +25,11 @@ struct ProgramOptions {
 struct OperationCosts {
   std::string name, picks;
   Shape output;
-  std::size_t parameters = 0;        ///< elements
-  double flops = 0;                  ///< of a forward pass
-  std::size_t kept_bytes = 0;        ///< from forward to backward, the output included where backward reads it
+  std::size_t parameters = 0;  ///< elements
+  double flops = 0;            ///< of a forward pass
+  /// From forward to backward, the output included where a backward reads it. Memory that later operations took over in
+  /// place counts once, at the first.
+  std::size_t kept_bytes = 0;
   double forward = 0, backward = 0;  ///< seconds of one call; 0: not measured
 };
 

@@ -172,14 +172,13 @@ class Lowering {
       descs.push_back(result_.places[input].desc);
       gradient = gradient || result_.places[input].gradient;
     }
-    // A layer that is used twice asks the same questions at both, so that one layout serves both.
-    const bool asks_gradient = mode_ == Mode::training && (gradient || shares_parameters(node));
     Step step{.name = node.name,
               .spec = node.operation,
               .inputs = inputs,
               .parameters = node.parameters,
               .states = node.states,
-              .operation = make_operation(node, descs, {picker_, mode_, asks_gradient})};
+              .operation = make_operation(
+                  node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node)})};
     settle_parameters(step);
     const OperationPlan& plan = step.operation->plan();
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
@@ -208,7 +207,7 @@ class Lowering {
                      "); compute on the processor: .device = cpu");
   }
 
-  /// Of its first user the parameter has the layout.
+  /// A parameter has the layout that its first reader wants. Where it has several, backends give them all the same one.
   void settle_parameters(const Step& step) {
     const auto& wanted = step.operation->plan().parameters;
     if (wanted.size() != step.parameters.size())
@@ -225,8 +224,8 @@ class Lowering {
         request.desc = wanted[i];
         if (i == 0) request.flattened = result_.places[step.inputs.front()].flattened;
       } else if (request.desc != wanted[i]) {
-        throw InputError("the parameter " + request.name + " is read twice, as " + request.desc.text() + " and as " +
-                         wanted[i].text() + ": the library wants two layouts for two sizes of input; use two layers");
+        throw LogicError("the parameter " + request.name + " is read twice, as " + request.desc.text() + " and as " +
+                         wanted[i].text() + "; " + primitives_.name() + " is to give both one layout");
       }
     }
   }

@@ -48,6 +48,7 @@ class Directions {
         spec_(spec),
         output_shape_(convolution_output(spec)),
         window_{spec.stride, spec.padding},
+        shared_weight_(context.shared_parameters),
         x_(to_memory_desc(spec.input, Axes::image)),
         bias_(spec.bias ? plain_layout({spec.outputs}, Axes::weight) : memory::desc()) {
     forward =
@@ -97,19 +98,24 @@ class Directions {
   [[nodiscard]] memory::desc any_weight() const {
     return any_layout({spec_.outputs, spec_.input.shape[3], spec_.kernel, spec_.kernel}, Axes::weight);
   }
+  /// The forward primitive's choice, or rows where other operations read it too: then each reorders it.
+  [[nodiscard]] memory::desc given_weight(const memory::desc& chosen) const {
+    if (!shared_weight_) return chosen;
+    return plain_layout({spec_.outputs, spec_.input.shape[3], spec_.kernel, spec_.kernel}, Axes::weight);
+  }
   [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const Way& way) const {
     return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
                                         any_weight(), bias_, image(output_shape_, way), Computation::attributes());
   }
 
-  /// The forward primitive decides the layout of weights and output, for good.
+  /// The forward primitive decides the layout of the output, and mostly of the weights, for good.
   std::unique_ptr<Computation> make_forward(const Way& way) const {
     const auto d = describe_forward(way);
     const auto y = to_tensor_desc(d.dst_desc(), Axes::image);
     if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
     if (!y || !images_of(*y) || !to_tensor_desc(d.weights_desc(), Axes::weight)) return nullptr;
     std::vector<Computation::Argument> inputs{{DNNL_ARG_SRC, x_, d.src_desc()},
-                                              {DNNL_ARG_WEIGHTS, d.weights_desc(), d.weights_desc()}};
+                                              {DNNL_ARG_WEIGHTS, given_weight(d.weights_desc()), d.weights_desc()}};
     if (spec_.bias) inputs.push_back({DNNL_ARG_BIAS, bias_, bias_});
     return computation(d, dnnl::convolution_forward(d), std::move(inputs), {DNNL_ARG_DST, d.dst_desc(), d.dst_desc()});
   }
@@ -231,7 +237,8 @@ class Directions {
     return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " kernel " +
            std::to_string(spec_.kernel) + " stride " + std::to_string(spec_.stride) + " padding " +
            std::to_string(spec_.padding) + (spec_.bias ? "" : " without bias") +
-           (spec_.activation == Activation::relu ? " with relu" : "") + pooling();
+           (spec_.activation == Activation::relu ? " with relu" : "") + pooling() +
+           (shared_weight_ ? " weights in rows" : "");
   }
 
   /// Part of the question, since it decides which ways there are.
@@ -246,6 +253,7 @@ class Directions {
   const ConvolutionProblem& spec_;
   Shape output_shape_;
   adapter::Window window_;
+  bool shared_weight_;
   memory::desc x_, bias_;
   dnnl::convolution_forward::primitive_desc hint_;
 };

@@ -280,8 +280,9 @@ class Rehearsal {
   Buffer memory_;
 };
 
-/// The layout of the weights by the time of all directions together.
+/// The layout of the weights by the time of all directions together; rows where other operations read them too.
 std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
+  if (context.shared_parameters) return plain_products(runtime, m, context);
   std::array<std::unique_ptr<Products>, 3> all{
       plain_products(runtime, m, context), blocked_products(runtime, m, context),
       Panels::suit_processor() ? std::make_unique<PanelProducts>(m, runtime.threads) : nullptr};

@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/random.hpp>
+#include <ronda/layers/host_program.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
@@ -26,14 +27,6 @@ Program planned(const Layer& model, const Loss& loss, const ComputeDevice& devic
                    " computes on the processor alone; use .device = cpu");
 }
 
-/// A state of a layer, on the host: only operations of a user's own have any.
-void fill(const Tensor& state, float value) {
-  if (state.dtype() == DType::float32)
-    std::ranges::fill(state.as<float>(), value);
-  else
-    std::fill_n(state.data(), state.desc().bytes(), std::byte{0});
-}
-
 TensorDesc exact(const TensorDesc& desc) { return {desc.shape, DType::float32, desc.layout}; }
 
 }  // namespace
@@ -57,7 +50,7 @@ void Replica::take_memory(std::size_t states) {
   states_ = device_.context->allocate(states * exact_bytes);
   activations_ = device_.context->allocate(program_.memory().bytes);
   for (const GraphState& state : program_.states())
-    layer_states_.push_back(device_.context->allocate(TensorDesc{state.shape, state.dtype, {}}.bytes()));
+    layer_states_.push_back(device_.context->allocate(desc_of(state).bytes()));
   if (plan_.mixed()) masters_ = device_.context->allocate(exact_bytes);
   if (plan_.dtype == DType::float16) scale_ = device_.context->allocate(sizeof(LossScale));
 }
@@ -95,8 +88,8 @@ void Replica::bind() {
   std::vector<Tensor> states;
   for (std::size_t i = 0; i < layer_states_.size(); ++i) {
     const GraphState& state = program_.states()[i];
-    states.emplace_back(TensorDesc{state.shape, state.dtype, {}}, layer_states_[i].data(), layer_states_[i].device());
-    fill(states.back(), state.initial);
+    states.emplace_back(desc_of(state), layer_states_[i].data(), layer_states_[i].device());
+    set_initial(state, states.back());
   }
   program_.bind(parameters_, states, activations_.data(), activations_.device());
 }
@@ -148,9 +141,7 @@ void Replica::visit_parameters(StateVisitor& visitor) const {
 void Replica::visit_layer_states(StateVisitor& visitor) const {
   for (std::size_t i = 0; i < layer_states_.size(); ++i) {
     const GraphState& state = program_.states()[i];
-    visitor.visit({state.name,
-                   {{state.shape, state.dtype, {}}, layer_states_[i].data(), layer_states_[i].device()},
-                   state.scope});
+    visitor.visit({state.name, {desc_of(state), layer_states_[i].data(), layer_states_[i].device()}, state.scope});
   }
 }
 
@@ -202,13 +193,14 @@ const Tensor& Replica::evaluate(const Batch& batch, const Pass& pass) {
 std::vector<OperationCosts> Replica::measure(std::span<const Field> fields) {
   const auto rows = static_cast<std::size_t>(program_.input_desc(0).shape[0]);
   Batch samples(fields, rows);
-  for (const GraphInput& input : program_.inputs()) {
-    const Tensor& tensor = samples.field(input.field);
-    if (tensor.dtype() != DType::float32) continue;
-    const RngKey key(seed_, Purpose::layer, input.field);
+  const auto draw = [this](const Tensor& tensor, const std::string& stream) {
+    if (tensor.dtype() != DType::float32 || tensor.device().kind != DeviceKind::cpu) return;
+    const RngKey key(seed_, Purpose::layer, stream);
     std::uint64_t i = 0;
     for (float& number : tensor.as<float>()) number = key.uniform(i++);
-  }
+  };
+  for (const GraphInput& input : program_.inputs()) draw(samples.field(input.field), input.field);
+  draw(program_.output_gradient(), "gradient");
   std::vector<std::vector<std::byte>> kept;  // operations with states are the processor's
   for (const Buffer& state : layer_states_) kept.emplace_back(state.data(), state.data() + state.bytes());
   const bool here = values_.device().kind == DeviceKind::cpu;

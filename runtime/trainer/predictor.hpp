@@ -3,15 +3,12 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include <ronda/core/buffer.hpp>
-#include <ronda/core/state.hpp>
 #include <ronda/data/dataset.hpp>
+#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/layers/program.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 namespace ronda {
@@ -34,29 +31,25 @@ struct Predictions {
 class Predictor {
  public:
   /// Parameters are zero until they are loaded or set.
-  /// @param fields  of the data; those that the model reads count. Throws InputError where they do not fit.
+  /// @param fields  of the data; those that the model reads count. Throws InputError where they, or the options, do not
+  /// fit.
   Predictor(const Layer& model, std::span<const Field> fields, const PredictorOptions& options = {});
   Predictor(const Predictor&) = delete;  // its program knows its memory
 
   /// Those of a file that `--save` or PyTorch wrote (safetensors). Throws InputError where they are not this model's.
   void load(const std::filesystem::path& path);
   /// To be set one by one; `from_file` brings plain numbers.
-  [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
-  /// What layers keep, a running mean, to be set likewise.
-  [[nodiscard]] std::span<const State> states() const noexcept { return states_; }
+  [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return program_.parameters(); }
+  /// What layers keep, a running mean, to be set likewise; names are the program's.
+  [[nodiscard]] HostProgram& program() noexcept { return program_; }
 
   /// Of all samples, in their order. Throws InputError for data with other fields than the model was made for.
   [[nodiscard]] Predictions predict(const Dataset& data);
 
  private:
-  Tensor tensor(const TensorDesc& desc);
-
   PredictorOptions options_;
   std::unique_ptr<Primitives> primitives_;
-  Program program_;
-  std::vector<Buffer> memory_;
-  std::vector<Parameter> parameters_;
-  std::vector<State> states_;
+  HostProgram program_;
 };
 
 /// The same in one call: the outputs of `model`, with the parameters of a file, for all samples of `data`.

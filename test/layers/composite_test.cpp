@@ -170,6 +170,57 @@ TEST_CASE("the same layer twice is one set of parameters, and so is a copy of it
   CHECK(build_graph(temporary, {2, 4}).parameters.size() == 6);
 }
 
+namespace {
+
+/// Takes any candidate that can run, another for each question.
+class AnyPicker final : public Picker {
+ public:
+  explicit AnyPicker(std::uint64_t seed) : key_(seed, Purpose::test, 9) {}
+  std::size_t pick(std::string_view, std::span<const Candidate> candidates) override {
+    std::vector<std::size_t> possible;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].run) possible.push_back(i);
+    return possible.at(key_.below(possible.size(), asked_++));
+  }
+
+ private:
+  RngKey key_;
+  std::uint64_t asked_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("layers that are used twice, on images of two sizes and with and without ReLU, whatever is picked") {
+  const auto primitives = make_onednn_primitives(1);
+  const Conv2d conv(16, 3, 1, 1);
+  const Dense dense(6);
+  const Sequential model(Conv2d(16, 3, 1, 1), conv, ReLU(), MaxPool2d(2), conv, conv, ReLU(), Flatten(), Dense(6),
+                         dense, ReLU(), dense);
+  const auto pooled = [] {
+    const Conv2d twice(16, 3);
+    return Sequential(Concat(Sequential(twice, ReLU(), MaxPool2d(2)), Sequential(twice, MaxPool2d(2))), Flatten(),
+                      Dense(4));
+  };
+  for (std::uint64_t seed = test::seed(); seed < test::seed() + 12; ++seed) {
+    AnyPicker picker(seed);
+    GradientCheckOptions options;
+    options.primitives = primitives.get();
+    options.picker = &picker;
+    options.elements = 30;
+    check_against_differences("used twice " + std::to_string(seed), model, {2, 8, 8, 16}, options);
+    check_against_differences("with pooling " + std::to_string(seed), pooled(), {2, 10, 10, 16}, options);
+    check_against_differences("of few channels " + std::to_string(seed), pooled(), {2, 10, 10, 1}, options);
+  }
+}
+
+TEST_CASE("whole numbers are for operations of a user's own") {
+  const std::vector<Field> fields{{"input", {4}, DType::int32}, {"numbers", {4}, DType::float32}};
+  CHECK_THROWS_AS(build_graph(Dense(3), fields, 2), InputError);
+  CHECK_THROWS_AS(build_graph(Sequential(ReLU(), Dense(3)), fields, 2), InputError);
+  const Function sum([](Value x, GraphBuilder& b) { return b.apply(AddSpec{}, {b.input("numbers"), x}); });
+  CHECK_THROWS_AS(build_graph(sum, fields, 2), InputError);
+}
+
 TEST_CASE("a shared parameter's gradient is told of once, when it is complete") {
   const auto primitives = make_reference_primitives();
   FirstPicker picker;

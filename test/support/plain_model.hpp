@@ -1,11 +1,10 @@
 #pragma once
-#include <deque>
+#include <algorithm>
+#include <span>
 #include <utility>
-#include <vector>
 
-#include <ronda/core/buffer.hpp>
+#include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
-#include <ronda/layers/program.hpp>
 
 namespace ronda::test {
 
@@ -17,41 +16,27 @@ class PlainModel {
       : PlainModel(build_graph(layer, input), primitives, picker, seed, input_gradient) {}
   PlainModel(Graph graph, Primitives& primitives, Picker& picker, std::uint64_t seed = 7, bool input_gradient = true,
              Mode mode = Mode::training)
-      : program_(std::move(graph), nullptr, primitives, picker, {.mode = mode, .input_gradient = input_gradient}) {
-    for (const auto& request : program_.parameters()) {
-      Parameter parameter{.id = ParameterId{static_cast<std::uint32_t>(parameters_.size())},
-                          .name = request.name,
-                          .value = tensor(request.desc),
-                          .gradient = tensor(request.desc),
-                          .master = std::nullopt,
-                          .flattened = request.flattened};
-      // Biases are not left at zero: a forgotten one would not be seen.
-      initialize(parameter, Initializer::he_uniform, std::max<std::int64_t>(request.fan_in, 4), 4, seed);
-      parameters_.push_back(std::move(parameter));
-    }
-    std::vector<Tensor> states;
-    for (const auto& state : program_.states()) states.push_back(tensor({state.shape, state.dtype, {}}));
-    program_.bind(parameters_, states, memory_.emplace_back(Buffer::host(program_.memory().bytes)).data());
+      : model_(std::move(graph), primitives, picker, {.mode = mode, .input_gradient = input_gradient}) {
+    // Biases are not left at zero: a forgotten one would not be seen.
+    for (const Parameter& parameter : parameters())
+      initialize(parameter, Initializer::he_uniform,
+                 std::max<std::int64_t>(program().parameters()[index_of(parameter.id)].fan_in, 4), 4, seed);
   }
 
-  [[nodiscard]] Program& program() { return program_; }
-  [[nodiscard]] const TensorDesc& output() const { return program_.output(); }
-  [[nodiscard]] std::vector<Parameter>& parameters() { return parameters_; }
+  [[nodiscard]] Program& program() { return model_.program(); }
+  [[nodiscard]] const TensorDesc& output() const { return model_.program().output(); }
+  [[nodiscard]] std::span<const Parameter> parameters() const { return model_.parameters(); }
   [[nodiscard]] Pass pass() { return {.stream = stream_, .weights = nullptr, .control = &control_, .on_ready = {}}; }
-  const Tensor& forward(const Tensor& input) { return program_.forward({&input, 1}, pass()); }
+  const Tensor& forward(const Tensor& input) { return program().forward({&input, 1}, pass()); }
   /// Returns the input's gradient.
   Tensor backward(const Tensor& output_gradient) {
-    reorder(output_gradient, program_.output_gradient());
-    program_.backward(pass());
-    return program_.input_gradient(0);
+    reorder(output_gradient, program().output_gradient());
+    program().backward(pass());
+    return program().input_gradient(0);
   }
 
  private:
-  Tensor tensor(const TensorDesc& desc) { return {desc, memory_.emplace_back(Buffer::host(desc.bytes())).data()}; }
-
-  Program program_;
-  std::deque<Buffer> memory_;
-  std::vector<Parameter> parameters_;
+  HostProgram model_;
   CpuStream stream_;
   StepControl control_;
 };
