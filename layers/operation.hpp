@@ -21,10 +21,10 @@ enum class InputGradients : std::uint8_t {
 /// What an operation turned out to need, once made.
 struct OperationPlan {
   TensorDesc output;
-  std::vector<TensorDesc> parameters;  ///< weight, then bias, in the layouts it wants; gradients have the same
-  std::size_t pass_bytes = 0;          ///< kept from forward to backward, beside input and output
-  std::size_t scratch_bytes = 0;       ///< within one call
-  std::string picks;                   ///< what was chosen, for --verbose and the plan
+  std::vector<TensorDesc> parameters = {};  ///< weight, then bias, in the layouts it wants; gradients have the same
+  std::size_t pass_bytes = 0;               ///< kept from forward to backward, beside input and output
+  std::size_t scratch_bytes = 0;            ///< within one call
+  std::string picks = {};                   ///< what was chosen, for --verbose and the plan
   bool backward_reads_inputs = true, backward_reads_output = true;
   bool in_place = false;  ///< forward may write its output where its first input lies
   InputGradients gradients = InputGradients::each;

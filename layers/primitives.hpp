@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <ronda/layers/operation.hpp>
 #include <ronda/layers/operation_spec.hpp>
@@ -63,6 +64,22 @@ struct ConvolutionProblem : ConvolutionSpec {
 [[nodiscard]] inline Shape convolution_output(const ConvolutionProblem& problem) {
   return convolution_output(problem, problem.input.shape);
 }
+
+/// The plan of a function of each element, whatever its layout.
+/// @param backward_reads_input  rather than the output
+[[nodiscard]] OperationPlan plan_of_function(const TensorDesc& input, bool backward_reads_input, std::string picks);
+/// The plan of a sum. Throws LogicError for inputs of several layouts.
+[[nodiscard]] OperationPlan plan_of_sum(std::span<const TensorDesc> inputs, const AddSpec& spec, std::string picks);
+
+/// A concatenation as matrices: an input is `rows` rows of `widths[i]` elements, and the output's rows hold one of
+/// each.
+struct Columns {
+  std::int64_t rows = 1, whole = 0;
+  std::vector<std::int64_t> widths;
+  OperationPlan plan;
+};
+/// Throws LogicError for inputs that are not plain.
+[[nodiscard]] Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, std::string picks);
 
 /// Calls one function for each alternative of an OperationSpec.
 template <class... Functions>

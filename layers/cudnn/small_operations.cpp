@@ -4,8 +4,6 @@
 #include <ronda/layers/cudnn/library.hpp>
 #include <ronda/layers/feature_order.hpp>
 
-#include <vector>
-
 namespace ronda::cudnn {
 namespace {
 
@@ -42,11 +40,7 @@ class ElementwiseOperation final : public Operation {
  public:
   explicit ElementwiseOperation(const TensorDesc& input) {
     require_plain(input, dtype_of<T>, "a function of each element");
-    plan_.output = input;
-    plan_.picks = "kernel";
-    plan_.backward_reads_inputs = Row::backward_reads_input;
-    plan_.backward_reads_output = !Row::backward_reads_input;
-    plan_.in_place = true;
+    plan_ = plan_of_function(input, Row::backward_reads_input, "kernel");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass& pass) override {
@@ -70,12 +64,7 @@ class AddOperation final : public Operation {
  public:
   AddOperation(std::span<const TensorDesc> inputs, const AddSpec& spec) : relu_(spec.activation == Activation::relu) {
     for (const TensorDesc& input : inputs) require_plain(input, dtype_of<T>, "an addition");
-    plan_.output = inputs.front();
-    plan_.picks = "kernel";
-    plan_.backward_reads_inputs = false;
-    plan_.backward_reads_output = relu_;
-    plan_.in_place = true;
-    plan_.gradients = relu_ ? InputGradients::common : InputGradients::output;
+    plan_ = plan_of_sum(inputs, spec, "kernel");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass& pass) override {
@@ -96,47 +85,40 @@ class AddOperation final : public Operation {
   OperationMemory memory_;
 };
 
-/// An input is `rows_` rows; the output's rows hold one of each.
 template <Number T>
 class ConcatOperation final : public Operation {
  public:
-  ConcatOperation(std::span<const TensorDesc> inputs, const ConcatSpec& spec) {
-    std::vector<Shape> shapes;
-    for (const TensorDesc& input : inputs) {
-      require_plain(input, dtype_of<T>, "a concatenation");
-      shapes.push_back(input.shape);
-      std::int64_t width = 1;
-      for (int axis = spec.axis; axis < input.shape.rank(); ++axis) width *= input.shape[axis];
-      widths_.push_back(width);
-      whole_ += width;
-    }
-    for (int axis = 0; axis < spec.axis; ++axis) rows_ *= inputs.front().shape[axis];
-    plan_.output = {output_shape(spec, shapes), dtype_of<T>, {}};
-    plan_.picks = "kernels";
-    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
+  ConcatOperation(std::span<const TensorDesc> inputs, const ConcatSpec& spec)
+      : columns_(columns_of(inputs, spec, "kernels")) {
+    for (const TensorDesc& input : inputs) require_plain(input, dtype_of<T>, "a concatenation");
+    plan_ = columns_.plan;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass& pass) override {
-    std::int64_t place = 0;
-    for (std::size_t i = 0; i < widths_.size(); place += widths_[i++])
-      launch(
-          pass.stream, rows_ * widths_[i],
-          CopyColumns<T>{inputs[i].pointer<T>(), memory_.output.pointer<T>() + place, widths_[i], widths_[i], whole_});
+    each([&](std::size_t i, std::int64_t width, std::int64_t place) {
+      launch(pass.stream, columns_.rows * width,
+             CopyColumns<T>{inputs[i].pointer<T>(), memory_.output.pointer<T>() + place, width, width, columns_.whole});
+    });
   }
   void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
-    std::int64_t place = 0;
-    for (std::size_t i = 0; i < widths_.size(); place += widths_[i++]) {
+    each([&](std::size_t i, std::int64_t width, std::int64_t place) {
       const Tensor& gradient = memory_.input_gradients[i];
-      if (gradient.empty()) continue;
-      launch(
-          pass.stream, rows_ * widths_[i],
-          CopyColumns<T>{output_gradient.pointer<T>() + place, gradient.pointer<T>(), widths_[i], whole_, widths_[i]});
-    }
+      if (gradient.empty()) return;
+      launch(pass.stream, columns_.rows * width,
+             CopyColumns<T>{output_gradient.pointer<T>() + place, gradient.pointer<T>(), width, columns_.whole, width});
+    });
   }
 
  private:
-  std::int64_t rows_ = 1, whole_ = 0;
-  std::vector<std::int64_t> widths_;
+  /// body(input, its width, its place in the output's rows)
+  template <class Body>
+  void each(Body body) const {
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < columns_.widths.size(); place += columns_.widths[i++])
+      body(i, columns_.widths[i], place);
+  }
+
+  Columns columns_;
   OperationMemory memory_;
 };
 

@@ -11,12 +11,9 @@ namespace {
 /// On the stored elements in their order, padding included: ReLU needs no layout.
 class Relu final : public Operation {
  public:
-  Relu(const Runtime& runtime, const TensorDesc& input) : threads_(runtime.threads) {
-    plan_.output = input;
-    plan_.picks = "our loops";
-    plan_.backward_reads_inputs = false;
-    plan_.in_place = true;
-    count_ = static_cast<std::size_t>(input.padded_count());
+  Relu(const Runtime& runtime, const TensorDesc& input)
+      : threads_(runtime.threads), count_(static_cast<std::size_t>(input.padded_count())) {
+    plan_ = plan_of_function(input, false, "our loops");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
@@ -52,10 +49,7 @@ class LibraryFunction final : public Operation {
             dnnl::eltwise_backward(adapter::eltwise_backward(runtime.engine, function, count_, forward_description_)),
             std::array{Kernel::Argument{DNNL_ARG_SRC, count_}, Kernel::Argument{DNNL_ARG_DIFF_DST, count_},
                        Kernel::Argument{DNNL_ARG_DIFF_SRC, count_}}) {
-    plan_.output = input;
-    plan_.picks = forward_description_.impl_info_str();
-    plan_.backward_reads_output = false;
-    plan_.in_place = true;
+    plan_ = plan_of_function(input, true, forward_description_.impl_info_str());
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
@@ -77,17 +71,10 @@ class LibraryFunction final : public Operation {
 class Add final : public Operation {
  public:
   Add(const Runtime& runtime, std::span<const TensorDesc> inputs, const AddSpec& spec)
-      : threads_(runtime.threads), relu_(spec.activation == Activation::relu) {
-    for (const TensorDesc& input : inputs)
-      if (input != inputs.front())
-        throw LogicError("an addition cannot read " + inputs.front().text() + " beside " + input.text());
-    plan_.output = inputs.front();
-    plan_.picks = "our loops";
-    plan_.backward_reads_inputs = false;
-    plan_.backward_reads_output = relu_;
-    plan_.in_place = true;
-    plan_.gradients = relu_ ? InputGradients::common : InputGradients::output;
-    count_ = static_cast<std::size_t>(plan_.output.padded_count());
+      : threads_(runtime.threads),
+        relu_(spec.activation == Activation::relu),
+        count_(static_cast<std::size_t>(inputs.front().padded_count())) {
+    plan_ = plan_of_sum(inputs, spec, "our loops");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {

@@ -1,8 +1,5 @@
-#include <ronda/core/error.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/reference/operations.hpp>
-
-#include <vector>
 
 namespace ronda::reference {
 namespace {
@@ -11,11 +8,7 @@ template <class Row>
 class Elementwise final : public Operation {
  public:
   explicit Elementwise(const TensorDesc& input) {
-    plan_.output = input;
-    plan_.picks = "plain loops";
-    plan_.backward_reads_inputs = Row::backward_reads_input;
-    plan_.backward_reads_output = !Row::backward_reads_input;
-    plan_.in_place = true;
+    plan_ = plan_of_function(input, Row::backward_reads_input, "plain loops");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
@@ -37,15 +30,7 @@ class Elementwise final : public Operation {
 class Add final : public Operation {
  public:
   Add(std::span<const TensorDesc> inputs, const AddSpec& spec) : relu_(spec.activation == Activation::relu) {
-    for (const TensorDesc& input : inputs)
-      if (input != inputs.front())
-        throw LogicError("an addition cannot read " + inputs.front().text() + " beside " + input.text());
-    plan_.output = inputs.front();
-    plan_.picks = "plain loops";
-    plan_.backward_reads_inputs = false;
-    plan_.backward_reads_output = relu_;
-    plan_.in_place = true;
-    plan_.gradients = relu_ ? InputGradients::common : InputGradients::output;
+    plan_ = plan_of_sum(inputs, spec, "plain loops");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
@@ -67,50 +52,40 @@ class Add final : public Operation {
   OperationMemory memory_;
 };
 
-/// An input is `rows` rows of so many bytes each; the output's rows hold one of each.
+/// Of any type.
 class Concat final : public Operation {
  public:
-  Concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec) {
-    std::vector<Shape> shapes;
-    for (const TensorDesc& input : inputs) {
-      if (!same_bytes(input, {input.shape, input.dtype, {}}) || input.dtype != inputs.front().dtype)
-        throw LogicError("a concatenation cannot read " + input.text());
-      shapes.push_back(input.shape);
-      std::int64_t row = 1;
-      for (int axis = spec.axis; axis < input.shape.rank(); ++axis) row *= input.shape[axis];
-      row_bytes_.push_back(static_cast<std::size_t>(row) * size_of(input.dtype));
-    }
-    for (int axis = 0; axis < spec.axis; ++axis) rows_ *= static_cast<std::size_t>(inputs.front().shape[axis]);
-    plan_.output = {output_shape(spec, shapes), inputs.front().dtype, {}};
-    plan_.picks = "copies";
-    plan_.backward_reads_inputs = plan_.backward_reads_output = false;
+  Concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec) : columns_(columns_of(inputs, spec, "copies")) {
+    plan_ = columns_.plan;
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
-    each_row([&](std::size_t input, std::size_t row, std::size_t place) {
-      std::copy_n(inputs[input].data() + row, row_bytes_[input], memory_.output.data() + place);
+    each_row([&](std::size_t input, std::size_t row, std::size_t place, std::size_t bytes) {
+      std::copy_n(inputs[input].data() + row, bytes, memory_.output.data() + place);
     });
   }
   void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
-    each_row([&](std::size_t input, std::size_t row, std::size_t place) {
+    each_row([&](std::size_t input, std::size_t row, std::size_t place, std::size_t bytes) {
       const Tensor& gradient = memory_.input_gradients[input];
-      if (!gradient.empty()) std::copy_n(output_gradient.data() + place, row_bytes_[input], gradient.data() + row);
+      if (!gradient.empty()) std::copy_n(output_gradient.data() + place, bytes, gradient.data() + row);
     });
   }
 
  private:
+  /// body(input, offset of its row, offset in the output, bytes)
   template <class Body>
   void each_row(Body body) const {
+    const std::size_t element = size_of(plan_.output.dtype);
     std::size_t place = 0;
-    for (std::size_t row = 0; row < rows_; ++row)
-      for (std::size_t input = 0; input < row_bytes_.size(); ++input) {
-        body(input, row * row_bytes_[input], place);
-        place += row_bytes_[input];
+    for (std::size_t row = 0; row < static_cast<std::size_t>(columns_.rows); ++row)
+      for (std::size_t input = 0; input < columns_.widths.size(); ++input) {
+        const std::size_t bytes = static_cast<std::size_t>(columns_.widths[input]) * element;
+        body(input, row * bytes, place, bytes);
+        place += bytes;
       }
   }
 
-  std::size_t rows_ = 1;
-  std::vector<std::size_t> row_bytes_;
+  Columns columns_;
   OperationMemory memory_;
 };
 

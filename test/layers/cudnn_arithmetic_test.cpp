@@ -100,6 +100,28 @@ TEST_CASE("functions of each element on a GPU compute what the plain loops compu
     });
 }
 
+TEST_CASE("sums and concatenations on a GPU compute what they say, in place and with NaN") {
+  auto a = numbers(24, 3);
+  const auto b = numbers(24, 4);
+  a[5] = std::nanf("");
+  for (const bool relu : {false, true}) {
+    auto y = a;
+    for_each(24, cudnn::Add<float>{y.data(), b.data(), y.data(), relu});
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const float sum = a[i] + b[i], expected = relu && sum <= 0 ? 0 : sum;
+      CHECK((i == 5 ? std::isnan(y[i]) : y[i] == expected));
+    }
+  }
+  auto joined = nothing(4 * 9), back = nothing(4 * 6);  // 6 columns and 3 in rows of 9
+  for_each(24, cudnn::CopyColumns<float>{b.data(), joined.data(), 6, 6, 9});
+  for_each(12, cudnn::CopyColumns<float>{b.data() + 12, joined.data() + 6, 3, 3, 9});
+  for (std::size_t row = 0; row < 4; ++row)
+    for (std::size_t column = 0; column < 9; ++column)
+      CHECK(joined[row * 9 + column] == (column < 6 ? b[row * 6 + column] : b[12 + row * 3 + column - 6]));
+  for_each(24, cudnn::CopyColumns<float>{joined.data(), back.data(), 6, 9, 6});
+  CHECK(back == b);
+}
+
 TEST_CASE("ReLU and bias on a GPU compute what the plain loops compute, to the bit") {
   const auto reference = make_reference_primitives();
   FirstPicker picker;

@@ -4,6 +4,7 @@
 #include "support/operations.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -121,6 +122,48 @@ TEST_CASE("functions of each element and copies equal the plain loops") {
         compare("reorder", input, [&](Primitives& primitives, const OperationContext& context) {
           return make_reorder(primitives, input, image(3, 4, 5, channels, to), context);
         });
+    }
+}
+
+TEST_CASE("sums of two and three equal the plain loops, apart, in place and of one value twice") {
+  const auto plain = make_reference_primitives(), library = make_onednn_primitives(2);
+  FirstPicker picker;
+  const TensorDesc desc{Shape{7, 33}, DType::float32, {}};
+  Owned a(desc, 0), b(desc, 0), c(desc, 0);
+  fill(a.tensor, 1);
+  fill(b.tensor, 2);
+  fill(c.tensor, 3);
+  a.tensor.as<float>()[4] = garbage;
+  CpuStream stream(2);
+  const Pass pass{.stream = stream, .on_ready = {}};
+  const auto bits = [](const Tensor& tensor) {
+    std::vector<std::uint32_t> all;
+    for (const float x : tensor.as<float>()) all.push_back(std::isnan(x) ? 1U : std::bit_cast<std::uint32_t>(x));
+    return all;
+  };
+  for (const Activation activation : {Activation::none, Activation::relu})
+    for (const std::vector<Tensor>& terms : {std::vector{a.tensor, b.tensor}, std::vector{b.tensor, b.tensor},
+                                             std::vector{a.tensor, b.tensor, c.tensor}}) {
+      const std::vector<TensorDesc> descs(terms.size(), desc);
+      const auto run = [&](Primitives& primitives, bool in_place) {
+        const auto add = primitives.make(AddSpec{activation}, descs, {picker});
+        Owned output(desc, garbage);
+        std::vector<Tensor> given = terms;
+        if (in_place) {
+          reorder(terms[0], output.tensor);
+          given[0] = output.tensor;
+          if (given[1].data() == terms[0].data()) given[1] = output.tensor;
+        }
+        OperationMemory memory{.output = output.tensor};
+        memory.input_gradients.resize(terms.size());
+        add->bind(memory);
+        add->forward(given, pass);
+        return bits(output.tensor);
+      };
+      const auto expected = run(*plain, false);
+      CHECK(run(*plain, true) == expected);
+      CHECK(run(*library, false) == expected);
+      CHECK(run(*library, true) == expected);
     }
 }
 

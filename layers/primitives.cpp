@@ -1,0 +1,49 @@
+#include <ronda/core/error.hpp>
+#include <ronda/layers/primitives.hpp>
+
+#include <utility>
+
+namespace ronda {
+
+OperationPlan plan_of_function(const TensorDesc& input, bool backward_reads_input, std::string picks) {
+  return {.output = input,
+          .picks = std::move(picks),
+          .backward_reads_inputs = backward_reads_input,
+          .backward_reads_output = !backward_reads_input,
+          .in_place = true};
+}
+
+OperationPlan plan_of_sum(std::span<const TensorDesc> inputs, const AddSpec& spec, std::string picks) {
+  for (const TensorDesc& input : inputs)
+    if (input != inputs.front())
+      throw LogicError("an addition cannot read " + inputs.front().text() + " beside " + input.text());
+  const bool relu = spec.activation == Activation::relu;
+  return {.output = inputs.front(),
+          .picks = std::move(picks),
+          .backward_reads_inputs = false,
+          .backward_reads_output = relu,
+          .in_place = true,
+          .gradients = relu ? InputGradients::common : InputGradients::output};
+}
+
+Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, std::string picks) {
+  Columns columns;
+  std::vector<Shape> shapes;
+  const TensorDesc& first = inputs.front();
+  for (const TensorDesc& input : inputs) {
+    if (!same_bytes(input, {input.shape, first.dtype, {}}))
+      throw LogicError("a concatenation cannot read " + input.text());
+    shapes.push_back(input.shape);
+    columns.widths.push_back(1);
+    for (int axis = spec.axis; axis < input.shape.rank(); ++axis) columns.widths.back() *= input.shape[axis];
+    columns.whole += columns.widths.back();
+  }
+  for (int axis = 0; axis < spec.axis; ++axis) columns.rows *= first.shape[axis];
+  columns.plan = {.output = {output_shape(spec, shapes), first.dtype, {}},
+                  .picks = std::move(picks),
+                  .backward_reads_inputs = false,
+                  .backward_reads_output = false};
+  return columns;
+}
+
+}  // namespace ronda
