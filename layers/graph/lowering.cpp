@@ -25,7 +25,7 @@ class Lowering {
         picker_(picker),
         mode_(mode),
         uses_(graph.parameters.size()),
-        settled_(graph.parameters.size()) {
+        has_layout_(graph.parameters.size()) {
     for (const GraphParameter& parameter : graph.parameters)
       result_.parameters.push_back({.name = parameter.name,
                                     .desc = {},
@@ -179,7 +179,7 @@ class Lowering {
               .states = node.states,
               .operation = make_operation(
                   node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node)})};
-    settle_parameters(step);
+    fix_layouts(step);
     const OperationPlan& plan = step.operation->plan();
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
                             plan.picks);
@@ -208,7 +208,7 @@ class Lowering {
   }
 
   /// A parameter has the layout that its first reader wants. Where it has several, backends give them all the same one.
-  void settle_parameters(const Step& step) {
+  void fix_layouts(const Step& step) {
     const auto& wanted = step.operation->plan().parameters;
     if (wanted.size() != step.parameters.size())
       throw InputError("the operation " + step.name + " takes " + std::to_string(wanted.size()) + " parameters, not " +
@@ -219,8 +219,8 @@ class Lowering {
       if (graph_.parameters[id].shape != wanted[i].shape)
         throw InputError("the parameter " + request.name + " of " + step.name + " is " + wanted[i].shape.text() +
                          ", not " + graph_.parameters[id].shape.text());
-      if (!settled_[id]) {
-        settled_[id] = true;
+      if (!has_layout_[id]) {
+        has_layout_[id] = true;
         request.desc = wanted[i];
         if (i == 0) request.flattened = result_.places[step.inputs.front()].flattened;
       } else if (request.desc != wanted[i]) {
@@ -238,7 +238,7 @@ class Lowering {
   Picker& picker_;
   Mode mode_;
   std::vector<std::size_t> uses_;      ///< of each parameter
-  std::vector<bool> settled_;          ///< whether a parameter has its layout
+  std::vector<bool> has_layout_;       ///< of each parameter
   std::vector<std::size_t> place_of_;  ///< of each value of the graph
   std::vector<Reordered> reordered_;
   std::map<std::size_t, std::size_t> image_of_;  ///< the image that features were

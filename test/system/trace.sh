@@ -46,6 +46,12 @@ for ((i = 0; i < 200; ++i)); do
 done
 expect_status 0
 expect 'the running job' grep -qE '^[0-9]{4}-[0-9-]+ [0-9:]+  2 ranks +running +/.*/ronda-.* mnist_softmax --quiet --epochs 100000$' "$work/out"
+folder=$(sed -nE 's/.* 2 ranks +running +(.*)  mnist_softmax --quiet --epochs 100000$/\1/p' "$work/out" | head -1)
+for ((i = 0; i < 200; ++i)); do # one rank may be later than the other
+  run "$apps/ronda_trace" "$folder"
+  ! grep -q 'records of 2 of 2 ranks' "$work/out" || break
+  sleep 0.1
+done
 mapfile -t processes < <(pgrep -P "$launcher")
 kill -KILL "$launcher" "${processes[@]}"
 wait "$launcher"
