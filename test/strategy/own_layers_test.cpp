@@ -21,14 +21,16 @@ namespace {
 
 /// A strategy for a model and its place in the data.
 struct Run {
-  Run(const Layer& model, const Loss& loss, const Dataset& data, std::size_t global_batch = 32)
+  /// @param picks  given: what another run's plan has, so that both compute the same bits
+  Run(const Layer& model, const Loss& loss, const Dataset& data, std::size_t global_batch = 32, const Picks& picks = {})
       : plan(data.size(), global_batch, shard_of(world().communicator())),
         loader(data, SampleOrder(data.size(), 1, true), plan),
         strategy(world().communicator(), model, loss, make_optimizer({.name = "sgd"}),
-                 Schedule({.learning_rate = 0.05}), options(data)) {}
-  [[nodiscard]] MirroredOptions options(const Dataset& data) const {
+                 Schedule({.learning_rate = 0.05}), options(data, picks)) {}
+  [[nodiscard]] MirroredOptions options(const Dataset& data, const Picks& picks) const {
     MirroredOptions o = MirroredOptions::for_data(data, plan);
     o.threads = 1;
+    o.picks = picks;
     return o;
   }
   std::vector<float> parameters() {
@@ -114,7 +116,7 @@ TEST_CASE("strategies may share a model and a loss, and each has parameters of i
   const MemoryDataset data = toy_images(64, {5}, 4);
   const Dense model(4);
   const SoftmaxCrossEntropy loss;
-  Run first(model, loss, data), second(model, loss, data);
+  Run first(model, loss, data), second(model, loss, data, 32, first.strategy.picks());
   CHECK(first.strategy.parameter_hash() == second.strategy.parameter_hash());
   for (int k = 0; k < 3; ++k) first.strategy.train_step(first.loader.next());
   CHECK(first.strategy.parameter_hash() != second.strategy.parameter_hash());
