@@ -26,11 +26,13 @@ namespace ronda {
 ///     hierarchical  w(B) + a ring's over m nodes, of B/slices, from all slices at once
 ///
 /// In the ring a chunk has s segments of c = B/(n s) bytes, of which L are under way: either the link is full, or the
-/// way is long. Where what is sent is compressed, messages have the wire's bytes, and each costs its packing and
-/// unpacking as well: p seconds for a byte as it was. int8's ring is a direct exchange: of a chunk's s messages to each
-/// of n-1 others, 4 are on their way to their owner at a time, and 4 on their way back:
+/// way is long. A direct exchange sends such a message to each of n-1 others, one after the other; of a chunk's s
+/// messages 4 are on their way to their owner at a time, and 4 on their way back:
 ///
-///     direct        max(2(n-1) s f(c), (2 + (s-1)/4) x(c)) + (n-1) (g + 2p) B/n
+///     direct        max(2 (x(c) + ((n-1) s - 1) f(c)), (2 + (s-1)/4) x(c)) + (n-1) g B/n
+///
+/// Where what is sent is compressed, messages have the wire's bytes, and each costs its packing and unpacking as well:
+/// p seconds for a byte as it was. int8's ring is a direct exchange.
 ///
 /// An allreduce that was tried for just as many bytes takes its formula's time times what that was found to be off by.
 ///

@@ -196,6 +196,7 @@ bool attack(const std::string& how) {
   if (how == "ring") return late_rank(std::size_t{1} << 20, false, allreduce(AllreduceAlgorithm::ring));
   if (how == "halving") return late_rank(std::size_t{1} << 20, true, allreduce(AllreduceAlgorithm::halving));
   if (how == "doubling") return late_rank(2000, false, allreduce(AllreduceAlgorithm::doubling));
+  if (how == "direct") return late_rank(std::size_t{1} << 20, false, allreduce(parse_allreduce("direct")));
   if (how == "mpi") return late_rank(std::size_t{1} << 16, true, allreduce(AllreduceAlgorithm::mpi));
   if (how == "dropped") return many_dropped();
   if (how == "dropped-sends") return dropped_sends();

@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 #include "support/rank_threads.hpp"
 
+#include <ronda/collectives/host/algorithms/allreduce/direct.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/doubling.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/halving.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
@@ -133,13 +134,20 @@ TEST_CASE("a tree's root sends to log2(n) others") {
   }
 }
 
-TEST_CASE("int8 has as many connections as twice the square root of the ranks") {
-  for (const int ranks : {8, 32, 72, 128}) {
+TEST_CASE("direct has as many connections as twice the square root of the ranks") {
+  for (const auto& [ranks, compression] : std::vector<std::pair<int, Compression>>{{8, Compression::none},
+                                                                                   {8, Compression::int8},
+                                                                                   {32, Compression::none},
+                                                                                   {72, Compression::int8},
+                                                                                   {128, Compression::none},
+                                                                                   {128, Compression::int8}}) {
     const auto others = static_cast<std::size_t>(ranks) - 1;
-    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
-      return make_ring(std::move(transport), data, {ReduceOp::sum, ranks}, {Compression::int8, Noise(1)});
-    });
+    const Sent most = most_sent(
+        ranks, count, [&, ranks = ranks, wire = Wire{compression, Noise(1)}](auto transport, const Elements& data) {
+          return make_direct(std::move(transport), data, {ReduceOp::sum, ranks}, wire);
+        });
     CHECK(most.messages <= 2 * others);
+    if (ranks <= 64) CHECK(most.messages == 2 * others);
     if (ranks > 64) CHECK(static_cast<double>(most.peers.size()) <= 2.2 * std::sqrt(ranks));
     if (ranks > 64) CHECK(most.messages <= 2 * most.peers.size());
   }

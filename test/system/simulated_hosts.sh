@@ -12,9 +12,9 @@ simulate() { # simulate OPTION…: leaves a table in $work/out
   expect_status 0
 }
 
-simulate --hosts 8,13 --bytes 400000 --check --algorithms ring,halving,doubling,mpi
-expect 'eight rows' test "$(grep -c '^| [0-9]' "$work/out")" = 8
-simulate --hosts 32 --bytes 1024,65536,4000000 --algorithms ring,halving,doubling,auto
+simulate --hosts 8,13 --bytes 400000 --check --algorithms ring,halving,doubling,direct,mpi
+expect 'ten rows' test "$(grep -c '^| [0-9]' "$work/out")" = 10
+simulate --hosts 32 --bytes 16384,65536,4000000 --algorithms ring,halving,doubling,direct,auto
 expect 'choices within a tenth of the best' \
   awk -F'|' '/auto/ { ++seen; if ($7 > 1.1) bad = 1 } END { exit bad || seen != 3 }' "$work/out"
 simulate --hosts 8 --bytes 100000000

@@ -11,55 +11,65 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
   const auto ranks = static_cast<std::size_t>(transport_->size()), others = ranks - 1;
   if (others == 0) return;
   const std::size_t granule = granule_of(wire_.compression);
+  const std::size_t granule_bytes = compressed() ? wire_bytes(wire_.compression, granule) : size_of(data_.dtype);
+  if (segment == 0) segment = short_message_bytes / granule_bytes * granule;
   const std::size_t share = std::max(shortest_segment, elements_to_all / others / granule * granule);
   const std::size_t longest = (data_.count + ranks - 1) / ranks;
   segment_ = std::min({segment, share, (longest + granule - 1) / granule * granule});
   if (segment_ == 0) return;  // no data
   segments_ = (longest + segment_ - 1) / segment_;
-
+  take_slots(others);
   rounded_ = adds() ? Range{0, data_.count} : part_of(data_.count, static_cast<std::size_t>(transport_->rank()), ranks);
-  const std::size_t slot_bytes = Buffer::aligned(wire_bytes(wire_.compression, segment_));
+  if (wire_.compression == Compression::int8) feedback_ = ErrorFeedback(rounded_.size());
+}
+
+/// Parts that come in have a slot each; what else there is, only where the wire is not the data itself.
+void DirectExchange::take_slots(std::size_t others) {
+  const std::size_t slot_bytes =
+      Buffer::aligned(compressed() ? wire_bytes(wire_.compression, segment_) : segment_ * size_of(data_.dtype));
   rounds_.resize(std::min(2 * depth + 1, segments_));
-  const std::size_t slots_to_all = (adds() ? 2 : 0) + (hands_out() ? 1 : 0);
-  slots_ = Buffer::host(rounds_.size() * (slots_to_all * others + 1) * slot_bytes);
+  const bool parts_out = adds() && compressed(), sums_in = hands_out() && compressed();
+  const std::size_t slots =
+      (static_cast<std::size_t>(adds()) + static_cast<std::size_t>(parts_out) + static_cast<std::size_t>(sums_in)) *
+          others +
+      static_cast<std::size_t>(compressed());
+  slots_ = Buffer::host(rounds_.size() * slots * slot_bytes);
   std::byte* next = slots_.data();
-  const auto take = [&] { return std::exchange(next, next + slot_bytes); };
+  const auto take = [&](bool used) { return used ? std::exchange(next, next + slot_bytes) : nullptr; };
   for (Round& one : rounds_) {
-    one.sum = take();
-    one.sums_out.resize(others);
-    for (auto* parcels : {&one.parts_out, &one.parts_in, &one.sums_in}) {
-      parcels->resize(others);
-      const bool used = parcels == &one.sums_in ? hands_out() : adds();
-      for (Parcel& parcel : *parcels) parcel.slot = used ? take() : nullptr;
-    }
+    one.sum = take(compressed());
+    for (auto* parcels : {&one.parts_out, &one.parts_in, &one.sums_out, &one.sums_in}) parcels->resize(others);
+    for (Parcel& parcel : one.parts_out) parcel.slot = take(parts_out);
+    for (Parcel& parcel : one.parts_in) parcel.slot = take(adds());
+    for (Parcel& parcel : one.sums_in) parcel.slot = take(sums_in);
   }
-  feedback_ = ErrorFeedback(rounded_.size());
 }
 
 Task DirectExchange::run() {
   feedback_.begin_run();
   if (transport_->size() == 1 && part_ == RingPart::allreduce) finish(reduction_, data_);
-  const int ranks = transport_->size();
+  const std::size_t others = static_cast<std::size_t>(transport_->size()) - 1;
   for (std::size_t beat = 0; segments_ > 0 && beat < segments_ + 2 * depth; ++beat) {
     if (adds() && beat < segments_) send_parts(beat);
     if (beat >= depth && beat - depth < segments_) {
       const std::size_t segment = beat - depth;
-      for (int distance = 1; adds() && distance < ranks; ++distance) {
-        Request& part = round(segment).parts_in[static_cast<std::size_t>(distance) - 1].request;
+      for (std::size_t k = 0; adds() && k < others; ++k) {
+        Request& part = round(segment).parts_in[k].request;
         co_await part;
-        add_part(segment, distance);
+        add_part(segment, static_cast<int>(k) + 1);
+      }
+      for (std::size_t k = 0; k < others; ++k) {  // what is sent is not to be overwritten by a sum
+        Request& part_out = round(segment).parts_out[k].request;
+        co_await part_out;
       }
       if (hands_out()) send_sum(segment);
     }
     if (beat >= 2 * depth) {
       const std::size_t segment = beat - 2 * depth;
-      for (int distance = 1; distance < ranks; ++distance) {
-        const auto k = static_cast<std::size_t>(distance) - 1;
+      for (std::size_t k = 0; hands_out() && k < others; ++k) {
         Request& sum = round(segment).sums_in[k].request;
         co_await sum;
-        if (hands_out()) take_sum(segment, distance);
-        Request& part_out = round(segment).parts_out[k].request;
-        co_await part_out;
+        take_sum(segment, static_cast<int>(k) + 1);
         Request& sum_out = round(segment).sums_out[k].request;
         co_await sum_out;
       }
@@ -68,38 +78,55 @@ Task DirectExchange::run() {
 }
 
 void DirectExchange::send_parts(std::size_t segment) {
-  const Range own = range(transport_->rank(), segment);
+  const std::size_t own = bytes(range(transport_->rank(), segment));
   for (int distance = 1; distance < transport_->size(); ++distance) {
     Parcel& incoming = round(segment).parts_in[static_cast<std::size_t>(distance) - 1];
     Parcel& outgoing = round(segment).parts_out[static_cast<std::size_t>(distance) - 1];
-    const Range theirs = range(above(distance), segment);
-    incoming.request = transport_->receive(below(distance), {incoming.slot, bytes(own)});
-    encode(wire_.compression, values(theirs), lost(theirs), noise(theirs), outgoing.slot);
-    outgoing.request = transport_->send(above(distance), {outgoing.slot, bytes(theirs)});
+    incoming.request = transport_->receive(below(distance), {incoming.slot, own});
+    outgoing.request = transport_->send(above(distance), packed_part(range(above(distance), segment), outgoing.slot));
   }
 }
 
 void DirectExchange::add_part(std::size_t segment, int distance) {
   const Parcel& part = round(segment).parts_in[static_cast<std::size_t>(distance) - 1];
-  decode_and_add(wire_.compression, part.slot, values(range(transport_->rank(), segment)));
+  const Range own = range(transport_->rank(), segment);
+  if (compressed())
+    decode_and_add(wire_.compression, part.slot, values(own));
+  else
+    combine(reduction_.op, data_.part(own), part.slot);
 }
 
 void DirectExchange::send_sum(std::size_t segment) {
   Round& now = round(segment);
   const Range own = range(transport_->rank(), segment);
   if (part_ == RingPart::allreduce) finish(reduction_, data_.part(own));
-  encode_and_keep(wire_.compression, values(own), lost(own), noise(own), now.sum);
+  const std::span<const std::byte> sum = packed_sum(own, now.sum);
   for (int distance = 1; distance < transport_->size(); ++distance) {
     Parcel& incoming = now.sums_in[static_cast<std::size_t>(distance) - 1];
     Parcel& outgoing = now.sums_out[static_cast<std::size_t>(distance) - 1];
-    incoming.request = transport_->receive(below(distance), {incoming.slot, bytes(range(below(distance), segment))});
-    outgoing.request = transport_->send(above(distance), {now.sum, bytes(own)});
+    const Range theirs = range(below(distance), segment);
+    incoming.request = transport_->receive(
+        below(distance), compressed() ? std::span(incoming.slot, bytes(theirs)) : data_.part(theirs).bytes());
+    outgoing.request = transport_->send(above(distance), sum);
   }
 }
 
 void DirectExchange::take_sum(std::size_t segment, int distance) {
+  if (!compressed()) return;  // it has come to where it belongs
   const Parcel& sum = round(segment).sums_in[static_cast<std::size_t>(distance) - 1];
   decode(wire_.compression, sum.slot, values(range(below(distance), segment)));
+}
+
+std::span<const std::byte> DirectExchange::packed_part(const Range& range, std::byte* slot) {
+  if (!compressed()) return data_.part(range).bytes();
+  encode(wire_.compression, values(range), lost(range), noise(range), slot);
+  return {slot, bytes(range)};
+}
+
+std::span<const std::byte> DirectExchange::packed_sum(const Range& range, std::byte* slot) {
+  if (!compressed()) return data_.part(range).bytes();
+  encode_and_keep(wire_.compression, values(range), lost(range), noise(range), slot);
+  return {slot, bytes(range)};
 }
 
 /// Segment `segment` of the chunk of rank `owner`: elements of the data.
@@ -111,7 +138,7 @@ Range DirectExchange::range(int owner, std::size_t segment) const noexcept {
 }
 
 std::size_t DirectExchange::bytes(const Range& range) const noexcept {
-  return wire_bytes(wire_.compression, range.size());
+  return compressed() ? wire_bytes(wire_.compression, range.size()) : range.size() * size_of(data_.dtype);
 }
 
 std::span<float> DirectExchange::values(const Range& range) const noexcept {

@@ -15,44 +15,44 @@
 
 namespace ronda {
 
-/// Sums data over all ranks, in place, with numbers that are rounded so coarsely on the wire that they are to be
-/// rounded seldom: each goes straight to the rank that adds it, and the sum straight back.
+/// Reduces data over all ranks, in place: each part goes straight to the rank that reduces it, and the result straight
+/// to all.
 ///
-/// The data is cut into n chunks, and rank r owns chunk r. Everybody rounds its part of chunk r and sends it to r,
-/// which adds them up in float32, rounds the sum and sends it to everybody, and keeps what they will make of it. Three
-/// ranks, rank 1's chunk b; ~ is what was rounded:
+/// The data is cut into n chunks, and rank r owns chunk r. Every rank sends its part of chunk r to r, which reduces
+/// them and sends the result to all. Three ranks, rank 1's chunk b:
 ///
-///     rank 0   b0 ──~b0──┐                     ┌─~B──  ~B
-///     rank 1   b1        ├─ B = b1 + ~b0 + ~b2 ┤       ~B
-///     rank 2   b2 ──~b2──┘                     └─~B──  ~B
+///     rank 0   b0 ──┐                   ┌──  B
+///     rank 1   b1   ├─ B = b1 + b0 + b2 ┤    B
+///     rank 2   b2 ──┘                   └──  B
 ///
-/// So a number is rounded twice, however many ranks there are, where a ring would round it at each hop. What rounding
-/// takes away, from the sender's part and from the owner's sum, stays with who rounded and is added in the next run:
-/// errors do not pile up (Seide et al., "1-bit stochastic gradient descent", Interspeech 2014; Karimireddy et al.,
-/// "Error feedback fixes SignSGD", ICML 2019). The exchange is that of Tang et al., "1-bit Adam", ICML 2021.
+/// Compressed, a number is rounded twice, by who sends its part and by the owner of the sum, however many ranks there
+/// are, where a ring rounds it at each hop; the owner keeps what the others decode. What int8's rounding takes away
+/// stays with who rounded and is added in the next run: errors do not pile up (Seide et al., "1-bit stochastic gradient
+/// descent", Interspeech 2014; Karimireddy et al., "Error feedback fixes SignSGD", ICML 2019; the exchange is that of
+/// Tang et al., "1-bit Adam", ICML 2021). Not compressed, parts and results travel from and to the data itself.
 ///
-/// Chunks go in segments: while one is rounded, others are on their way in, and the sums of earlier ones on theirs out.
+/// Chunks go in segments: while one is reduced, others are on their way in, and the results of earlier ones on theirs
+/// out.
 ///
 /// Either half is a collective of its own: reduce-scatter ends with the sum of chunk r on rank r, not rounded;
 /// allgather begins with it.
 ///
-/// Cost: 2(n-1) messages a rank and segment, and 2(n-1)/n of the data's bytes as the wire has them. Every rank has a
-/// connection to every other one: for many ranks there is GridExchange.
+/// Cost: 2 latencies, 2(n-1) messages a rank and segment, and 2(n-1)/n of the data's bytes as the wire has them. Every
+/// rank has a connection to every other one: for many ranks there is GridExchange.
 /// Order of summation: the owner's part, then those of the ranks below it, downwards and around.
 class DirectExchange final : public Algorithm {
  public:
-  /// A short message: 119 blocks.
-  static constexpr std::size_t default_segment = short_message_bytes / wire_bytes(Compression::int8, 512) * 512;
   /// Segments that are on their way to their owners at a time, and as many on their way back.
   static constexpr std::size_t depth = 4;
 
-  /// @param data  float32, the same count on every rank, any count; outlives this object. As much memory again, and a
-  ///              little more, is taken here, once.
-  /// @param reduction  a sum or a mean
-  /// @param wire  int8
-  /// @param segment  elements of a message at most, whole granules of the wire; the same on every rank
+  /// @param data  the same count and type on every rank, any count; float32 where it is compressed. Outlives this
+  ///              object. Memory for the messages under way is taken here, once; with int8 as much as the data has
+  ///              again.
+  /// @param reduction  a sum or a mean where it is compressed
+  /// @param segment  elements of a message at most, whole granules of the wire; the same on every rank. 0: a short
+  ///                 message's
   DirectExchange(std::unique_ptr<Transport> transport, Elements data, const Reduction& reduction, const Wire& wire,
-                 RingPart part = RingPart::allreduce, std::size_t segment = default_segment);
+                 RingPart part = RingPart::allreduce, std::size_t segment = 0);
 
   /// Collective over the transport's ranks.
   Task run() override;
@@ -65,7 +65,7 @@ class DirectExchange final : public Algorithm {
   static constexpr std::size_t elements_to_all = std::size_t{1} << 20;
   static constexpr std::size_t shortest_segment = std::size_t{8} * 512;
 
-  /// A message of a segment, in one direction, with the memory that it is in.
+  /// A message of a segment, in one direction, with the memory that it is in where that is not the data's.
   struct Parcel {
     Request request;
     std::byte* slot = nullptr;
@@ -76,10 +76,15 @@ class DirectExchange final : public Algorithm {
     std::byte* sum = nullptr;  ///< this rank's, which all sums_out send
   };
 
+  void take_slots(std::size_t others);
   void send_parts(std::size_t segment);
   void send_sum(std::size_t segment);
   void add_part(std::size_t segment, int distance);
   void take_sum(std::size_t segment, int distance);
+  /// Numbers as they travel: encoded into the slot, or where they lie.
+  [[nodiscard]] std::span<const std::byte> packed_part(const Range& range, std::byte* slot);
+  [[nodiscard]] std::span<const std::byte> packed_sum(const Range& range, std::byte* slot);
+  [[nodiscard]] bool compressed() const noexcept { return wire_.compression != Compression::none; }
   [[nodiscard]] int above(int distance) const noexcept { return (transport_->rank() + distance) % transport_->size(); }
   [[nodiscard]] int below(int distance) const noexcept { return above(transport_->size() - distance); }
   [[nodiscard]] Range range(int owner, std::size_t segment) const noexcept;

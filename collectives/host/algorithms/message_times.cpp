@@ -44,6 +44,12 @@ MessageTimes::Way MessageTimes::way_of_exchange(int distance) const {
   });
 }
 
+MessageTimes::Way MessageTimes::way_to_all() const {
+  std::vector<int> ranks_on(static_cast<std::size_t>(nodes_));
+  for (const int node : node_of_) ++ranks_on[static_cast<std::size_t>(node)];
+  return {nodes_ == 1 ? 0 : std::ranges::max(ranks_on)};
+}
+
 bool MessageTimes::known(Way way) const noexcept { return !(way.streams == 0 ? costs_.node : costs_.network).empty(); }
 
 double MessageTimes::cost(CostCurve MessageCosts::*curve, Way way, double bytes) const noexcept {
@@ -73,26 +79,39 @@ std::optional<double> MessageTimes::folded(double bytes, const Packed& packed) c
 }
 
 std::optional<double> MessageTimes::ring(int ranks, Way way, double bytes, const Packed& packed) const {
+  if (packed.compression == Compression::int8) return direct(ranks, way, bytes, packed);
   if (ranks == 1) return 0;
   if (!known(way)) return std::nullopt;
-  const int columns = packed.compression == Compression::int8 ? GridExchange::columns_for(ranks) : 1;
-  if (columns > 1) {  // a row adds up and hands out what its columns make sums over the rows
-    const auto in_row = ring(columns, way, bytes, packed),
-               in_column = ring(ranks / columns, way, bytes / columns, packed);
+  const Messages chunk = messages_of(ranks, way, bytes, packed);
+  const double rounds = chunk.segments / std::min(chunk.segments, static_cast<double>(Ring::most_lanes));
+  return 2 * (ranks - 1) * std::max(chunk.of_the_link, rounds * chunk.latency) + chunk.computing;
+}
+
+std::optional<double> MessageTimes::direct(int ranks, Way way, double bytes, const Packed& packed) const {
+  if (ranks == 1) return 0;
+  if (!known(way)) return std::nullopt;
+  if (const int columns = GridExchange::columns_for(ranks); columns > 1) {
+    // A row adds up and hands out what its columns make sums over the rows.
+    const auto in_row = direct(columns, way, bytes, packed),
+               in_column = direct(ranks / columns, way, bytes / columns, packed);
     return *in_row + *in_column;
   }
+  constexpr auto depth = static_cast<double>(DirectExchange::depth);
+  const Messages chunk = messages_of(ranks, way, bytes, packed);
+  const double others = ranks - 1, message = chunk.of_the_link / chunk.segments;
+  return std::max(2 * (chunk.latency + others * chunk.of_the_link - message),
+                  (2 + (chunk.segments - 1) / depth) * chunk.latency) +
+         chunk.computing;
+}
+
+MessageTimes::Messages MessageTimes::messages_of(int ranks, Way way, double bytes, const Packed& packed) const {
   const double chunk = bytes / ranks, sent = packed.share * chunk;
-  const std::size_t count = Ring::segments_of(static_cast<std::size_t>(std::ceil(sent)), short_message_bytes);
-  const auto segments = static_cast<double>(count);
-  const double of_the_link = segments * cost(&MessageCosts::flow, way, sent / segments);
-  const double latency = cost(&MessageCosts::exchange, way, sent / segments);
-  const double computing = (ranks - 1) * chunk * (costs_.combine_seconds + 2 * packed.seconds);
-  if (packed.compression == Compression::int8) {
-    constexpr auto depth = static_cast<double>(DirectExchange::depth);
-    return std::max(2 * (ranks - 1) * of_the_link, (2 + (segments - 1) / depth) * latency) + computing;
-  }
-  const double rounds = segments / static_cast<double>(std::min(count, Ring::most_lanes));
-  return 2 * (ranks - 1) * std::max(of_the_link, rounds * latency) + computing;
+  const auto segments =
+      static_cast<double>(Ring::segments_of(static_cast<std::size_t>(std::ceil(sent)), short_message_bytes));
+  return {.segments = segments,
+          .of_the_link = segments * cost(&MessageCosts::flow, way, sent / segments),
+          .latency = cost(&MessageCosts::exchange, way, sent / segments),
+          .computing = (ranks - 1) * chunk * (costs_.combine_seconds + 2 * packed.seconds)};
 }
 
 }  // namespace ronda

@@ -42,6 +42,8 @@ class MessageTimes {
   }
   /// In doubling and halving: with the rank that is `distance` away among a power of two of ranks.
   [[nodiscard]] Way way_of_exchange(int distance) const;
+  /// Of each rank to all others at once.
+  [[nodiscard]] Way way_to_all() const;
   /// Whether messages of this way were measured.
   [[nodiscard]] bool known(Way way) const noexcept;
 
@@ -54,10 +56,18 @@ class MessageTimes {
   /// What ranks beyond a power of two add: one of two ranks has both's data afterwards; in the end it hands the result
   /// back.
   [[nodiscard]] std::optional<double> folded(double bytes, const Packed& packed) const;
-  /// A ring of so many ranks, or for int8 its direct exchange.
+  /// A ring of so many ranks, or for int8 a direct exchange.
   [[nodiscard]] std::optional<double> ring(int ranks, Way way, double bytes, const Packed& packed) const;
+  /// A direct exchange of so many ranks, between many in a grid.
+  [[nodiscard]] std::optional<double> direct(int ranks, Way way, double bytes, const Packed& packed) const;
 
  private:
+  /// A chunk of 1/ranks of the data, as it is sent to one rank.
+  struct Messages {
+    double segments = 1, of_the_link = 0, latency = 0;
+    double computing = 0;  ///< with the chunks of all others
+  };
+  [[nodiscard]] Messages messages_of(int ranks, Way way, double bytes, const Packed& packed) const;
   [[nodiscard]] int node_of(int rank) const noexcept { return node_of_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] double cost(CostCurve MessageCosts::*curve, Way way, double bytes) const noexcept;
 

@@ -138,9 +138,10 @@ std::unique_ptr<Algorithm> AllreducePlanner::make_algorithm(AllreduceAlgorithm a
 
 // ---- trials ---------------------------------------------------------------------------------------------------------
 
-/// Tries what the model expects to be nearly equal, on memory of its own, until the best is one that was tried or has
-/// no rival. The trials are this size's own, so the choice stays the same whatever is asked for before or after; with
-/// trials that are known beforehand, as from a plan's file, it comes to the same.
+/// Tries what the model expects to be nearly equal, on memory of its own, until the best is one that was tried. Where
+/// the best has no rival from the start, nothing is tried: a formula is compared with formulas alone. The trials are
+/// this size's own, so the choice stays the same whatever is asked for before or after; with trials that are known
+/// beforehand, as from a plan's file, it comes to the same.
 void AllreducePlanner::rehearse(const AllreduceTask& task) {
   constexpr double near = 1.4;
   const CostModel model(*costs_, members_.ranks_of_node());  // sees the trials below
@@ -157,15 +158,16 @@ void AllreducePlanner::rehearse(const AllreduceTask& task) {
              model.trial_bytes(trial.bytes) == bytes;
     });
   };
+  bool some = std::ranges::any_of(costs_->trials, [&](const Trial& trial) { return trial.bytes == task.bytes; });
   Buffer memory;
-  for (;;) {
+  for (;; some = true) {
     auto rivals = possible_choices(task, members_.topology(), model);
     std::erase_if(rivals, [](const AllreduceChoice& choice) { return !choice.seconds; });
     if (rivals.empty()) return;
     const double best = *std::ranges::min_element(rivals, {}, &AllreduceChoice::seconds)->seconds;
     std::erase_if(rivals, [&](const AllreduceChoice& choice) { return *choice.seconds > near * best; });
     const auto next = std::ranges::find_if_not(rivals, tried);
-    if (rivals.size() == 1 || next == rivals.end()) return;
+    if ((rivals.size() == 1 && !some) || next == rivals.end()) return;
     Trial trial{next->algorithm, next->compression, task.bytes, 1};
     if (const auto known = measured_for_another(*next); known != costs_->trials.end()) {
       trial.factor = known->factor;

@@ -1,3 +1,4 @@
+#include <ronda/collectives/host/algorithms/allreduce/direct.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/hierarchical.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
@@ -71,7 +72,7 @@ constinit const AllreduceRow hierarchical_row{.algorithm = AllreduceAlgorithm::h
                                               .name = "hierarchical",
                                               .help = "`node` inside each node, a ring a slice across nodes",
                                               .in_node_memory = true,
-                                              .roundings = ring_roundings,
+                                              .roundings = direct_roundings,
                                               .refusal = refuse_private_memory,
                                               .suits = suits_hierarchical,
                                               .becomes = ring_of_nodes,

@@ -1,4 +1,4 @@
-#include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
+#include <ronda/collectives/host/algorithms/allreduce/direct.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/collectives/host/node/one_shot.hpp>
 #include <ronda/collectives/host/node/two_shot.hpp>
@@ -33,7 +33,7 @@ constinit const AllreduceRow node_row{
     .name = "node",
     .help = "in the node's shared memory, by two shots, or by one where it is little; all ranks on one node",
     .in_node_memory = true,
-    .roundings = ring_roundings,
+    .roundings = direct_roundings,
     .brief_bytes = std::size_t{16} << 10,
     .refusal = refuse_node,
     .suits = suits_node,

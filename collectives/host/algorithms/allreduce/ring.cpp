@@ -1,8 +1,7 @@
+#include <ronda/collectives/host/algorithms/allreduce/direct.hpp>
 #include <ronda/collectives/host/algorithms/allreduce/ring.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
 #include <ronda/collectives/host/algorithms/compressed_ring.hpp>
-#include <ronda/collectives/host/algorithms/direct_exchange.hpp>
-#include <ronda/collectives/host/algorithms/grid_exchange.hpp>
 #include <ronda/collectives/host/algorithms/ring.hpp>
 
 namespace ronda {
@@ -12,17 +11,12 @@ std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Eleme
   switch (wire.compression) {
     case Compression::bf16:
     case Compression::fp16: return std::make_unique<CompressedRing>(std::move(transport), data, reduction, wire);
-    case Compression::int8:
-      if (const int columns = GridExchange::columns_for(transport->size()); columns > 1)
-        return std::make_unique<GridExchange>(std::move(transport), data, reduction, wire, columns);
-      return std::make_unique<DirectExchange>(std::move(transport), data, reduction, wire);
+    case Compression::int8: return make_direct(std::move(transport), data, reduction, wire);
     case Compression::none:
     case Compression::automatic: break;
   }
   return std::make_unique<Ring>(std::move(transport), data, reduction);
 }
-
-int ring_roundings(int ranks) { return GridExchange::columns_for(ranks) > 1 ? 4 : 2; }
 
 // ---- the row --------------------------------------------------------------------------------------------------------
 
@@ -43,7 +37,7 @@ extern const AllreduceRow ring_row;
 constinit const AllreduceRow ring_row{.algorithm = AllreduceAlgorithm::ring,
                                       .name = "ring",
                                       .help = "segmented pipelined ring over messages; any layout of ranks",
-                                      .roundings = ring_roundings,
+                                      .roundings = direct_roundings,
                                       .suits = always,
                                       .cost = ring_seconds,
                                       .make = make_ring_of_all};

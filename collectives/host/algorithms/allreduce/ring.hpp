@@ -8,12 +8,9 @@
 
 namespace ronda {
 
-/// An allreduce with the bytes of a ring, 2(n-1)/n of the data's on the wire: a Ring, a CompressedRing, or for int8 a
-/// DirectExchange, between many ranks a GridExchange.
+/// An allreduce with the bytes of a ring, 2(n-1)/n of the data's on the wire: a Ring, a CompressedRing, or for int8
+/// what make_direct makes.
 [[nodiscard]] std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Elements data,
                                                    const Reduction& reduction, const Wire& wire);
-
-/// Of int8, at most: by the sender and by the owner, in a grid in its rows and in its columns.
-[[nodiscard]] int ring_roundings(int ranks);
 
 }  // namespace ronda
