@@ -42,7 +42,7 @@ TEST_CASE("one device gives the processor's bits") {
   }
 }
 
-TEST_CASE("a graph with branches and a shared layer gives the processor's bits on a device") {
+TEST_CASE("a graph with branches and a shared layer gives the processor's bits on a device", "[arithmetic]") {
   const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
   const Devices devices(alone(), AllreduceAlgorithm::staged);
   const DeviceSet set{.optimizer = "sgd"};

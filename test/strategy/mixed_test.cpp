@@ -60,7 +60,7 @@ double mean_loss(DeviceRun& run, std::size_t steps) {
 
 }  // namespace
 
-TEST_CASE("a graph with branches and a shared layer trains in half types near float32") {
+TEST_CASE("a graph with branches and a shared layer trains in half types near float32", "[arithmetic]") {
   const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
   DeviceRun exact(everybody(), nullptr, branching_model(), data, {.optimizer = "sgd", .clip_norm = 1});
   const double loss = mean_loss(exact, 12);
@@ -271,7 +271,8 @@ TEST_CASE("half types train on the processor as on a device, whose bits they hav
     }
 }
 
-TEST_CASE("half types on the processors of all ranks: near float32, one replica, an overflow on one rank stops all") {
+TEST_CASE("half types on the processors of all ranks: near float32, one replica, an overflow on one rank stops all",
+          "[arithmetic]") {
   const MemoryDataset data = toy_images(302, {12, 12, 1}, 4);
   DeviceRun exact(everybody(), nullptr, cnn(), data, {.optimizer = "adamw"});
   const double loss = mean_loss(exact, 12);
