@@ -12,7 +12,7 @@ namespace ronda {
 enum class Scope : std::uint8_t {
   replicated,  ///< all ranks have the same bits, and whoever holds it keeps it so
   averaged,    ///< each rank changes its own, and now and then all take the mean over the ranks: before they evaluate
-               ///< (MirroredStrategy::average_states), and where a training goes on with another number of ranks
+               ///< (TrainingState::average_states), and where a training goes on with another number of ranks
   per_rank,    ///< each rank has its own, and a training with another number of ranks begins anew with it
   sharded,     ///< each rank has a piece
 };

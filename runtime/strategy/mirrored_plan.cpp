@@ -1,7 +1,6 @@
 // How a mirrored strategy is planned and takes its memory; mirrored_strategy.cpp has its steps.
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/hash.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
@@ -11,16 +10,6 @@
 #include <utility>
 
 namespace ronda {
-namespace {
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const auto& line : lines) text += line + "\n";
-  return text;
-}
-
-}  // namespace
-
 MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                                    std::unique_ptr<Optimizer> optimizer, Schedule schedule,
                                    const MirroredOptions& options, EventSink* sink)
@@ -28,23 +17,25 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
       optimizer_(std::move(optimizer)),
-      picker_(communicator_, options_.picks, options_.plan_name, sink_),
-      host_(options_.platform.device) {
+      host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
   use_threads(options_.threads);
-  agree(communicator_, [&] { plan(model, loss); });
+  RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
+  agree(communicator_, [&] { plan_replica(model, loss, picker); });
   check_memory();
   agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size()); });
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
-  for (const auto& line : exchange_->describe()) plan_lines_.push_back(line);
+  for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   agree(communicator_, [&] { take_memory(schedule); });
   keep_data(options_.device_data);
   options_.device_data.clear();  // they may go before the strategy
-  memory_.compression = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
+  plan_.memory.compression = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
   check_memory();
-  require_equal(communicator_, "the plan", joined(plan_lines_));
+  plan_.picks = picker.answered();
+  plan_.timed_something = picker.timed_something();
+  plan_.require_equal_on(communicator_);
   agree(communicator_, [&] { replica_->initialize(options_.initializer, options_.seed); });
-  broadcast_parameters();
+  state_->broadcast_parameters();
   tell_plan();
 }
 
@@ -52,19 +43,21 @@ MirroredStrategy::~MirroredStrategy() {
   if (queue_) drain();
 }
 
-void MirroredStrategy::plan(const Layer& model, const Loss& loss) {
-  replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker_,
+void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker& picker) {
+  replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
                                        options_.fields, options_.batch_capacity, options_.global_batch, options_.seed);
   const ReplicaPlan& planned = replica_->plan();
   const BufferPlan& buffers = replica_->program().memory();
   const std::size_t exact = planned.elements() * sizeof(float);
-  memory_ = {
+  plan_.device = options_.platform.device;
+  plan_.batch_capacity = options_.batch_capacity;
+  plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
       .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.elements(), options_.micro_batches),
       .optimizer = exact * optimizer_->states().size(),
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};
-  plan_lines_ = planned.lines;
+  plan_.lines = planned.lines;
 }
 
 StepQueueOptions MirroredStrategy::queue_options() const {
@@ -76,8 +69,9 @@ StepQueueOptions MirroredStrategy::queue_options() const {
 }
 
 void MirroredStrategy::check_memory() const {
-  agree(communicator_,
-        [&] { check_memory_limit(memory_, options_.memory_limit, options_.batch_capacity, options_.micro_batches); });
+  agree(communicator_, [&] {
+    check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+  });
 }
 
 /// All that works on the arenas, once they are there.
@@ -100,20 +94,20 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue_options());
+  state_ = std::make_unique<TrainingState>(
+      TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_});
 }
 
 void MirroredStrategy::tell_plan() {
   for (const auto& line : communicator_.devices()) sink_.on_detail(line);
   for (const auto& note : communicator_.take_notes()) sink_.on_warning(note);
-  for (const auto& line : plan_lines_) sink_.on_detail(line);
+  for (const auto& line : plan_.lines) sink_.on_detail(line);
   for (const auto& request : replica_->program().buffers())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
-  sink_.on_detail(memory_.text());
+  sink_.on_detail(plan_.memory.text());
   if (!sink_.wants_details()) return;
-  const FlushDenormals flushing = arithmetic();
+  const FlushDenormals flushing = flush_denormals();
   for (const auto& line : cost_table(replica_->measure(options_.fields))) sink_.on_detail(line);
 }
-
-std::string MirroredStrategy::plan_hash() const { return Hash().add(joined(plan_lines_)).text(); }
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/kept_data.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
 
@@ -10,23 +11,25 @@ namespace ronda {
 
 void MirroredStrategy::begin_step(const Batch& batch) {
   if (!queue_->at_last())
-    throw LogicError("a step of " + std::to_string(options_.micro_batches) + " micro-batches was begun with " +
-                     std::to_string(queue_->micro_batch()) + " before the last");
+    throw LogicError("a step was begun after " + std::to_string(queue_->micro_batch()) + " calls of accumulate, and " +
+                     std::to_string(options_.micro_batches - 1) + " of its " + std::to_string(options_.micro_batches) +
+                     " micro-batches come first");
   begin_micro_batch(batch);
 }
 
 void MirroredStrategy::accumulate(const Batch& batch) {
   if (queue_->at_last())
     throw LogicError("a step has " + std::to_string(options_.micro_batches) +
-                     " micro-batches, and the last one ends it");
+                     " micro-batches; the last one is for train_step or begin_step");
   begin_micro_batch(batch);
 }
 
-/// The replica computes, the exchange agrees, the updater changes: on the processor now, on a GPU when it comes to it.
+/// One micro-batch: the replica computes. In the last one the exchange sums the gradients, and the updater changes the
+/// parameters. On a GPU this only queues the work.
 void MirroredStrategy::begin_micro_batch(const Batch& given) {
-  const FlushDenormals flushing = arithmetic();
+  const FlushDenormals flushing = flush_denormals();
   start(given);
-  queue_->enqueue(given, raised_, [&](const Batch& batch) {
+  queue_->enqueue(given, raised(), [&](const Batch& batch) {
     Stream& stream = replica_->stream();
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
     if (last) exchange_->begin();
@@ -43,55 +46,50 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
   });
 }
 
-StepResult MirroredStrategy::finish_step() {
-  const StepOutcome& outcome = queue_->finish();
-  clock_.lap(&StepTimes::optimizer);
-  updates_ = outcome.update.updates;
-  return result_of(outcome, clock_.take());
-}
+StepResult MirroredStrategy::finish_step() { return end(queue_->finish()); }
 
-StepResult MirroredStrategy::train_step(const Batch& batch) {
-  require_none_in_flight("train_step");
-  begin_step(batch);
-  return finish_step();
+StepResult MirroredStrategy::end(const StepOutcome& outcome) {
+  clock_.lap(&StepTimes::optimizer);
+  state_->count(outcome.update.updates);
+  return result_of(outcome, clock_.take());
 }
 
 void MirroredStrategy::start(const Batch& batch) {
   if (batch.source() != nullptr && !keeps(*batch.source()))
-    throw LogicError("a batch that names its samples was given to a strategy that does not keep them; see keeps");
+    throw LogicError("the batch holds numbers of samples, and their dataset is not in device memory (see keeps)");
   replica_->check(batch);
   if (steps_in_flight() == 0) clock_.resume();
-  if (queue_->micro_batch() == 0) communicator_.set_step(updates_ + steps_in_flight() + 1);
+  if (queue_->micro_batch() == 0) communicator_.set_step(state_->next_step());
 }
 
 Pass MirroredStrategy::training_pass(const Batch& batch) {
-  return replica_->pass(Mode::training, batch, updates_ + steps_in_flight() + 1, &exchange_->sums());
+  return replica_->pass(Mode::training, batch, state_->next_step(), &exchange_->sums());
 }
 
 // ---- a step by hand -------------------------------------------------------------------------------------------------
 
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
-  require_none_in_flight("a step by hand");
+  require_none_in_flight(*queue_, "a step by hand");
   start(batch);
-  if (queue_->micro_batch() == 0) step_sums_->clear(raised_);
+  if (queue_->micro_batch() == 0) step_sums_->clear(raised());
   if (queue_->at_last()) exchange_->begin();
   return training_pass(batch);
 }
 
 const Tensor& MirroredStrategy::forward(const Batch& batch, const Pass& pass) {
-  const FlushDenormals flushing = arithmetic();
+  const FlushDenormals flushing = flush_denormals();
   const Tensor& outputs = replica_->forward(batch, pass);
   clock_.lap(&StepTimes::forward);
   return outputs;
 }
 
 const Tensor& MirroredStrategy::loss(const Batch& batch, const Pass& pass) {
-  const FlushDenormals flushing = arithmetic();
+  const FlushDenormals flushing = flush_denormals();
   return replica_->loss(batch, pass);
 }
 
 void MirroredStrategy::backward(const Pass& pass) {
-  const FlushDenormals flushing = arithmetic();
+  const FlushDenormals flushing = flush_denormals();
   Pass reporting = pass;
   reporting.on_ready = accumulator_->listen(queue_->micro_batch() == 0, queue_->at_last(), *exchange_);
   replica_->backward(reporting);
@@ -99,39 +97,47 @@ void MirroredStrategy::backward(const Pass& pass) {
 }
 
 const StepControl& MirroredStrategy::reduce(const Pass& pass) {
-  const FlushDenormals flushing = arithmetic();
+  const FlushDenormals flushing = flush_denormals();
   exchange_->reduce(GradientExchange::Sums::of_all, pass.stream);
   const StepControl& total = step_sums_->read();
   communicator_.require_devices();
-  queue_->end_by_hand();
+  queue_->end_by_hand();  // the next micro-batch is another step's
   clock_.lap(&StepTimes::communication);
   return total;
 }
 
 StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
-  const FlushDenormals flushing = arithmetic();
-  step_sums_->write(total);
+  const FlushDenormals flushing = flush_denormals();
+  step_sums_->write(total);  // the caller may have changed it
   updater_->decide(&exchange_->sums(), pass.stream);
   updater_->apply(exchange_->range_to_update(pass.stream), pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
-  const StepOutcome& outcome = queue_->outcome_by_hand();
-  clock_.lap(&StepTimes::optimizer);
-  updates_ = outcome.update.updates;
-  return result_of(outcome, clock_.take());
+  return end(queue_->outcome_by_hand());
 }
 
 // ---- beside steps ---------------------------------------------------------------------------------------------------
 
 std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
-  const FlushDenormals flushing = arithmetic();
-  return ronda::explain_nonfinite(*replica_, communicator_, place(batch), updates_ + steps_in_flight() + 1,
-                                  *other_sums_, host_);
+  const FlushDenormals flushing = flush_denormals();
+  return ronda::explain_nonfinite(*replica_, communicator_, place(batch), state_->next_step(), *other_sums_,
+                                  host_copy_);
 }
 
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
-  const FlushDenormals flushing = arithmetic();
-  average_states();
-  return ronda::evaluate(*replica_, *queue_, communicator_, loader, updates_, *other_sums_, host_, see);
+  const FlushDenormals flushing = flush_denormals();
+  state_->average_states();
+  return ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_, see);
+}
+
+void MirroredStrategy::keep_data(std::span<const Dataset* const> data) {
+  KeptDataOptions kept{.share = options_.device_data_share};
+  if (options_.memory_limit > 0) kept.memory_left = options_.memory_limit - plan_.memory.total();  // checked before
+  plan_.memory.data = keep_on_devices(communicator_, device(), *queue_, data, options_.platform.gather, kept, sink_);
+}
+
+void MirroredStrategy::forget_data() noexcept {
+  plan_.memory.data = 0;
+  queue_->forget_data();
 }
 
 }  // namespace ronda

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include <ronda/collectives/communicator.hpp>
@@ -78,6 +79,9 @@ class StepQueue {
   /// Waits for the steps in flight, and keeps no data any more.
   virtual void forget_data() noexcept = 0;
 };
+
+/// Throws LogicError, which names `function`, where steps were begun and not finished.
+void require_none_in_flight(const StepQueue& queue, std::string_view function);
 
 struct StepQueueOptions {
   std::span<const Field> fields;

@@ -24,8 +24,7 @@ std::uint64_t global_batch_of(const Resumption& resumption) {
   return batch;
 }
 
-void tell_exactness(const Resumption& resumption, const TrainingSetup& setup, MirroredStrategy& strategy,
-                    EventSink& sink) {
+void tell_exactness(const Resumption& resumption, const TrainingSetup& setup, Strategy& strategy, EventSink& sink) {
   const std::string why =
       why_not_exact(resumption.manifest, strategy.communicator(), setup.environment, strategy.plan_lines());
   if (why.empty()) return;
@@ -34,8 +33,7 @@ void tell_exactness(const Resumption& resumption, const TrainingSetup& setup, Mi
   sink.on_note("this run goes on within rounding, not to the bit: " + why);
 }
 
-void restore_states(const Resumption& resumption, const TrainingOptions& options, MirroredStrategy& strategy,
-                    EventSink& sink) {
+void restore_states(const Resumption& resumption, const TrainingOptions& options, Strategy& strategy, EventSink& sink) {
   const auto may_change = [&](const char* name) {
     return std::ranges::find(options.allow_changes, name) != options.allow_changes.end();
   };
@@ -90,7 +88,7 @@ void set_later_ones_aside(const TrainingOptions& options, std::uint64_t step, Ev
 }  // namespace
 
 TrainingProgress go_on_from(const Resumption& resumption, const TrainingSetup& setup, const BatchPlan& plan,
-                            MirroredStrategy& strategy, EventSink& sink) {
+                            Strategy& strategy, EventSink& sink) {
   const Communicator& communicator = strategy.communicator();
   agree(communicator, [&] { tell_exactness(resumption, setup, strategy, sink); });
   restore_states(resumption, setup.options, strategy, sink);
@@ -98,7 +96,7 @@ TrainingProgress go_on_from(const Resumption& resumption, const TrainingSetup& s
   agree(communicator, [&] {
     std::uint64_t updates = 0;
     std::tie(progress, updates) = progress_of(resumption, setup, plan);
-    strategy.set_updates(updates);
+    strategy.state().set_updates(updates);
   });
   sink.on_note("going on from " + resumption.folder.string() + ": after step " + std::to_string(progress.step) +
                " of " + std::to_string(setup.total_steps) + ", in epoch " + std::to_string(resumption.manifest.epoch));

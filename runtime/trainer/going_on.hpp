@@ -2,7 +2,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/batch_plan.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>
@@ -14,6 +14,6 @@ namespace ronda {
 /// not fit, and where `options.exact` is not to be had.
 /// @param plan  of the training batches: with another global batch, the samples that are done count
 [[nodiscard]] TrainingProgress go_on_from(const Resumption& resumption, const TrainingSetup& setup,
-                                          const BatchPlan& plan, MirroredStrategy& strategy, EventSink& sink);
+                                          const BatchPlan& plan, Strategy& strategy, EventSink& sink);
 
 }  // namespace ronda

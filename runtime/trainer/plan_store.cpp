@@ -110,12 +110,12 @@ std::string PlanStore::links() const {
   return costs == nullptr ? std::string() : costs->text();
 }
 
-void PlanStore::keep(const MirroredStrategy& strategy, EventSink& sink) {
+void PlanStore::keep(const Strategy& strategy, EventSink& sink) {
   if (!given_) link_store_.keep();
   agree(communicator_, [&] {
     if (communicator_.rank() != 0) return;
     if (given_) return compare(strategy);
-    if (!users_ && damage_.empty() && !strategy.timed_something()) return;
+    if (!users_ && damage_.empty() && !strategy.plan().timed_something) return;
     std::string why = file_.empty() ? "there is no folder for it that can be written to" : "";
     try {
       if (why.empty()) write(strategy);
@@ -123,7 +123,7 @@ void PlanStore::keep(const MirroredStrategy& strategy, EventSink& sink) {
       if (users_) throw;
       why = error.what();
     }
-    if (!strategy.timed_something()) return;
+    if (!strategy.plan().timed_something) return;
     if (why.empty())
       sink.on_note("what was timed is kept: the next run starts at once");
     else
@@ -132,7 +132,7 @@ void PlanStore::keep(const MirroredStrategy& strategy, EventSink& sink) {
   });
 }
 
-void PlanStore::compare(const MirroredStrategy& strategy) const {
+void PlanStore::compare(const Strategy& strategy) const {
   if (links() != known_links_)
     throw InputError(file_.string() +
                      ": this plan does not say what messages cost where this run's allreduces depend on it; name a new "
@@ -147,7 +147,7 @@ void PlanStore::compare(const MirroredStrategy& strategy) const {
   }
 }
 
-void PlanStore::write(const MirroredStrategy& strategy) const {
+void PlanStore::write(const Strategy& strategy) const {
   PlanFile plan{.environment = environment_, .picks = {}, .entries = {}, .hash = strategy.plan_hash()};
   if (users_)
     plan.entries = strategy.plan_lines();  // a cache serves many models: it keeps the answers alone

@@ -6,7 +6,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 #include <ronda/runtime/trainer/link_store.hpp>
 
 namespace ronda {
@@ -32,13 +32,13 @@ class PlanStore {
   /// Compares with the user's file where it was there (InputError, agreed, on the first line that differs), and
   /// otherwise writes what was chosen; notes on rank 0 whether what was timed is there for the next run. A cache that
   /// cannot be written is no error. Collective.
-  void keep(const MirroredStrategy& strategy, EventSink& sink);
+  void keep(const Strategy& strategy, EventSink& sink);
 
  private:
   void check_links();
   [[nodiscard]] std::string links() const;
-  void compare(const MirroredStrategy& strategy) const;
-  void write(const MirroredStrategy& strategy) const;
+  void compare(const Strategy& strategy) const;
+  void write(const Strategy& strategy) const;
 
   Communicator communicator_;
   LinkStore link_store_;

@@ -84,8 +84,7 @@ Predictions predict(const Layer& model, const std::filesystem::path& parameters,
   return predictor.predict(data);
 }
 
-Predictions predict(const Layer& model, MirroredStrategy& strategy, const Dataset& data,
-                    const PredictorOptions& options) {
+Predictions predict(const Layer& model, Strategy& strategy, const Dataset& data, const PredictorOptions& options) {
   Predictor predictor(model, data.fields(), options);
   CopyByName copy(predictor);
   strategy.visit(copy);

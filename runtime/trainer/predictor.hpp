@@ -9,7 +9,7 @@
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 
 namespace ronda {
 
@@ -56,7 +56,7 @@ class Predictor {
 [[nodiscard]] Predictions predict(const Layer& model, const std::filesystem::path& parameters, const Dataset& data,
                                   const PredictorOptions& options = {});
 /// The same with a strategy's parameters, as after Trainer::fit. Not collective.
-[[nodiscard]] Predictions predict(const Layer& model, MirroredStrategy& strategy, const Dataset& data,
+[[nodiscard]] Predictions predict(const Layer& model, Strategy& strategy, const Dataset& data,
                                   const PredictorOptions& options = {});
 
 }  // namespace ronda

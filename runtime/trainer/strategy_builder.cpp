@@ -1,6 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 #include <ronda/runtime/trainer/strategy_builder.hpp>
 
@@ -61,10 +62,10 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
 
 }  // namespace
 
-std::unique_ptr<MirroredStrategy> build_strategy(const StrategyParts& parts, EventSink& sink) {
+std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& sink) {
   const Communicator& communicator = parts.world.communicator();
   const Phase phase(communicator, Activity::planning);
-  const BatchPlan plan = training_plan(parts.setup.options, communicator, parts.train);
+  const BatchPlan plan = training_plan(parts.setup.options, shard_of(communicator), parts.train);
   PlanStore store(parts.world, parts.setup.options.plan, parts.setup.environment);
   MirroredOptions options = options_of(parts, plan);
   options.picks = store.load();

@@ -6,7 +6,8 @@
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/platform.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>
 
 namespace ronda {
@@ -25,6 +26,6 @@ struct StrategyParts {
 
 /// Plans a strategy as the options say, with what was timed before, and keeps what is timed now (see PlanStore).
 /// Collective; throws InputError, agreed.
-[[nodiscard]] std::unique_ptr<MirroredStrategy> build_strategy(const StrategyParts& parts, EventSink& sink);
+[[nodiscard]] std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& sink);
 
 }  // namespace ronda

@@ -191,13 +191,13 @@ void Trainer::build(TrainingSetup& setup, const std::optional<Resumption>& resum
 /// The strategy that the fit before this one left goes on.
 void Trainer::build_on(TrainingSetup& setup, const Dataset& train, const std::vector<const Dataset*>& device_data) {
   setup.environment = environment_of(world_, *platform_.primitives, setup.threads);
-  const BatchPlan plan = training_plan(setup.options, world_.communicator(), train);
+  const BatchPlan plan = training_plan(setup.options, strategy_->shard(), train);
   agree(world_.communicator(), [&] {
     if (plan.capacity() > strategy_->batch_capacity())
       throw InputError("fit goes on with a model that is planned for " +
                        counted(strategy_->batch_capacity(), "sample") + " of a rank at once, and this data has " +
                        std::to_string(plan.capacity()) + "; the larger data comes first");
-    strategy_->set_schedule(schedule_of(setup, plan));
+    strategy_->state().set_schedule(schedule_of(setup, plan));
   });
   strategy_->keep_data(device_data);
 }
@@ -205,7 +205,7 @@ void Trainer::build_on(TrainingSetup& setup, const Dataset& train, const std::ve
 void Trainer::set_parameters(const TrainingSetup& setup, const std::optional<Resumption>& resumption,
                              const Dataset& train) {
   if (resumption) {
-    const BatchPlan plan = training_plan(setup.options, world_.communicator(), train);
+    const BatchPlan plan = training_plan(setup.options, strategy_->shard(), train);
     progress_ = go_on_from(*resumption, setup, plan, *strategy_, sink_);
     return;
   }

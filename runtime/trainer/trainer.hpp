@@ -9,7 +9,8 @@
 #include <ronda/layers/layer.hpp>
 #include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/platform.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>
@@ -20,7 +21,7 @@ namespace ronda {
 class Saving;
 
 /// Trains a model for some epochs, tests it after each, saves and resumes it, and writes what was asked for: the loop
-/// that a user would otherwise write around a MirroredStrategy.
+/// that a user would otherwise write around a Strategy.
 ///
 ///     Trainer trainer(world, model, loss, {.epochs = 5, .learning_rate = 0.1});
 ///     Evaluation result = trainer.fit(train, test);
@@ -59,7 +60,7 @@ class Trainer {
 
   /// Asks to end the training in good order, on all ranks: after this epoch where its steps are done, as in hooks of an
   /// epoch and of its test; otherwise after the next step that begins. Any rank may, from any thread; before fit: its
-  /// first step is the last. MirroredStrategy::request_stop in a hook is the same.
+  /// first step is the last. Strategy::request_stop in a hook is the same.
   void stop() noexcept { asked_to_stop_ = true; }
 
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }  ///< of all fits
@@ -67,7 +68,7 @@ class Trainer {
   /// (ExitStatus::stopped_resumable).
   [[nodiscard]] bool left() const noexcept { return left_; }
   /// After fit, or in hooks.
-  [[nodiscard]] MirroredStrategy& strategy() noexcept { return *strategy_; }
+  [[nodiscard]] Strategy& strategy() noexcept { return *strategy_; }
 
  private:
   struct FitData {
@@ -94,7 +95,7 @@ class Trainer {
   std::vector<Hook*> hooks_;
   std::vector<std::unique_ptr<Hook>> owned_hooks_;
   std::unique_ptr<Loss> spoiled_loss_;  ///< null: no fault of it is injected
-  std::unique_ptr<MirroredStrategy> strategy_;
+  std::unique_ptr<Strategy> strategy_;
   TrainingProgress progress_;
   std::atomic<bool> asked_to_stop_ = false;
   bool left_ = false;

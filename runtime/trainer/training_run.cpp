@@ -9,9 +9,9 @@
 namespace ronda {
 namespace {
 
-BatchPlan plan_of_test(const MirroredStrategy& strategy, const Communicator& communicator, const Dataset& test) {
+BatchPlan plan_of_test(const Strategy& strategy, const Dataset& test) {
   const std::size_t rows = strategy.batch_capacity();
-  return BatchPlan(test.size(), rows * shard_of(communicator).count, shard_of(communicator)).with_capacity(rows);
+  return BatchPlan(test.size(), rows * strategy.shard().count, strategy.shard()).with_capacity(rows);
 }
 
 void set_test(EpochReport& epoch, const Evaluation& evaluation) {
@@ -24,16 +24,16 @@ void set_test(EpochReport& epoch, const Evaluation& evaluation) {
 
 TrainingRun::TrainingRun(const Parts& parts)
     : parts_(parts),
-      loader_(parts.train, SampleOrder(parts.train.size(), options().seed, options().shuffle),
-              training_plan(options(), parts.world.communicator(), parts.train)
-                  .with_capacity(parts.strategy.batch_capacity()),
-              loading(parts.train, true)),
+      loader_(
+          parts.train, SampleOrder(parts.train.size(), options().seed, options().shuffle),
+          training_plan(options(), parts.strategy.shard(), parts.train).with_capacity(parts.strategy.batch_capacity()),
+          loading(parts.train, true)),
       validation_loader_(test_loader(parts.validation)),
       test_loader_(test_loader(parts.test)) {}
 
 std::unique_ptr<BatchLoader> TrainingRun::test_loader(const Dataset& data) const {
   if (data.size() == 0) return nullptr;
-  const BatchPlan plan = plan_of_test(parts_.strategy, parts_.world.communicator(), data);
+  const BatchPlan plan = plan_of_test(parts_.strategy, data);
   return std::make_unique<BatchLoader>(data, SampleOrder(data.size(), 0, false), plan, loading(data, false));
 }
 
@@ -45,13 +45,13 @@ TrainingRun::~TrainingRun() {
 /// Injected faults are of values. Where a GPU computes, reading ahead needs no core of its own.
 LoaderOptions TrainingRun::loading(const Dataset& data, bool in_steps) const {
   LoaderOptions loading{.prefetch = setup().prefetch, .varies = in_steps};
-  const MirroredStrategy& strategy = parts_.strategy;
+  const Strategy& strategy = parts_.strategy;
   DeviceContext& device = *strategy.device().context;
   if (device.device().kind == DeviceKind::cpu) return loading;
   if (strategy.keeps(data) && options().faults.empty()) loading.contents = BatchContents::samples;
   loading.prefetch = loading.contents == BatchContents::values && parts_.world.cores() > 1;
   if (!in_steps) return loading;
-  loading.kept = strategy.most_in_flight() * options().accumulate;
+  loading.kept = strategy.max_in_flight() * options().accumulate;
   loading.staging = &device;
   return loading;
 }
@@ -89,7 +89,7 @@ void TrainingRun::train_epoch() {
 /// Whether a step is to begin now; otherwise the oldest in flight is to be finished, or all is done.
 bool TrainingRun::may_begin() const {
   const std::size_t begun = in_flight_.size();
-  if (stopped_ || begun == parts_.strategy.most_in_flight() ||
+  if (stopped_ || begun == parts_.strategy.max_in_flight() ||
       progress().step_in_epoch + begun == loader_.plan().steps_per_epoch() || step() + begun == setup().total_steps)
     return false;
   return begun == 0 ||
@@ -104,7 +104,7 @@ void TrainingRun::begin_step() {
     step.data += steady_seconds() - asked;
     return batch;
   };
-  MirroredStrategy& strategy = parts_.strategy;
+  Strategy& strategy = parts_.strategy;
   StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
   for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
   strategy.raise(flags);
@@ -159,7 +159,7 @@ StepReport TrainingRun::finish_step() {
 
 void TrainingRun::test_epoch() {
   BatchLoader* const loader = validation_loader_ ? validation_loader_.get() : test_loader_.get();
-  if (loader == nullptr) return parts_.strategy.average_states();  // an epoch ends alike, tested or not
+  if (loader == nullptr) return parts_.strategy.state().average_states();  // an epoch ends alike, tested or not
   const double start = steady_seconds();
   const Evaluation evaluation = evaluate(*loader, {});
   slowest_test_ = std::max(slowest_test_, steady_seconds() - start);
@@ -197,8 +197,8 @@ std::span<const double> TrainingRun::kept_of(const std::string& name) const {
 
 /// Other hooks have to know: steps that are done once more would not have the same rate.
 void TrainingRun::set_rate_factor(double factor) {
-  if (factor == parts_.strategy.rate_factor()) return;
-  parts_.strategy.set_rate_factor(factor);
+  if (factor == parts_.strategy.state().rate_factor()) return;
+  parts_.strategy.state().set_rate_factor(factor);
   note_states_were_set();
 }
 
@@ -223,7 +223,7 @@ void TrainingRun::agree_to_stop() {
 
 void TrainingRun::prepare_save(CheckpointManifest& manifest) {
   for (Hook* hook : parts_.hooks) hook->before_save(*this, manifest);
-  parts_.strategy.gather_state();
+  parts_.strategy.state().gather_state();
 }
 
 void TrainingRun::summarize(Summary& summary) const {
@@ -231,17 +231,17 @@ void TrainingRun::summarize(Summary& summary) const {
 }
 
 void TrainingRun::repeat_since(const TrainingPosition& from) {
-  MirroredStrategy& strategy = parts_.strategy;
-  strategy.set_updates(from.updates);
-  const double rate_factor = strategy.rate_factor();
-  strategy.set_rate_factor(from.rate_factor);
+  Strategy& strategy = parts_.strategy;
+  strategy.state().set_updates(from.updates);
+  const double rate_factor = strategy.state().rate_factor();
+  strategy.state().set_rate_factor(from.rate_factor);
   const StepFlags raised = strategy.raised();  // a hook may have asked to stop just now
   strategy.raise({});
   loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
   std::uint64_t in_epoch = from.step_in_epoch;
   for (std::uint64_t step = from.step; step < progress().step; ++step) {
     if (in_epoch == loader_.plan().steps_per_epoch()) {
-      strategy.average_states();  // as at every epoch's end
+      strategy.state().average_states();  // as at every epoch's end
       in_epoch = 0;
     }
     ++in_epoch;
@@ -250,11 +250,11 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
     static_cast<void>(strategy.train_step(loader_.next()));
   }
   const bool epoch_is_over = progress().current.epoch > from.epoch && progress().step_in_epoch == 0;
-  if (epoch_is_over && in_epoch > 0) strategy.average_states();
+  if (epoch_is_over && in_epoch > 0) strategy.state().average_states();
   loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
-  strategy.set_rate_factor(rate_factor);
+  strategy.state().set_rate_factor(rate_factor);
   strategy.raise(raised);
-  strategy.gather_state();
+  strategy.state().gather_state();
 }
 
 std::uint64_t TrainingRun::samples() const noexcept { return statistics().samples() + progress().samples_before; }
@@ -263,7 +263,7 @@ double TrainingRun::train_seconds() const noexcept { return statistics().seconds
 
 TrainingPosition TrainingRun::position() const noexcept {
   return {step(), progress().current.epoch, progress().step_in_epoch, parts_.strategy.updates(),
-          parts_.strategy.rate_factor()};
+          parts_.strategy.state().rate_factor()};
 }
 
 Evaluation TrainingRun::result() const noexcept {

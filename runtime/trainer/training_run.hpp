@@ -12,7 +12,7 @@
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
 #include <ronda/runtime/io/summary.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/training_progress.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>
@@ -27,7 +27,7 @@ class TrainingRun {
   struct Parts {
     World& world;
     const TrainingSetup& setup;
-    MirroredStrategy& strategy;
+    Strategy& strategy;
     EventSink& sink;
     const StepStatistics& statistics;
     const Dataset& train;
@@ -53,7 +53,7 @@ class TrainingRun {
   [[nodiscard]] World& world() noexcept { return parts_.world; }
   [[nodiscard]] const TrainingSetup& setup() const noexcept { return parts_.setup; }
   [[nodiscard]] const TrainingOptions& options() const noexcept { return parts_.setup.options; }
-  [[nodiscard]] MirroredStrategy& strategy() noexcept { return parts_.strategy; }
+  [[nodiscard]] Strategy& strategy() noexcept { return parts_.strategy; }
   [[nodiscard]] EventSink& sink() noexcept { return parts_.sink; }
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return parts_.statistics; }
   [[nodiscard]] const TrainingProgress& progress() const noexcept { return parts_.progress; }

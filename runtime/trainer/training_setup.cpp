@@ -51,7 +51,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
   setup.threads = options.threads > 0 ? options.threads : world.cores();
   setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
-  complete_length(setup, training_plan(options, world.communicator(), train).steps_per_epoch(), epochs);
+  complete_length(setup, training_plan(options, shard_of(world.communicator()), train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() != 0) return setup;
   for (const auto* path : {&options.save, &options.summary_json, &options.metrics, &options.predictions})
@@ -67,8 +67,8 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
   require_equal(communicator, "the options", lines);
 }
 
-BatchPlan training_plan(const TrainingOptions& options, const Communicator& communicator, const Dataset& train) {
-  return {train.size(), options.global_batch_size, shard_of(communicator), options.accumulate};
+BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {
+  return {train.size(), options.global_batch_size, shard, options.accumulate};
 }
 
 Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {

@@ -32,9 +32,8 @@ struct TrainingSetup {
 /// Throws InputError, agreed, where ranks have other options or data. Collective.
 void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test);
 
-/// How this rank's training batches are cut.
-[[nodiscard]] BatchPlan training_plan(const TrainingOptions& options, const Communicator& communicator,
-                                      const Dataset& train);
+/// How the training batches of a rank are cut, whose part of each global batch is `shard`.
+[[nodiscard]] BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train);
 
 /// The rate of each update of this fit.
 [[nodiscard]] Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan);

@@ -104,7 +104,7 @@ TEST_CASE("a training leaves no denormal number in its state, and the caller's t
   MirroredStrategy strategy(communicator, model, loss, make_optimizer({.name = given.optimizer, .beta2 = 0.9}),
                             Schedule({.learning_rate = 0.01}), options);
   for (std::size_t step = 0; step < steps; ++step) strategy.train_step(loader.next());
-  strategy.gather_state();
+  strategy.state().gather_state();
   DenormalCount denormals;
   strategy.visit(denormals);
   CHECK(denormals.count == 0);

@@ -84,7 +84,7 @@ struct DeviceRun {
   std::vector<StepResult> steps_ahead(std::size_t count) {
     std::vector<StepResult> results;
     for (std::size_t begun = 0; results.size() < count;)
-      if (begun < count && strategy.steps_in_flight() < strategy.most_in_flight()) {
+      if (begun < count && strategy.steps_in_flight() < strategy.max_in_flight()) {
         strategy.begin_step(last_batch());
         ++begun;
       } else {

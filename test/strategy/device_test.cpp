@@ -66,8 +66,8 @@ TEST_CASE("any number of devices trains what one does, exactly weighted") {
       for (const double clip : {0.0, 0.1}) {
         const DeviceSet set{.optimizer = optimizer, .clip_norm = clip};
         DeviceRun one(single, mlp(), data, set), many(devices, mlp(), data, set);
-        CHECK(many.strategy.gradients().buckets().size() > 1);
-        if (world().size() > 1) CHECK(many.strategy.gradients().buckets()[0].algorithm == name_of(way));
+        CHECK(many.strategy.exchange().buckets().size() > 1);
+        if (world().size() > 1) CHECK(many.strategy.exchange().buckets()[0].algorithm == name_of(way));
         for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k) {
           const StepResult a = one.step(), b = many.step();
           CHECK(b.weight == a.weight);  // counts are exact
@@ -232,11 +232,11 @@ TEST_CASE("with steps in flight a strategy does nothing that would have to know 
   DeviceRun run(devices, mlp(), data, {.global_batch = 30, .in_flight = 2});
   run.strategy.begin_step(run.loader.next());
   CHECK_THROWS_AS(run.step(), LogicError);
-  CHECK_THROWS_AS(run.strategy.set_updates(3), LogicError);
+  CHECK_THROWS_AS(run.strategy.state().set_updates(3), LogicError);
   CHECK_FALSE(run.strategy.finish_step().nonfinite);
   run.strategy.begin_step(run.loader.next());  // and goes away without looking
   DeviceRun cpu(alone(), nullptr, mlp(), data, {.global_batch = 30});
-  CHECK(cpu.strategy.most_in_flight() == 1);
+  CHECK(cpu.strategy.max_in_flight() == 1);
   cpu.strategy.begin_step(cpu.loader.next());
   CHECK_THROWS_AS(cpu.strategy.begin_step(cpu.loader.next()), LogicError);
   CHECK_FALSE(cpu.strategy.finish_step().nonfinite);

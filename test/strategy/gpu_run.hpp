@@ -66,7 +66,7 @@ struct Run {
   std::vector<double> losses_ahead(std::size_t count) {
     std::vector<double> losses;
     for (std::size_t begun = 0; losses.size() < count;)
-      if (begun < count && strategy.steps_in_flight() < strategy.most_in_flight()) {
+      if (begun < count && strategy.steps_in_flight() < strategy.max_in_flight()) {
         strategy.begin_step(loader.next());
         ++begun;
       } else {

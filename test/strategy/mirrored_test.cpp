@@ -151,7 +151,7 @@ TEST_CASE("two equal runs are equal to the bit, with two threads a rank as well"
     second.steps(9);
     CHECK(first.strategy.plan_hash() == second.strategy.plan_hash());
     CHECK(first.strategy.parameter_hash() == second.strategy.parameter_hash());
-    CHECK_FALSE(second.strategy.timed_something());
+    CHECK_FALSE(second.strategy.plan().timed_something);
   }
 }
 
@@ -204,7 +204,7 @@ std::vector<float> state_of(MirroredStrategy& strategy) {
       all.insert(all.end(), values.begin(), values.end());
     }
   } reader;
-  strategy.gather_state();
+  strategy.state().gather_state();
   strategy.visit(reader);
   return reader.all;
 }
@@ -290,7 +290,7 @@ TEST_CASE("steps on the processor are begun, accumulated and finished in their o
   run.strategy.begin_step(last);
   CHECK_THROWS_AS(run.strategy.begin_pass(last), LogicError);
   CHECK_THROWS_AS(run.strategy.accumulate(last), LogicError);
-  CHECK_THROWS_AS(run.strategy.set_updates(3), LogicError);
+  CHECK_THROWS_AS(run.strategy.state().set_updates(3), LogicError);
   CHECK(run.strategy.finish_step().weight == 32);
   run.step();
   CHECK(run.strategy.updates() == 2);

@@ -211,7 +211,7 @@ TEST_CASE("what is set are the float32 parameters; layers read them rounded, and
   CHECK(rounded(run));
   CHECK(run.parameters()[0] == 1.0F / 3);
   set(0.2F);
-  run.strategy.set_updates(7);  // as after a checkpoint was read
+  run.strategy.state().set_updates(7);  // as after a checkpoint was read
   CHECK(rounded(run));
   CHECK(run.strategy.updates() == 7);
   run.strategy.evaluate(run.loader, [&](const Batch&, const Tensor& outputs) {

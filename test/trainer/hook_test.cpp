@@ -228,12 +228,12 @@ TEST_CASE("all rates follow a factor, in recorded steps too") {
     training.trainer.add({.step = [&](const StepReport& report) { rates.push_back(report.learning_rate); },
                           .epoch =
                               [&](const EpochReport& report) {
-                                if (report.epoch == 2) training.trainer.strategy().set_rate_factor(0.25);
+                                if (report.epoch == 2) training.trainer.strategy().state().set_rate_factor(0.25);
                               }});
     training.trainer.fit(training.data);
     for (std::size_t i = 0; i < rates.size(); ++i) CHECK(rates[i] == (i < 2 * steps_per_epoch ? 0.05 : 0.0125));
-    CHECK_THROWS_AS(training.trainer.strategy().set_rate_factor(std::nan("")), InputError);
-    CHECK_THROWS_AS(training.trainer.strategy().set_rate_factor(-1), InputError);
+    CHECK_THROWS_AS(training.trainer.strategy().state().set_rate_factor(std::nan("")), InputError);
+    CHECK_THROWS_AS(training.trainer.strategy().state().set_rate_factor(-1), InputError);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>

@@ -1,7 +1,13 @@
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/queue/device_step_queue.hpp>
 #include <ronda/runtime/strategy/queue/host_step_queue.hpp>
 
 namespace ronda {
+
+void require_none_in_flight(const StepQueue& queue, std::string_view function) {
+  if (queue.in_flight() > 0)
+    throw LogicError(std::string(function) + " with steps in flight; finish_step gives their results");
+}
 
 std::size_t bytes_of_queue(const ComputeDevice& device, const StepQueueOptions& options) {
   if (device.context->device().kind == DeviceKind::cpu) return 0;

@@ -33,7 +33,7 @@ void Audit::before_save(TrainingRun& run, CheckpointManifest& manifest) {
 void Audit::compare(TrainingRun& run) {
   const double start = steady_seconds();
   ++audits_;
-  run.strategy().gather_state();
+  run.strategy().state().gather_state();
   if (!replicas_->equal()) mend(run);
   replicas_->keep();
   kept_ = run.position();

@@ -34,9 +34,9 @@ std::uint64_t step_of(const fs::path& path) {
 }
 
 /// Parameters and layers' states, but those that each rank has for itself.
-std::vector<State> model_of(MirroredStrategy& strategy) {
+std::vector<State> model_of(Strategy& strategy) {
   StateList list;
-  strategy.visit_model(list);
+  strategy.state().visit_model(list);
   std::vector<State> states;
   std::ranges::copy_if(list.states(), std::back_inserter(states), [](const State& state) {
     return !is_counter(state) && (state.scope == Scope::replicated || state.scope == Scope::averaged);
@@ -164,7 +164,7 @@ void BestEpoch::on_end(TrainingRun& run) {
   if (run.left() || epoch_ == 0) return;
   if (epoch_ != run.progress().history.size()) {
     model_->give_back();
-    run.strategy().set_updates(run.strategy().updates());  // what layers read of parameters is rounded anew
+    run.strategy().state().set_updates(run.strategy().updates());  // what layers read of parameters is rounded anew
     run.note_states_were_set();
     run.sink().on_note("the model is that of epoch " + std::to_string(epoch_) + ", which had the least " +
                        run.tested_with() + " loss");

@@ -8,7 +8,7 @@ namespace ronda {
 namespace {
 
 /// A bit of one number in the middle of the first parameter.
-void flip_in_parameter(MirroredStrategy& strategy) {
+void flip_in_parameter(Strategy& strategy) {
   const Parameter& parameter = strategy.parameters().front();
   StatesOnHost states(std::array{State{parameter.name, parameter.trained()}}, strategy.device());
   states.fetch();

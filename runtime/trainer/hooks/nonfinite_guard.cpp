@@ -64,7 +64,7 @@ void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
   StateList states;
   run.strategy().visit(states);
   static_cast<void>(restore(place, manifest, states.states(), false, communicator, run.strategy().device()));
-  run.strategy().set_updates(manifest.updates);
+  run.strategy().state().set_updates(manifest.updates);
   run.note_states_were_set();
   ++rollbacks_;
   run.sink().on_warning(why + "; parameters and optimizer are those after step " + std::to_string(manifest.step) +

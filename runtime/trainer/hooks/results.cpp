@@ -73,7 +73,7 @@ Summary summary_of(TrainingRun& run) {
   summary.epochs = progress.history.size();
   summary.steps = run.step();
   summary.samples = run.samples();
-  summary.parameters = run.strategy().parameter_count();
+  summary.parameters = run.strategy().state().parameter_count();
   summary.train_seconds = run.train_seconds();
   summary.samples_per_second = run.statistics().samples_per_second();
   summary.step_microseconds = {run.statistics().microseconds(0.5), run.statistics().microseconds(0.99)};
@@ -87,7 +87,7 @@ Summary summary_of(TrainingRun& run) {
   summary.parameter_hash = run.strategy().parameter_hash();
   summary.plan_hash = run.strategy().plan_hash();
   summary.checkpoint.resumed_step = progress.resumed_step;
-  add_exchange(summary, run.strategy().gradients());
+  add_exchange(summary, run.strategy().exchange());
   for (const auto& epoch : progress.history) summary.epoch_history.push_back(summary_of(epoch));
   for (const auto& option : in_words(options)) summary.options.emplace_back(option.name, option.value);
   run.summarize(summary);
@@ -105,7 +105,7 @@ void Results::on_end(TrainingRun& run) {
   run.test_in_the_end();
   const Phase phase(run.world().communicator(), Activity::writing);
   if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
-  for (const auto& line : run.strategy().gradients().report()) run.sink().on_detail(line);
+  for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
   Summary summary = summary_of(run);
   summary.startup_seconds = startup_seconds_;
   agree(run.world().communicator(), [&] {

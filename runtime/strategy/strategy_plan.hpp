@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/runtime/strategy/memory_use.hpp>
+#include <ronda/runtime/strategy/rank_picker.hpp>
+
+namespace ronda {
+
+/// What a strategy planned for this rank before its first step.
+struct StrategyPlan {
+  ComputeDevice device;            ///< that the model computes on
+  std::size_t batch_capacity = 0;  ///< rows of a micro-batch
+  MemoryUse memory;
+  std::vector<std::string> lines;  ///< what the ranks agreed on, a line each
+  Picks picks;                     ///< the primitives that were chosen
+  bool timed_something = false;    ///< some of them by timing in this run
+
+  /// Throws InputError, agreed, where ranks have other lines. Collective.
+  void require_equal_on(const Communicator& communicator) const;
+  /// Of `lines`.
+  [[nodiscard]] std::string hash() const;
+};
+
+}  // namespace ronda

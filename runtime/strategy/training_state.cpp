@@ -1,0 +1,68 @@
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/evaluation.hpp>
+#include <ronda/runtime/strategy/training_state.hpp>
+
+#include <cmath>
+
+namespace ronda {
+
+std::string TrainingState::parameter_hash() const {
+  HostCopy host(parts_.replica.device());
+  std::string mine = hash_of(parameters(), host);
+  const auto all = parts_.communicator.gather_texts(mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0]) {
+      throw as_agreed(Error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] +
+                            " on rank " + std::to_string(rank)));
+    }
+  return mine;
+}
+
+void TrainingState::broadcast_parameters() {
+  const Buffer& trained = parts_.replica.trained();
+  const auto count = static_cast<std::int64_t>(parts_.replica.plan().elements());
+  parts_.communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained.data(), trained.device()));
+  round_values();
+}
+
+void TrainingState::visit(StateVisitor& visitor) {
+  parts_.replica.visit_parameters(visitor);
+  parts_.optimizer.visit(visitor);
+  parts_.replica.visit_states(visitor);
+  parts_.exchange.visit(visitor);
+}
+
+void TrainingState::visit_model(StateVisitor& visitor) {
+  parts_.replica.visit_parameters(visitor);
+  parts_.replica.visit_states(visitor);
+}
+
+void TrainingState::average_states() { ronda::average_states(parts_.replica, parts_.communicator); }
+
+void TrainingState::set_updates(std::uint64_t updates) {
+  require_none_in_flight(parts_.queue, "set_updates");
+  updates_ = updates;
+  parts_.updater.set_updates(updates, parts_.replica.stream());
+  round_values();
+}
+
+void TrainingState::set_schedule(const Schedule& schedule) {
+  require_none_in_flight(parts_.queue, "set_schedule");
+  parts_.updater.set_schedule(schedule, parts_.replica.stream());
+}
+
+void TrainingState::set_rate_factor(double factor) {
+  require_none_in_flight(parts_.queue, "set_rate_factor");
+  if (!(factor >= 0) || !std::isfinite(factor))
+    throw InputError("a factor of the learning rate is 0 or more, not " + std::to_string(factor));
+  parts_.updater.set_rate_factor(factor, parts_.replica.stream());
+  rate_factor_ = factor;
+}
+
+/// What layers read of the trained parameters, where that is a half type.
+void TrainingState::round_values() {
+  parts_.updater.round_values(parts_.replica.stream());
+  parts_.replica.stream().synchronize();
+}
+
+}  // namespace ronda

@@ -1,0 +1,81 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/state.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/schedule.hpp>
+#include <ronda/optim/updater.hpp>
+#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/step_queue.hpp>
+
+namespace ronda {
+
+/// All that a training keeps from step to step on one rank: parameters, what optimizer, layers and exchange keep, the
+/// number of updates and the factor of the learning rate. Checkpoints, audits and hooks read and set it.
+///
+/// Functions that set something throw LogicError with steps in flight.
+class TrainingState {
+ public:
+  /// The parts of a strategy; all outlive this object.
+  struct Parts {
+    Communicator& communicator;
+    Replica& replica;
+    Optimizer& optimizer;
+    Updater& updater;
+    GradientExchange& exchange;
+    const StepQueue& queue;
+  };
+
+  explicit TrainingState(const Parts& parts) : parts_(parts) {}
+
+  [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parts_.replica.parameters(); }
+  /// Elements, without padding.
+  [[nodiscard]] std::size_t parameter_count() const { return elements_of(parameters()); }
+  /// A hash of all parameters in file layout, after a check that all ranks have the same. Collective. Throws Error,
+  /// agreed, if they differ.
+  [[nodiscard]] std::string parameter_hash() const;
+  /// Copies rank 0's parameters to all ranks, and renews what layers read of them in a half type. Call it after setting
+  /// parameters (`Parameter::master`, if there is one). Collective.
+  void broadcast_parameters();
+
+  /// Visits all that a checkpoint needs except `updates()`: parameters (in float32), what optimizer and layers keep,
+  /// and the loss scale.
+  void visit(StateVisitor& visitor);
+  /// The part of it that the model's outputs depend on: parameters, and what layers keep.
+  void visit_model(StateVisitor& visitor);
+  /// Gathers the optimizer's state on every rank, if each has only a part of it (NodeReduce): call it before `visit`
+  /// reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
+  void gather_state() { parts_.exchange.gather(parts_.replica.states()); }
+  /// Sets what layers keep with Scope::averaged to the mean over the ranks, the same bits on all; evaluation calls it.
+  /// Numbers that are equal on all ranks stay as they are, to the bit. Collective; with one rank it does nothing.
+  void average_states();
+
+  /// Steps that changed the parameters so far; the schedule and Adam's bias correction use it. The same on all ranks.
+  [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
+  /// The number of the step that begins next.
+  [[nodiscard]] std::uint64_t next_step() const noexcept { return updates_ + parts_.queue.in_flight() + 1; }
+  /// For a training that goes on from a checkpoint; called after `visit` has written.
+  void set_updates(std::uint64_t updates);
+  /// After a step: `updates` is its outcome's.
+  void count(std::uint64_t updates) noexcept { updates_ = updates; }
+  /// Starts `schedule` at the next update, for a second `fit`. Not collective; the same on all ranks.
+  void set_schedule(const Schedule& schedule);
+  /// From the next step on: the schedule's rates times `factor`. Not collective; the same on all ranks. Throws
+  /// InputError for a factor that is negative or not finite.
+  void set_rate_factor(double factor);
+  [[nodiscard]] double rate_factor() const noexcept { return rate_factor_; }
+
+ private:
+  void round_values();
+
+  Parts parts_;
+  std::uint64_t updates_ = 0;
+  double rate_factor_ = 1;
+};
+
+}  // namespace ronda
