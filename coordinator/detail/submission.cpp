@@ -6,6 +6,10 @@
 
 namespace ronda {
 
+std::exception_ptr communication_error(const std::string& text) {
+  return std::make_exception_ptr(CommunicationError(text));
+}
+
 // ---- one name -------------------------------------------------------------------------------------------------------
 
 void Submission::wait(std::uint64_t number) const {

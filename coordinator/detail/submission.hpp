@@ -68,6 +68,9 @@ class Submission {
   std::vector<std::pair<std::uint64_t, std::exception_ptr>> failures_;
 };
 
+/// A CommunicationError, for submissions.
+[[nodiscard]] std::exception_ptr communication_error(const std::string& text);
+
 /// Wakes the coordinator's thread where there is something to do for any of its groups.
 class Bell {
  public:
