@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,9 +15,11 @@
 #include <ronda/collectives/host_names.hpp>
 #include <ronda/collectives/stall.hpp>
 #include <ronda/collectives/watch/diagnosis.hpp>
+#include <ronda/collectives/watch/host_voice.hpp>
+#include <ronda/collectives/watch/neighbours.hpp>
+#include <ronda/collectives/watch/own_alarm.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
-#include <ronda/collectives/watch/side_channel.hpp>
-#include <ronda/collectives/watch/unseen_work.hpp>
+#include <ronda/collectives/watch/unseen_failures.hpp>
 
 namespace ronda {
 
@@ -82,29 +85,38 @@ class Watchdog {
 
  private:
   using Door = std::unique_lock<std::mutex>;
-  using Neighbour = std::unique_ptr<RecordView>;
   void run();
   void look(double now, Door& door);
   [[nodiscard]] bool look_at_unseen(double now, Door& door);
-  void watch_own(double now);
   void forget_start();
-  void find_neighbours();
   void look_at_neighbours(double now);
   void talk(double now);
-  void tell_states(double now);
   void decide(double now, Door& door);
-  [[nodiscard]] bool lives(const Neighbour& neighbour) const;
-  [[nodiscard]] bool is_voice() const;
   [[nodiscard]] bool leads(double now) const;
+  [[nodiscard]] bool is_larger_part(std::span<const RankReport> reports) const;
   [[nodiscard]] std::vector<RankReport> collect(double now);
   [[nodiscard]] RankReport report_of(int rank, double now);
-  [[nodiscard]] RankState own_state() const;
+  [[nodiscard]] std::vector<RankState> states_here(double now);
   [[nodiscard]] bool is_over() const;
-  [[nodiscard]] bool is_of_this_job(const RecordHead& head) const noexcept;
   [[nodiscard]] double limit() const noexcept;
   void tell_over();
   /// @param here  it was found out here: the others do not know yet
   void finish(std::string message, bool speaks, bool here, Door& door);
+
+  /// How the job ends.
+  struct End {
+    bool found = false;   ///< it is over, or about to be
+    bool speaks = false;  ///< this rank says why
+    std::string reason;   ///< that this rank knows of, and is to be told
+    std::string message;
+  };
+
+  /// This rank's part in the decision: it leads where it is the lowest with an alarm.
+  struct Lead {
+    bool leads = false;
+    double since = 0;        ///< when it began to hear what the others are at
+    double decided_at = -1;  ///< when it last looked whether that is enough
+  };
 
   std::shared_ptr<Recorder> recorder_;
   const Options options_;
@@ -115,22 +127,17 @@ class Watchdog {
   std::condition_variable wake_;
   bool stopping_ = false;
   bool met_ = false;
-  int rank_, size_;
-  HostNames hosts_;
-  std::vector<std::string> records_;   ///< paths by rank; empty where it is not known to be on this host
-  std::vector<Neighbour> neighbours_;  ///< by rank; null: not seen
-  std::unique_ptr<SideChannel> channel_;
-  std::uint64_t moves_ = 0;  ///< last seen
-  double since_ = 0;         ///< when they changed, or this rank waited for nobody
-  bool alarmed_ = false, inquiring_ = false;
+  int rank_;
+  HostNames hosts_;  ///< by rank
+  Neighbours neighbours_;
+  HostVoice voice_;
+  OwnAlarm alarm_;
+  UnseenFailures unseen_;
+  End end_;
+  bool inquiring_ = false;
   double now_ = 0;  ///< seconds in which the thread could look
-  double alarmed_at_ = 0, told_at_ = -1, searched_at_ = -1, looked_at_ = -1, decided_at_ = -1;
-  bool led_ = false, was_voice_ = false;
-  double next_greeting_ = 0, greeting_gap_ = 0;  ///< of a voice
-  std::vector<UnseenWork*> unseen_;
-  double failed_at_ = -1;  ///< when unseen work was found to have failed
-  bool finished_ = false, speaks_ = false;
-  std::string message_, reason_;
+  double searched_at_ = -1, looked_at_ = -1;
+  Lead lead_;
 
   std::atomic<bool> asked_{false};
   std::atomic<const std::string*> verdict_{nullptr};
