@@ -29,6 +29,11 @@ struct SampleRequest {
   [[nodiscard]] RngKey key(std::size_t row, std::string_view stream) const;
 };
 
+/// Place i of `count` places in [0, size), evenly spread, the first and the last among them; i < count <= size.
+[[nodiscard]] constexpr std::uint64_t spread(std::size_t i, std::size_t count, std::size_t size) noexcept {
+  return count < 2 ? 0 : i * std::uint64_t{size - 1} / (count - 1);
+}
+
 /// Samples that can be read in any order. Thread-safe for reading: a batch may be assembled on a thread of its own.
 class Dataset {
  public:
@@ -44,8 +49,13 @@ class Dataset {
   /// The same fields, in their order, for a device that keeps them and makes its batches itself, to the bits of `read`;
   /// valid as long as the dataset. Empty where `read` alone knows how a sample comes about, varies or weighs samples.
   [[nodiscard]] virtual std::vector<StoredField> stored() const { return {}; }
-  /// A hash of the contents, so that ranks can see whether they have the same data.
-  [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
+  /// A hash by which ranks, and a training that resumes, see whether they have the same data. It never reads
+  /// everything: it is of the size, the fields, and the values and weights of at most fingerprint_samples samples, the
+  /// first, the last and others spread evenly between them, fewer where these have more than fingerprint_bytes. Data of
+  /// at most so many samples differs wherever a byte does; of more samples a difference elsewhere is not seen. Calls
+  /// `read`, and throws what that throws. A dataset whose reading is slow, or rounds, has another hash, as bounded.
+  [[nodiscard]] virtual std::uint64_t fingerprint() const;
+  static constexpr std::size_t fingerprint_samples = 2048, fingerprint_bytes = std::size_t{64} << 20;
 };
 
 }  // namespace ronda

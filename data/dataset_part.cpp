@@ -29,8 +29,9 @@ void DatasetPart::read(const SampleRequest& request, Batch& batch) const {
 
 std::uint64_t DatasetPart::fingerprint() const {
   Hash hash;
-  hash.add(data_.fingerprint());
-  for (const std::uint64_t sample : samples_) hash.add(sample);
+  hash.add(data_.fingerprint()).add(samples_.size());
+  const std::size_t count = std::min(samples_.size(), fingerprint_samples);
+  for (std::size_t i = 0; i < count; ++i) hash.add(samples_[spread(i, count, samples_.size())]);
   return hash.value();
 }
 

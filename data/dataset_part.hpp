@@ -20,6 +20,7 @@ class DatasetPart final : public Dataset {
   [[nodiscard]] std::size_t size() const override { return samples_.size(); }
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
   void read(const SampleRequest& request, Batch& batch) const override;
+  /// Of the whole's, of size(), and of at most fingerprint_samples of its numbers, evenly spread.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:

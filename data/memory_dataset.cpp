@@ -1,6 +1,5 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/hash.hpp>
 #include <ronda/data/memory_dataset.hpp>
 
 #include <algorithm>
@@ -64,12 +63,6 @@ std::vector<StoredField> MemoryDataset::stored() const {
   std::vector<StoredField> fields;
   for (const auto& column : columns_) fields.push_back({bytes_of(column)});
   return fields;
-}
-
-std::uint64_t MemoryDataset::fingerprint() const {
-  Hash hash;
-  for (const auto& column : columns_) hash.add(column.name).add(column.shape.text()).add(bytes_of(column));
-  return hash.value();
 }
 
 std::vector<Column> MemoryDataset::two(std::vector<float> inputs, const Shape& input_shape, Column target) {

@@ -29,7 +29,6 @@ class MemoryDataset final : public Dataset {
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
   [[nodiscard]] std::vector<StoredField> stored() const override;
-  [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
   static std::vector<Column> two(std::vector<float> inputs, const Shape& input_shape, Column target);

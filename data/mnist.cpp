@@ -1,5 +1,4 @@
 #include <ronda/core/error.hpp>
-#include <ronda/core/hash.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/data/gather.hpp>
 #include <ronda/data/mnist.hpp>
@@ -76,15 +75,6 @@ void MnistDataset::read(const SampleRequest& request, Batch& batch) const {
 std::vector<StoredField> MnistDataset::stored() const {
   return {{std::span(pixels_.data(), pixels_.bytes()), Decode::unit},
           {std::as_bytes(std::span(labels_)), Decode::label}};
-}
-
-std::uint64_t MnistDataset::fingerprint() const {
-  const Shape& shape = fields_[0].shape;
-  return Hash()
-      .add(std::as_bytes(std::span(shape.begin(), shape.end())))
-      .add(std::span(pixels_.data(), pixels_.bytes()))
-      .add(std::as_bytes(std::span(labels_)))
-      .value();
 }
 
 MnistFiles read_mnist(const std::filesystem::path& directory) {

@@ -27,7 +27,6 @@ class MnistDataset final : public Dataset {
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
   [[nodiscard]] std::vector<StoredField> stored() const override;
-  [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
   [[nodiscard]] const std::uint8_t* image(std::uint64_t sample) const {

@@ -25,7 +25,8 @@ struct Resumption {
 [[nodiscard]] std::optional<Resumption> find_checkpoint(const Communicator& communicator,
                                                         const TrainingOptions& options, EventSink& sink);
 
-/// A description of the data, contents included.
+/// A description of the data: `60000 samples, input (28, 28, 1), target (), sampled contents 123`. What stands before
+/// the fingerprint is its kind; those of two kinds say nothing about each other.
 [[nodiscard]] std::string text_of(const Dataset& data);
 
 /// What the course of a training depends on, apart from roundings: values in words, by the options' names.
@@ -34,9 +35,11 @@ struct Resumption {
                                                                      std::uint64_t total_steps, const Dataset& train);
 
 /// Throws InputError, with both values of each option, where the training differs from the checkpoint's in something
-/// that `options.allow_changes` does not name, or where that names what there is not.
+/// that `options.allow_changes` does not name, or where that names what there is not. A checkpoint of an earlier Ronda
+/// may have a fingerprint of another kind: then that part of the data's description is not compared, which is said in a
+/// note.
 void check_changes(const Resumption& resumption, const std::map<std::string, std::string>& mine,
-                   const TrainingOptions& options);
+                   const TrainingOptions& options, EventSink& sink);
 
 /// In which of these respects, all of them, a training does not have what the checkpoint was made with, so that its
 /// bits will not be those of a training that was never interrupted; empty where they will.

@@ -77,7 +77,6 @@ class NoData final : public Dataset {
   [[nodiscard]] std::size_t size() const override { return 0; }
   [[nodiscard]] std::span<const Field> fields() const override { return {}; }
   void read(const SampleRequest&, Batch&) const override {}
-  [[nodiscard]] std::uint64_t fingerprint() const override { return 0; }
 };
 
 }  // namespace
@@ -126,7 +125,7 @@ Evaluation Trainer::fit_on(const FitData& data) {
   if (left_) return {};
   const std::optional<Resumption> resumption = find_checkpoint(world_.communicator(), setup.options, sink_);
   agree(world_.communicator(), [&] {
-    if (resumption) check_changes(*resumption, setup.options_that_matter, setup.options);
+    if (resumption) check_changes(*resumption, setup.options_that_matter, setup.options, sink_);
   });
   std::vector<const Dataset*> device_data{&data.train};
   for (const Dataset* each : {&data.validation, &data.test})

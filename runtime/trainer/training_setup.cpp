@@ -61,7 +61,9 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
 
 void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test) {
   require_equal(communicator, "the training data", setup.options_that_matter.at("data"));
-  require_equal(communicator, "the test data", text_of(test));
+  std::string test_data;
+  agree(communicator, [&] { test_data = text_of(test); });
+  require_equal(communicator, "the test data", test_data);
   std::string lines;
   for (const auto& option : in_words(setup.options)) lines += option.name + " " + option.value + "\n";
   require_equal(communicator, "the options", lines);

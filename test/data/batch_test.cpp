@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include <ronda/core/error.hpp>
@@ -15,6 +17,28 @@ std::vector<float> counting(std::size_t count) {
   std::iota(values.begin(), values.end(), 0.0F);
   return values;
 }
+
+/// Remembers which samples it was asked for. Sample i is i in all elements.
+class Counted final : public Dataset {
+ public:
+  Counted(std::size_t size, const Shape& shape, float weight = 1)
+      : size_(size), weight_(weight), fields_{Field{"input", shape}, Field{"target", Shape{}, DType::int32}} {}
+  [[nodiscard]] std::size_t size() const override { return size_; }
+  [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
+  void read(const SampleRequest& request, Batch& batch) const override {
+    for (const std::uint64_t sample : request.samples) {
+      asked.push_back(sample);
+      std::ranges::fill(batch.input().as<float>(), static_cast<float>(sample));
+      batch.weights().as<float>()[0] = weight_;
+    }
+  }
+  mutable std::vector<std::uint64_t> asked;
+
+ private:
+  std::size_t size_;
+  float weight_;
+  std::vector<Field> fields_;
+};
 
 }  // namespace
 
@@ -80,4 +104,41 @@ TEST_CASE("a fingerprint tells data apart") {
   REQUIRE(fingerprint({1, 2}, Shape{2}, 0) != fingerprint({1, 3}, Shape{2}, 0));
   REQUIRE(fingerprint({1, 2}, Shape{2}, 0) != fingerprint({1, 2}, Shape{2}, 1));
   REQUIRE(fingerprint({1, 2}, Shape{2}, 0) != fingerprint({1, 2}, Shape{2, 1}, 0));
+}
+
+TEST_CASE("a fingerprint reads a bounded number of samples, the first and the last among them, and no more bytes") {
+  const Counted few(100, Shape{3}), many(100'000, Shape{3}), large(1000, Shape{1 << 20});
+  REQUIRE(few.fingerprint() == few.fingerprint());
+  CHECK(std::set(few.asked.begin(), few.asked.end()).size() == 100);  // each of them
+  CHECK(few.asked.size() == 200);
+  (void)many.fingerprint();
+  CHECK(std::set(many.asked.begin(), many.asked.end()).size() == Dataset::fingerprint_samples);
+  CHECK(many.asked.front() == 0);
+  CHECK(many.asked.back() == 99'999);
+  for (std::size_t i = 1; i < many.asked.size(); ++i) {
+    const std::uint64_t apart = many.asked[i] - many.asked[i - 1];
+    REQUIRE(apart >= 48);  // 99,999 / 2047 = 48.85
+    REQUIRE(apart <= 49);
+  }
+  (void)large.fingerprint();
+  CHECK(large.asked.size() == 15);  // of 4 MiB and a few bytes in 64 MiB
+  CHECK(Counted(0, Shape{3}).fingerprint() != Counted(1, Shape{3}).fingerprint());
+  CHECK(Counted(100'000, Shape{3}).fingerprint() != Counted(100'001, Shape{3}).fingerprint());
+  CHECK(Counted(9, Shape{3}, 0.5F).fingerprint() != Counted(9, Shape{3}).fingerprint());  // weights count too
+}
+
+TEST_CASE(
+    "a fingerprint of data that it reads whole differs with each byte, one of more data with each byte it reads") {
+  const std::size_t samples = 3 * Dataset::fingerprint_samples;
+  const auto fingerprint = [](std::size_t size, std::size_t changed) {
+    std::vector<float> inputs = counting(size);
+    inputs[changed] += 1;
+    return MemoryDataset(std::move(inputs), Shape{1}, std::vector<std::int32_t>(size)).fingerprint();
+  };
+  std::set<std::uint64_t> seen;
+  for (std::size_t i = 0; i < 100; ++i) seen.insert(fingerprint(100, i));
+  CHECK(seen.size() == 100);
+  CHECK(fingerprint(samples, 0) != fingerprint(samples, 1));
+  CHECK(fingerprint(samples, samples - 1) != fingerprint(samples, 1));
+  CHECK(fingerprint(samples, 1) == fingerprint(samples, 2));  // as the header says
 }

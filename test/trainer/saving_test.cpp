@@ -19,13 +19,21 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Training {
-  explicit Training(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {}
+  explicit Training(TrainingOptions options, EventSink* sink = nullptr)
+      : trainer(world(), model, loss, small(std::move(options)), sink) {}
   Evaluation fit() { return trainer.fit(data, data); }
 
   MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
   Sequential model{Flatten(), Dense(9), ReLU(), Dense(4)};
   SoftmaxCrossEntropy loss;
   Trainer trainer;
+};
+
+/// What a training says.
+class Notes final : public EventSink {
+ public:
+  void on_note(std::string_view note) override { text.append(note).append("\n"); }
+  std::string text;
 };
 
 std::vector<std::uint64_t> steps_in(const fs::path& directory) {
@@ -146,4 +154,43 @@ TEST_CASE("a checkpoint without what a resumption needs, or with other than it n
   TrainingOptions options = saving_in(folder);
   options.resume = true;
   CHECK_THROWS_AS(Training(options).fit(), InputError);
+}
+
+TEST_CASE(
+    "a checkpoint of the Ronda that hashed all data is gone on from, with a note; its shapes are still compared") {
+  const SharedFolder folder;
+  run_until(2, saving_in(folder), [](TrainingOptions options) {
+    auto training = std::make_unique<Training>(std::move(options));
+    training->fit();
+    return training;
+  });
+  const fs::path manifest = manifest_of(checkpoint_path(folder.path, 2));
+  const std::string shapes = "\"90 samples, input (9, 7, 1), target ()", sampled = ", sampled contents ";
+  TrainingOptions options = saving_in(folder);
+  options.resume = true;
+  const auto refusal_of = [&](const std::string& from, const std::string& to) {
+    const std::string sound = read_file(manifest);
+    together();
+    reseal(manifest, from, to);
+    const std::string message = message_of<InputError>([&] { Training(options).fit(); });
+    together();
+    if (first()) write_file(manifest, sound);
+    together();
+    return message;
+  };
+  require_mentions(refusal_of(sampled, sampled + "1"), {"data is '90 samples", "sampled contents 1", ".allow_changes"});
+  reseal(manifest, sampled, ", contents 1");
+  require_mentions(refusal_of(shapes, "\"91 samples, input (9, 7, 1), target ()"),
+                   {"data is '90 samples", "'91 samples"});
+  Notes notes;
+  Training training(options, &notes);
+  CHECK_NOTHROW(training.fit());
+  CHECK(training.trainer.statistics().steps() == steps - 2);
+  if (first()) CHECK(notes.text.find("contents are not compared") != std::string::npos);
+  options.epochs = 3;
+  options.resume_from = checkpoint_path(folder.path, steps);  // written by this version: nothing to be said
+  options.resume = false;
+  Notes none;
+  CHECK_NOTHROW(Training(options, &none).fit());
+  CHECK(none.text.find("contents are not compared") == std::string::npos);
 }
