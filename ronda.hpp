@@ -6,9 +6,11 @@
 #include <ronda/core/error.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/data/labelled_text.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mnist.hpp>
+#include <ronda/data/text_windows.hpp>
 #include <ronda/data/transform.hpp>
 #include <ronda/layers/check_gradients.hpp>
 #include <ronda/layers/layers.hpp>

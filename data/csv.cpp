@@ -1,27 +1,16 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
-#include <ronda/core/printable.hpp>
 #include <ronda/data/csv.hpp>
+#include <ronda/data/detail/gzip_file.hpp>
+#include <ronda/data/detail/lines.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 namespace ronda {
 namespace {
-
-std::string whole_text(const std::filesystem::path& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored)) throw InputError("cannot read " + path.string());
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) throw InputError("cannot read " + path.string());
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-  return text;
-}
 
 /// Takes lines apart.
 class CsvReader {
@@ -82,13 +71,6 @@ class CsvReader {
     }
   }
 
- public:
-  [[nodiscard]] static std::string shown(std::string_view text) {
-    constexpr std::size_t enough = 40;
-    return printable(text.substr(0, enough)) + (text.size() > enough ? "..." : "");
-  }
-
- private:
   std::string_view rest_;
   const std::filesystem::path& path_;
   char separator_;
@@ -108,7 +90,7 @@ float number_of(std::string_view field, const std::string& column, const CsvRead
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole = parsed.ptr == text.data() + text.size();
   if (whole && parsed.ec == std::errc() && std::isfinite(number)) return number;
-  throw reader.error("'" + CsvReader::shown(field) + "' in column '" + column +
+  throw reader.error("'" + shown(field) + "' in column '" + column +
                      (field.empty() ? "' is empty; complete it, or" : "' is no finite number; mend it, or") +
                      " leave the line or the column out");
 }
@@ -120,7 +102,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& first, bool he
     names.push_back(header ? std::string(without_blanks(first[i])) : "column " + std::to_string(i + 1));
   for (auto name = names.begin(); name != names.end(); ++name)
     if (std::find(names.begin(), name, *name) != name)
-      throw reader.error("two columns are called '" + CsvReader::shown(*name) + "'");
+      throw reader.error("two columns are called '" + shown(*name) + "'");
   return names;
 }
 

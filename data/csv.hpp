@@ -26,10 +26,11 @@ struct CsvTable {
   [[nodiscard]] std::size_t column(const std::string& name) const;
 };
 
-/// Reads comma-separated values as RFC 4180 has them: fields may stand in double quotes, and then hold separators, and
-/// quotes twice; lines end with LF or CRLF. A byte order mark, empty lines and blanks around numbers are passed over.
-/// Throws InputError that names file, line and column: for a field that is no finite number, a line with more or fewer
-/// fields than the first, a name that comes twice or is to be ignored and is not there, and a file without rows.
+/// Reads comma-separated values, gzipped or not, as RFC 4180 has them: fields may stand in double quotes, and then hold
+/// separators, and quotes twice; lines end with LF or CRLF. A byte order mark, empty lines and blanks around numbers
+/// are passed over. Throws InputError that names file, line and column: for a field that is no finite number, a line
+/// with more or fewer fields than the first, a name that comes twice or is to be ignored and is not there, and a file
+/// without rows.
 [[nodiscard]] CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 }  // namespace ronda

@@ -1,54 +1,21 @@
 #include <ronda/core/error.hpp>
+#include <ronda/data/detail/gzip_file.hpp>
 #include <ronda/data/idx.hpp>
-
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <span>
 #include <string>
 
 namespace ronda {
 namespace {
 
-/// A file that zlib reads, gzipped or not.
-class Source {
- public:
-  explicit Source(const std::filesystem::path& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
-    if (file_ == nullptr) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
-    gzbuffer(file_, 1 << 18);
-  }
-  ~Source() { gzclose(file_); }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  /// Fills `bytes` as far as the file goes; how many there were.
-  std::size_t read(std::span<std::uint8_t> bytes) {
-    const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
-    int error = Z_OK;
-    const char* text = gzerror(file_, &error);
-    if (error == Z_ERRNO) throw damaged(std::string("cannot be read: ") + std::strerror(errno));
-    if (error != Z_OK) throw damaged(std::string("its gzip stream is broken or cut off (") + text + ")");
-    return static_cast<std::size_t>(std::max(count, 0));
-  }
-
-  [[nodiscard]] InputError damaged(const std::string& what) const {
-    return InputError(path_.string() + ": " + what + "; the file is damaged or not the right one: fetch it anew");
-  }
-
- private:
-  const std::filesystem::path& path_;
-  gzFile file_;
-};
-
 std::uint32_t big_endian(const std::uint8_t* bytes) {
   return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
 /// The magic number 0x00 0x00 0x08 (unsigned bytes) `rank`, then the extents, 32 bits each, big-endian.
-Shape read_header(Source& source, int rank) {
+Shape read_header(GzipFile& source, int rank) {
   std::array<std::uint8_t, 4 * (1 + Shape::capacity)> header{};
   const std::size_t wanted = 4 * (1 + static_cast<std::size_t>(rank));
   const std::size_t found = source.read(std::span(header).first(wanted));
@@ -64,7 +31,7 @@ Shape read_header(Source& source, int rank) {
 }
 
 /// The number of elements; a damaged header may promise more than there can be, also beside a 0.
-std::size_t checked_count(const Source& source, const Shape& shape) {
+std::size_t checked_count(const GzipFile& source, const Shape& shape) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
   std::int64_t product = 1;
   bool empty = false;
@@ -79,9 +46,7 @@ std::size_t checked_count(const Source& source, const Shape& shape) {
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& file, int rank) {
-  if (std::error_code ignored; std::filesystem::is_directory(file, ignored))
-    throw InputError(file.string() + " is a directory, expected a file");
-  Source source(file);
+  GzipFile source(file);
   IdxArray array{read_header(source, rank), {}};
   const std::size_t count = checked_count(source, array.shape);
   // By pieces, so that a damaged header cannot make us ask for memory that the file does not fill.

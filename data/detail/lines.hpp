@@ -1,0 +1,48 @@
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
+
+namespace ronda {
+
+/// The beginning of a text that a file has, for messages.
+[[nodiscard]] inline std::string shown(std::string_view text) {
+  constexpr std::size_t enough = 40;
+  return printable(text.substr(0, enough)) + (text.size() > enough ? "..." : "");
+}
+
+/// Takes a text apart into lines, which end with LF or CRLF; the last may lack its end.
+class LineReader {
+ public:
+  /// Both outlive this object.
+  LineReader(std::string_view text, const std::filesystem::path& path) : rest_(text), path_(path) {}
+
+  /// The next line, without its end; none at the text's end.
+  std::optional<std::string_view> next() {
+    if (rest_.empty()) return std::nullopt;
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++line_;
+    return line;
+  }
+  [[nodiscard]] std::size_t line() const noexcept { return line_; }  ///< of the last `next`, from 1
+
+  /// To throw: names the file and the line.
+  [[nodiscard]] InputError error(const std::string& text) const {
+    return InputError(path_.string() + ", line " + std::to_string(line_) + ": " + text);
+  }
+
+ private:
+  std::string_view rest_;
+  const std::filesystem::path& path_;
+  std::size_t line_ = 0;
+};
+
+}  // namespace ronda

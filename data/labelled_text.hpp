@@ -1,0 +1,35 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <ronda/data/memory_dataset.hpp>
+#include <ronda/data/tokenizer.hpp>
+
+namespace ronda {
+
+/// Texts with a class each; as many texts as labels.
+struct LabelledText {
+  std::vector<std::string> texts;
+  std::vector<std::int32_t> labels;  ///< from 0
+};
+
+struct LabelledTextOptions {
+  bool header = true;        ///< the first line names the columns
+  std::int32_t classes = 0;  ///< labels are below it; 0: there may be any number of classes
+};
+
+/// Reads lines `label<TAB>text`, plain or gzipped. Lines end with LF or CRLF; a byte order mark and empty lines are
+/// passed over. The text may be empty and of any bytes but tabs. Throws InputError that names file and line: for a
+/// label that is no whole number from 0 on, or not below `classes`, for a line with no tab or a second one, for a first
+/// line that names nothing where a header is expected, and for a file without texts.
+[[nodiscard]] LabelledText read_labelled_text(const std::filesystem::path& path,
+                                              const LabelledTextOptions& options = {});
+
+/// Samples of which `input` is int32 (length), the text's first tokens, and Tokenizer::padding behind them, and
+/// `target` is int32 scalar, the label. Throws InputError where there are no texts or `length` is not positive.
+[[nodiscard]] MemoryDataset tokenized(const LabelledText& text, const Tokenizer& tokenizer, std::int64_t length);
+
+}  // namespace ronda
