@@ -4,6 +4,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/collectives/world.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/labelled_text.hpp>

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+
+#include <ronda/data/byte_images.hpp>
+
+namespace ronda {
+
+/// CIFAR-10 or CIFAR-100: small colour images with a class each (A. Krizhevsky, "Learning multiple layers of features
+/// from tiny images", 2009). `input`: float32 (32, 32, 3), red, green, blue, scaled to 0..1; `target`: int32 scalar.
+struct Cifar {
+  ByteImages train, test;
+};
+
+/// Which of CIFAR-100's two labels an image has.
+enum class CifarLabels : std::uint8_t {
+  fine,   ///< 100 classes
+  coarse  ///< 20 superclasses
+};
+
+/// Reads the binary version, which scripts/fetch_cifar.sh fetches: `data_batch_1.bin` … `data_batch_5.bin` and
+/// `test_batch.bin` in `directory`, or in its folder `cifar-10-batches-bin`. A file is records of a label and 3072
+/// bytes, the red, green and blue plane. Throws InputError that names file and record, what was expected and found:
+/// where a file is missing or ends within a record, a label is out of range, or the training files differ in length.
+[[nodiscard]] Cifar load_cifar10(const std::filesystem::path& directory);
+
+/// The same for `train.bin` and `test.bin`, in `directory` or in its folder `cifar-100-binary`; a record begins with
+/// the coarse and the fine label.
+[[nodiscard]] Cifar load_cifar100(const std::filesystem::path& directory, CifarLabels labels = CifarLabels::fine);
+
+}  // namespace ronda
