@@ -1,31 +1,18 @@
 #include <ronda/core/error.hpp>
-#include <ronda/data/transform.hpp>
+#include <ronda/data/detail/image.hpp>
+#include <ronda/data/image_transforms.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <span>
 #include <sstream>
+#include <string>
+#include <utility>
 
 namespace ronda {
 namespace {
-
-/// The field `input` as an image.
-struct Image {
-  explicit Image(const SampleRow& sample) : tensor(sample.field("input")) {
-    if (tensor.dtype() != DType::float32 || tensor.shape().rank() != 3)
-      throw InputError("an image is float32 (height, width, channels), found " + tensor.desc().text());
-    height = tensor.shape()[0];
-    width = tensor.shape()[1];
-    channels = tensor.shape()[2];
-  }
-  [[nodiscard]] std::span<float> row(std::int64_t y) const {
-    return {tensor.pointer<float>() + y * width * channels, static_cast<std::size_t>(width * channels)};
-  }
-
-  Tensor tensor;
-  std::int64_t height, width, channels;
-};
 
 void flip(const Image& image) {
   for (std::int64_t y = 0; y < image.height; ++y) {
@@ -63,6 +50,28 @@ void shift(const Image& image, std::int64_t dy, std::int64_t dx) {
   }
 }
 
+void cut_out(const Image& image, std::int64_t top, std::int64_t left, std::int64_t side) {
+  const auto within = [](std::int64_t begin, std::int64_t length, std::int64_t end) {
+    return std::pair(std::max<std::int64_t>(begin, 0), std::min(begin + length, end));
+  };
+  const auto [first, last] = within(left, side, image.width);
+  const auto [upper, lower] = within(top, side, image.height);
+  for (std::int64_t y = upper; y < lower; ++y)
+    for (std::int64_t x = first; x < last; ++x) std::ranges::fill(image.pixel(y, x), 0.0F);
+}
+
+/// `name(first; second)`, with digits enough to tell floats apart.
+std::string name_of(const char* name, std::span<const float> first, std::span<const float> second) {
+  std::ostringstream text;
+  text.precision(9);
+  text << name << "(";
+  for (const float each : first) text << each << " ";
+  text << ";";
+  for (const float each : second) text << " " << each;
+  text << ")";
+  return text.str();
+}
+
 }  // namespace
 
 Transform random_flip(double probability) {
@@ -87,6 +96,40 @@ Transform random_shift(std::int64_t pixels) {
             };
             shift(Image(sample), draw(0), draw(1));
           }};
+}
+
+Transform cutout(std::int64_t side) {
+  constexpr std::int64_t most = 1 << 20;
+  if (side < 1 || side > most)
+    throw InputError("cutout: a side is from 1 to " + std::to_string(most) + " pixels, found " + std::to_string(side));
+  return {"cutout(" + std::to_string(side) + ")", [side](const SampleRow& sample, const RngKey& key) {
+            const Image image(sample);
+            const auto draw = [&](std::int64_t extent, std::uint64_t axis) {
+              return static_cast<std::int64_t>(key.below(static_cast<std::uint64_t>(extent), axis)) - side / 2;
+            };
+            cut_out(image, draw(image.height, 0), draw(image.width, 1), side);
+          }};
+}
+
+Transform normalize(std::vector<float> means, std::vector<float> deviations) {
+  const auto sound = [](float each) { return std::isfinite(each) && each > 0; };
+  if (means.size() != deviations.size() || !std::ranges::all_of(deviations, sound) ||
+      !std::ranges::all_of(means, [](float each) { return std::isfinite(each); }))
+    throw InputError(name_of("normalize", means, deviations) +
+                     ": expected as many means as deviations, all finite, and deviations above 0");
+  std::string name = name_of("normalize", means, deviations);
+  const auto apply = [means = std::move(means), deviations = std::move(deviations)](const SampleRow& sample,
+                                                                                    const RngKey&) {
+    const Image image(sample);
+    const auto channels = static_cast<std::size_t>(image.channels);
+    if (channels != means.size())
+      throw InputError("expected an image of " + std::to_string(means.size()) + " channels, found " +
+                       image.tensor.shape().text());
+    float* value = image.pixels().data();
+    for (std::int64_t pixel = 0; pixel < image.height * image.width; ++pixel)
+      for (std::size_t c = 0; c < channels; ++c, ++value) *value = (*value - means[c]) / deviations[c];
+  };
+  return {std::move(name), apply, true};
 }
 
 }  // namespace ronda

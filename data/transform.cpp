@@ -21,14 +21,19 @@ TransformedDataset::TransformedDataset(const Dataset& data, std::vector<Transfor
     std::string stream = transform.name + " " + std::to_string(earlier);
     steps_.push_back({std::move(transform), std::move(stream)});
   }
+  std::int64_t most = 0;
+  for (const Field& field : data.fields()) most = std::max(most, field.shape.count());
+  scratch_.resize(static_cast<std::size_t>(most));
 }
 
 void TransformedDataset::read(const SampleRequest& request, Batch& batch) const {
   data_.read(request, batch);
-  if (request.epoch == 0) return;
+  const bool evaluation = request.epoch == 0;
+  const std::lock_guard lock(reading_);
   for (std::size_t row = 0; row < request.samples.size(); ++row)
     for (const Step& step : steps_) try {
-        step.transform.apply(SampleRow(batch, row), request.key(row, step.stream));
+        if (evaluation && !step.transform.in_evaluation) continue;
+        step.transform.apply(SampleRow(batch, row, scratch_), request.key(row, step.stream));
       } catch (const std::exception& error) {
         throw InputError("the transform " + step.transform.name + ", sample " + std::to_string(request.samples[row]) +
                          " in epoch " + std::to_string(request.epoch) + ": " + error.what());

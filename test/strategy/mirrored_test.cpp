@@ -5,7 +5,7 @@
 #include "support/toy_data.hpp"
 
 #include <ronda/core/error.hpp>
-#include <ronda/data/transform.hpp>
+#include <ronda/data/image_transforms.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
