@@ -12,6 +12,7 @@
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/mnist.hpp>
+#include <ronda/data/numpy.hpp>
 #include <ronda/data/text_windows.hpp>
 #include <ronda/data/transform.hpp>
 #include <ronda/layers/check_gradients.hpp>
