@@ -7,6 +7,7 @@
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/data/hdf5.hpp>
 #include <ronda/data/image_transforms.hpp>
 #include <ronda/data/labelled_text.hpp>
 #include <ronda/data/loader.hpp>

@@ -56,6 +56,10 @@ class Dataset {
   /// `read`, and throws what that throws. A dataset whose reading is slow, or rounds, has another hash, as bounded.
   [[nodiscard]] virtual std::uint64_t fingerprint() const;
   static constexpr std::size_t fingerprint_samples = 2048, fingerprint_bytes = std::size_t{64} << 20;
+
+ protected:
+  /// The same of at most `samples` samples.
+  [[nodiscard]] std::uint64_t fingerprint_of(std::size_t samples) const;
 };
 
 }  // namespace ronda

@@ -62,12 +62,14 @@ VENDORS = {
     r"nccl": ["collectives/nccl/cuda"],
     r"omp\.h": ["core"],
     r"zlib": ["data"],
+    r"hdf5\.h": ["data/hdf5"],
     r"nlohmann": ["runtime/io", "apps"],
     r"CLI/": ["apps"],
 }
 VENDORS[r"ronda/core/cuda/"] = VENDORS["cuda"]  # headers of ours that include a vendor's
 VENDORS[r"ronda/layers/cudnn/"] = VENDORS["(cublas|cudnn)"]
 VENDORS[r"ronda/collectives/nccl/cuda/"] = VENDORS["nccl"]
+VENDORS[r"ronda/data/hdf5/"] = VENDORS[r"hdf5\.h"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 

@@ -10,6 +10,7 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/device_context.hpp>
+#include <ronda/data/optional_format.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/io/plan_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -82,10 +83,18 @@ Finding data() {
 }  // namespace
 
 Findings look_at_build() {
-  return {{"Ronda",
-           version() + (find_gpus().built ? ", built for CPUs and NVIDIA GPUs" : ", built for CPUs, without CUDA")},
-          {"layers", make_onednn_primitives(1)->name()},
-          {"MPI", mpi::library_name()}};
+  Findings findings{
+      {"Ronda",
+       version() + (find_gpus().built ? ", built for CPUs and NVIDIA GPUs" : ", built for CPUs, without CUDA")},
+      {"layers", make_onednn_primitives(1)->name()},
+      {"MPI", mpi::library_name()}};
+  for (const OptionalFormat& format : optional_formats())
+    if (!format.library.empty())
+      findings.push_back({format.name, format.library});
+    else
+      findings.push_back({format.name, "this build cannot read such data", State::missing,
+                          "install " + format.package + ", and configure and build Ronda anew"});
+  return findings;
 }
 
 Findings look_at_launcher() { return {mpirun(), start(), root()}; }

@@ -1,0 +1,13 @@
+// What a build without HDF5 has in the place of the folder hdf5/.
+#include <ronda/data/detail/optional_formats.hpp>
+#include <ronda/data/hdf5.hpp>
+
+namespace ronda {
+
+OptionalFormat hdf5_format() { return {"HDF5", "", "libhdf5-dev"}; }
+
+std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, std::vector<Hdf5Field>) {
+  throw InputError(file.string() + ": " + lacking(hdf5_format()).what());
+}
+
+}  // namespace ronda

@@ -1,0 +1,7 @@
+#include <ronda/data/detail/optional_formats.hpp>
+
+namespace ronda {
+
+std::vector<OptionalFormat> optional_formats() { return {hdf5_format()}; }
+
+}  // namespace ronda

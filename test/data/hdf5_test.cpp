@@ -1,0 +1,186 @@
+// HDF5 files, made here by the library itself.
+#include <hdf5.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/data/hdf5.hpp>
+#include <ronda/data/loader.hpp>
+
+#include "support/catch.hpp"
+#include "support/message.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// A file to be written.
+class Writer {
+ public:
+  explicit Writer(const std::filesystem::path& path)
+      : file_(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)) {}
+  ~Writer() { H5Fclose(file_); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// @param type   in the file
+  /// @param chunk  samples in one, compressed; 0: in one piece
+  template <class T>
+  void write(const char* name, const std::vector<hsize_t>& extents, hid_t memory, hid_t type,
+             const std::vector<T>& values, hsize_t chunk = 0) {
+    const hid_t space = H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE), link = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(link, 1);
+    if (chunk > 0) {
+      std::vector<hsize_t> chunks = extents;
+      chunks[0] = chunk;
+      H5Pset_chunk(creation, static_cast<int>(chunks.size()), chunks.data());
+      H5Pset_deflate(creation, 4);
+    }
+    const hid_t dataset = H5Dcreate2(file_, name, type, space, link, creation, H5P_DEFAULT);
+    if (!values.empty()) H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+    H5Dclose(dataset);
+    H5Pclose(link);
+    H5Pclose(creation);
+    H5Sclose(space);
+  }
+
+ private:
+  hid_t file_;
+};
+
+std::vector<float> counting(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) / 8;
+  return values;
+}
+
+/// Seven samples in all the ways that a file may have them.
+void write_set(const std::filesystem::path& path) {
+  Writer writer(path);
+  writer.write("train/x", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(42), 2);
+  writer.write("plain", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(42));
+  writer.write("big_endian", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32BE, counting(42));
+  writer.write("double", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F64LE, counting(42));
+  writer.write("train/y", {7}, H5T_NATIVE_INT32, H5T_STD_I64LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 0});
+  writer.write("y32", {7}, H5T_NATIVE_INT32, H5T_STD_I32BE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 0});
+  writer.write("y8", {7}, H5T_NATIVE_INT32, H5T_STD_U8LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 255});
+  writer.write("signed", {7}, H5T_NATIVE_INT32, H5T_STD_I8LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, -128});
+  writer.write("huge", {7}, H5T_NATIVE_INT64, H5T_STD_I64LE, std::vector<std::int64_t>{0, 0, 0, std::int64_t{1} << 31});
+  writer.write("u16", {7}, H5T_NATIVE_INT32, H5T_STD_U16LE, std::vector<std::int32_t>(7));
+  writer.write("half", {7}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(7));
+  writer.write("six", {6}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(6));
+  writer.write("none", {0, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{});
+  writer.write("scalar", {}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(1));
+  writer.write("axes", {7, 1, 1, 1, 1, 1, 1}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(7));
+}
+
+}  // namespace
+
+TEST_CASE("samples of an HDF5 file are read by number, whatever the order of its bytes, its types and chunks") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5";
+  write_set(path);
+  const std::vector<std::uint64_t> samples{3, 6, 0, 6};
+  for (const char* input : {"train/x", "plain", "big_endian", "double"})
+    for (const char* target : {"train/y", "y32", "y8", "signed"}) {
+      INFO(input << " " << target);
+      const auto data = open_hdf5(path, {{"input", input}, {"target", target, ByteValues::label}});
+      REQUIRE(data->size() == 7);
+      CHECK(data->fields()[0].shape == Shape{2, 3});
+      CHECK(data->fields()[0].dtype == DType::float32);
+      CHECK(data->fields()[1].dtype == DType::int32);
+      Batch batch(data->fields(), 4);
+      data->read({samples}, batch);
+      for (std::size_t row = 0; row < samples.size(); ++row) {
+        for (std::size_t i = 0; i < 6; ++i)
+          REQUIRE(batch.input().as<float>()[row * 6 + i] == static_cast<float>(samples[row] * 6 + i) / 8);
+        const std::int32_t last = std::string(target) == "y8" ? 255 : std::string(target) == "signed" ? -128 : 0;
+        CHECK(batch.target().as<std::int32_t>()[row] ==
+              (samples[row] == 6 ? last : 6 - static_cast<std::int32_t>(samples[row])));
+      }
+    }
+  const auto pixels = open_hdf5(path, {{"input", "y8"}}), bytes = open_hdf5(path, {{"input", "y8", ByteValues::same}});
+  Batch floats(pixels->fields(), 1), same(bytes->fields(), 1);
+  pixels->read({std::vector<std::uint64_t>{6}}, floats);
+  bytes->read({std::vector<std::uint64_t>{6}}, same);
+  CHECK(floats.input().as<float>()[0] == 1);
+  CHECK(same.input().as<std::uint8_t>()[0] == 255);
+}
+
+TEST_CASE("two loaders read one HDF5 file at the same time, and each gets its samples") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5";
+  write_set(path);
+  const auto data = open_hdf5(path, {{"input", "train/x"}, {"target", "train/y"}});
+  const auto walk = [&](std::uint64_t seed, int& wrong) {
+    BatchLoader loader(*data, SampleOrder(7, seed, true), BatchPlan(7, 2), true);
+    for (int i = 0; i < 40; ++i) {
+      const Batch& batch = loader.next();
+      for (std::size_t row = 0; row < batch.real(); ++row)
+        wrong +=
+            batch.input().as<float>()[row * 6] != static_cast<float>(6 - batch.target().as<std::int32_t>()[row]) * 6 / 8
+                ? 1
+                : 0;
+    }
+  };
+  int one = 0, other = 0;
+  std::thread beside([&] { walk(1, one); });
+  walk(2, other);
+  beside.join();
+  CHECK(one + other == 0);
+}
+
+TEST_CASE("an HDF5 file that cannot be used is refused with file, dataset, expectation and finding") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5";
+  write_set(path);
+  const auto message = [&](const std::vector<Hdf5Field>& fields) {
+    return message_of<InputError>([&] { (void)open_hdf5(path, fields); });
+  };
+  require_mentions(message({{"input", "nowhere"}}), {"set.h5[nowhere]", "found none"});
+  require_mentions(message({{"input", "train"}}), {"set.h5[train]", "found none"});  // a group
+  require_mentions(message({{"input", "u16"}}), {"set.h5[u16]", "uint8", "of 2 bytes"});
+  require_mentions(message({{"input", "none"}}), {"set.h5[none]", "first axis", "(0, 3)"});
+  require_mentions(message({{"input", "scalar"}}), {"set.h5[scalar]", "from 1 to 6 axes", "found 0"});
+  require_mentions(message({{"input", "axes"}}), {"set.h5[axes]", "found 7"});
+  require_mentions(message({{"input", "plain"}, {"target", "six"}}),
+                   {"set.h5[six] has 6 samples", "set.h5[plain] has 7"});
+  require_mentions(message({{"input", "plain"}, {"input", "y8"}}), {"two fields", "'input'"});
+  require_mentions(message({}), {"set.h5", "fields"});
+  const auto huge = open_hdf5(path, {{"target", "huge"}});
+  Batch batch(huge->fields(), 1);
+  require_mentions(message_of<InputError>([&] { huge->read({std::vector<std::uint64_t>{3}}, batch); }),
+                   {"set.h5[huge], sample 3", "32 bits", "2147483648"});
+  const auto plain = open_hdf5(path, {{"input", "plain"}});
+  CHECK(plain->fingerprint() != open_hdf5(path, {{"input", "double"}, {"target", "y8"}})->fingerprint());
+  CHECK(plain->fingerprint() == open_hdf5(path, {{"input", "plain"}})->fingerprint());
+  write_file(folder / "text.h5", "no HDF5");
+  require_mentions(message_of<InputError>([&] {
+                     (void)open_hdf5(folder / "text.h5", {{"input", "x"}});
+                   }),
+                   {"text.h5", "expected an HDF5 file"});
+  require_mentions(message_of<InputError>([&] { (void)open_hdf5(folder / "none.h5", {{"input", "x"}}); }), {"none.h5"});
+}
+
+TEST_CASE("a compressed chunk that is damaged is an error of the sample that is in it") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5";
+  {
+    Writer writer(path);
+    std::vector<float> noise(64 * 100);
+    for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<float>(i * 2654435761U % 1000);
+    writer.write("x", {64, 100}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, noise, 64);
+  }
+  std::string bytes = read_file(path);
+  for (std::size_t i = bytes.size() * 3 / 4; i < bytes.size() * 3 / 4 + 200; ++i) bytes[i] = static_cast<char>(~bytes[i]);
+  write_file(path, bytes);
+  const auto data = open_hdf5(path, {{"input", "x"}});
+  Batch batch(data->fields(), 1);
+  require_mentions(message_of<InputError>([&] { data->read({std::vector<std::uint64_t>{5}}, batch); }),
+                   {"set.h5[x]", "sample 5", "damaged"});
+}
