@@ -2,6 +2,6 @@
 
 namespace ronda {
 
-std::vector<OptionalFormat> optional_formats() { return {hdf5_format()}; }
+std::vector<OptionalFormat> optional_formats() { return {jpeg_format(), png_format(), hdf5_format()}; }
 
 }  // namespace ronda

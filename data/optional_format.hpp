@@ -6,7 +6,7 @@ namespace ronda {
 
 /// A format of data whose library a build may lack.
 struct OptionalFormat {
-  std::string name;     ///< `HDF5`
+  std::string name;     ///< `JPEG`
   std::string library;  ///< with its version; empty: this build lacks it
   std::string package;  ///< of Debian and Ubuntu, to build with it
 };

@@ -63,6 +63,8 @@ VENDORS = {
     r"omp\.h": ["core"],
     r"zlib": ["data"],
     r"hdf5\.h": ["data/hdf5"],
+    r"(jpeglib|jerror)\.h": ["data/jpeg"],
+    r"png\.h": ["data/png"],
     r"nlohmann": ["runtime/io", "apps"],
     r"CLI/": ["apps"],
 }

@@ -83,11 +83,10 @@ Finding data() {
 }  // namespace
 
 Findings look_at_build() {
-  Findings findings{
-      {"Ronda",
-       version() + (find_gpus().built ? ", built for CPUs and NVIDIA GPUs" : ", built for CPUs, without CUDA")},
-      {"layers", make_onednn_primitives(1)->name()},
-      {"MPI", mpi::library_name()}};
+  Findings findings{{"Ronda", version() + (find_gpus().built ? ", built for CPUs and NVIDIA GPUs"
+                                                             : ", built for CPUs, without CUDA")},
+                    {"layers", make_onednn_primitives(1)->name()},
+                    {"MPI", mpi::library_name()}};
   for (const OptionalFormat& format : optional_formats())
     if (!format.library.empty())
       findings.push_back({format.name, format.library});

@@ -6,6 +6,8 @@ namespace ronda {
 
 // Each is defined beside the format's reader, or in no_NAME.cpp.
 [[nodiscard]] OptionalFormat hdf5_format();
+[[nodiscard]] OptionalFormat jpeg_format();
+[[nodiscard]] OptionalFormat png_format();
 
 /// To throw where a build lacks what a file needs.
 [[nodiscard]] inline InputError lacking(const OptionalFormat& format) {

@@ -1,0 +1,16 @@
+#include <ronda/data/detail/picture.hpp>
+
+#include <string>
+
+namespace ronda {
+
+void Picture::resize(std::uint64_t new_height, std::uint64_t new_width) {
+  if (new_height == 0 || new_width == 0 || new_height > most_pixels / new_width)
+    throw PictureError("expected from 1 to " + std::to_string(most_pixels) + " pixels, found " +
+                       std::to_string(new_height) + " rows of " + std::to_string(new_width));
+  height = static_cast<std::int64_t>(new_height);
+  width = static_cast<std::int64_t>(new_width);
+  pixels.resize(static_cast<std::size_t>(height * width * channels));
+}
+
+}  // namespace ronda

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+
+namespace ronda {
+
+/// A picture that is damaged; the text does not name its file.
+class PictureError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// A picture in memory: red, green and blue, a byte each. Its memory is kept for the next one.
+struct Picture {
+  static constexpr std::int64_t channels = 3;
+  static constexpr std::uint64_t most_pixels = std::uint64_t{1} << 27;  ///< more are refused, before memory is taken
+
+  std::int64_t height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;
+
+  /// Throws PictureError for more pixels than most_pixels, or none.
+  void resize(std::uint64_t new_height, std::uint64_t new_width);
+  [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels.data() + y * width * channels; }
+};
+
+/// Decode a file's bytes: greys become three equal channels, transparency is left out, 16 bits are cut to 8. Throw
+/// PictureError where the file is damaged, also where it is cut off; InputError in a build that lacks the library.
+void decode_jpeg(std::span<const std::byte> file, Picture& picture);
+void decode_png(std::span<const std::byte> file, Picture& picture);
+
+}  // namespace ronda

@@ -1,0 +1,129 @@
+#include <ronda/data/detail/optional_formats.hpp>
+#include <ronda/data/detail/picture.hpp>
+
+#include <cstdio>  // jpeglib.h needs it before itself
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include <array>
+#include <csetjmp>
+#include <string>
+
+namespace ronda {
+namespace {
+
+/// libjpeg's errors leave by longjmp, past no object that has a destructor: the functions between are C's and ours
+/// below, which have none.
+struct Errors {
+  jpeg_error_mgr base;  // first, so that it has the address of the whole
+  std::jmp_buf place;
+  std::array<char, JMSG_LENGTH_MAX> text;
+};
+
+[[noreturn]] void leave(j_common_ptr decoder) {
+  auto* errors = reinterpret_cast<Errors*>(decoder->err);
+  decoder->err->format_message(decoder, errors->text.data());
+  std::longjmp(errors->place, 1);
+}
+
+/// Of the warnings those count as damage after which libjpeg makes pixels up.
+void hear(j_common_ptr decoder, int level) {
+  if (level >= 0) return;
+  switch (decoder->err->msg_code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE: leave(decoder);
+    default: ++decoder->err->num_warnings;
+  }
+}
+
+void print_nothing(j_common_ptr) {}
+
+/// Writes pixels of cyan, magenta, yellow and black as red, green and blue.
+/// @param inverted  255 is no ink, as Adobe has it
+void write_rgb(const std::uint8_t* inks, bool inverted, JDIMENSION width, std::uint8_t* rgb) {
+  for (; width > 0; --width, inks += 4)
+    for (int c = 0; c < 3; ++c) {
+      const int light = inverted ? inks[c] : 255 - inks[c], white = inverted ? inks[3] : 255 - inks[3];
+      *rgb++ = static_cast<std::uint8_t>(light * white / 255);
+    }
+}
+
+class Decoder {
+ public:
+  Decoder() {
+    decoder_.err = jpeg_std_error(&errors_.base);
+    errors_.base.error_exit = leave;
+    errors_.base.emit_message = hear;
+    errors_.base.output_message = print_nothing;
+  }
+  ~Decoder() {
+    if (created_) jpeg_destroy_decompress(&decoder_);
+  }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  void read_header(std::span<const std::byte> file) {
+    if (setjmp(errors_.place) != 0) throw damaged();
+    jpeg_create_decompress(&decoder_);
+    created_ = true;
+    jpeg_mem_src(&decoder_, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+    jpeg_read_header(&decoder_, TRUE);
+    is_cmyk_ = decoder_.num_components == 4;
+    decoder_.out_color_space = is_cmyk_ ? JCS_CMYK : JCS_RGB;
+    jpeg_calc_output_dimensions(&decoder_);
+  }
+  [[nodiscard]] JDIMENSION height() const { return decoder_.output_height; }
+  [[nodiscard]] JDIMENSION width() const { return decoder_.output_width; }
+
+  /// @param rows  height() of them, of width() pixels each
+  /// @param wide  a row of four bytes a pixel, for CMYK
+  void read_rows(std::uint8_t* rows, std::uint8_t* wide) {
+    if (setjmp(errors_.place) != 0) throw damaged();
+    jpeg_start_decompress(&decoder_);
+    const std::size_t row_bytes = std::size_t{3} * width();
+    while (decoder_.output_scanline < decoder_.output_height) {
+      std::uint8_t* const row = rows + decoder_.output_scanline * row_bytes;
+      JSAMPROW target = is_cmyk_ ? wide : row;
+      jpeg_read_scanlines(&decoder_, &target, 1);
+      if (is_cmyk_) write_rgb(wide, decoder_.saw_Adobe_marker != FALSE, width(), row);
+    }
+    jpeg_finish_decompress(&decoder_);
+  }
+
+ private:
+  [[nodiscard]] PictureError damaged() const {
+    return PictureError("expected a whole JPEG, found: " + std::string(errors_.text.data()));
+  }
+
+  Errors errors_{};
+  jpeg_decompress_struct decoder_{};
+  bool created_ = false, is_cmyk_ = false;
+};
+
+}  // namespace
+
+OptionalFormat jpeg_format() {
+#ifdef LIBJPEG_TURBO_VERSION
+  const int number = LIBJPEG_TURBO_VERSION_NUMBER;
+  return {"JPEG",
+          "libjpeg-turbo " + std::to_string(number / 1000000) + "." + std::to_string(number / 1000 % 1000) + "." +
+              std::to_string(number % 1000),
+          "libjpeg-dev"};
+#else
+  return {"JPEG", "libjpeg " + std::to_string(JPEG_LIB_VERSION / 10), "libjpeg-dev"};
+#endif
+}
+
+void decode_jpeg(std::span<const std::byte> file, Picture& picture) {
+  Decoder decoder;
+  decoder.read_header(file);
+  picture.resize(decoder.height(), decoder.width());
+  std::vector<std::uint8_t> wide(std::size_t{4} * decoder.width());
+  decoder.read_rows(picture.pixels.data(), wide.data());
+}
+
+}  // namespace ronda

@@ -1,0 +1,11 @@
+// What a build without JPEG has in the place of the folder jpeg/.
+#include <ronda/data/detail/optional_formats.hpp>
+#include <ronda/data/detail/picture.hpp>
+
+namespace ronda {
+
+OptionalFormat jpeg_format() { return {"JPEG", "", "libjpeg-dev"}; }
+
+void decode_jpeg(std::span<const std::byte>, Picture&) { throw lacking(jpeg_format()); }
+
+}  // namespace ronda

@@ -1,0 +1,11 @@
+// What a build without PNG has in the place of the folder png/.
+#include <ronda/data/detail/optional_formats.hpp>
+#include <ronda/data/detail/picture.hpp>
+
+namespace ronda {
+
+OptionalFormat png_format() { return {"PNG", "", "libpng-dev"}; }
+
+void decode_png(std::span<const std::byte>, Picture&) { throw lacking(png_format()); }
+
+}  // namespace ronda

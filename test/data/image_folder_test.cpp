@@ -1,0 +1,310 @@
+// Folders of pictures, which are made here.
+#include <png.h>
+
+#include <cmath>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/data/detail/picture.hpp>
+#include <ronda/data/detail/resample.hpp>
+#include <ronda/data/image_folder.hpp>
+#include <ronda/data/loader.hpp>
+
+#include "data/pictures.hpp"
+#include "support/catch.hpp"
+#include "support/message.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes noise(std::size_t count, std::uint64_t stream = 0) {
+  const RngKey key(5, Purpose::test, stream);
+  Bytes bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(key.below(256, i));
+  return bytes;
+}
+
+std::span<const std::byte> bytes_of(const std::string& file) { return std::as_bytes(std::span(file)); }
+
+Bytes decoded_png(const PngPicture& source) {
+  Picture picture;
+  decode_png(bytes_of(png_of(source)), picture);
+  CHECK(picture.height == source.height);
+  CHECK(picture.width == source.width);
+  return picture.pixels;
+}
+
+/// Each byte three times.
+Bytes tripled(const Bytes& greys) {
+  Bytes result;
+  for (const std::uint8_t grey : greys) result.insert(result.end(), 3, grey);
+  return result;
+}
+
+void write_picture(const std::filesystem::path& path, const std::string& file) {
+  std::filesystem::create_directories(path.parent_path());
+  write_file(path, file);
+}
+
+std::string color_png(unsigned height, unsigned width, const Bytes& rgb) {
+  return png_of({height, width, PNG_COLOR_TYPE_RGB, 8, rgb});
+}
+
+/// Five pictures of two classes.
+void write_pictures(const std::filesystem::path& folder) {
+  write_picture(folder / "dog" / "b.png", color_png(9, 12, noise(9 * 12 * 3, 1)));
+  write_picture(folder / "dog" / "a.PNG", color_png(12, 9, noise(9 * 12 * 3, 2)));
+  write_picture(folder / "cat" / "z" / "deep.JPEG", jpeg_of(20, 16, 3, noise(20 * 16 * 3, 3)));
+  write_picture(folder / "cat" / "y.jpg", jpeg_of(16, 20, 1, noise(20 * 16, 4)));
+  write_picture(folder / "cat" / "not a picture.txt", "text");
+  write_picture(folder / "cat" / "x.jpg", color_png(8, 8, noise(8 * 8 * 3, 5)));  // its first bytes count
+}
+
+std::vector<float> row_of(const Dataset& data, std::uint64_t sample, std::uint64_t epoch = 0) {
+  Batch batch(data.fields(), 1);
+  const std::vector<std::uint64_t> samples{sample};
+  data.read({samples, epoch, 3}, batch);
+  const auto values = batch.input().as<float>();
+  return {values.begin(), values.end()};
+}
+
+/// The definition: a triangle as wide as the reduction around each middle, its weights brought to a sum of 1.
+std::vector<double> resampled(const Bytes& source, std::int64_t width, const ResampleAxis& rows,
+                              const ResampleAxis& columns, std::int64_t size) {
+  const auto weights = [](const ResampleAxis& axis, std::int64_t i) {
+    const double middle = axis.begin + (static_cast<double>(i) + 0.5) * axis.scale, reach = std::max(1.0, axis.scale);
+    std::vector<double> all(static_cast<std::size_t>(axis.high), 0.0);
+    double sum = 0;
+    for (std::int64_t k = axis.low; k < axis.high; ++k) {
+      const double weight = std::max(0.0, 1 - std::abs(static_cast<double>(k) + 0.5 - middle) / reach);
+      all[static_cast<std::size_t>(k)] = weight;
+      sum += weight;
+    }
+    for (double& each : all) each /= sum;
+    return all;
+  };
+  std::vector<double> result;
+  for (std::int64_t y = 0; y < size; ++y)
+    for (std::int64_t x = 0; x < size; ++x)
+      for (std::size_t c = 0; c < 3; ++c) {
+        const auto wy = weights(rows, y), wx = weights(columns, x);
+        double sum = 0;
+        for (std::size_t i = 0; i < wy.size(); ++i)
+          for (std::size_t k = 0; k < wx.size(); ++k)
+            sum += wy[i] * wx[k] * source[(i * static_cast<std::size_t>(width) + k) * 3 + c];
+        result.push_back(sum / 255);
+      }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("PNGs of all kinds become red, green and blue to the byte") {
+  for (const bool interlaced : {false, true}) {
+    const Bytes rgb = noise(7 * 5 * 3), grey = noise(35);
+    CHECK(decoded_png({7, 5, PNG_COLOR_TYPE_RGB, 8, rgb, interlaced}) == rgb);
+    CHECK(decoded_png({7, 5, PNG_COLOR_TYPE_GRAY, 8, grey, interlaced}) == tripled(grey));
+    Bytes with_alpha, with_alpha_grey, deep;
+    for (std::size_t i = 0; i < rgb.size(); ++i) {
+      with_alpha.push_back(rgb[i]);
+      if (i % 3 == 2) with_alpha.push_back(static_cast<std::uint8_t>(i));
+      deep.insert(deep.end(), {rgb[i], 77});
+    }
+    for (const std::uint8_t each : grey) with_alpha_grey.insert(with_alpha_grey.end(), {each, 9});
+    CHECK(decoded_png({7, 5, PNG_COLOR_TYPE_RGB_ALPHA, 8, with_alpha, interlaced}) == rgb);
+    CHECK(decoded_png({7, 5, PNG_COLOR_TYPE_GRAY_ALPHA, 8, with_alpha_grey, interlaced}) == tripled(grey));
+    CHECK(decoded_png({7, 5, PNG_COLOR_TYPE_RGB, 16, deep, interlaced}) == rgb);
+    const Bytes colors{1, 2, 3, 40, 50, 60};
+    CHECK(decoded_png({2, 2, PNG_COLOR_TYPE_PALETTE, 8, {0, 1, 1, 0}, interlaced, colors}) ==
+          Bytes{1, 2, 3, 40, 50, 60, 40, 50, 60, 1, 2, 3});
+    CHECK(decoded_png({1, 8, PNG_COLOR_TYPE_GRAY, 1, {0b10110000}, interlaced}) ==
+          tripled({255, 0, 255, 255, 0, 0, 0, 0}));
+  }
+}
+
+TEST_CASE("JPEGs of colours, greys and inks become red, green and blue, as near as their quality goes") {
+  // A smooth picture: at quality 100 it comes back within a few of 255.
+  Bytes rgb, grey, inks;
+  for (int y = 0; y < 24; ++y)
+    for (int x = 0; x < 16; ++x) {
+      const auto a = static_cast<std::uint8_t>(5 * y + 30), b = static_cast<std::uint8_t>(9 * x + 40);
+      rgb.insert(rgb.end(), {a, b, static_cast<std::uint8_t>((a + b) / 2)});
+      grey.push_back(a);
+      inks.insert(inks.end(), {a, b, a, 200});
+    }
+  const auto distance = [](const std::string& file, const Bytes& expected) {
+    Picture picture;
+    decode_jpeg(bytes_of(file), picture);
+    CHECK(picture.height == 24);
+    CHECK(picture.width == 16);
+    REQUIRE(picture.pixels.size() == expected.size());
+    int most = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) most = std::max(most, std::abs(picture.pixels[i] - expected[i]));
+    return most;
+  };
+  CHECK(distance(jpeg_of(24, 16, 3, rgb), rgb) <= 3);
+  CHECK(distance(jpeg_of(24, 16, 1, grey), tripled(grey)) <= 1);
+  Bytes printed;
+  for (std::size_t i = 0; i < inks.size(); i += 4)
+    for (std::size_t c = 0; c < 3; ++c) printed.push_back(static_cast<std::uint8_t>(inks[i + c] * 200 / 255));
+  CHECK(distance(jpeg_of(24, 16, 4, inks), printed) <= 2);
+}
+
+TEST_CASE("resampling is what a plain loop makes of the definition: larger, smaller, parts, and one pixel") {
+  Resampler resample;
+  for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{13, 9}, {40, 31}, {1, 1}, {2, 50}}) {
+    Picture picture;
+    picture.resize(static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width));
+    picture.pixels = noise(picture.pixels.size());
+    for (const std::int64_t size : {1, 5, 16, 20}) {
+      const auto whole = [&](std::int64_t extent) {
+        return ResampleAxis{0, static_cast<double>(extent) / static_cast<double>(size), 0, extent};
+      };
+      const std::int64_t top = height / 3, left = width / 2;
+      const auto part = [&](std::int64_t begin, std::int64_t extent) {
+        return ResampleAxis{static_cast<double>(begin), static_cast<double>(extent - begin) / static_cast<double>(size),
+                            begin, extent};
+      };
+      for (const auto& [rows, columns] :
+           {std::pair{whole(height), whole(width)}, {part(top, height), part(left, width)}}) {
+        std::vector<float> result(static_cast<std::size_t>(size * size * 3));
+        resample(picture, rows, columns, size, result.data());
+        const auto expected = resampled(picture.pixels, width, rows, columns, size);
+        for (std::size_t i = 0; i < result.size(); ++i)
+          REQUIRE(std::abs(result[i] - expected[i]) < 1e-5);  // float32, a sum of at most 50 x 40 weights
+      }
+    }
+  }
+}
+
+TEST_CASE("a folder of pictures has PyTorch's order of classes and files; the first bytes say what a file is") {
+  const TemporaryFolder folder;
+  write_pictures(folder.path());
+  const ImageFolder data(folder.path(), {.size = 8, .resize = 8});
+  REQUIRE(data.size() == 5);
+  CHECK(data.classes() == std::vector<std::string>{"cat", "dog"});
+  const std::vector<std::string> files{"cat/x.jpg", "cat/y.jpg", "cat/z/deep.JPEG", "dog/a.PNG", "dog/b.png"};
+  for (std::size_t i = 0; i < files.size(); ++i) CHECK(data.path(i) == folder.path() / files[i]);
+  Batch batch(data.fields(), 5);
+  data.read({std::vector<std::uint64_t>{4, 3, 2, 1, 0}}, batch);
+  const auto labels = batch.target().as<std::int32_t>();
+  CHECK(std::vector<std::int32_t>(labels.begin(), labels.end()) == std::vector<std::int32_t>{1, 1, 0, 0, 0});
+  const Bytes square = noise(8 * 8 * 3, 5);  // of the size asked for: no byte is changed
+  const auto values = row_of(data, 0);
+  for (std::size_t i = 0; i < square.size(); ++i) REQUIRE(values[i] == static_cast<float>(square[i]) / 255.0F);
+}
+
+TEST_CASE("the middle of a picture is cropped from its resized form; the numbers are PyTorch's") {
+  const TemporaryFolder folder;
+  const Bytes wide = noise(10 * 25 * 3);
+  write_picture(folder / "a/1.png", color_png(10, 25, wide));
+  const ImageFolder data(folder.path(), {.size = 7, .resize = 8});
+  // 10 x 25 is resized to 8 x 20; 7 x 7 of that begin at round(0.5) = 0, ties to even, and at round(6.5) = 6.
+  const ResampleAxis rows{0, 10 / 8.0, 0, 10}, columns{6 * 25 / 20.0, 25 / 20.0, 0, 25};
+  const auto expected = resampled(wide, 25, rows, columns, 7);
+  const auto values = row_of(data, 0);
+  for (std::size_t i = 0; i < expected.size(); ++i) REQUIRE(std::abs(values[i] - expected[i]) < 1e-5);
+  CHECK(row_of(data, 0, 3) == values);  // a training varies nothing that is not asked for
+}
+
+TEST_CASE("random crops are the same in any batch and with any number of readers, and others in each epoch") {
+  const TemporaryFolder folder;
+  write_pictures(folder.path());
+  const ImageFolderOptions options{.size = 8, .resize = 9, .random_crop = true};
+  ImageFolderOptions many = options;
+  many.readers = 4;
+  const ImageFolder data(folder.path(), options), together(folder.path(), many);
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    Batch batch(together.fields(), 11);
+    const std::vector<std::uint64_t> samples{4, 1, 2, 2, 0, 3, 1, 1, 0, 4, 4};
+    together.read({samples, epoch, 3}, batch);
+    const auto values = batch.input().as<float>();
+    for (std::size_t row = 0; row < samples.size(); ++row)
+      REQUIRE(std::ranges::equal(values.subspan(row * 8 * 8 * 3, 8 * 8 * 3), row_of(data, samples[row], epoch)));
+  }
+  CHECK(row_of(data, 2, 1) != row_of(data, 2, 2));
+  CHECK(row_of(data, 2, 1) != row_of(data, 2, 0));
+}
+
+TEST_CASE("a damaged picture is an error with file, sample, expectation and finding, or a sample of weight 0") {
+  const TemporaryFolder folder;
+  write_pictures(folder.path());
+  const std::string jpeg = jpeg_of(40, 40, 3, noise(4800)), png = color_png(9, 9, noise(243));
+  std::string flipped = png;
+  flipped[flipped.find("IDAT") + 20] ^= 1;
+  const std::vector<std::pair<std::string, const char*>> files{{jpeg.substr(0, jpeg.size() / 2), "whole JPEG"},
+                                                               {jpeg.substr(0, 30), "whole JPEG"},
+                                                               {jpeg.substr(0, 3), "whole JPEG"},
+                                                               {png.substr(0, png.size() / 2), "whole PNG"},
+                                                               {png.substr(0, 8), "whole PNG"},
+                                                               {flipped, "whole PNG"},
+                                                               {"text", "neither's first bytes in 4 bytes"},
+                                                               {"", "neither's first bytes in 0"}};
+  const ImageFolderOptions options{.size = 8, .resize = 8, .readers = 2};
+  for (const auto& [file, finding] : files) {
+    write_file(folder / "dog/a.PNG", file);
+    const ImageFolder strict(folder.path(), options);
+    require_mentions(message_of<InputError>([&] { (void)row_of(strict, 3); }),
+                     {"dog/a.PNG, sample 3", finding, ".skip_damaged"});
+    ImageFolderOptions lenient = options;
+    lenient.skip_damaged = true;
+    const ImageFolder data(folder.path(), lenient);
+    CHECK(data.damaged().empty());
+    BatchLoader loader(data, SampleOrder(5, 1, false), BatchPlan(5, 5));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const Batch& batch = loader.next();
+      const auto weights = batch.weights().as<float>();
+      CHECK(std::vector<float>(weights.begin(), weights.end()) == std::vector<float>{1, 1, 1, 0, 1});
+      const auto values = batch.input().as<float>();
+      CHECK(std::ranges::equal(values.subspan(3 * 192, 192), values.first(192)));  // a sound one's
+    }
+    CHECK(data.damaged() == std::vector<std::uint64_t>{3});
+    CHECK(row_of(data, 3) == std::vector<float>(192));
+  }
+  std::filesystem::remove(folder / "dog/a.PNG");
+  write_file(folder / "dog/a.png", jpeg);
+  const ImageFolder data(folder.path(), options);
+  std::filesystem::remove(folder / "dog/a.png");
+  require_mentions(message_of<InputError>([&] { (void)row_of(data, 3); }), {"dog/a.png, sample 3", "cannot be read"});
+}
+
+TEST_CASE("of a batch with several damaged pictures the first one's error is thrown, whatever the readers") {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i)
+    write_picture(folder / ("a/" + std::to_string(10 + i) + ".png"), i % 7 == 3 ? "bad" : color_png(4, 4, noise(48)));
+  for (const std::size_t readers : {1, 3, 8}) {
+    const ImageFolder data(folder.path(), {.size = 4, .resize = 4, .readers = readers});
+    for (int times = 0; times < 20; ++times) {
+      Batch batch(data.fields(), 20);
+      std::vector<std::uint64_t> samples(20);
+      for (std::size_t i = 0; i < 20; ++i) samples[i] = i;
+      require_mentions(message_of<InputError>([&] { data.read({samples}, batch); }), {"a/13.png, sample 3"});
+    }
+  }
+}
+
+TEST_CASE("a folder that has no pictures, or options that cannot work, are refused") {
+  const TemporaryFolder folder;
+  const auto message = [&](const ImageFolderOptions& options = {}) {
+    return message_of<InputError>([&] { const ImageFolder data(folder.path(), options); });
+  };
+  require_mentions(message(), {folder.path().string(), "a subfolder a class"});
+  std::filesystem::create_directory(folder / "empty");
+  require_mentions(message(), {"empty", "expected pictures"});
+  require_mentions(message_of<InputError>([&] { const ImageFolder data(folder / "nowhere"); }), {"nowhere"});
+  write_picture(folder / "empty/a.png", color_png(1, 1, {1, 2, 3}));
+  CHECK(message().empty());
+  require_mentions(message({.size = 9, .resize = 8}), {".size = 9", ".resize = 8"});
+  require_mentions(message({.size = 0}), {".size = 0"});
+  require_mentions(message({.readers = 0}), {".readers = 0"});
+  require_mentions(message({.least_area = 2}), {"least area", "2"});
+  const ImageFolder one(folder.path(), {.size = 8, .resize = 8});
+  const std::uint64_t before = one.fingerprint();
+  write_picture(folder / "empty/a.png", color_png(1, 2, {1, 2, 3, 4, 5, 6}));
+  CHECK(one.fingerprint() != before);
+}
