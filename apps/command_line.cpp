@@ -129,7 +129,7 @@ bool CommandLine::parse(int argc, char** argv) {
   names_.translate_errors([&] { goes_on = apps::parse(app_, argc, argv); });
   if (!goes_on) return false;
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
-  refuse_what_optimizer_lacks();
+  refuse_what_is_not_read();
   if (app_.count("--learning-rate") == 0 && training.optimizer.name == default_optimizer)
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);
@@ -140,12 +140,12 @@ bool CommandLine::parse(int argc, char** argv) {
 }
 
 /// A momentum that would not be used is no training that anybody meant.
-void CommandLine::refuse_what_optimizer_lacks() const {
-  const std::string& name = training.optimizer.name;
-  static_cast<void>(default_learning_rate(name));  // throws where there is no such optimizer
-  for (const std::string field : {"momentum", "beta1", "beta2", "epsilon"})
-    if (app_.count("--" + field) > 0 && !optimizer_reads(name, field))
-      throw InputError("--" + field + " has no meaning for --optimizer " + name + ": it is for " + readers_of(field));
+void CommandLine::refuse_what_is_not_read() const {
+  static_cast<void>(default_learning_rate(training.optimizer.name));  // throws where there is no such optimizer
+  visit(training, [&](const Option& option, const auto&...) {
+    const std::string flag = "--" + std::string(option.name);
+    if (!option.unread.empty() && app_.count(flag) > 0) throw InputError(flag + " has no meaning for " + option.unread);
+  });
 }
 
 }  // namespace ronda::apps

@@ -50,7 +50,7 @@ class CommandLine {
   void add_training_options();
   void add_world_options();
   void add_output();
-  void refuse_what_optimizer_lacks() const;
+  void refuse_what_is_not_read() const;
 
   CLI::App app_;
   Defaults defaults_;

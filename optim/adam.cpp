@@ -9,13 +9,13 @@ RONDA_UPDATE_LOOP(update_adam, Adam)
 
 std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {
   const Decay decay = options.name == "adamw" ? Decay::decoupled : Decay::in_gradient;
-  const Adam rule{.beta1 = options.beta1, .beta2 = options.beta2, .epsilon = options.epsilon, .decay = decay};
-  const double usual = decay == Decay::decoupled ? 0.01 : 0;  // PyTorch's defaults
-  return std::make_unique<RuleOptimizer<Adam>>(options.name, rule, options.weight_decay.value_or(usual), update_adam);
+  const Adam rule{.beta1 = *options.beta1, .beta2 = *options.beta2, .epsilon = *options.epsilon, .decay = decay};
+  return std::make_unique<RuleOptimizer<Adam>>(options.name, rule, *options.weight_decay, update_adam);
 }
 
-constexpr OptimizerRow adam_rows[] = {{"adam", 0.001, make_adam, {"beta1", "beta2", "epsilon"}},
-                                      {"adamw", 0.001, make_adam, {"beta1", "beta2", "epsilon"}}};
+constexpr OptimizerRow adam_rows[] = {
+    {"adam", 0.001, make_adam, {{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}}},
+    {"adamw", 0.001, make_adam, {{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}}}, 0.01, true}};
 
 }  // namespace
 

@@ -8,11 +8,11 @@ namespace {
 RONDA_UPDATE_LOOP(update_lars, Lars)
 
 std::unique_ptr<Optimizer> make_lars(const OptimizerOptions& options) {
-  return std::make_unique<RuleOptimizer<Lars>>(options.name, Lars{.momentum = options.momentum},
-                                               options.weight_decay.value_or(0), update_lars);
+  return std::make_unique<RuleOptimizer<Lars>>(options.name, Lars{.momentum = *options.momentum}, *options.weight_decay,
+                                               update_lars);
 }
 
-constexpr OptimizerRow lars_rows[] = {{"lars", 4, make_lars, {"momentum"}}};
+constexpr OptimizerRow lars_rows[] = {{"lars", 4, make_lars, {{{"momentum", 0.9}}}}};
 
 }  // namespace
 

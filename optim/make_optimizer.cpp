@@ -4,6 +4,7 @@
 #include <ronda/optim/rules.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -17,7 +18,21 @@ const OptimizerRow& row_of(std::string_view name) {
   throw InputError("'" + std::string(name) + "' is not an optimizer: expected " + optimizer_names());
 }
 
-/// low ≤ value < high; a NaN is in no range.
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The numbers among the options: low ≤ value < high.
+struct NumberRange {
+  std::string_view name;
+  std::optional<double> OptimizerOptions::*value;
+  double low = 0, high = 1;
+};
+constexpr std::array numbers{
+    NumberRange{"momentum", &OptimizerOptions::momentum}, NumberRange{"beta1", &OptimizerOptions::beta1},
+    NumberRange{"beta2", &OptimizerOptions::beta2},
+    NumberRange{"epsilon", &OptimizerOptions::epsilon, std::numeric_limits<float>::min(), infinity},
+    NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
+
+/// A NaN is in no range.
 void check(std::string_view what, double value, double low, double high) {
   if (value >= low && value < high) return;
   const std::string limit = std::isinf(high) ? "" : " and less than " + std::to_string(static_cast<int>(high));
@@ -44,21 +59,26 @@ std::string optimizer_names() {
       optimizer_rows(), [](const OptimizerRow& row) { return row.name; }, " or ");
 }
 
+OptimizerOptions completed(OptimizerOptions options) {
+  for (const OptimizerField& field : row_of(options.name).reads)
+    for (const NumberRange& number : numbers)
+      if (number.name == field.name && !(options.*number.value)) options.*number.value = field.usual;
+  return options;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   const OptimizerRow& row = row_of(options.name);
-  check("momentum", options.momentum, 0, 1);
-  check("beta1", options.beta1, 0, 1);
-  check("beta2", options.beta2, 0, 1);
-  check("epsilon", options.epsilon, std::numeric_limits<float>::min(), infinity);
-  check("weight decay", options.weight_decay.value_or(0), 0, infinity);
-  return row.make(options);
+  for (const NumberRange& number : numbers)
+    if (const auto& value = options.*number.value) check(number.name, *value, number.low, number.high);
+  OptimizerOptions all = completed(options);
+  if (!all.weight_decay) all.weight_decay = row.weight_decay;
+  return row.make(all);
 }
 
 double default_learning_rate(std::string_view optimizer) { return row_of(optimizer).learning_rate; }
 
 bool optimizer_reads(std::string_view optimizer, std::string_view field) {
-  return std::ranges::count(row_of(optimizer).reads, field) > 0;
+  return std::ranges::count(row_of(optimizer).reads, field, &OptimizerField::name) > 0;
 }
 
 }  // namespace ronda

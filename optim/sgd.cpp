@@ -9,18 +9,17 @@ RONDA_UPDATE_LOOP(descend, Sgd)
 RONDA_UPDATE_LOOP(descend_with_momentum, Momentum)
 
 std::unique_ptr<Optimizer> make_momentum(const OptimizerOptions& options) {
-  const Momentum rule{.momentum = options.momentum, .nesterov = options.name == "nesterov"};
-  return std::make_unique<RuleOptimizer<Momentum>>(options.name, rule, options.weight_decay.value_or(0),
-                                                   descend_with_momentum);
+  const Momentum rule{.momentum = *options.momentum, .nesterov = options.name == "nesterov"};
+  return std::make_unique<RuleOptimizer<Momentum>>(options.name, rule, *options.weight_decay, descend_with_momentum);
 }
 
 std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options) {
-  return std::make_unique<RuleOptimizer<Sgd>>(options.name, Sgd(), options.weight_decay.value_or(0), descend);
+  return std::make_unique<RuleOptimizer<Sgd>>(options.name, Sgd(), *options.weight_decay, descend);
 }
 
 constexpr OptimizerRow sgd_rows[] = {{"sgd", 0.1, make_sgd}};
-constexpr OptimizerRow momentum_rows[] = {{"momentum", 0.02, make_momentum, {"momentum"}},
-                                          {"nesterov", 0.02, make_momentum, {"momentum"}}};
+constexpr OptimizerRow momentum_rows[] = {{"momentum", 0.02, make_momentum, {{{"momentum", 0.9}}}},
+                                          {"nesterov", 0.02, make_momentum, {{{"momentum", 0.9}}}}};
 
 }  // namespace
 

@@ -18,18 +18,25 @@ struct Option {
   std::string otherwise = {};   ///< what holds where it is not given, in words; empty: the default's value says it
   std::string_view field = {};  ///< of TrainingOptions; empty: the name, with underscores
   std::string_view unset = "not given";  ///< the value in words where there is none
-  bool matters = false;   ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
-  bool alike = true;      ///< it must be the same on all ranks
-  bool is_size = false;   ///< bytes: 64K, 4M, 2G
-  bool positive = false;  ///< above 0
-  bool negated = false;   ///< a flag whose name denies the field: --no-shuffle
+  bool matters = false;     ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
+  bool alike = true;        ///< it must be the same on all ranks
+  bool is_size = false;     ///< bytes: 64K, 4M, 2G
+  bool positive = false;    ///< above 0
+  bool negated = false;     ///< a flag whose name denies the field: --no-shuffle
+  std::string unread = {};  ///< what has no use for it: `--optimizer sgd: it is for adam and adamw`; empty: it is read
 
   /// `batch_size`, as the library's errors name it, behind a point.
   [[nodiscard]] std::string field_name() const;
 };
 
-/// The optimizers that read a field of OptimizerOptions: `adam and adamw`.
-[[nodiscard]] std::string readers_of(std::string_view field);
+/// Of a number that some optimizers read, with their usual values.
+/// @param field      `optimizer.beta1`
+/// @param optimizer  the one that is chosen
+[[nodiscard]] Option option_of_optimizer(std::string_view name, std::string_view field, std::string_view optimizer);
+/// The weight decays of all optimizers: `0; adamw 0.01`.
+[[nodiscard]] std::string usual_weight_decays();
+/// Those that decouple it.
+[[nodiscard]] std::string decoupled_optimizers();
 
 /// Those of processors, and those of GPUs.
 [[nodiscard]] std::string listed_allreduces();
@@ -78,7 +85,6 @@ void visit(Options& o, Visitor&& see) {
 
   constexpr std::string_view learning = "Learning";
   auto& p = o.optimizer;
-  const auto reads = [&](std::string_view field) { return optimizer_reads(p.name, field); };
   see(Option{.name = "optimizer",
              .group = learning,
              .help = listed(optimizer_rows(), [](const OptimizerRow& row) { return row.name; }),
@@ -106,34 +112,14 @@ void visit(Options& o, Visitor&& see) {
              .unset = "the schedule's",
              .matters = true},
       o.warmup_epochs);
-  see(Option{.name = "momentum",
-             .group = learning,
-             .help = "Of " + readers_of("momentum"),
-             .field = "optimizer.momentum",
-             .matters = reads("momentum")},
-      p.momentum);
-  see(Option{.name = "beta1",
-             .group = learning,
-             .help = "Of " + readers_of("beta1"),
-             .field = "optimizer.beta1",
-             .matters = reads("beta1")},
-      p.beta1);
-  see(Option{.name = "beta2",
-             .group = learning,
-             .help = "Of " + readers_of("beta2"),
-             .field = "optimizer.beta2",
-             .matters = reads("beta2")},
-      p.beta2);
-  see(Option{.name = "epsilon",
-             .group = learning,
-             .help = "Of " + readers_of("epsilon"),
-             .field = "optimizer.epsilon",
-             .matters = reads("epsilon")},
-      p.epsilon);
+  see(option_of_optimizer("momentum", "optimizer.momentum", p.name), p.momentum);
+  see(option_of_optimizer("beta1", "optimizer.beta1", p.name), p.beta1);
+  see(option_of_optimizer("beta2", "optimizer.beta2", p.name), p.beta2);
+  see(option_of_optimizer("epsilon", "optimizer.epsilon", p.name), p.epsilon);
   see(Option{.name = "weight-decay",
              .group = learning,
-             .help = "L2, or decoupled for adamw",
-             .otherwise = "0; adamw 0.01",
+             .help = "L2; decoupled for " + decoupled_optimizers(),
+             .otherwise = usual_weight_decays(),
              .field = "optimizer.weight_decay",
              .unset = "the optimizer's",
              .matters = true},

@@ -50,6 +50,30 @@ struct Words {
   }
 };
 
+template <class Predicate>
+std::vector<OptimizerRow> rows_where(Predicate&& predicate) {
+  std::vector<OptimizerRow> rows;
+  std::ranges::copy_if(optimizer_rows(), std::back_inserter(rows), predicate);
+  return rows;
+}
+
+std::string names_of(const std::vector<OptimizerRow>& rows) {
+  return listed(
+      rows, [](const OptimizerRow& row) { return row.name; }, " and ");
+}
+
+/// The first row's value, and those that are others: `0.999; lion 0.99`.
+template <class Usual>
+std::string usual_values(const std::vector<OptimizerRow>& rows, Usual&& usual) {
+  std::string text = text_of(usual(rows.front())), separator = "; ";
+  for (const OptimizerRow& row : rows) {
+    if (usual(row) == usual(rows.front())) continue;
+    text += separator + std::string(row.name) + " " + text_of(usual(row));
+    separator = ", ";
+  }
+  return text;
+}
+
 void check_sizes(const TrainingOptions& o) {
   if (o.batch_size > 0 && o.global_batch_size > 0)
     throw InputError("the batch is given a rank (.batch_size) or over all ranks (.global_batch_size), not both");
@@ -118,12 +142,30 @@ std::string Option::field_name() const {
   return text;
 }
 
-std::string readers_of(std::string_view field) {
-  std::vector<OptimizerRow> readers;
-  std::ranges::copy_if(optimizer_rows(), std::back_inserter(readers),
-                       [&](const OptimizerRow& row) { return optimizer_reads(row.name, field); });
-  return listed(
-      readers, [](const OptimizerRow& row) { return row.name; }, " and ");
+Option option_of_optimizer(std::string_view name, std::string_view field, std::string_view optimizer) {
+  const std::string_view read = field.substr(field.find('.') + 1);
+  const auto usual = [&](const OptimizerRow& row) {
+    return std::ranges::find(row.reads, read, &OptimizerField::name)->usual;
+  };
+  const auto readers = rows_where([&](const OptimizerRow& row) { return optimizer_reads(row.name, read); });
+  const bool matters = optimizer_reads(optimizer, read);
+  const std::string unread = "--optimizer " + std::string(optimizer) + ": it is for " + names_of(readers);
+  return {.name = name,
+          .group = "Learning",
+          .help = "Of " + names_of(readers),
+          .otherwise = usual_values(readers, usual),
+          .field = field,
+          .matters = matters,
+          .unread = matters ? "" : unread};
+}
+
+std::string usual_weight_decays() {
+  return usual_values(rows_where([](const OptimizerRow&) { return true; }),
+                      [](const OptimizerRow& row) { return row.weight_decay; });
+}
+
+std::string decoupled_optimizers() {
+  return names_of(rows_where([](const OptimizerRow& row) { return row.decoupled; }));
 }
 
 std::string listed_allreduces() {

@@ -48,6 +48,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   TrainingSetup setup{.options = std::move(given), .first_step = steps};
   TrainingOptions& options = setup.options;
   complete_batches(options, static_cast<std::size_t>(world.size()), train.size());
+  options.optimizer = completed(options.optimizer);
   if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
   setup.threads = options.threads > 0 ? options.threads : world.cores();
   setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;

@@ -77,6 +77,14 @@ TEST_CASE("the learning rate is the application's with its own optimizer, named 
   REQUIRE(parsed({"--optimizer", "adam", "--learning-rate", "0.5"}).learning_rate == 0.5);
 }
 
+TEST_CASE("a number that the chosen optimizer does not read is refused, with those that do") {
+  require_mentions(refusal({"--optimizer", "sgd", "--momentum", "0.9"}),
+                   {"--momentum has no meaning for --optimizer sgd", "it is for momentum, nesterov"});
+  require_mentions(refusal({"--beta2", "0.9"}), {"--beta2 has no meaning for --optimizer nesterov", "adam"});
+  REQUIRE(parsed({"--optimizer", "adam", "--beta2", "0.9"}).optimizer.beta2 == 0.9);
+  REQUIRE(!parsed({"--optimizer", "adam"}).optimizer.beta2);  // the optimizer's usual one
+}
+
 TEST_CASE("epochs are the application's where no length is given") {
   REQUIRE(parsed({}).epochs == 3U);
   REQUIRE(!parsed({"--steps", "7"}).epochs);

@@ -1,11 +1,19 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ronda/core/random.hpp>
-#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/make_optimizer.hpp>
 
 namespace ronda::test {
+
+/// The names of all that are built in.
+[[nodiscard]] inline std::vector<std::string> every_optimizer() {
+  std::vector<std::string> names;
+  for (const OptimizerRow& row : optimizer_rows()) names.emplace_back(row.name);
+  return names;
+}
 
 /// Four parameters in three groups, one of them frozen, with gaps between them; random values.
 struct Arena {

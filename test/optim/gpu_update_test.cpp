@@ -21,7 +21,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
   const auto gpu = make_cuda_context(0);
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
-  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars"})
+  for (const std::string& name : every_optimizer())
     for (const double clip : {0.0, 0.5}) {
       const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
       Arena arena(*optimizer);
@@ -68,7 +68,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
   const bool follows = std::is_same_v<TestType, Float16>;
-  for (const char* name : {"sgd", "nesterov", "adamw", "lars"}) {
+  for (const std::string& name : every_optimizer()) {
     const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
     Arena arena(*optimizer);
     optimizer->bind(arena.bindings());

@@ -14,6 +14,7 @@
 #include <ronda/optim/update_loop.hpp>
 #include <ronda/optim/updater.hpp>
 
+#include "optim/arena.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 
@@ -50,32 +51,32 @@ float random_at(std::string_view what, std::size_t index) { return RngKey(1, Pur
 
 /// One element, updated in float64 by the lines of PyTorch's documentation of each optimizer, v 2.x.
 struct Reference {
-  explicit Reference(const OptimizerOptions& given, double start) : o(given), p(start) {}
+  Reference(const OptimizerOptions& given, double start)
+      : o(completed(given)), row(*std::ranges::find(optimizer_rows(), o.name, &OptimizerRow::name)), p(start) {}
 
   void step(double g, double rate, int t) {
-    const double decay = o.weight_decay.value_or(o.name == "adamw" ? 0.01 : 0);
-    if (o.name == "adamw")
+    const double decay = o.weight_decay.value_or(row.weight_decay);
+    if (row.decoupled)
       p -= rate * decay * p;
     else
       g += decay * p;
     if (o.name == "sgd") {
       p -= rate * g;
     } else if (o.name == "momentum" || o.name == "nesterov" || o.name == "lars") {  // LARS of a vector is momentum
-      buffer = t > 1 ? o.momentum * buffer + g : g;
-      p -= rate * (o.name == "nesterov" ? g + o.momentum * buffer : buffer);
+      buffer = t > 1 ? *o.momentum * buffer + g : g;
+      p -= rate * (o.name == "nesterov" ? g + *o.momentum * buffer : buffer);
     } else {
-      m = o.beta1 * m + (1 - o.beta1) * g;
-      v = o.beta2 * v + (1 - o.beta2) * g * g;
-      const double m_hat = m / (1 - std::pow(o.beta1, t)), v_hat = v / (1 - std::pow(o.beta2, t));
-      p -= rate * m_hat / (std::sqrt(v_hat) + o.epsilon);
+      m = *o.beta1 * m + (1 - *o.beta1) * g;
+      v = *o.beta2 * v + (1 - *o.beta2) * g * g;
+      const double m_hat = m / (1 - std::pow(*o.beta1, t)), v_hat = v / (1 - std::pow(*o.beta2, t));
+      p -= rate * m_hat / (std::sqrt(v_hat) + *o.epsilon);
     }
   }
 
   OptimizerOptions o;
+  const OptimizerRow& row;
   double p, buffer = 0, m = 0, v = 0;
 };
-
-const std::vector<std::string> names{"sgd", "momentum", "nesterov", "adam", "adamw", "lars"};
 
 }  // namespace
 
@@ -83,7 +84,7 @@ TEST_CASE("20 steps of every optimizer follow PyTorch's formulas") {
   constexpr std::size_t count = 37;
   constexpr double sums_of = 4;  // the arena holds sums of so many samples
   CpuStream stream;
-  for (const auto& name : names)
+  for (const std::string& name : every_optimizer())
     for (const std::optional<double> decay : {std::optional<double>(), std::optional<double>(0.1)}) {
       const OptimizerOptions options{
           .name = name, .momentum = 0.8, .beta1 = 0.85, .beta2 = 0.95, .weight_decay = decay};
@@ -140,7 +141,7 @@ TEST_CASE("20 steps of LARS follow its paper's formulas, with a rate for each ma
 
 TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
   constexpr std::size_t count = (1 << 17) + 5;
-  for (const auto& name : names) {
+  for (const std::string& name : every_optimizer()) {
     const auto train = [&](int threads, std::size_t cut) {
       Trained trained({.name = name, .weight_decay = 0.01}, count);
       CpuStream stream(threads);
@@ -164,7 +165,7 @@ TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
 TEST_CASE("an update that sums gradients and writes copies has the bits of one that is given the sums") {
   constexpr std::size_t count = 1237, start = 64;  // neither a multiple of 16 nor the arena's first
   constexpr std::size_t part = count - start;
-  for (const auto& name : names) {
+  for (const std::string& name : every_optimizer()) {
     Trained given({.name = name, .weight_decay = 0.01}, count), summing({.name = name, .weight_decay = 0.01}, count);
     std::vector<std::vector<float>> ranks(3, std::vector<float>(count));
     Buffer copies = Buffer::host(2 * 2048 * sizeof(float));  // aligned, as the replicas of a node are
@@ -217,7 +218,7 @@ TEST_CASE("groups have rates and decays of their own, and frozen ones stay") {
 
 TEST_CASE("padding stays zero") {
   CpuStream stream;
-  for (const auto& name : names) {
+  for (const std::string& name : every_optimizer()) {
     const std::vector<ArenaSegment> segments{{"a", {Shape{2, 3}, DType::float32, Layout::parse("ab4b")}, 0, 0},
                                              {"b", {Shape{5}, DType::float32, {}}, 16, 0}};
     Trained trained({.name = name, .weight_decay = 0.1}, 32, segments);
@@ -282,7 +283,7 @@ TEST_CASE("bindings that contradict themselves are refused") {
 }
 
 TEST_CASE("an optimizer is made by name from values that can work") {
-  for (const auto& name : names) {
+  for (const std::string& name : every_optimizer()) {
     REQUIRE(make_optimizer({.name = name})->name() == name);
     REQUIRE(default_learning_rate(name) > 0);
   }

@@ -56,7 +56,7 @@ struct Update {
 
 TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
   for (const MakeUpdater& make : makers)
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars"})
+    for (const std::string& name : every_optimizer())
       for (const double clip : {0.0, 0.5}) {
         const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01}),
                    updated = make_optimizer({.name = name, .weight_decay = 0.01});
@@ -237,7 +237,7 @@ struct HalfUpdate {
 TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits, and layers read them rounded", "",
                    Float16, BFloat16) {
   for (const MakeUpdater& make : makers)
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars"})
+    for (const std::string& name : every_optimizer())
       for (const double clip : {0.0, 0.5}) {
         const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
         Arena ours(*optimizer), device(*optimizer);
