@@ -73,6 +73,7 @@ class KernelUpdater final : public Updater {
                reinterpret_cast<const T*>(layers.gradients),
                state(0),
                state(1),
+               state(2),
                reinterpret_cast<T*>(layers.values)};
     stream.synchronize();  // the host's memory that was uploaded may go
   }

@@ -102,8 +102,13 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
   for_each_part(range, [&](std::size_t parameter, Range whole) {
     const auto update_part = [&](Range part) {
       const std::size_t at = whole.begin + part.begin;
-      if (!update({bindings_.values + at, range.gradients + (at - first), state(0, at), state(1, at), part.size(),
-                   at - first, range.more_gradients, range.copies},
+      if (!update({bindings_.values + at,
+                   range.gradients + (at - first),
+                   {state(0, at), state(1, at), state(2, at)},
+                   part.size(),
+                   at - first,
+                   range.more_gradients,
+                   range.copies},
                   parameter))
         finite.store(false, std::memory_order_relaxed);
     };

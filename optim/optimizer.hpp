@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,8 +37,7 @@ struct ArenaRange {
 struct ArenaPart {
   float* values;
   const float* gradients;
-  float* first_state;  ///< null where the rule has fewer
-  float* second_state;
+  std::array<float*, 3> states;  ///< null where the rule has fewer
   std::size_t count;
   std::size_t offset;  ///< of the first element in the range, where the spans begin
   std::span<const float* const> more_gradients;

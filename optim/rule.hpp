@@ -23,24 +23,33 @@ struct RuleStep {
 
 /// An update rule as a value: trivially copyable, so that a GPU's kernel can hold it.
 ///
-///     static constexpr std::array<std::string_view, S> states  names of what is kept for each element, S ≤ 2
+///     static constexpr std::array<std::string_view, S> states  names of what is kept for each element, S ≤ 3
 ///     static constexpr bool needs_norms                        whether `scalars` reads norms of whole parameters
 ///     struct Scalars                                           what is the same for all elements of a parameter
 ///     Scalars scalars(const RuleStep&) const                   worked out once a step and parameter, in float64
 ///     static void apply(const Scalars&, float& value, float sum, float& first, float& second)
-///                                                              one element; states beyond S are scratch
+///                                                              one element; a third state comes last; those beyond S
+///                                                              are scratch
 ///
 /// `scalars` is RONDA_HOST_DEVICE and `apply` RONDA_HOST_DEVICE_INLINE: the processor's loops and a GPU's kernel are
 /// made of them, so both give the same bits where their square roots and divisions are IEEE's.
 template <class Rule>
 concept UpdateRule = std::is_trivially_copyable_v<Rule> && std::is_trivially_copyable_v<typename Rule::Scalars> &&
-                     (Rule::states.size() <= 2) &&
+                     (Rule::states.size() <= 3) &&
                      std::same_as<std::remove_cvref_t<decltype(Rule::needs_norms)>, bool>&& requires(
-                         const Rule& rule, const RuleStep& step, const typename Rule::Scalars& scalars, float& value,
-                         float sum) {
+                         const Rule& rule, const RuleStep& step) {
   { Rule::states[0] } -> std::convertible_to<std::string_view>;
   { rule.scalars(step) } -> std::same_as<typename Rule::Scalars>;
-  Rule::apply(scalars, value, sum, value, value);
 };
+
+/// One element by `Rule::apply`, which takes two states, or three.
+template <UpdateRule Rule>
+RONDA_HOST_DEVICE_INLINE void apply_rule(const typename Rule::Scalars& scalars, float& value, float sum, float& first,
+                                         float& second, float& third) {
+  if constexpr (requires { Rule::apply(scalars, value, sum, first, second, third); })
+    Rule::apply(scalars, value, sum, first, second, third);
+  else
+    Rule::apply(scalars, value, sum, first, second);
+}
 
 }  // namespace ronda

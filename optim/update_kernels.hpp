@@ -172,6 +172,7 @@ struct Update {
   const T* gradients;
   float* first_state;
   float* second_state;
+  float* third_state;
   T* rounded;  ///< the values as layers read them; null where they read `values`
 
   /// The same from element `first` on, a multiple of `line`.
@@ -182,6 +183,7 @@ struct Update {
     rest.gradients += first;
     if (first_state != nullptr) rest.first_state += first;
     if (second_state != nullptr) rest.second_state += first;
+    if (third_state != nullptr) rest.third_state += first;
     if (rounded != nullptr) rest.rounded += first;
     return rest;
   }
@@ -191,9 +193,13 @@ struct Update {
     if (outcome->applied == 0 || parameter == no_parameter) return;
     constexpr std::size_t states = Rule::states.size();
     float none = 0;
-    Rule::apply(scalars[parameter], values[i], as_float(gradients[i]), states > 0 ? first_state[i] : none,
-                states > 1 ? second_state[i] : none);
-    if (!std::isfinite(values[i]) || (states > 1 && !std::isfinite(second_state[i]))) raise_flag(outcome->spoiled);
+    float& first = states > 0 ? first_state[i] : none;
+    float& second = states > 1 ? second_state[i] : none;
+    float& third = states > 2 ? third_state[i] : none;
+    apply_rule<Rule>(scalars[parameter], values[i], as_float(gradients[i]), first, second, third);
+    if (!std::isfinite(values[i]) || (states > 0 && !std::isfinite(first)) || (states > 1 && !std::isfinite(second)) ||
+        (states > 2 && !std::isfinite(third)))
+      raise_flag(outcome->spoiled);
     if (rounded != nullptr) rounded[i] = as_number<T>(values[i]);
   }
 };

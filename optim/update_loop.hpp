@@ -27,7 +27,7 @@ template <class Rule, class Width>
                                                 const typename Rule::Scalars& scalars,
                                                 std::array<std::int32_t, 16>& largest) {
   constexpr std::size_t states = Rule::states.size();
-  alignas(64) std::array<float, 16> values, gradients, first{}, second{};
+  alignas(64) std::array<float, 16> values, gradients, first{}, second{}, third{};
   const auto load = [&](std::array<float, 16>& lanes, const float* from)
                         RONDA_INLINE { each_lane(width, [&](auto l) RONDA_INLINE { lanes[l] = from[at + l]; }); };
   const auto store = [&](float* to, const std::array<float, 16>& lanes)
@@ -36,14 +36,22 @@ template <class Rule, class Width>
   for (const float* more : part.more_gradients)
     each_lane(width, [&](auto l) RONDA_INLINE { gradients[l] += more[part.offset + at + l]; });
   load(values, part.values);
-  if constexpr (states > 0) load(first, part.first_state);
-  if constexpr (states > 1) load(second, part.second_state);
-  each_lane(width, [&](auto l) RONDA_INLINE { Rule::apply(scalars, values[l], gradients[l], first[l], second[l]); });
-  each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(values[l])); });
-  if constexpr (states > 1)
-    each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(second[l])); });
-  if constexpr (states > 0) store(part.first_state, first);
-  if constexpr (states > 1) store(part.second_state, second);
+  if constexpr (states > 0) load(first, part.states[0]);
+  if constexpr (states > 1) load(second, part.states[1]);
+  if constexpr (states > 2) load(third, part.states[2]);
+  each_lane(width, [&](auto l) RONDA_INLINE {
+    apply_rule<Rule>(scalars, values[l], gradients[l], first[l], second[l], third[l]);
+  });
+  const auto look_at = [&](const std::array<float, 16>& lanes) RONDA_INLINE {
+    each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(lanes[l])); });
+  };
+  look_at(values);
+  if constexpr (states > 0) look_at(first);
+  if constexpr (states > 1) look_at(second);
+  if constexpr (states > 2) look_at(third);
+  if constexpr (states > 0) store(part.states[0], first);
+  if constexpr (states > 1) store(part.states[1], second);
+  if constexpr (states > 2) store(part.states[2], third);
   store(part.values, values);
   for (float* copy : part.copies)
     if constexpr (std::is_same_v<Width, std::integral_constant<std::int64_t, 16>>)
@@ -53,8 +61,8 @@ template <class Rule, class Width>
 }
 
 /// The one loop of every update rule. For RONDA_MULTIVERSION functions.
-/// Returns whether all that was written is finite: values and second states are looked at, since an error of a gradient
-/// or a first state shows in the value.
+/// Returns whether all that was written is finite. A state's error need not show in the value: a square that is
+/// infinite divides, a sign has no size.
 template <UpdateRule Rule>
 [[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const typename Rule::Scalars& given) {
   constexpr std::size_t states = Rule::states.size();
@@ -69,14 +77,22 @@ template <UpdateRule Rule>
   }
   float* __restrict values = part.values;
   const float* __restrict gradients = part.gradients;
-  float* __restrict first = part.first_state;
-  float* __restrict second = part.second_state;
-  float none = 0;
+  float* __restrict first = part.states[0];
+  float* __restrict second = part.states[1];
+  float* __restrict third = part.states[2];
   std::int32_t largest = 0;
   for (std::size_t i = 0; i < part.count; ++i) {
-    Rule::apply(scalars, values[i], gradients[i], states > 0 ? first[i] : none, states > 1 ? second[i] : none);
-    largest = std::max(largest, magnitude(values[i]));
-    if constexpr (states > 1) largest = std::max(largest, magnitude(second[i]));
+    float value = values[i];
+    float a = states > 0 ? first[i] : 0, b = states > 1 ? second[i] : 0, c = states > 2 ? third[i] : 0;
+    apply_rule<Rule>(scalars, value, gradients[i], a, b, c);
+    largest = std::max(largest, magnitude(value));
+    if constexpr (states > 0) largest = std::max(largest, magnitude(a));
+    if constexpr (states > 1) largest = std::max(largest, magnitude(b));
+    if constexpr (states > 2) largest = std::max(largest, magnitude(c));
+    values[i] = value;
+    if constexpr (states > 0) first[i] = a;
+    if constexpr (states > 1) second[i] = b;
+    if constexpr (states > 2) third[i] = c;
   }
   return is_finite(largest);
 }
