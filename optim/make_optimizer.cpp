@@ -27,9 +27,11 @@ struct NumberRange {
   double low = 0, high = 1;
 };
 constexpr std::array numbers{
-    NumberRange{"momentum", &OptimizerOptions::momentum}, NumberRange{"beta1", &OptimizerOptions::beta1},
+    NumberRange{"momentum", &OptimizerOptions::momentum},
+    NumberRange{"beta1", &OptimizerOptions::beta1},
     NumberRange{"beta2", &OptimizerOptions::beta2},
     NumberRange{"epsilon", &OptimizerOptions::epsilon, std::numeric_limits<float>::min(), infinity},
+    NumberRange{"alpha", &OptimizerOptions::alpha},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
 
 /// A NaN is in no range.

@@ -8,13 +8,15 @@
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/kernel_updater.hpp>
 #include <ronda/optim/lars.hpp>
+#include <ronda/optim/rmsprop.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
 
 namespace ronda {
 
 /// The rules that make_optimizer and the GPU's updater know. A new rule is its own file and its name here.
-using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars>;
+using BuiltInRules =
+    std::tuple<Sgd, Momentum, Adam, Lars, PlainRmsProp, MomentumRmsProp, CenteredRmsProp, CenteredMomentumRmsProp>;
 
 /// Calls body(std::type_identity<Rule>()) for each of them.
 template <class Body>

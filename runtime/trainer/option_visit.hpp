@@ -116,6 +116,11 @@ void visit(Options& o, Visitor&& see) {
   see(option_of_optimizer("beta1", "optimizer.beta1", p.name), p.beta1);
   see(option_of_optimizer("beta2", "optimizer.beta2", p.name), p.beta2);
   see(option_of_optimizer("epsilon", "optimizer.epsilon", p.name), p.epsilon);
+  see(option_of_optimizer("alpha", "optimizer.alpha", p.name), p.alpha);
+  Option centered = option_of_optimizer("centered", "optimizer.centered", p.name);
+  centered.help += ": by the variance of gradients, not by their mean square";
+  centered.otherwise = {};
+  see(centered, p.centered);
   see(Option{.name = "weight-decay",
              .group = learning,
              .help = "L2; decoupled for " + decoupled_optimizers(),

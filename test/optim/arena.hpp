@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,19 @@
 
 namespace ronda::test {
 
-/// The names of all that are built in.
-[[nodiscard]] inline std::vector<std::string> every_optimizer() {
-  std::vector<std::string> names;
-  for (const OptimizerRow& row : optimizer_rows()) names.emplace_back(row.name);
-  return names;
+/// All that are built in, and a case for each rule of those that have several.
+[[nodiscard]] inline std::vector<OptimizerOptions> every_optimizer(std::optional<double> weight_decay = {}) {
+  std::vector<OptimizerOptions> all;
+  for (const OptimizerRow& row : optimizer_rows()) all.push_back({.name = std::string(row.name)});
+  all.push_back({.name = "rmsprop", .momentum = 0.5});
+  all.push_back({.name = "rmsprop", .centered = true});
+  all.push_back({.name = "rmsprop", .momentum = 0.5, .centered = true});
+  for (auto& options : all) options.weight_decay = weight_decay;
+  return all;
+}
+
+[[nodiscard]] inline std::string text_of(const OptimizerOptions& options) {
+  return options.name + (options.momentum ? " with momentum" : "") + (options.centered ? ", centered" : "");
 }
 
 /// Four parameters in three groups, one of them frozen, with gaps between them; random values.

@@ -21,9 +21,9 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
   const auto gpu = make_cuda_context(0);
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
-  for (const std::string& name : every_optimizer())
+  for (const OptimizerOptions& options : every_optimizer(0.01))
     for (const double clip : {0.0, 0.5}) {
-      const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
+      const auto optimizer = make_optimizer(options);
       Arena arena(*optimizer);
       optimizer->bind(arena.bindings());
       const std::size_t count = arena.values.size(), bytes = count * sizeof(float);
@@ -55,7 +55,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
         const double factor = clip > 0 ? clip_factor(outcome.gradient_norm, clip) / 3 : 1 / (12 * 0.25);
         optimizer->measure(arena.gradients.data(), cpu);
         optimizer->step(arena.whole(), {0.1, factor, t}, cpu);
-        INFO(name << ", clip " << clip << ", update " << t);
+        INFO(text_of(options) << ", clip " << clip << ", update " << t);
         for (std::size_t i = 0; i < count; ++i)  // a GPU's pow may round a bias correction's last bit otherwise
           REQUIRE(found[i] == Approx(arena.values[i]).epsilon(1e-6).margin(1e-7));
       }
@@ -68,8 +68,8 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
   const bool follows = std::is_same_v<TestType, Float16>;
-  for (const std::string& name : every_optimizer()) {
-    const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
+  for (const OptimizerOptions& options : every_optimizer(0.01)) {
+    const auto optimizer = make_optimizer(options);
     Arena arena(*optimizer);
     optimizer->bind(arena.bindings());
     const std::size_t count = arena.values.size(), bytes = count * sizeof(float);
@@ -113,7 +113,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
       gpu->copy(values.data(), found.data(), bytes, *stream);
       gpu->copy(read.data(), rounded.data(), count * sizeof(TestType), *stream);
       stream->synchronize();
-      INFO(name << ", update " << t);
+      INFO(text_of(options) << ", update " << t);
       REQUIRE(outcome.overflowed == (too_large ? 1 : 0));
       if (too_large)
         more /= 2;

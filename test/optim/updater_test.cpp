@@ -56,10 +56,9 @@ struct Update {
 
 TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
   for (const MakeUpdater& make : makers)
-    for (const std::string& name : every_optimizer())
+    for (const OptimizerOptions& options : every_optimizer(0.01))
       for (const double clip : {0.0, 0.5}) {
-        const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01}),
-                   updated = make_optimizer({.name = name, .weight_decay = 0.01});
+        const auto optimizer = make_optimizer(options), updated = make_optimizer(options);
         Arena ours(*optimizer), theirs(*updated);
         optimizer->bind(ours.bindings());
         Update update(make, *updated, theirs, clip, false);
@@ -79,7 +78,7 @@ TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and cli
           }
           optimizer->measure(ours.gradients.data(), stream);
           optimizer->step(ours.whole(), {rate, factor, t}, stream);
-          INFO(name << ", clip " << clip << ", update " << t);
+          INFO(text_of(options) << ", clip " << clip << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
           REQUIRE(update.outcome().updates == t);
           REQUIRE(update.outcome().learning_rate == rate);
@@ -237,9 +236,9 @@ struct HalfUpdate {
 TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits, and layers read them rounded", "",
                    Float16, BFloat16) {
   for (const MakeUpdater& make : makers)
-    for (const std::string& name : every_optimizer())
+    for (const OptimizerOptions& options : every_optimizer(0.01))
       for (const double clip : {0.0, 0.5}) {
-        const auto optimizer = make_optimizer({.name = name, .weight_decay = 0.01});
+        const auto optimizer = make_optimizer(options);
         Arena ours(*optimizer), device(*optimizer);
         optimizer->bind(ours.bindings());
         LossScale scale{.scale = 512, .good_steps = 0};
@@ -261,7 +260,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
                     Approx(std::sqrt(optimizer->squared_norm(ours.whole(), stream)) / (3 * more)).epsilon(1e-12));
           optimizer->measure(ours.gradients.data(), stream);
           optimizer->step(ours.whole(), {halving().rate(t - 1), factor, t}, stream);
-          INFO(name << ", clip " << clip << ", update " << t);
+          INFO(text_of(options) << ", clip " << clip << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
           REQUIRE(update.outcome().overflowed == 0);
           REQUIRE(update.outcome().loss_scale == more);
