@@ -32,6 +32,7 @@ constexpr std::array numbers{
     NumberRange{"beta2", &OptimizerOptions::beta2},
     NumberRange{"epsilon", &OptimizerOptions::epsilon, std::numeric_limits<float>::min(), infinity},
     NumberRange{"alpha", &OptimizerOptions::alpha},
+    NumberRange{"lr_decay", &OptimizerOptions::lr_decay, 0, infinity},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
 
 /// A NaN is in no range.

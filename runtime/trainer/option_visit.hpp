@@ -121,6 +121,7 @@ void visit(Options& o, Visitor&& see) {
   centered.help += ": by the variance of gradients, not by their mean square";
   centered.otherwise = {};
   see(centered, p.centered);
+  see(option_of_optimizer("lr-decay", "optimizer.lr_decay", p.name), p.lr_decay);
   see(Option{.name = "weight-decay",
              .group = learning,
              .help = "L2; decoupled for " + decoupled_optimizers(),

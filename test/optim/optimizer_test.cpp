@@ -70,6 +70,9 @@ struct Reference {
       m = *o.alpha * m + (1 - *o.alpha) * g;
       buffer = *o.momentum * buffer + g / (std::sqrt(v - (o.centered ? m * m : 0)) + *o.epsilon);
       p -= rate * buffer;
+    } else if (o.name == "adagrad") {
+      v += g * g;
+      p -= rate / (1 + (t - 1) * *o.lr_decay) * g / (std::sqrt(v) + *o.epsilon);
     } else {
       m = *o.beta1 * m + (1 - *o.beta1) * g;
       v = *o.beta2 * v + (1 - *o.beta2) * g * g;
@@ -93,6 +96,7 @@ TEST_CASE("20 steps of every optimizer follow PyTorch's formulas") {
     for (OptimizerOptions options : every_optimizer(decay)) {
       options.beta1 = 0.85;
       options.beta2 = 0.95;
+      options.lr_decay = 0.1;
       Trained trained(options, count);
       std::vector<Reference> expected;
       for (std::size_t i = 0; i < count; ++i) {
@@ -300,6 +304,7 @@ TEST_CASE("an optimizer is made by name from values that can work") {
     REQUIRE_THROWS_AS(make_optimizer({.beta1 = bad}), InputError);
     REQUIRE_THROWS_AS(make_optimizer({.beta2 = bad}), InputError);
   }
+  REQUIRE_THROWS_AS(make_optimizer({.lr_decay = -0.1}), InputError);
   require_mentions(message_of<InputError>([] { (void)make_optimizer({.epsilon = 0}); }), {"epsilon", "more than 0"});
   REQUIRE_THROWS_AS(make_optimizer({.weight_decay = -1}), InputError);
 }

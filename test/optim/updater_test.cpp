@@ -174,6 +174,22 @@ TEST_CASE("an update that leaves numbers that are not finite says so, also from 
     }
 }
 
+TEST_CASE("a state that is not finite is told of, also where the value does not show it") {
+  for (const MakeUpdater& make : makers)
+    for (const char* name : {"adagrad", "rmsprop", "adam"}) {
+      const auto optimizer = make_optimizer({.name = name});
+      Arena arena(*optimizer);
+      Update update(make, *optimizer, arena, 0, false);
+      update.total.weight = 1;
+      arena.fill_gradients(1);
+      arena.gradients[20] = 1e30F;  // its square is infinite, and a step that is divided by it 0
+      update.step();
+      INFO(name);
+      CHECK(update.outcome().spoiled == 1);
+      CHECK(std::ranges::all_of(arena.values, [](float value) { return std::isfinite(value); }));
+    }
+}
+
 TEST_CASE("a frozen parameter's gradient is neither checked nor clipped by") {
   for (const MakeUpdater& make : makers)
     for (const double clip : {0.0, 0.5}) {
