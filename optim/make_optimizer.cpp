@@ -33,6 +33,7 @@ constexpr std::array numbers{
     NumberRange{"epsilon", &OptimizerOptions::epsilon, std::numeric_limits<float>::min(), infinity},
     NumberRange{"alpha", &OptimizerOptions::alpha},
     NumberRange{"lr_decay", &OptimizerOptions::lr_decay, 0, infinity},
+    NumberRange{"rho", &OptimizerOptions::rho},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
 
 /// A NaN is in no range.

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <ronda/core/error.hpp>
+#include <ronda/optim/adadelta.hpp>
 #include <ronda/optim/adagrad.hpp>
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/kernel_updater.hpp>
@@ -17,7 +18,7 @@ namespace ronda {
 
 /// The rules that make_optimizer and the GPU's updater know. A new rule is its own file and its name here.
 using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars, PlainRmsProp, MomentumRmsProp, CenteredRmsProp,
-                                CenteredMomentumRmsProp, Adagrad>;
+                                CenteredMomentumRmsProp, Adagrad, Adadelta>;
 
 /// Calls body(std::type_identity<Rule>()) for each of them.
 template <class Body>

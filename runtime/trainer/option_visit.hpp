@@ -122,6 +122,7 @@ void visit(Options& o, Visitor&& see) {
   centered.otherwise = {};
   see(centered, p.centered);
   see(option_of_optimizer("lr-decay", "optimizer.lr_decay", p.name), p.lr_decay);
+  see(option_of_optimizer("rho", "optimizer.rho", p.name), p.rho);
   see(Option{.name = "weight-decay",
              .group = learning,
              .help = "L2; decoupled for " + decoupled_optimizers(),

@@ -73,6 +73,11 @@ struct Reference {
     } else if (o.name == "adagrad") {
       v += g * g;
       p -= rate / (1 + (t - 1) * *o.lr_decay) * g / (std::sqrt(v) + *o.epsilon);
+    } else if (o.name == "adadelta") {
+      v = *o.rho * v + (1 - *o.rho) * g * g;
+      const double change = std::sqrt(buffer + *o.epsilon) / std::sqrt(v + *o.epsilon) * g;
+      buffer = *o.rho * buffer + (1 - *o.rho) * change * change;
+      p -= rate * change;
     } else {
       m = *o.beta1 * m + (1 - *o.beta1) * g;
       v = *o.beta2 * v + (1 - *o.beta2) * g * g;
