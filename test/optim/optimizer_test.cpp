@@ -78,6 +78,10 @@ struct Reference {
       const double change = std::sqrt(buffer + *o.epsilon) / std::sqrt(v + *o.epsilon) * g;
       buffer = *o.rho * buffer + (1 - *o.rho) * change * change;
       p -= rate * change;
+    } else if (o.name == "lion") {
+      const double direction = *o.beta1 * m + (1 - *o.beta1) * g;
+      p -= rate * ((direction > 0) - (direction < 0));
+      m = *o.beta2 * m + (1 - *o.beta2) * g;
     } else {
       m = *o.beta1 * m + (1 - *o.beta1) * g;
       v = *o.beta2 * v + (1 - *o.beta2) * g * g;
