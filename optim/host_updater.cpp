@@ -32,12 +32,11 @@ class HostUpdater final : public Updater {
     if (decide_.clip_norm > 0 || decide_.check_gradients) squared_norm_ = norm_or_finiteness(stream);
     decide_.total = total;
     decide_(0);
-    if (outcome_.applied != 0 && optimizer_.needs_norms()) optimizer_.measure(arena_.gradients, stream);
+    if (outcome_.applied != 0 && optimizer_.needs_norms()) optimizer_.measure(arena_.gradients, scalars(), stream);
   }
   void apply(const ArenaRange& range, Stream& stream) override {
     if (outcome_.applied == 0) return;
-    const StepScalars scalars{outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates};
-    outcome_.spoiled = optimizer_.step(range, scalars, stream) ? 0 : 1;
+    outcome_.spoiled = optimizer_.step(range, scalars(), stream) ? 0 : 1;
   }
   [[nodiscard]] bool reads_all_gradients() const noexcept override {
     return decide_.clip_norm > 0 || decide_.check_gradients || optimizer_.needs_norms();
@@ -52,6 +51,9 @@ class HostUpdater final : public Updater {
   void set_rate_factor(double factor, Stream&) override { table_.factor = factor; }
 
  private:
+  [[nodiscard]] StepScalars scalars() const {
+    return {outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates};
+  }
   /// Where the norm itself is not asked for, a number that is finite where all gradients are: a faster pass.
   [[nodiscard]] double norm_or_finiteness(Stream& stream) {
     if (decide_.clip_norm > 0) return optimizer_.squared_norm(arena_, stream);

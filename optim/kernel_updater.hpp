@@ -47,7 +47,7 @@ class KernelUpdater final : public Updater {
     scalars_ = context.allocate(segments.size() * sizeof(typename Rule::Scalars));
     outcome_ = context.allocate(sizeof(UpdateOutcome));
     if (needs_norm_) sums_ = context.allocate((partial_sums + sums_of_partials + 1) * sizeof(double));
-    if (Rule::needs_norms) parameter_sums_ = context.allocate(segments.size() * 2 * lanes * sizeof(double));
+    if (Rule::needs_norms) parameter_sums_ = context.allocate(segments.size() * 3 * lanes * sizeof(double));
     squares_ = {reinterpret_cast<const T*>(layers.gradients), at<std::uint16_t>(lines_), count_, at<double>(sums_)};
     decide_ = {.table = at<RateTable>(table_),
                .loss_scale = options.loss_scale,
@@ -63,6 +63,7 @@ class KernelUpdater final : public Updater {
                 at<Segment>(segments_),
                 value_sums(),
                 gradient_sums(),
+                update_sums(),
                 decide_.outcome,
                 at<typename Rule::Scalars>(scalars_)};
     const auto state = [&](std::size_t i) { return i < bindings.states.size() ? bindings.states[i] : nullptr; };
@@ -91,6 +92,12 @@ class KernelUpdater final : public Updater {
     Decide decide = decide_;
     decide.total = total;
     Launch::for_each(stream, 1, decide);
+    if constexpr (TwoPassRule<Rule>) {
+      Prepare<Rule> first_pass = prepare_;
+      first_pass.value_sums = nullptr;
+      Launch::for_each(stream, parameters_, first_pass);
+      Launch::for_each(stream, parameters_ * lanes, Propose<Rule, T>{update_, at<Segment>(segments_), update_sums()});
+    }
     Launch::for_each(stream, parameters_, prepare_);
   }
 
@@ -147,6 +154,9 @@ class KernelUpdater final : public Updater {
   [[nodiscard]] double* value_sums() const { return at<double>(parameter_sums_); }
   [[nodiscard]] double* gradient_sums() const {
     return Rule::needs_norms ? value_sums() + parameters_ * update_kernels::lanes : nullptr;
+  }
+  [[nodiscard]] double* update_sums() const {
+    return TwoPassRule<Rule> ? gradient_sums() + parameters_ * update_kernels::lanes : nullptr;
   }
   [[nodiscard]] double* norm() const {
     return at<double>(sums_) + update_kernels::partial_sums + update_kernels::sums_of_partials;

@@ -81,10 +81,7 @@ void Optimizer::for_each_part(ArenaRange range, Body&& body) const {
   }
 }
 
-bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
-  if (bindings_.device.kind != DeviceKind::cpu)
-    throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
-  const DenormalScope flushing(true);
+void Optimizer::set_steps(const StepScalars& scalars) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const ParameterGroup& group = bindings_.groups[bindings_.segments[i].group];
     steps_[i].learning_rate = scalars.learning_rate * group.rate_factor;
@@ -94,10 +91,18 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
     steps_[i].gradient_norm = norms_of_sums_[i] * scalars.gradient_factor;
   }
   prepare(steps_);
+}
+
+float* Optimizer::state(std::size_t i, std::size_t offset) const noexcept {
+  return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
+}
+
+bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
+  if (bindings_.device.kind != DeviceKind::cpu)
+    throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
+  const DenormalScope flushing(true);
+  set_steps(scalars);
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
-  const auto state = [&](std::size_t i, std::size_t offset) {
-    return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
-  };
   std::atomic<bool> finite = true;
   for_each_part(range, [&](std::size_t parameter, Range whole) {
     const auto update_part = [&](Range part) {
@@ -117,19 +122,24 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
   return finite.load(std::memory_order_relaxed);
 }
 
-/// Blocks of fixed size are summed and then added in order.
-double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream& stream) {
+/// Blocks of fixed size are summed, by `sum_block` of their ranges, and then added in order.
+template <class SumBlock>
+double Optimizer::sum_blocks(std::size_t count, Stream& stream, SumBlock&& sum_block) {
   const std::size_t blocks = (count + norm_block - 1) / norm_block;
-  const auto sum_blocks = [&](Range part) {
+  const auto sum_some = [&](Range part) {
     for (std::size_t block = part.begin; block < part.end; ++block) {
       const std::size_t begin = block * norm_block;
-      partial_sums_[block] = squares(numbers + begin, std::min(norm_block, count - begin));
+      partial_sums_[block] = sum_block(Range{begin, std::min(begin + norm_block, count)});
     }
   };
-  parallel_for(threads_for(count, stream), blocks, sum_blocks);
+  parallel_for(threads_for(count, stream), blocks, sum_some);
   double total = 0;
   for (std::size_t block = 0; block < blocks; ++block) total += partial_sums_[block];
   return total;
+}
+
+double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream& stream) {
+  return sum_blocks(count, stream, [&](Range block) { return squares(numbers + block.begin, block.size()); });
 }
 
 double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
@@ -150,13 +160,30 @@ bool Optimizer::gradients_are_finite(ArenaRange range, Stream& stream) const {
   return finite;
 }
 
-void Optimizer::measure(const float* gradients, Stream& stream) {
+void Optimizer::measure(const float* gradients, const StepScalars& scalars, Stream& stream) {
+  const DenormalScope flushing(true);
+  if (has_two_passes()) set_steps(scalars);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const ArenaSegment& segment = bindings_.segments[i];
+    if (bindings_.groups[segment.group].frozen) continue;
     const auto count = static_cast<std::size_t>(segment.desc.padded_count());
     steps_[i].value_norm = std::sqrt(sum_of_squares(bindings_.values + segment.offset, count, stream));
-    norms_of_sums_[i] = std::sqrt(sum_of_squares(gradients + segment.offset, count, stream));
+    if (has_two_passes())
+      steps_[i].update_norm = std::sqrt(propose_all(i, gradients, stream));
+    else
+      norms_of_sums_[i] = std::sqrt(sum_of_squares(gradients + segment.offset, count, stream));
   }
+}
+
+/// The first pass over a parameter.
+double Optimizer::propose_all(std::size_t parameter, const float* gradients, Stream& stream) {
+  const ArenaSegment& segment = bindings_.segments[parameter];
+  return sum_blocks(static_cast<std::size_t>(segment.desc.padded_count()), stream, [&](Range block) {
+    const std::size_t at = segment.offset + block.begin;
+    return propose(
+        {bindings_.values + at, gradients + at, {state(0, at), state(1, at), nullptr}, block.size(), at, {}, {}},
+        parameter);
+  });
 }
 
 void Optimizer::visit(StateVisitor& visitor) const {

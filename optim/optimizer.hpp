@@ -85,15 +85,17 @@ class Optimizer {
   [[nodiscard]] virtual std::span<const std::string_view> states() const noexcept = 0;
   /// Whether the rule reads norms of whole parameters: see `measure`.
   [[nodiscard]] virtual bool needs_norms() const noexcept = 0;
+  /// Whether `measure` is the first of two passes over the elements: see TwoPassRule.
+  [[nodiscard]] virtual bool has_two_passes() const noexcept = 0;
   [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }  ///< for groups that do not say
 
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
   void bind(OptimizerBindings bindings);
   /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
   bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);
-  /// Before `step` of a rule that needs them: the norms of all parameters, and of their gradients in the whole arena.
-  /// In float64; the bits do not depend on threads.
-  void measure(const float* gradients, Stream& stream);
+  /// Before `step` of a rule that needs them: the norms of all parameters, and of their gradients in the whole arena. A
+  /// rule of two passes brings the states of all parameters forward. In float64; the bits do not depend on threads.
+  void measure(const float* gradients, const StepScalars& scalars, Stream& stream);
   /// The sum of the squares of `range.gradients`, as they are there (without gradient_factor), in float64.
   /// Blocks of fixed size are summed and then added in order, so the bits do not depend on threads.
   [[nodiscard]] double squared_norm(ArenaRange range, Stream& stream);
@@ -110,13 +112,20 @@ class Optimizer {
   /// Updates some elements, and tells whether they are finite; called from several threads at once, for different ones.
   /// Must not throw.
   [[nodiscard]] virtual bool update(const ArenaPart& part, std::size_t parameter) const noexcept = 0;
+  /// The first of two passes over some elements, as `update`; returns the sum of the squares of what it proposes.
+  [[nodiscard]] virtual double propose(const ArenaPart& part, std::size_t parameter) const noexcept = 0;
   /// Works out what the next updates need of each parameter.
   virtual void prepare(std::span<const RuleStep> steps) = 0;
 
  private:
   template <class Body>
   void for_each_part(ArenaRange range, Body&& body) const;
+  void set_steps(const StepScalars& scalars);
   [[nodiscard]] double sum_of_squares(const float* numbers, std::size_t count, Stream& stream);
+  template <class SumBlock>
+  [[nodiscard]] double sum_blocks(std::size_t count, Stream& stream, SumBlock&& sum_block);
+  [[nodiscard]] double propose_all(std::size_t parameter, const float* gradients, Stream& stream);
+  [[nodiscard]] float* state(std::size_t i, std::size_t offset) const noexcept;
 
   double weight_decay_;
   OptimizerBindings bindings_;

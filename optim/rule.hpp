@@ -18,6 +18,7 @@ struct RuleStep {
   // Of the whole parameter, where the rule needs them: see UpdateRule.
   double value_norm = 0;     ///< 2-norm
   double gradient_norm = 0;  ///< 2-norm of the mean gradient, clipped
+  double update_norm = 0;    ///< 2-norm of what a TwoPassRule has proposed
   int dimensions = 1;        ///< 1: a bias, or another vector
 };
 
@@ -40,6 +41,19 @@ concept UpdateRule = std::is_trivially_copyable_v<Rule> && std::is_trivially_cop
                          const Rule& rule, const RuleStep& step) {
   { Rule::states[0] } -> std::convertible_to<std::string_view>;
   { rule.scalars(step) } -> std::same_as<typename Rule::Scalars>;
+};
+
+/// A rule that needs to know its update of a whole parameter before it changes an element, as LAMB its norm. It needs
+/// norms, keeps two states at most, and passes over the elements twice:
+///
+///     static float propose(const Scalars&, float value, float sum, float& first, float& second)
+///                                              brings the states forward, and returns the update; `scalars` knows no
+///                                              norms yet
+///     apply                                    makes the update, by the states as they are then
+template <class Rule>
+concept TwoPassRule = UpdateRule<Rule> && Rule::needs_norms &&(Rule::states.size() <= 2) &&
+                      requires(const typename Rule::Scalars& scalars, float value, float sum) {
+  { Rule::propose(scalars, value, sum, value, value) } -> std::same_as<float>;
 };
 
 /// One element by `Rule::apply`, which takes two states, or three.

@@ -16,16 +16,22 @@ template <UpdateRule Rule>
 class RuleOptimizer final : public Optimizer {
  public:
   using Loop = bool (*)(const ArenaPart&, const typename Rule::Scalars&);
+  using FirstPass = double (*)(const ArenaPart&, const typename Rule::Scalars&);
 
   /// @param name          for messages and the plan
   /// @param weight_decay  of groups that do not say
   /// @param loop          update_each<Rule>, or the same compiled for several instruction sets: see RONDA_UPDATE_LOOP
-  RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop)
+  /// @param first_pass    of a TwoPassRule: propose_each<Rule>, or RONDA_PROPOSE_LOOP's
+  RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop) requires(!TwoPassRule<Rule>)
       : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop) {}
+  RuleOptimizer(std::string name, const Rule& rule, double weight_decay, Loop loop,
+                FirstPass first_pass) requires TwoPassRule<Rule>
+      : Optimizer(weight_decay), name_(std::move(name)), rule_(rule), loop_(loop), first_pass_(first_pass) {}
 
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   [[nodiscard]] std::span<const std::string_view> states() const noexcept override { return Rule::states; }
   [[nodiscard]] bool needs_norms() const noexcept override { return Rule::needs_norms; }
+  [[nodiscard]] bool has_two_passes() const noexcept override { return TwoPassRule<Rule>; }
   [[nodiscard]] const Rule& rule() const noexcept { return rule_; }
 
  private:
@@ -36,10 +42,14 @@ class RuleOptimizer final : public Optimizer {
   [[nodiscard]] bool update(const ArenaPart& part, std::size_t parameter) const noexcept override {
     return loop_(part, scalars_[parameter]);
   }
+  [[nodiscard]] double propose(const ArenaPart& part, std::size_t parameter) const noexcept override {
+    return first_pass_(part, scalars_[parameter]);
+  }
 
   std::string name_;
   Rule rule_;
   Loop loop_;
+  FirstPass first_pass_ = nullptr;
   std::vector<typename Rule::Scalars> scalars_;  ///< by parameter, of the step
 };
 

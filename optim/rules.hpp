@@ -9,6 +9,7 @@
 #include <ronda/optim/adagrad.hpp>
 #include <ronda/optim/adam.hpp>
 #include <ronda/optim/kernel_updater.hpp>
+#include <ronda/optim/lamb.hpp>
 #include <ronda/optim/lars.hpp>
 #include <ronda/optim/lion.hpp>
 #include <ronda/optim/rmsprop.hpp>
@@ -19,7 +20,7 @@ namespace ronda {
 
 /// The rules that make_optimizer and the GPU's updater know. A new rule is its own file and its name here.
 using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars, PlainRmsProp, MomentumRmsProp, CenteredRmsProp,
-                                CenteredMomentumRmsProp, Adagrad, Adadelta, Lion>;
+                                CenteredMomentumRmsProp, Adagrad, Adadelta, Lion, Lamb>;
 
 /// Calls body(std::type_identity<Rule>()) for each of them.
 template <class Body>

@@ -141,6 +141,7 @@ struct Prepare {
   Rule rule;
   const Segment* segments;
   const double *value_sums, *gradient_sums;  ///< of SquareParameters; null where the rule needs no norms
+  const double* update_sums;                 ///< of Propose; null where the rule has one pass
   const UpdateOutcome* outcome;
   typename Rule::Scalars* scalars;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
@@ -150,13 +151,15 @@ struct Prepare {
                   outcome->updates};
     step.dimensions = segment.dimensions;
     if (value_sums != nullptr) {
-      double of_values = 0, of_gradients = 0;
+      double of_values = 0, of_gradients = 0, of_update = 0;
       for (std::int64_t lane = i * lanes; lane < (i + 1) * lanes; ++lane) {
         of_values += value_sums[lane];
         of_gradients += gradient_sums[lane];
+        if (update_sums != nullptr) of_update += update_sums[lane];
       }
       step.value_norm = std::sqrt(of_values);
       step.gradient_norm = std::sqrt(of_gradients) * outcome->gradient_factor;
+      step.update_norm = std::sqrt(of_update);
     }
     scalars[i] = rule.scalars(step);
   }
@@ -201,6 +204,28 @@ struct Update {
         (states > 2 && !std::isfinite(third)))
       raise_flag(outcome->spoiled);
     if (rounded != nullptr) rounded[i] = as_number<T>(values[i]);
+  }
+};
+
+/// The first of two passes: a call for each of `lanes` partial sums of each parameter.
+template <TwoPassRule Rule, Number T>
+struct Propose {
+  Update<Rule, T> update;  ///< of the whole arena
+  const Segment* segments;
+  double* sums;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const Segment& segment = segments[i / lanes];
+    if (update.outcome->applied == 0 || update.parameter_of_line[segment.offset / line] == no_parameter) return;
+    double of_update = 0;
+    for (std::int64_t at = segment.offset + i % lanes; at < segment.offset + segment.count; at += lanes) {
+      float none = 0;
+      const double proposed =
+          Rule::propose(update.scalars[i / lanes], update.values[at], as_float(update.gradients[at]),
+                        Rule::states.size() > 0 ? update.first_state[at] : none,
+                        Rule::states.size() > 1 ? update.second_state[at] : none);
+      of_update += proposed * proposed;
+    }
+    sums[i] = of_update;
   }
 };
 

@@ -97,10 +97,39 @@ template <UpdateRule Rule>
   return is_finite(largest);
 }
 
+/// The first pass of a rule that has two. For RONDA_MULTIVERSION functions. Returns the sum of the squares of what was
+/// proposed: eight sums side by side, added in order, so that the bits do not depend on the vectors.
+template <TwoPassRule Rule>
+[[nodiscard, gnu::always_inline]] inline double propose_each(const ArenaPart& part,
+                                                             const typename Rule::Scalars& given) {
+  constexpr std::size_t states = Rule::states.size(), lanes = 8;
+  const typename Rule::Scalars scalars = given;
+  std::array<double, lanes> sums{};
+  const auto propose = [&](std::size_t i) RONDA_INLINE {
+    float none = 0;
+    const double update = Rule::propose(scalars, part.values[i], part.gradients[i],
+                                        states > 0 ? part.states[0][i] : none, states > 1 ? part.states[1][i] : none);
+    return update * update;
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= part.count; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += propose(i + lane);
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  for (; i < part.count; ++i) total += propose(i);
+  return total;
+}
+
 }  // namespace ronda
 
 /// Defines the function NAME, update_each<RULE> compiled for several instruction sets.
 #define RONDA_UPDATE_LOOP(NAME, RULE)                                                          \
   RONDA_MULTIVERSION bool NAME(const ::ronda::ArenaPart& part, const RULE::Scalars& scalars) { \
     return ::ronda::update_each<RULE>(part, scalars);                                          \
+  }
+
+/// The same of propose_each<RULE>.
+#define RONDA_PROPOSE_LOOP(NAME, RULE)                                                           \
+  RONDA_MULTIVERSION double NAME(const ::ronda::ArenaPart& part, const RULE::Scalars& scalars) { \
+    return ::ronda::propose_each<RULE>(part, scalars);                                           \
   }

@@ -24,7 +24,7 @@ namespace ronda::test {
   return options.name + (options.momentum ? " with momentum" : "") + (options.centered ? ", centered" : "");
 }
 
-/// Four parameters in three groups, one of them frozen, with gaps between them; random values.
+/// Four parameters in three groups, one of them frozen, with gaps between them, the last a matrix; random values.
 struct Arena {
   explicit Arena(const Optimizer& optimizer)
       : values(4096 + 64), gradients(values.size()), states(optimizer.states().size()) {
@@ -32,7 +32,7 @@ struct Arena {
     const std::vector<std::size_t> counts{5, 16, 33, 4000};
     std::size_t offset = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      const Shape shape{static_cast<std::int64_t>(counts[i])};
+      const Shape shape = i < 3 ? Shape{static_cast<std::int64_t>(counts[i])} : Shape{40, 100};
       segments.push_back({std::string(1, static_cast<char>('a' + i)), {shape, DType::float32, {}}, offset, i % 3});
       for (std::size_t k = 0; k < counts[i]; ++k)
         values[offset + k] = RngKey(1, Purpose::test, "values").normal(offset + k);

@@ -40,6 +40,11 @@ struct Trained {
     bindings.groups = std::move(groups);
     optimizer->bind(std::move(bindings));
   }
+  /// Of the whole arena, as an updater does it.
+  void step(const StepScalars& scalars, Stream& stream) {
+    if (optimizer->needs_norms()) optimizer->measure(gradients.data(), scalars, stream);
+    optimizer->step(whole(), scalars, stream);
+  }
   [[nodiscard]] ArenaRange whole() { return {values.data(), gradients.data(), values.size()}; }
 
   std::unique_ptr<Optimizer> optimizer;
@@ -118,7 +123,7 @@ TEST_CASE("20 steps of every optimizer follow PyTorch's formulas") {
           trained.gradients[i] = random_at("gradient", static_cast<std::size_t>(t) * count + i);
           expected[i].step(trained.gradients[i] / sums_of, rate, t);
         }
-        trained.optimizer->step(trained.whole(), {rate, 1 / sums_of, static_cast<std::uint64_t>(t)}, stream);
+        trained.step({rate, 1 / sums_of, static_cast<std::uint64_t>(t)}, stream);
       }
       INFO(text_of(options) << " with decay " << decay.value_or(-1));
       for (std::size_t i = 0; i < count; ++i)
@@ -151,25 +156,58 @@ TEST_CASE("20 steps of LARS follow its paper's formulas, with a rate for each ma
       v[i] = momentum * v[i] + (i < matrix ? ratio : 1) * (trained.gradients[i] / sums_of + decay * p[i]);
       p[i] -= rate * v[i];
     }
-    trained.optimizer->measure(trained.gradients.data(), stream);
-    trained.optimizer->step(trained.whole(), {rate, 1 / sums_of, t}, stream);
+    trained.step({rate, 1 / sums_of, t}, stream);
+  }
+  for (std::size_t i = 0; i < p.size(); ++i) REQUIRE(trained.values[i] == Approx(p[i]).epsilon(1e-6).margin(1e-6));
+}
+
+TEST_CASE("20 steps of LAMB follow its paper's formulas, with a rate for each matrix and none for a bias") {
+  constexpr std::size_t matrix = 21, bias = 5, offset = 32;
+  constexpr double sums_of = 4, beta1 = 0.85, beta2 = 0.95, decay = 0.01, rate = 0.1;
+  Trained trained({.name = "lamb", .beta1 = beta1, .beta2 = beta2, .weight_decay = decay}, offset + 16,
+                  {{"w", {Shape{3, 7}, DType::float32, {}}, 0, 0}, {"b", {Shape{5}, DType::float32, {}}, offset, 0}});
+  std::vector<double> p(offset + bias), m(p.size()), v(p.size()), u(p.size());
+  const auto fill = [&](std::vector<float>& numbers, const char* what, std::size_t step) {
+    for (std::size_t i = 0; i < offset + bias; ++i)
+      if (i < matrix || i >= offset) numbers[i] = random_at(what, step * 64 + i);
+  };
+  fill(trained.values, "start", 0);
+  std::ranges::copy_n(trained.values.begin(), static_cast<std::ptrdiff_t>(p.size()), p.begin());
+  CpuStream stream(2);
+  for (std::uint64_t t = 1; t <= 20; ++t) {
+    fill(trained.gradients, "gradient", t);
+    double p_norm = 0, u_norm = 0;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double g = trained.gradients[i] / sums_of;
+      m[i] = beta1 * m[i] + (1 - beta1) * g;
+      v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+      const double m_hat = m[i] / (1 - std::pow(beta1, t)), v_hat = v[i] / (1 - std::pow(beta2, t));
+      u[i] = m_hat / (std::sqrt(v_hat) + 1e-6) + decay * p[i];
+      p_norm += i < matrix ? p[i] * p[i] : 0;
+      u_norm += i < matrix ? u[i] * u[i] : 0;
+    }
+    for (std::size_t i = 0; i < p.size(); ++i)
+      p[i] -= rate * (i < matrix ? std::sqrt(p_norm) / std::sqrt(u_norm) : 1) * u[i];
+    trained.step({rate, 1 / sums_of, t}, stream);
   }
   for (std::size_t i = 0; i < p.size(); ++i) REQUIRE(trained.values[i] == Approx(p[i]).epsilon(1e-6).margin(1e-6));
 }
 
 TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
-  constexpr std::size_t count = (1 << 17) + 5;
+  constexpr std::size_t count = 9 * 14565;  // 2^17 + 13
   for (const OptimizerOptions& options : every_optimizer(0.01)) {
     const auto train = [&](int threads, std::size_t cut) {
-      Trained trained(options, count);
+      Trained trained(options, count, {{"w", {Shape{count / 9, 9}, DType::float32, {}}, 0, 0}});
       CpuStream stream(threads);
       for (std::size_t i = 0; i < count; ++i) trained.values[i] = random_at("start", i % 1009);
       for (std::uint64_t t = 1; t <= 3; ++t) {
         for (std::size_t i = 0; i < count; ++i) trained.gradients[i] = random_at("gradient", (i + t) % 997);
         float* const values = trained.values.data();
         float* const gradients = trained.gradients.data();
-        trained.optimizer->step({values, gradients, cut}, {0.01, 0.5, t}, stream);
-        trained.optimizer->step({values + cut, gradients + cut, count - cut}, {0.01, 0.5, t}, stream);
+        const StepScalars scalars{0.01, 0.5, t};
+        if (trained.optimizer->needs_norms()) trained.optimizer->measure(gradients, scalars, stream);
+        trained.optimizer->step({values, gradients, cut}, scalars, stream);
+        trained.optimizer->step({values + cut, gradients + cut, count - cut}, scalars, stream);
       }
       return trained.values;
     };
@@ -242,7 +280,7 @@ TEST_CASE("padding stays zero") {
     Trained trained(options, 32, segments);
     const std::vector<std::size_t> real{0, 1, 2, 4, 5, 6, 16, 17, 18, 19, 20};
     for (const std::size_t i : real) trained.values[i] = trained.gradients[i] = 1;
-    for (std::uint64_t t = 1; t <= 5; ++t) trained.optimizer->step(trained.whole(), {0.1, 1, t}, stream);
+    for (std::uint64_t t = 1; t <= 5; ++t) trained.step({0.1, 1, t}, stream);
     for (std::size_t i = 0; i < 32; ++i)
       REQUIRE((trained.values[i] == 0) == (std::find(real.begin(), real.end(), i) == real.end()));
   }

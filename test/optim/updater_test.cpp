@@ -76,8 +76,9 @@ TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and cli
             REQUIRE(update.outcome().gradient_norm == Approx(norm).epsilon(1e-12));  // another order of float64 sums
             factor *= clip_factor(update.outcome().gradient_norm, clip);
           }
-          optimizer->measure(ours.gradients.data(), stream);
-          optimizer->step(ours.whole(), {rate, factor, t}, stream);
+          const StepScalars scalars{rate, factor, t};
+          if (optimizer->needs_norms()) optimizer->measure(ours.gradients.data(), scalars, stream);
+          optimizer->step(ours.whole(), scalars, stream);
           INFO(text_of(options) << ", clip " << clip << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
           REQUIRE(update.outcome().updates == t);
@@ -275,8 +276,9 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
           if (clip > 0)
             REQUIRE(update.outcome().gradient_norm ==
                     Approx(std::sqrt(optimizer->squared_norm(ours.whole(), stream)) / (3 * more)).epsilon(1e-12));
-          optimizer->measure(ours.gradients.data(), stream);
-          optimizer->step(ours.whole(), {halving().rate(t - 1), factor, t}, stream);
+          const StepScalars scalars{halving().rate(t - 1), factor, t};
+          if (optimizer->needs_norms()) optimizer->measure(ours.gradients.data(), scalars, stream);
+          optimizer->step(ours.whole(), scalars, stream);
           INFO(text_of(options) << ", clip " << clip << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
           REQUIRE(update.outcome().overflowed == 0);

@@ -89,7 +89,7 @@ Communicator alone() { return world().communicator().split(world().rank(), 0); }
 TEST_CASE("any number of ranks trains what one rank trains, exactly weighted") {
   const MemoryDataset data =
       toy_images(302, {9, 7, 1}, 4);  // batches of 100: the last has 2 samples, so ranks stay empty
-  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars"})
+  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "adagrad", "adadelta", "lion", "lamb"})
     for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi}) {
       Set set{.global_batch = 100, .optimizer = optimizer};
       set.algorithm = algorithm;
@@ -218,7 +218,7 @@ bool by_parts(const MirroredStrategy& strategy) {
 
 TEST_CASE("an update by parts leaves the bits of everybody's own") {
   const MemoryDataset data = toy_images(131, {29, 19, 1}, 4);  // 18,352 parameters: several blocks, no even parts
-  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars"})
+  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lion", "lamb"})
     for (const double clip : {0.0, 0.1})
       for (const std::size_t accumulate : {1, 3}) {
         Set set{.global_batch = 50, .accumulate = accumulate, .optimizer = optimizer, .clip_norm = clip};
