@@ -4,16 +4,16 @@
 #include <ronda/optim/schedule.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
 namespace ronda {
 namespace {
 
-constexpr EnumNames<Schedule::Kind, 4> kind_names{{{Schedule::Kind::constant, "constant"},
-                                                   {Schedule::Kind::step, "step"},
-                                                   {Schedule::Kind::cosine, "cosine"},
-                                                   {Schedule::Kind::polynomial, "polynomial"}}};
+/// In the order of Schedule::Kind.
+constexpr std::array rows{ScheduleRow{"constant"}, ScheduleRow{"step", true, 0.1}, ScheduleRow{"cosine", true, 0.1},
+                          ScheduleRow{"polynomial", true, 0.1}};
 
 /// How the rate follows the ratio of global batches: by its power.
 constexpr EnumNames<double, 3> scaling_powers{{{0, "none"}, {1, "linear"}, {0.5, "sqrt"}}};
@@ -29,6 +29,16 @@ void check(bool good, const std::string& what) {
 
 }  // namespace
 
+std::span<const ScheduleRow> schedule_rows() noexcept { return rows; }
+
+const ScheduleRow& schedule_row(std::string_view name) {
+  const auto found = std::ranges::find(rows, name, &ScheduleRow::name);
+  if (found != rows.end()) return *found;
+  const auto text_of = [](const ScheduleRow& row) { return row.name; };
+  throw InputError("'" + std::string(name) + "' is not a schedule of the learning rate: expected " +
+                   listed(rows, text_of, " or "));
+}
+
 Schedule::Schedule(const ScheduleOptions& options)
     : peak_(options.learning_rate),
       step_factor_(options.step_factor),
@@ -36,7 +46,7 @@ Schedule::Schedule(const ScheduleOptions& options)
       warmup_(options.warmup_steps),
       after_warmup_(options.total_steps - std::min(options.warmup_steps, options.total_steps)),
       step_every_(options.step_every) {
-  kind_ = parse_name(kind_names, options.name, "a schedule of the learning rate");
+  kind_ = static_cast<Kind>(&schedule_row(options.name) - rows.data());
   const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
   check(not_negative(options.learning_rate),
         "the learning rate must be 0 or more, found " + std::to_string(options.learning_rate));

@@ -1,12 +1,27 @@
 #pragma once
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ronda {
 
+/// A name of a schedule.
+struct ScheduleRow {
+  std::string_view name;
+  bool follows_length = false;                 ///< its rates depend on how many steps there are
+  double warmup = 0;                           ///< the usual one, a share of the training
+  std::array<std::string_view, 3> reads = {};  ///< fields of TrainingOptions that it has for itself
+};
+/// All there are.
+[[nodiscard]] std::span<const ScheduleRow> schedule_rows() noexcept;
+/// Throws InputError for an unknown name, listing those there are.
+[[nodiscard]] const ScheduleRow& schedule_row(std::string_view name);
+
 struct ScheduleOptions {
-  std::string name = "constant";  ///< constant, step, cosine, polynomial
+  std::string name = "constant";  ///< one of schedule_rows()
   double learning_rate = 0.1;     ///< before scaling
   std::uint64_t total_steps = 1;
   std::uint64_t warmup_steps = 0;

@@ -103,7 +103,10 @@ void visit(Options& o, Visitor&& see) {
              .help = "With the global batch, from 128: none, linear, sqrt",
              .matters = true},
       o.scale_learning_rate);
-  see(Option{.name = "schedule", .group = learning, .help = "constant, step, cosine, polynomial", .matters = true},
+  see(Option{.name = "schedule",
+             .group = learning,
+             .help = listed(schedule_rows(), [](const ScheduleRow& row) { return row.name; }),
+             .matters = true},
       o.schedule);
   see(Option{.name = "warmup-epochs",
              .group = learning,

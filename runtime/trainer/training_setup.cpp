@@ -77,10 +77,10 @@ BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Datas
 Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
   const TrainingOptions& options = setup.options;
   const std::uint64_t steps = setup.total_steps - setup.first_step;
-  const double tenth = options.schedule == "constant" ? 0 : 0.1 * static_cast<double>(steps);
+  const double usual = schedule_row(options.schedule).warmup * static_cast<double>(steps);
   constexpr double for_ever = 1e15;  // steps; a whole number, as all below it
   const double warmup =
-      options.warmup_epochs ? *options.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : tenth;
+      options.warmup_epochs ? *options.warmup_epochs * static_cast<double>(plan.steps_per_epoch()) : usual;
   return Schedule({.name = options.schedule,
                    .learning_rate = options.learning_rate,
                    .total_steps = steps,
