@@ -142,6 +142,7 @@ bool CommandLine::parse(int argc, char** argv) {
 /// A momentum that would not be used is no training that anybody meant.
 void CommandLine::refuse_what_is_not_read() const {
   static_cast<void>(default_learning_rate(training.optimizer.name));  // throws where there is no such optimizer
+  static_cast<void>(schedule_row(training.schedule));
   visit(training, [&](const Option& option, const auto&...) {
     const std::string flag = "--" + std::string(option.name);
     if (!option.unread.empty() && app_.count(flag) > 0) throw InputError(flag + " has no meaning for " + option.unread);

@@ -13,7 +13,7 @@ namespace {
 
 /// In the order of Schedule::Kind.
 constexpr std::array rows{ScheduleRow{"constant"}, ScheduleRow{"step", true, 0.1}, ScheduleRow{"cosine", true, 0.1},
-                          ScheduleRow{"polynomial", true, 0.1}};
+                          ScheduleRow{"polynomial", true, 0.1}, ScheduleRow{"exponential", false, 0, {"gamma"}}};
 
 /// How the rate follows the ratio of global batches: by its power.
 constexpr EnumNames<double, 3> scaling_powers{{{0, "none"}, {1, "linear"}, {0.5, "sqrt"}}};
@@ -43,9 +43,11 @@ Schedule::Schedule(const ScheduleOptions& options)
     : peak_(options.learning_rate),
       step_factor_(options.step_factor),
       power_(options.power),
+      gamma_(options.gamma),
       warmup_(options.warmup_steps),
       after_warmup_(options.total_steps - std::min(options.warmup_steps, options.total_steps)),
-      step_every_(options.step_every) {
+      step_every_(options.step_every),
+      epoch_(std::max<std::uint64_t>(options.steps_per_epoch, 1)) {
   kind_ = static_cast<Kind>(&schedule_row(options.name) - rows.data());
   const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
   check(not_negative(options.learning_rate),
@@ -53,6 +55,11 @@ Schedule::Schedule(const ScheduleOptions& options)
   check(not_negative(options.step_factor),
         "the schedule's step factor must be 0 or more, found " + std::to_string(options.step_factor));
   check(not_negative(options.power), "the schedule's power must be 0 or more, found " + std::to_string(options.power));
+  if (kind_ == Kind::exponential)
+    check(gamma_ > 0 && std::isfinite(gamma_),
+          "an exponential schedule multiplies the rate with .gamma, a number above "
+          "0, after each epoch; found " +
+              std::to_string(gamma_));
   check(options.base_batch > 0, "the base batch of learning rate scaling must be at least 1, found 0");
   peak_ *= scale(options);
   if (step_every_ == 0) step_every_ = std::max<std::uint64_t>((after_warmup_ + 2) / 3, 1);
@@ -73,6 +80,10 @@ double Schedule::decay(std::uint64_t step) const noexcept {
     }
     case Kind::cosine: return 0.5 * (1 + std::cos(std::numbers::pi * over));
     case Kind::polynomial: return std::pow(1 - over, power_);
+    case Kind::exponential: {
+      const std::uint64_t whole_epochs = step / epoch_;
+      return std::pow(gamma_, static_cast<double>(whole_epochs));
+    }
   }
   return 1;
 }

@@ -33,6 +33,9 @@ struct ScheduleOptions {
   double step_factor = 0.1;      ///< step: multiplies the rate …
   std::uint64_t step_every = 0;  ///< … each so many steps; 0: at each third of the training
   double power = 1;              ///< polynomial: 1 is a straight line
+
+  std::uint64_t steps_per_epoch = 1;  ///< for what counts in epochs
+  double gamma = 0;                   ///< exponential: multiplies the rate after each epoch
 };
 
 /// The learning rate of each step. With T steps after the warm-up, of which t are over, it is `peak` times
@@ -41,6 +44,7 @@ struct ScheduleOptions {
 ///     step         step_factor ^ ⌊t / step_every⌋
 ///     cosine       (1 + cos(π t / T)) / 2                  (Loshchilov and Hutter, "SGDR", ICLR 2017)
 ///     polynomial   (1 - t / T) ^ power
+///     exponential  gamma ^ e, after e whole epochs                (PyTorch's ExponentialLR)
 ///
 /// and during w steps of warm-up it grows in a straight line, peak · (step + 1) / w. `peak` is the learning rate,
 /// scaled with the global batch: linear as Goyal et al. ("Accurate, large minibatch SGD", 2017), or by the root as
@@ -48,7 +52,7 @@ struct ScheduleOptions {
 /// ("One weird trick for parallelizing convolutional neural networks", 2014).
 class Schedule {
  public:
-  enum class Kind : std::uint8_t { constant, step, cosine, polynomial };
+  enum class Kind : std::uint8_t { constant, step, cosine, polynomial, exponential };
 
   /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.
   explicit Schedule(const ScheduleOptions& options);
@@ -64,8 +68,8 @@ class Schedule {
   [[nodiscard]] double decay(std::uint64_t step) const noexcept;
 
   Kind kind_;
-  double peak_, step_factor_, power_;
-  std::uint64_t warmup_, after_warmup_, step_every_;
+  double peak_, step_factor_, power_, gamma_;
+  std::uint64_t warmup_, after_warmup_, step_every_, epoch_;
 };
 
 }  // namespace ronda

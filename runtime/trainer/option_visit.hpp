@@ -33,6 +33,9 @@ struct Option {
 /// @param field      `optimizer.beta1`
 /// @param optimizer  the one that is chosen
 [[nodiscard]] Option option_of_optimizer(std::string_view name, std::string_view field, std::string_view optimizer);
+/// Of a field that some schedules read.
+/// @param schedule  the one that is chosen
+[[nodiscard]] Option option_of_schedule(std::string_view name, std::string help, std::string_view schedule);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -115,6 +118,7 @@ void visit(Options& o, Visitor&& see) {
              .unset = "the schedule's",
              .matters = true},
       o.warmup_epochs);
+  see(option_of_schedule("gamma", "Multiplies the rate after each epoch", o.schedule), o.gamma);
   see(option_of_optimizer("momentum", "optimizer.momentum", p.name), p.momentum);
   see(option_of_optimizer("beta1", "optimizer.beta1", p.name), p.beta1);
   see(option_of_optimizer("beta2", "optimizer.beta2", p.name), p.beta2);

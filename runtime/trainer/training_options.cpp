@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -157,6 +158,17 @@ Option option_of_optimizer(std::string_view name, std::string_view field, std::s
           .field = field,
           .matters = matters,
           .unread = matters ? "" : unread};
+}
+
+Option option_of_schedule(std::string_view name, std::string help, std::string_view schedule) {
+  Option option{.name = name, .group = "Learning", .help = std::move(help)};
+  const std::string field = option.field_name();
+  const auto reads = [&](const ScheduleRow& row) { return std::ranges::count(row.reads, field) > 0; };
+  const std::string reader(std::ranges::find_if(schedule_rows(), reads)->name);
+  option.help = "Of " + reader + ": " + option.help;
+  option.matters = reads(schedule_row(schedule));
+  if (!option.matters) option.unread = "--schedule " + std::string(schedule) + ": it is for " + reader;
+  return option;
 }
 
 std::string usual_weight_decays() {

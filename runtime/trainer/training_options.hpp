@@ -42,6 +42,7 @@ struct TrainingOptions {
   std::string schedule = "constant";
   std::string scale_learning_rate = "none";
   std::optional<double> warmup_epochs = {};  ///< not given: a tenth of the training, none where the rate is constant
+  double gamma = 0;                          ///< schedule exponential: multiplies the rate after each epoch
   double clip_norm = 0;
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.

@@ -86,7 +86,9 @@ Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
                    .total_steps = steps,
                    .warmup_steps = static_cast<std::uint64_t>(std::llround(std::min(warmup, for_ever))),
                    .scaling = options.scale_learning_rate,
-                   .global_batch = options.global_batch_size});
+                   .global_batch = options.global_batch_size,
+                   .steps_per_epoch = plan.steps_per_epoch(),
+                   .gamma = options.gamma});
 }
 
 std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives, int threads) {

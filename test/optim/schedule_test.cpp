@@ -50,6 +50,20 @@ TEST_CASE("a polynomial of power 1 is a straight line") {
   REQUIRE(Schedule({.name = "polynomial", .learning_rate = 1, .total_steps = 8, .power = 2}).rate(4) == Approx(0.25));
 }
 
+TEST_CASE("an exponential schedule is PyTorch's ExponentialLR: a factor after each epoch, however long the training") {
+  for (const std::uint64_t total : {20, 1000}) {
+    const Schedule schedule(
+        {.name = "exponential", .learning_rate = 0.4, .total_steps = total, .steps_per_epoch = 7, .gamma = 0.9});
+    double rate = 0.4;
+    for (std::uint64_t step = 0; step < 20; ++step) {
+      if (step > 0 && step % 7 == 0) rate *= 0.9;
+      REQUIRE(schedule.rate(step) == Approx(rate).epsilon(1e-12));
+    }
+  }
+  for (const double bad : {0.0, -1.0, std::nan("")})
+    require_mentions(message_of<InputError>([&] { Schedule({.name = "exponential", .gamma = bad}); }), {".gamma"});
+}
+
 TEST_CASE("the rate is scaled with the global batch, relative to 128") {
   const auto peak = [](const char* scaling, std::uint64_t batch) {
     return Schedule({.learning_rate = 0.1, .scaling = scaling, .global_batch = batch}).peak();
@@ -91,7 +105,7 @@ TEST_CASE("a table that is too long is refused") {
 }
 
 TEST_CASE("what cannot work is refused") {
-  require_mentions(message_of<InputError>([] { Schedule({.name = "exp"}); }), {"constant, step, cosine or polynomial"});
+  require_mentions(message_of<InputError>([] { Schedule({.name = "exp"}); }), {"constant, step, cosine, polynomial"});
   require_mentions(message_of<InputError>([] { Schedule({.scaling = "log"}); }), {"none, linear or sqrt"});
   for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     REQUIRE_THROWS_AS(Schedule({.learning_rate = bad}), InputError);

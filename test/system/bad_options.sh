@@ -9,7 +9,7 @@ refused '--global-batch-size' mnist_softmax --batch-size 8 --global-batch-size 1
 refused 'sgd, momentum, nesterov, adam' mnist_softmax --optimizer adamant
 refused 'no meaning for --optimizer sgd' mnist_softmax --optimizer sgd --momentum 0.9
 refused 'no meaning for --optimizer nesterov' mnist_softmax --beta1 0.9
-refused 'constant, step, cosine or polynomial' mnist_softmax --schedule sometimes
+refused 'constant, step, cosine, polynomial' mnist_softmax --schedule sometimes
 refused "'nccl' is for ranks on GPUs, .*--device cuda" mnist_softmax --allreduce nccl --device cpu
 refused "'staged' is for ranks on GPUs, .*--device cuda" mnist_softmax --allreduce staged --device cpu
 refused '--device cuda: .*(no CUDA|no NVIDIA driver|GPU)' mnist_softmax --device cuda
