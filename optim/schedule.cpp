@@ -12,8 +12,12 @@ namespace ronda {
 namespace {
 
 /// In the order of Schedule::Kind.
-constexpr std::array rows{ScheduleRow{"constant"}, ScheduleRow{"step", true, 0.1}, ScheduleRow{"cosine", true, 0.1},
-                          ScheduleRow{"polynomial", true, 0.1}, ScheduleRow{"exponential", false, 0, {"gamma"}}};
+constexpr std::array rows{ScheduleRow{"constant"},
+                          ScheduleRow{"step", true, 0.1},
+                          ScheduleRow{"cosine", true, 0.1},
+                          ScheduleRow{"polynomial", true, 0.1},
+                          ScheduleRow{"exponential", false, 0, {"gamma"}},
+                          ScheduleRow{"cosine_restarts", false, 0, {"restart_epochs", "restart_factor"}}};
 
 /// How the rate follows the ratio of global batches: by its power.
 constexpr EnumNames<double, 3> scaling_powers{{{0, "none"}, {1, "linear"}, {0.5, "sqrt"}}};
@@ -44,6 +48,8 @@ Schedule::Schedule(const ScheduleOptions& options)
       step_factor_(options.step_factor),
       power_(options.power),
       gamma_(options.gamma),
+      first_cosine_(options.restart_epochs * static_cast<double>(options.steps_per_epoch)),
+      restart_factor_(static_cast<double>(options.restart_factor)),
       warmup_(options.warmup_steps),
       after_warmup_(options.total_steps - std::min(options.warmup_steps, options.total_steps)),
       step_every_(options.step_every),
@@ -60,6 +66,11 @@ Schedule::Schedule(const ScheduleOptions& options)
           "an exponential schedule multiplies the rate with .gamma, a number above "
           "0, after each epoch; found " +
               std::to_string(gamma_));
+  if (kind_ == Kind::cosine_restarts)
+    check(first_cosine_ >= 1 && std::isfinite(first_cosine_) && restart_factor_ >= 1,
+          "a schedule cosine_restarts needs the length of the first cosine, .restart_epochs, of a step or more, and a "
+          ".restart_factor from 1 on; found " +
+              std::to_string(options.restart_epochs) + " and " + std::to_string(options.restart_factor));
   check(options.base_batch > 0, "the base batch of learning rate scaling must be at least 1, found 0");
   peak_ *= scale(options);
   if (step_every_ == 0) step_every_ = std::max<std::uint64_t>((after_warmup_ + 2) / 3, 1);
@@ -68,6 +79,13 @@ Schedule::Schedule(const ScheduleOptions& options)
 double Schedule::rate(std::uint64_t step) const noexcept {
   if (step < warmup_) return peak_ * static_cast<double>(step + 1) / static_cast<double>(warmup_);
   return peak_ * decay(std::min(step - warmup_, after_warmup_));
+}
+
+double Schedule::restarting_cosine(double step) const noexcept {
+  double length = first_cosine_;
+  if (restart_factor_ == 1) step = std::fmod(step, length);
+  for (; step >= length; length *= restart_factor_) step -= length;
+  return 0.5 * (1 + std::cos(std::numbers::pi * step / length));
 }
 
 double Schedule::decay(std::uint64_t step) const noexcept {
@@ -84,6 +102,7 @@ double Schedule::decay(std::uint64_t step) const noexcept {
       const std::uint64_t whole_epochs = step / epoch_;
       return std::pow(gamma_, static_cast<double>(whole_epochs));
     }
+    case Kind::cosine_restarts: return restarting_cosine(static_cast<double>(step));
   }
   return 1;
 }

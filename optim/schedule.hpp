@@ -36,6 +36,8 @@ struct ScheduleOptions {
 
   std::uint64_t steps_per_epoch = 1;  ///< for what counts in epochs
   double gamma = 0;                   ///< exponential: multiplies the rate after each epoch
+  double restart_epochs = 0;          ///< cosine_restarts: epochs of the first cosine …
+  std::uint64_t restart_factor = 1;   ///< … and how many times as long each other one is as the one before
 };
 
 /// The learning rate of each step. With T steps after the warm-up, of which t are over, it is `peak` times
@@ -45,6 +47,8 @@ struct ScheduleOptions {
 ///     cosine       (1 + cos(π t / T)) / 2                  (Loshchilov and Hutter, "SGDR", ICLR 2017)
 ///     polynomial   (1 - t / T) ^ power
 ///     exponential  gamma ^ e, after e whole epochs                (PyTorch's ExponentialLR)
+///     cosine_restarts  (1 + cos(π t / T)) / 2 of cosines of T = restart_epochs · restart_factor ^ i epochs, one after
+///                  the other, t from its start on                 (SGDR; PyTorch's CosineAnnealingWarmRestarts)
 ///
 /// and during w steps of warm-up it grows in a straight line, peak · (step + 1) / w. `peak` is the learning rate,
 /// scaled with the global batch: linear as Goyal et al. ("Accurate, large minibatch SGD", 2017), or by the root as
@@ -52,7 +56,7 @@ struct ScheduleOptions {
 /// ("One weird trick for parallelizing convolutional neural networks", 2014).
 class Schedule {
  public:
-  enum class Kind : std::uint8_t { constant, step, cosine, polynomial, exponential };
+  enum class Kind : std::uint8_t { constant, step, cosine, polynomial, exponential, cosine_restarts };
 
   /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.
   explicit Schedule(const ScheduleOptions& options);
@@ -65,10 +69,11 @@ class Schedule {
   [[nodiscard]] std::vector<double> rates() const;
 
  private:
+  [[nodiscard]] double restarting_cosine(double step) const noexcept;
   [[nodiscard]] double decay(std::uint64_t step) const noexcept;
 
   Kind kind_;
-  double peak_, step_factor_, power_, gamma_;
+  double peak_, step_factor_, power_, gamma_, first_cosine_, restart_factor_;
   std::uint64_t warmup_, after_warmup_, step_every_, epoch_;
 };
 

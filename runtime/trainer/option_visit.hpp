@@ -119,6 +119,10 @@ void visit(Options& o, Visitor&& see) {
              .matters = true},
       o.warmup_epochs);
   see(option_of_schedule("gamma", "Multiplies the rate after each epoch", o.schedule), o.gamma);
+  see(option_of_schedule("restart-epochs", "Epochs of the first cosine (T_0)", o.schedule), o.restart_epochs);
+  see(option_of_schedule("restart-factor", "How many times as long each other one is as the one before (T_mult)",
+                         o.schedule),
+      o.restart_factor);
   see(option_of_optimizer("momentum", "optimizer.momentum", p.name), p.momentum);
   see(option_of_optimizer("beta1", "optimizer.beta1", p.name), p.beta1);
   see(option_of_optimizer("beta2", "optimizer.beta2", p.name), p.beta2);

@@ -43,6 +43,8 @@ struct TrainingOptions {
   std::string scale_learning_rate = "none";
   std::optional<double> warmup_epochs = {};  ///< not given: a tenth of the training, none where the rate is constant
   double gamma = 0;                          ///< schedule exponential: multiplies the rate after each epoch
+  double restart_epochs = 0;         ///< schedule cosine_restarts: epochs of the first cosine (PyTorch's T_0) …
+  std::uint64_t restart_factor = 1;  ///< … and how many times as long each other one is as the one before (T_mult)
   double clip_norm = 0;
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.

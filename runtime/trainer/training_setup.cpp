@@ -88,7 +88,9 @@ Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
                    .scaling = options.scale_learning_rate,
                    .global_batch = options.global_batch_size,
                    .steps_per_epoch = plan.steps_per_epoch(),
-                   .gamma = options.gamma});
+                   .gamma = options.gamma,
+                   .restart_epochs = options.restart_epochs,
+                   .restart_factor = options.restart_factor});
 }
 
 std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives, int threads) {

@@ -64,6 +64,38 @@ TEST_CASE("an exponential schedule is PyTorch's ExponentialLR: a factor after ea
     require_mentions(message_of<InputError>([&] { Schedule({.name = "exponential", .gamma = bad}); }), {".gamma"});
 }
 
+TEST_CASE("cosines with restarts are PyTorch's CosineAnnealingWarmRestarts, asked in parts of epochs") {
+  constexpr std::uint64_t epoch = 7;
+  for (const std::uint64_t t_mult : {1, 2, 3})
+    for (const double t_0 : {1.0, 3.0}) {
+      const Schedule schedule({.name = "cosine_restarts",
+                               .learning_rate = 0.4,
+                               .total_steps = 30 * epoch,
+                               .steps_per_epoch = epoch,
+                               .restart_epochs = t_0,
+                               .restart_factor = t_mult});
+      for (std::uint64_t step = 0; step < 30 * epoch; ++step) {
+        const double now = static_cast<double>(step) / epoch;
+        double t_i = t_0, t_cur = std::fmod(now, t_0);
+        if (t_mult > 1) {  // a small part of a step keeps a logarithm of a whole number from falling below it
+          const auto base = static_cast<double>(t_mult);
+          const double n = std::floor(std::log(now / t_0 * (base - 1) + 1) / std::log(base) + 1e-9);
+          t_cur = now - t_0 * (std::pow(base, n) - 1) / (base - 1);
+          t_i = t_0 * std::pow(base, n);
+        }
+        const double rate = 0.4 * (1 + std::cos(std::acos(-1) * t_cur / t_i)) / 2;
+        INFO("T_0 " << t_0 << ", T_mult " << t_mult << ", step " << step);
+        REQUIRE(schedule.rate(step) == Approx(rate).epsilon(1e-9).margin(1e-12));
+      }
+    }
+  const auto refused = [](double epochs, std::uint64_t factor) {
+    return message_of<InputError>(
+        [&] { Schedule({.name = "cosine_restarts", .restart_epochs = epochs, .restart_factor = factor}); });
+  };
+  for (const double bad : {0.0, -1.0, std::nan("")}) require_mentions(refused(bad, 1), {".restart_epochs"});
+  require_mentions(refused(1, 0), {".restart_factor"});
+}
+
 TEST_CASE("the rate is scaled with the global batch, relative to 128") {
   const auto peak = [](const char* scaling, std::uint64_t batch) {
     return Schedule({.learning_rate = 0.1, .scaling = scaling, .global_batch = batch}).peak();
