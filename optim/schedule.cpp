@@ -17,7 +17,8 @@ constexpr std::array rows{ScheduleRow{"constant"},
                           ScheduleRow{"cosine", true, 0.1},
                           ScheduleRow{"polynomial", true, 0.1},
                           ScheduleRow{"exponential", false, 0, {"gamma"}},
-                          ScheduleRow{"cosine_restarts", false, 0, {"restart_epochs", "restart_factor"}}};
+                          ScheduleRow{"cosine_restarts", false, 0, {"restart_epochs", "restart_factor"}},
+                          ScheduleRow{"one_cycle", true, 0, {"pct_start", "div_factor", "final_div_factor"}}};
 
 /// How the rate follows the ratio of global batches: by its power.
 constexpr EnumNames<double, 3> scaling_powers{{{0, "none"}, {1, "linear"}, {0.5, "sqrt"}}};
@@ -29,6 +30,16 @@ double scale(const ScheduleOptions& options) {
 
 void check(bool good, const std::string& what) {
   if (!good) throw InputError(what);
+}
+
+void check_one_cycle(const ScheduleOptions& options) {
+  check(options.warmup_steps == 0,
+        "a schedule one_cycle warms up by itself, for .pct_start of the steps; take away .warmup_epochs");
+  check(options.pct_start >= 0 && options.pct_start <= 1,
+        ".pct_start is a share of the steps, from 0 to 1, found " + std::to_string(options.pct_start));
+  for (const double factor : {options.div_factor, options.final_div_factor})
+    check(factor > 0 && std::isfinite(factor),
+          ".div_factor and .final_div_factor are numbers above 0, found " + std::to_string(factor));
 }
 
 }  // namespace
@@ -50,6 +61,9 @@ Schedule::Schedule(const ScheduleOptions& options)
       gamma_(options.gamma),
       first_cosine_(options.restart_epochs * static_cast<double>(options.steps_per_epoch)),
       restart_factor_(static_cast<double>(options.restart_factor)),
+      grows_until_(options.pct_start * static_cast<double>(options.total_steps) - 1),
+      first_share_(1 / options.div_factor),
+      last_share_(first_share_ / options.final_div_factor),
       warmup_(options.warmup_steps),
       after_warmup_(options.total_steps - std::min(options.warmup_steps, options.total_steps)),
       step_every_(options.step_every),
@@ -71,6 +85,7 @@ Schedule::Schedule(const ScheduleOptions& options)
           "a schedule cosine_restarts needs the length of the first cosine, .restart_epochs, of a step or more, and a "
           ".restart_factor from 1 on; found " +
               std::to_string(options.restart_epochs) + " and " + std::to_string(options.restart_factor));
+  if (kind_ == Kind::one_cycle) check_one_cycle(options);
   check(options.base_batch > 0, "the base batch of learning rate scaling must be at least 1, found 0");
   peak_ *= scale(options);
   if (step_every_ == 0) step_every_ = std::max<std::uint64_t>((after_warmup_ + 2) / 3, 1);
@@ -88,6 +103,16 @@ double Schedule::restarting_cosine(double step) const noexcept {
   return 0.5 * (1 + std::cos(std::numbers::pi * step / length));
 }
 
+double Schedule::one_cycle(double step) const noexcept {
+  const double last = std::max(static_cast<double>(after_warmup_) - 1, 0.0);
+  step = std::min(step, last);
+  const auto between = [](double from, double to, double over) {
+    return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * over));
+  };
+  if (step <= grows_until_) return between(first_share_, 1, grows_until_ > 0 ? step / grows_until_ : 1);
+  return between(1, last_share_, (step - grows_until_) / (last - grows_until_));
+}
+
 double Schedule::decay(std::uint64_t step) const noexcept {
   const double over = after_warmup_ == 0 ? 0 : static_cast<double>(step) / static_cast<double>(after_warmup_);
   switch (kind_) {
@@ -103,6 +128,7 @@ double Schedule::decay(std::uint64_t step) const noexcept {
       return std::pow(gamma_, static_cast<double>(whole_epochs));
     }
     case Kind::cosine_restarts: return restarting_cosine(static_cast<double>(step));
+    case Kind::one_cycle: return one_cycle(static_cast<double>(step));
   }
   return 1;
 }

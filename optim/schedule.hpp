@@ -38,6 +38,9 @@ struct ScheduleOptions {
   double gamma = 0;                   ///< exponential: multiplies the rate after each epoch
   double restart_epochs = 0;          ///< cosine_restarts: epochs of the first cosine …
   std::uint64_t restart_factor = 1;   ///< … and how many times as long each other one is as the one before
+  double pct_start = 0.3;             ///< one_cycle: share of the steps in which the rate grows …
+  double div_factor = 25;             ///< … from the peak over this …
+  double final_div_factor = 1e4;      ///< … before it falls to that over this
 };
 
 /// The learning rate of each step. With T steps after the warm-up, of which t are over, it is `peak` times
@@ -49,6 +52,10 @@ struct ScheduleOptions {
 ///     exponential  gamma ^ e, after e whole epochs                (PyTorch's ExponentialLR)
 ///     cosine_restarts  (1 + cos(π t / T)) / 2 of cosines of T = restart_epochs · restart_factor ^ i epochs, one after
 ///                  the other, t from its start on                 (SGDR; PyTorch's CosineAnnealingWarmRestarts)
+///     one_cycle    half a cosine from 1 / div_factor up to 1, in pct_start of the steps, and one down to 1 /
+///     div_factor /
+///                  final_div_factor; it has no other warm-up      (Smith and Topin, "Super-convergence", 2017; the
+///                  rate of PyTorch's OneCycleLR)
 ///
 /// and during w steps of warm-up it grows in a straight line, peak · (step + 1) / w. `peak` is the learning rate,
 /// scaled with the global batch: linear as Goyal et al. ("Accurate, large minibatch SGD", 2017), or by the root as
@@ -56,7 +63,7 @@ struct ScheduleOptions {
 /// ("One weird trick for parallelizing convolutional neural networks", 2014).
 class Schedule {
  public:
-  enum class Kind : std::uint8_t { constant, step, cosine, polynomial, exponential, cosine_restarts };
+  enum class Kind : std::uint8_t { constant, step, cosine, polynomial, exponential, cosine_restarts, one_cycle };
 
   /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.
   explicit Schedule(const ScheduleOptions& options);
@@ -70,10 +77,12 @@ class Schedule {
 
  private:
   [[nodiscard]] double restarting_cosine(double step) const noexcept;
+  [[nodiscard]] double one_cycle(double step) const noexcept;
   [[nodiscard]] double decay(std::uint64_t step) const noexcept;
 
   Kind kind_;
   double peak_, step_factor_, power_, gamma_, first_cosine_, restart_factor_;
+  double grows_until_, first_share_, last_share_;  ///< of one cycle: a step, and shares of the peak
   std::uint64_t warmup_, after_warmup_, step_every_, epoch_;
 };
 

@@ -114,15 +114,18 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "warmup-epochs",
              .group = learning,
              .help = "Epochs in which the rate grows",
-             .otherwise = "a tenth of all; none where it is constant",
+             .otherwise = "a tenth of all for step, cosine and polynomial; none for others",
              .unset = "the schedule's",
              .matters = true},
       o.warmup_epochs);
-  see(option_of_schedule("gamma", "Multiplies the rate after each epoch", o.schedule), o.gamma);
-  see(option_of_schedule("restart-epochs", "Epochs of the first cosine (T_0)", o.schedule), o.restart_epochs);
-  see(option_of_schedule("restart-factor", "How many times as long each other one is as the one before (T_mult)",
+  see(option_of_schedule("gamma", "multiplies the rate after each epoch", o.schedule), o.gamma);
+  see(option_of_schedule("restart-epochs", "epochs of the first cosine (T_0)", o.schedule), o.restart_epochs);
+  see(option_of_schedule("restart-factor", "how many times as long each other one is as the one before (T_mult)",
                          o.schedule),
       o.restart_factor);
+  see(option_of_schedule("pct-start", "share of the steps in which the rate grows", o.schedule), o.pct_start);
+  see(option_of_schedule("div-factor", "the first rate is the learning rate over this", o.schedule), o.div_factor);
+  see(option_of_schedule("final-div-factor", "the last rate is the first over this", o.schedule), o.final_div_factor);
   see(option_of_optimizer("momentum", "optimizer.momentum", p.name), p.momentum);
   see(option_of_optimizer("beta1", "optimizer.beta1", p.name), p.beta1);
   see(option_of_optimizer("beta2", "optimizer.beta2", p.name), p.beta2);

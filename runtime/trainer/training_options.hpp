@@ -41,10 +41,13 @@ struct TrainingOptions {
   double learning_rate = 0;  ///< 0: the optimizer's default
   std::string schedule = "constant";
   std::string scale_learning_rate = "none";
-  std::optional<double> warmup_epochs = {};  ///< not given: a tenth of the training, none where the rate is constant
+  std::optional<double> warmup_epochs = {};  ///< not given: the schedule's, see ScheduleRow
   double gamma = 0;                          ///< schedule exponential: multiplies the rate after each epoch
   double restart_epochs = 0;         ///< schedule cosine_restarts: epochs of the first cosine (PyTorch's T_0) …
   std::uint64_t restart_factor = 1;  ///< … and how many times as long each other one is as the one before (T_mult)
+  double pct_start = 0.3;            ///< schedule one_cycle: share of the steps in which the rate grows …
+  double div_factor = 25;            ///< … from the learning rate over this …
+  double final_div_factor = 1e4;     ///< … before it falls to that over this
   double clip_norm = 0;
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.

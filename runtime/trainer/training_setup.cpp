@@ -90,7 +90,10 @@ Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
                    .steps_per_epoch = plan.steps_per_epoch(),
                    .gamma = options.gamma,
                    .restart_epochs = options.restart_epochs,
-                   .restart_factor = options.restart_factor});
+                   .restart_factor = options.restart_factor,
+                   .pct_start = options.pct_start,
+                   .div_factor = options.div_factor,
+                   .final_div_factor = options.final_div_factor});
 }
 
 std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives, int threads) {

@@ -96,6 +96,38 @@ TEST_CASE("cosines with restarts are PyTorch's CosineAnnealingWarmRestarts, aske
   require_mentions(refused(1, 0), {".restart_factor"});
 }
 
+TEST_CASE("one cycle is PyTorch's OneCycleLR") {
+  const auto anneal = [](double from, double to, double pct) {
+    return to + (from - to) / 2 * (1 + std::cos(std::acos(-1) * pct));
+  };
+  for (const std::uint64_t total : {10, 77})
+    for (const double pct_start : {0.0, 0.25, 0.3, 0.5, 1.0}) {
+      const Schedule schedule(
+          {.name = "one_cycle", .learning_rate = 0.4, .total_steps = total, .pct_start = pct_start, .div_factor = 20});
+      const double first = 0.4 / 20, least = first / 1e4, top = pct_start * static_cast<double>(total) - 1;
+      for (std::uint64_t step = 0; step < total; ++step) {
+        const auto now = static_cast<double>(step), last = static_cast<double>(total) - 1;
+        const double rate = now <= top ? anneal(first, 0.4, now / top) : anneal(0.4, least, (now - top) / (last - top));
+        INFO(total << " steps, pct_start " << pct_start << ", step " << step);
+        REQUIRE(schedule.rate(step) == Approx(rate).epsilon(1e-12));
+      }
+      REQUIRE(schedule.rate(total) == schedule.rate(total - 1));
+    }
+  for (const std::uint64_t total : {0, 1, 2, 3})
+    for (const double pct_start : {0.0, 0.3, 0.5, 1.0}) {
+      const Schedule schedule({.name = "one_cycle", .learning_rate = 1, .total_steps = total, .pct_start = pct_start});
+      for (std::uint64_t step = 0; step < 4; ++step) REQUIRE(std::isfinite(schedule.rate(step)));
+    }
+  const auto refused = [](ScheduleOptions options) {
+    options.name = "one_cycle";
+    return message_of<InputError>([&] { const Schedule schedule(options); });
+  };
+  require_mentions(refused({.warmup_steps = 3}), {".warmup_epochs"});
+  require_mentions(refused({.pct_start = 1.5}), {".pct_start"});
+  require_mentions(refused({.div_factor = 0}), {".div_factor"});
+  require_mentions(refused({.final_div_factor = std::nan("")}), {".final_div_factor"});
+}
+
 TEST_CASE("the rate is scaled with the global batch, relative to 128") {
   const auto peak = [](const char* scaling, std::uint64_t batch) {
     return Schedule({.learning_rate = 0.1, .scaling = scaling, .global_batch = batch}).peak();
@@ -114,11 +146,18 @@ TEST_CASE("a warm-up longer than the training leaves nothing to decay") {
 }
 
 TEST_CASE("a table has all rates until they change no more") {
-  for (const char* name : {"constant", "step", "cosine", "polynomial"})
+  for (const ScheduleRow& row : schedule_rows())
     for (const std::uint64_t warmup : {0, 3, 20}) {
-      const Schedule schedule({.name = name, .learning_rate = 1, .total_steps = 12, .warmup_steps = warmup});
+      if (row.name == "one_cycle" && warmup > 0) continue;  // it has its own
+      const Schedule schedule({.name = std::string(row.name),
+                               .learning_rate = 1,
+                               .total_steps = 12,
+                               .warmup_steps = warmup,
+                               .steps_per_epoch = 5,
+                               .gamma = 0.5,
+                               .restart_epochs = 0.7});
       const auto table = schedule.rates();
-      INFO(name << ", " << warmup << " steps of warm-up");
+      INFO(row.name << ", " << warmup << " steps of warm-up");
       for (std::uint64_t step = 0; step < 40; ++step)
         REQUIRE(table[std::min<std::size_t>(step, table.size() - 1)] == schedule.rate(step));
     }
