@@ -20,6 +20,7 @@ class HostUpdater final : public Updater {
         decide_{.table = &table_,
                 .loss_scale = options.loss_scale,
                 .clip_norm = options.clip_norm,
+                .clip_value = options.clip_value,
                 .squared_norm = &squared_norm_,
                 .check_gradients = options.checks_gradients(),
                 .more_scale = options.more_scale,
@@ -52,7 +53,7 @@ class HostUpdater final : public Updater {
 
  private:
   [[nodiscard]] StepScalars scalars() const {
-    return {outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates};
+    return {outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates, outcome_.gradient_limit};
   }
   /// Where the norm itself is not asked for, a number that is finite where all gradients are: a faster pass.
   [[nodiscard]] double norm_or_finiteness(Stream& stream) {

@@ -52,13 +52,14 @@ class KernelUpdater final : public Updater {
     decide_ = {.table = at<RateTable>(table_),
                .loss_scale = options.loss_scale,
                .clip_norm = options.clip_norm,
+               .clip_value = options.clip_value,
                .squared_norm = needs_norm_ ? norm() : nullptr,
                .check_gradients = options.checks_gradients(),
                .more_scale = options.more_scale,
                .total = nullptr,
                .outcome = at<UpdateOutcome>(outcome_)};
     square_parameters_ = {at<Segment>(segments_), bindings.values, reinterpret_cast<const T*>(layers.gradients),
-                          value_sums(), gradient_sums()};
+                          decide_.outcome,        value_sums(),    gradient_sums()};
     prepare_ = {rule,
                 at<Segment>(segments_),
                 value_sums(),
@@ -88,10 +89,10 @@ class KernelUpdater final : public Updater {
                        SumPartials{sums, partial_sums, sums_of_partials, sums + partial_sums});
       Launch::for_each(stream, 1, SumPartials{sums + partial_sums, sums_of_partials, 1, norm()});
     }
-    if (Rule::needs_norms) Launch::for_each(stream, parameters_ * lanes, square_parameters_);
     Decide decide = decide_;
     decide.total = total;
     Launch::for_each(stream, 1, decide);
+    if (Rule::needs_norms) Launch::for_each(stream, parameters_ * lanes, square_parameters_);
     if constexpr (TwoPassRule<Rule>) {
       Prepare<Rule> first_pass = prepare_;
       first_pass.value_sums = nullptr;

@@ -24,17 +24,20 @@ int threads_for(std::size_t count, Stream& stream) {
 }
 
 /// Eight sums side by side, added in order: the same bits whatever the vectors are.
-RONDA_MULTIVERSION double squares(const float* values, std::size_t count) {
+RONDA_MULTIVERSION double squares(const float* values, std::size_t count, float limit) {
   std::array<double, 8> sums{};
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8)
     for (std::size_t lane = 0; lane < 8; ++lane) {
-      const double value = values[i + lane];
+      const double value = clipped(values[i + lane], limit);
       sums[lane] += value * value;
     }
   double total = 0;
   for (const double sum : sums) total += sum;
-  for (; i < count; ++i) total += static_cast<double>(values[i]) * values[i];
+  for (; i < count; ++i) {
+    const double value = clipped(values[i], limit);
+    total += value * value;
+  }
   return total;
 }
 
@@ -112,6 +115,7 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
                    {state(0, at), state(1, at), state(2, at)},
                    part.size(),
                    at - first,
+                   scalars.gradient_limit,
                    range.more_gradients,
                    range.copies},
                   parameter))
@@ -138,8 +142,8 @@ double Optimizer::sum_blocks(std::size_t count, Stream& stream, SumBlock&& sum_b
   return total;
 }
 
-double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream& stream) {
-  return sum_blocks(count, stream, [&](Range block) { return squares(numbers + block.begin, block.size()); });
+double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream& stream, float limit) {
+  return sum_blocks(count, stream, [&](Range block) { return squares(numbers + block.begin, block.size(), limit); });
 }
 
 double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
@@ -169,19 +173,19 @@ void Optimizer::measure(const float* gradients, const StepScalars& scalars, Stre
     const auto count = static_cast<std::size_t>(segment.desc.padded_count());
     steps_[i].value_norm = std::sqrt(sum_of_squares(bindings_.values + segment.offset, count, stream));
     if (has_two_passes())
-      steps_[i].update_norm = std::sqrt(propose_all(i, gradients, stream));
+      steps_[i].update_norm = std::sqrt(propose_all(i, gradients, scalars.gradient_limit, stream));
     else
-      norms_of_sums_[i] = std::sqrt(sum_of_squares(gradients + segment.offset, count, stream));
+      norms_of_sums_[i] = std::sqrt(sum_of_squares(gradients + segment.offset, count, stream, scalars.gradient_limit));
   }
 }
 
 /// The first pass over a parameter.
-double Optimizer::propose_all(std::size_t parameter, const float* gradients, Stream& stream) {
+double Optimizer::propose_all(std::size_t parameter, const float* gradients, float limit, Stream& stream) {
   const ArenaSegment& segment = bindings_.segments[parameter];
   return sum_blocks(static_cast<std::size_t>(segment.desc.padded_count()), stream, [&](Range block) {
     const std::size_t at = segment.offset + block.begin;
     return propose(
-        {bindings_.values + at, gradients + at, {state(0, at), state(1, at), nullptr}, block.size(), at, {}, {}},
+        {bindings_.values + at, gradients + at, {state(0, at), state(1, at), nullptr}, block.size(), at, limit, {}, {}},
         parameter);
   });
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ struct StepScalars {
   double learning_rate = 0;
   double gradient_factor = 1;  ///< the gradient arena holds sums: times this they are the mean (and clipped)
   std::uint64_t step = 1;      ///< updates so far + 1, for Adam's bias correction
+  float gradient_limit = std::numeric_limits<float>::infinity();  ///< sums of gradients are clipped to ± this first
 };
 
 /// Part of the parameters and their gradients, float32. Where gradients are still to be summed, or others hold the same
@@ -39,7 +41,8 @@ struct ArenaPart {
   const float* gradients;
   std::array<float*, 3> states;  ///< null where the rule has fewer
   std::size_t count;
-  std::size_t offset;  ///< of the first element in the range, where the spans begin
+  std::size_t offset;    ///< of the first element in the range, where the spans begin
+  float gradient_limit;  ///< as in StepScalars
   std::span<const float* const> more_gradients;
   std::span<float* const> copies;
 };
@@ -121,10 +124,11 @@ class Optimizer {
   template <class Body>
   void for_each_part(ArenaRange range, Body&& body) const;
   void set_steps(const StepScalars& scalars);
-  [[nodiscard]] double sum_of_squares(const float* numbers, std::size_t count, Stream& stream);
+  [[nodiscard]] double sum_of_squares(const float* numbers, std::size_t count, Stream& stream,
+                                      float limit = std::numeric_limits<float>::infinity());
   template <class SumBlock>
   [[nodiscard]] double sum_blocks(std::size_t count, Stream& stream, SumBlock&& sum_block);
-  [[nodiscard]] double propose_all(std::size_t parameter, const float* gradients, Stream& stream);
+  [[nodiscard]] double propose_all(std::size_t parameter, const float* gradients, float limit, Stream& stream);
   [[nodiscard]] float* state(std::size_t i, std::size_t offset) const noexcept;
 
   double weight_decay_;

@@ -22,6 +22,11 @@ struct RuleStep {
   int dimensions = 1;        ///< 1: a bias, or another vector
 };
 
+/// A sum of gradients, or the nearer of ±`limit`; a NaN stays one.
+[[nodiscard]] RONDA_HOST_DEVICE_INLINE float clipped(float sum, float limit) {
+  return limit < sum ? limit : sum < -limit ? -limit : sum;
+}
+
 /// An update rule as a value: trivially copyable, so that a GPU's kernel can hold it.
 ///
 ///     static constexpr std::array<std::string_view, S> states  names of what is kept for each element, S ≤ 3

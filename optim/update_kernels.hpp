@@ -72,13 +72,16 @@ struct SquareParameters {
   const Segment* segments;
   const float* values;
   const T* gradients;
+  const UpdateOutcome* outcome;
   double *value_sums, *gradient_sums;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    if (outcome->applied == 0) return;
     const Segment& segment = segments[i / lanes];
     double of_values = 0, of_gradients = 0;
     for (std::int64_t at = segment.offset + i % lanes; at < segment.offset + segment.count; at += lanes) {
       of_values += static_cast<double>(values[at]) * values[at];
-      of_gradients += static_cast<double>(as_float(gradients[at])) * as_float(gradients[at]);
+      const double gradient = clipped(as_float(gradients[at]), outcome->gradient_limit);
+      of_gradients += gradient * gradient;
     }
     value_sums[i] = of_values;
     gradient_sums[i] = of_gradients;
@@ -101,7 +104,7 @@ struct RateTable {
 /// One call decides about the step.
 struct Decide {
   const RateTable* table;
-  double loss_scale, clip_norm;
+  double loss_scale, clip_norm, clip_value;
   const double* squared_norm;  ///< of the gradients' sums; null where neither of these asks for it
   bool check_gradients;        ///< by the norm, which is finite where each gradient is
   LossScale* more_scale;       ///< null: 1; otherwise the gradients are checked
@@ -127,6 +130,8 @@ struct Decide {
     outcome->loss_scale = more_scale != nullptr ? more_scale->scale : 1.0F;
     if (outcome->applied == 0) return;
     outcome->gradient_factor = 1 / (total->weight * loss_scale * more);
+    outcome->gradient_limit =
+        clip_value > 0 ? static_cast<float>(clip_value / outcome->gradient_factor) : static_cast<float>(INFINITY);
     if (clip_norm > 0) {
       outcome->gradient_norm = std::sqrt(*squared_norm) * outcome->gradient_factor;
       outcome->gradient_factor *= clip(outcome->gradient_norm, clip_norm);
@@ -199,7 +204,8 @@ struct Update {
     float& first = states > 0 ? first_state[i] : none;
     float& second = states > 1 ? second_state[i] : none;
     float& third = states > 2 ? third_state[i] : none;
-    apply_rule<Rule>(scalars[parameter], values[i], as_float(gradients[i]), first, second, third);
+    apply_rule<Rule>(scalars[parameter], values[i], clipped(as_float(gradients[i]), outcome->gradient_limit), first,
+                     second, third);
     if (!std::isfinite(values[i]) || (states > 0 && !std::isfinite(first)) || (states > 1 && !std::isfinite(second)) ||
         (states > 2 && !std::isfinite(third)))
       raise_flag(outcome->spoiled);
@@ -219,10 +225,10 @@ struct Propose {
     double of_update = 0;
     for (std::int64_t at = segment.offset + i % lanes; at < segment.offset + segment.count; at += lanes) {
       float none = 0;
-      const double proposed =
-          Rule::propose(update.scalars[i / lanes], update.values[at], as_float(update.gradients[at]),
-                        Rule::states.size() > 0 ? update.first_state[at] : none,
-                        Rule::states.size() > 1 ? update.second_state[at] : none);
+      const double proposed = Rule::propose(update.scalars[i / lanes], update.values[at],
+                                            clipped(as_float(update.gradients[at]), update.outcome->gradient_limit),
+                                            Rule::states.size() > 0 ? update.first_state[at] : none,
+                                            Rule::states.size() > 1 ? update.second_state[at] : none);
       of_update += proposed * proposed;
     }
     sums[i] = of_update;

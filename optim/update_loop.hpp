@@ -35,6 +35,7 @@ template <class Rule, class Width>
   load(gradients, part.gradients);
   for (const float* more : part.more_gradients)
     each_lane(width, [&](auto l) RONDA_INLINE { gradients[l] += more[part.offset + at + l]; });
+  each_lane(width, [&](auto l) RONDA_INLINE { gradients[l] = clipped(gradients[l], part.gradient_limit); });
   load(values, part.values);
   if constexpr (states > 0) load(first, part.states[0]);
   if constexpr (states > 1) load(second, part.states[1]);
@@ -75,6 +76,7 @@ template <UpdateRule Rule>
     finish_past_caches();
     return is_finite(*std::ranges::max_element(largest));
   }
+  const float limit = part.gradient_limit;
   float* __restrict values = part.values;
   const float* __restrict gradients = part.gradients;
   float* __restrict first = part.states[0];
@@ -84,7 +86,7 @@ template <UpdateRule Rule>
   for (std::size_t i = 0; i < part.count; ++i) {
     float value = values[i];
     float a = states > 0 ? first[i] : 0, b = states > 1 ? second[i] : 0, c = states > 2 ? third[i] : 0;
-    apply_rule<Rule>(scalars, value, gradients[i], a, b, c);
+    apply_rule<Rule>(scalars, value, clipped(gradients[i], limit), a, b, c);
     largest = std::max(largest, magnitude(value));
     if constexpr (states > 0) largest = std::max(largest, magnitude(a));
     if constexpr (states > 1) largest = std::max(largest, magnitude(b));
@@ -107,7 +109,7 @@ template <TwoPassRule Rule>
   std::array<double, lanes> sums{};
   const auto propose = [&](std::size_t i) RONDA_INLINE {
     float none = 0;
-    const double update = Rule::propose(scalars, part.values[i], part.gradients[i],
+    const double update = Rule::propose(scalars, part.values[i], clipped(part.gradients[i], part.gradient_limit),
                                         states > 0 ? part.states[0][i] : none, states > 1 ? part.states[1][i] : none);
     return update * update;
   };

@@ -28,6 +28,7 @@ struct UpdateOutcome {
   std::uint64_t updates = 0;     ///< that changed the parameters, this one included
   double learning_rate = 0;      ///< of this step
   double gradient_factor = 0;    ///< sums of gradients times this are the mean, clipped; where the update was applied
+  float gradient_limit = 0;      ///< sums of gradients are clipped to ± this first; infinite without clip_value
   double gradient_norm = 0;      ///< of the mean, before clipping; 0 without clipping, and where nothing is applied
   std::uint32_t applied = 0;     ///< 0: there was no weight, or something was not finite
   std::uint32_t finite = 0;      ///< 0: the loss, or a gradient where they are checked, was not finite
@@ -48,6 +49,8 @@ struct UpdaterOptions {
   Schedule schedule;
   float loss_scale = 1;  ///< that the loss gradient was multiplied with
   double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  double clip_value =
+      0;  ///< each element of the mean gradient is clipped to ± this; 0: no clipping. Not beside clip_norm
   bool check_gradients =
       false;  ///< check all gradients, but those of frozen parameters, for numbers that are not finite
   LossScale* more_scale = nullptr;  ///< in the memory of the values, to use and to keep up to date; null: 1

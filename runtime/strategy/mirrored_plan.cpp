@@ -76,6 +76,8 @@ void MirroredStrategy::check_memory() const {
 
 /// All that works on the arenas, once they are there.
 void MirroredStrategy::take_memory(const Schedule& schedule) {
+  if (options_.clip_norm > 0 && options_.clip_value > 0)
+    throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
   const ComputeDevice& device = options_.platform.device;
   replica_->bind();
   const OptimizerBindings bindings = replica_->bindings(options_.group_of);
@@ -88,6 +90,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
                                             {.schedule = schedule,
                                              .loss_scale = replica_->loss_scale(),
                                              .clip_norm = options_.clip_norm,
+                                             .clip_value = options_.clip_value,
                                              .check_gradients = options_.check_gradients,
                                              .more_scale = replica_->more_scale()},
                                             *device.stream);

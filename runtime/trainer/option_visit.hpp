@@ -150,6 +150,11 @@ void visit(Options& o, Visitor&& see) {
              .help = "Clip the mean gradient to this 2-norm; 0: not",
              .matters = true},
       o.clip_norm);
+  see(Option{.name = "clip-value",
+             .group = learning,
+             .help = "Clip each element of the mean gradient to ± this; 0: not",
+             .matters = true},
+      o.clip_value);
   see(Option{.name = "freeze",
              .group = learning,
              .help = "Parameters that are not trained, or the beginnings of their names: conv1,dense2.bias",

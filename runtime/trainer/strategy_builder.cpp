@@ -43,6 +43,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.initializer = given.initializer;
   options.seed = given.seed;
   options.clip_norm = given.clip_norm;
+  options.clip_value = given.clip_value;
   options.check_gradients = given.on_nonfinite.has_value();
   options.fusion.algorithm = given.allreduce;
   options.fusion.compression = given.compression;

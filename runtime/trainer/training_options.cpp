@@ -84,9 +84,11 @@ void check_sizes(const TrainingOptions& o) {
   if (o.steps_in_flight == 0) throw InputError("one step in flight is the least");
   if (o.steps == 0U || o.epochs == 0U) throw InputError(".steps and .epochs are at least 1");
   if (o.threads < 0) throw InputError(".threads cannot be negative");
-  for (const double value : {o.clip_norm, o.warmup_epochs.value_or(0)})
+  for (const double value : {o.clip_norm, o.clip_value, o.warmup_epochs.value_or(0)})
     if (!(value >= 0) || !std::isfinite(value))
-      throw InputError(".clip_norm and .warmup_epochs are numbers from 0 on, not " + text_of(value));
+      throw InputError(".clip_norm, .clip_value and .warmup_epochs are numbers from 0 on, not " + text_of(value));
+  if (o.clip_norm > 0 && o.clip_value > 0)
+    throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
 }
 
 void check_watching(const TrainingOptions& o) {

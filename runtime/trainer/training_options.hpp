@@ -48,7 +48,8 @@ struct TrainingOptions {
   double pct_start = 0.3;            ///< schedule one_cycle: share of the steps in which the rate grows …
   double div_factor = 25;            ///< … from the learning rate over this …
   double final_div_factor = 1e4;     ///< … before it falls to that over this
-  double clip_norm = 0;
+  double clip_norm = 0;              ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  double clip_value = 0;             ///< each element of the mean gradient is clipped to ± this; 0: no clipping
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};

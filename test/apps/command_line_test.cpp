@@ -85,6 +85,12 @@ TEST_CASE("a number that the chosen optimizer does not read is refused, with tho
   REQUIRE(!parsed({"--optimizer", "adam"}).optimizer.beta2);  // the optimizer's usual one
 }
 
+TEST_CASE("a gradient is clipped in one way") {
+  REQUIRE(parsed({"--clip-value", "0.5"}).clip_value == 0.5);
+  require_mentions(refusal({"--clip-value", "0.5", "--clip-norm", "1"}),
+                   {"(--clip-norm)", "(--clip-value)", "not both"});
+}
+
 TEST_CASE("epochs are the application's where no length is given") {
   REQUIRE(parsed({}).epochs == 3U);
   REQUIRE(!parsed({"--steps", "7"}).epochs);

@@ -1,5 +1,6 @@
 // The updater made of kernels, as a GPU has it, run on the host, and the processor's own: the same bits as the
 // optimizer.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -33,14 +34,24 @@ Schedule halving() {
   return Schedule({.name = "step", .learning_rate = 0.1, .total_steps = 2, .step_factor = 0.5, .step_every = 1});
 }
 
+/// How gradients are clipped: not, by their norm, by value.
+struct Clipping {
+  double norm = 0, value = 0;
+};
+constexpr Clipping clippings[] = {{}, {.norm = 0.5}, {.value = 0.02}};
+
 /// An updater with an arena and its sums.
 struct Update {
-  Update(const MakeUpdater& make, Optimizer& optimizer, Arena& given, double clip_norm, bool check) : arena(given) {
+  Update(const MakeUpdater& make, Optimizer& optimizer, Arena& given, const Clipping& clip, bool check) : arena(given) {
     optimizer.bind(arena.bindings());
-    updater =
-        make(*context, optimizer, arena.bindings(),
-             {.gradients = reinterpret_cast<const std::byte*>(arena.gradients.data())}, arena.values.size(),
-             {.schedule = halving(), .loss_scale = 0.25, .clip_norm = clip_norm, .check_gradients = check}, stream);
+    updater = make(*context, optimizer, arena.bindings(),
+                   {.gradients = reinterpret_cast<const std::byte*>(arena.gradients.data())}, arena.values.size(),
+                   {.schedule = halving(),
+                    .loss_scale = 0.25,
+                    .clip_norm = clip.norm,
+                    .clip_value = clip.value,
+                    .check_gradients = check},
+                   stream);
   }
   void step() { updater->step(arena.whole(), &total, stream); }
   [[nodiscard]] const UpdateOutcome& outcome() const { return *updater->outcome(); }
@@ -52,12 +63,19 @@ struct Update {
   std::unique_ptr<Updater> updater;
 };
 
+/// Gradients as clipping by value leaves their sums.
+void clip_sums(std::vector<float>& sums, const Clipping& clip, double factor) {
+  if (clip.value == 0) return;
+  const auto limit = static_cast<float>(clip.value / factor);
+  for (float& sum : sums) sum = std::clamp(sum, -limit, limit);
+}
+
 }  // namespace
 
 TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
   for (const MakeUpdater& make : makers)
     for (const OptimizerOptions& options : every_optimizer(0.01))
-      for (const double clip : {0.0, 0.5}) {
+      for (const Clipping& clip : clippings) {
         const auto optimizer = make_optimizer(options), updated = make_optimizer(options);
         Arena ours(*optimizer), theirs(*updated);
         optimizer->bind(ours.bindings());
@@ -71,15 +89,16 @@ TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and cli
           update.step();
           const double rate = halving().rate(t - 1);
           double factor = 1 / (12 * 0.25);
-          if (clip > 0) {
+          if (clip.norm > 0) {
             const double norm = std::sqrt(optimizer->squared_norm(ours.whole(), stream)) * factor;
             REQUIRE(update.outcome().gradient_norm == Approx(norm).epsilon(1e-12));  // another order of float64 sums
-            factor *= clip_factor(update.outcome().gradient_norm, clip);
+            factor *= clip_factor(update.outcome().gradient_norm, clip.norm);
           }
+          clip_sums(ours.gradients, clip, factor);
           const StepScalars scalars{rate, factor, t};
           if (optimizer->needs_norms()) optimizer->measure(ours.gradients.data(), scalars, stream);
           optimizer->step(ours.whole(), scalars, stream);
-          INFO(text_of(options) << ", clip " << clip << ", update " << t);
+          INFO(text_of(options) << ", clipped by norm " << clip.norm << " or value " << clip.value << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
           REQUIRE(update.outcome().updates == t);
           REQUIRE(update.outcome().learning_rate == rate);
@@ -89,12 +108,34 @@ TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and cli
       }
 }
 
+TEST_CASE("clipping by value is PyTorch's clip_grad_value_ of the mean gradient") {
+  for (const MakeUpdater& make : makers) {
+    const auto optimizer = make_optimizer({.name = "sgd"});
+    Arena arena(*optimizer);
+    Update update(make, *optimizer, arena, {.value = 0.25}, false);
+    update.total.weight = 12;
+    arena.fill_gradients(1);
+    arena.gradients[1] = std::numeric_limits<float>::infinity();
+    arena.gradients[2] = -1e30F;
+    arena.gradients[3] = 0.75F;  // the limit itself
+    arena.gradients[4] = std::nanf("");
+    const auto before = arena.values;
+    update.step();
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double mean = arena.gradients[i] / (12 * 0.25);
+      CHECK(arena.values[i] == Approx(before[i] - 0.1 * std::clamp(mean, -0.25, 0.25)).epsilon(1e-6));
+    }
+    CHECK(std::isnan(arena.values[4]));
+    CHECK(update.outcome().spoiled == 1);
+  }
+}
+
 TEST_CASE("an updater changes its range alone") {
   for (const MakeUpdater& make : makers) {
     const auto optimizer = make_optimizer({.name = "adam"}), updated = make_optimizer({.name = "adam"});
     Arena ours(*optimizer), theirs(*updated);
     optimizer->bind(ours.bindings());
-    Update update(make, *updated, theirs, 0, false);
+    Update update(make, *updated, theirs, {}, false);
     update.total.loss = 3;
     update.total.weight = 12;
     ours.fill_gradients(1);
@@ -121,7 +162,7 @@ TEST_CASE("an updater leaves everything as it is where there is nothing to learn
     for (const double clip : {0.0, 1e9}) {
       const auto optimizer = make_optimizer({.name = "adam"});
       Arena arena(*optimizer);
-      Update update(make, *optimizer, arena, clip, true);
+      Update update(make, *optimizer, arena, {.norm = clip}, true);
       const auto values = arena.values;
       for (const Case& c :
            {Case{1, 0, 1, true}, Case{infinity, 2, 1, false}, Case{std::nan(""), 2, 1, false},
@@ -180,7 +221,7 @@ TEST_CASE("a state that is not finite is told of, also where the value does not 
     for (const char* name : {"adagrad", "rmsprop", "adam", "lion"}) {
       const auto optimizer = make_optimizer({.name = name});
       Arena arena(*optimizer);
-      Update update(make, *optimizer, arena, 0, false);
+      Update update(make, *optimizer, arena, {}, false);
       update.total.weight = 1;
       arena.fill_gradients(1);
       // The square of a large gradient is infinite, and a step that is divided by it 0; a NaN has no sign.
@@ -197,7 +238,7 @@ TEST_CASE("a frozen parameter's gradient is neither checked nor clipped by") {
     for (const double clip : {0.0, 0.5}) {
       const auto optimizer = make_optimizer({.name = "sgd"});
       Arena arena(*optimizer);
-      Update update(make, *optimizer, arena, clip, true);
+      Update update(make, *optimizer, arena, {.norm = clip}, true);
       update.total.loss = 3;
       update.total.weight = 12;
       arena.fill_gradients(1);
@@ -212,7 +253,7 @@ namespace {
 /// An update of half gradients: its masters, what layers read of them, and its loss scale.
 template <class T>
 struct HalfUpdate {
-  HalfUpdate(const MakeUpdater& make, Optimizer& optimizer, Arena& masters, double clip, LossScale* more_scale)
+  HalfUpdate(const MakeUpdater& make, Optimizer& optimizer, Arena& masters, const Clipping& clip, LossScale* more_scale)
       : arena(masters),
         gradients(masters.values.size()),
         rounded(masters.values.size()),
@@ -221,7 +262,11 @@ struct HalfUpdate {
                       .dtype = dtype_of<T>,
                       .values = reinterpret_cast<std::byte*>(rounded.data())},
                      gradients.size(),
-                     {.schedule = halving(), .loss_scale = 0.25, .clip_norm = clip, .more_scale = more_scale},
+                     {.schedule = halving(),
+                      .loss_scale = 0.25,
+                      .clip_norm = clip.norm,
+                      .clip_value = clip.value,
+                      .more_scale = more_scale},
                      stream)) {
     total.loss = 3;
     total.weight = 12;
@@ -255,7 +300,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
                    Float16, BFloat16) {
   for (const MakeUpdater& make : makers)
     for (const OptimizerOptions& options : every_optimizer(0.01))
-      for (const double clip : {0.0, 0.5}) {
+      for (const Clipping& clip : clippings) {
         const auto optimizer = make_optimizer(options);
         Arena ours(*optimizer), device(*optimizer);
         optimizer->bind(ours.bindings());
@@ -272,14 +317,15 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
           ours.gradients = device.gradients;
           update.step();
           double factor = 1 / (12 * 0.25 * more);
-          if (clip > 0) factor *= clip_factor(update.outcome().gradient_norm, clip);
-          if (clip > 0)
+          if (clip.norm > 0) factor *= clip_factor(update.outcome().gradient_norm, clip.norm);
+          if (clip.norm > 0)
             REQUIRE(update.outcome().gradient_norm ==
                     Approx(std::sqrt(optimizer->squared_norm(ours.whole(), stream)) / (3 * more)).epsilon(1e-12));
+          clip_sums(ours.gradients, clip, factor);
           const StepScalars scalars{halving().rate(t - 1), factor, t};
           if (optimizer->needs_norms()) optimizer->measure(ours.gradients.data(), scalars, stream);
           optimizer->step(ours.whole(), scalars, stream);
-          INFO(text_of(options) << ", clip " << clip << ", update " << t);
+          INFO(text_of(options) << ", clipped by norm " << clip.norm << " or value " << clip.value << ", update " << t);
           REQUIRE(update.outcome().applied == 1);
           REQUIRE(update.outcome().overflowed == 0);
           REQUIRE(update.outcome().loss_scale == more);
@@ -295,7 +341,7 @@ TEST_CASE("a gradient beyond float16 halves the loss scale and changes nothing e
   const auto optimizer = make_optimizer({.name = "adam"});
   Arena arena(*optimizer);
   LossScale scale;
-  HalfUpdate<Float16> update(make_host_updater, *optimizer, arena, 0, &scale);
+  HalfUpdate<Float16> update(make_host_updater, *optimizer, arena, {}, &scale);
   update.updater->round_values(update.stream);
   const auto values = arena.values;
   const auto step = [&](float multiplier) {

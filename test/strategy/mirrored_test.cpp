@@ -23,7 +23,7 @@ namespace {
 struct Set {
   std::size_t global_batch = 0, accumulate = 1;
   std::string optimizer = "nesterov";
-  double clip_norm = 0;
+  double clip_norm = 0, clip_value = 0;
   int threads = 1;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::size_t bucket_bytes = 4096;  // several buckets even for small models
@@ -54,6 +54,7 @@ struct Run {
     o.global_batch = plan.global_batch();
     o.micro_batches = set.accumulate;
     o.clip_norm = set.clip_norm;
+    o.clip_value = set.clip_value;
     o.fusion = {.first_bucket_bytes = 1024, .bucket_bytes = set.bucket_bytes, .algorithm = set.algorithm};
     o.node_update_bytes = set.node_update_bytes;
     o.threads = set.threads;
@@ -173,6 +174,13 @@ TEST_CASE("micro-batches add up to their batch, with clipping too") {
   }
 }
 
+TEST_CASE("a gradient is clipped by its norm or by value, not both") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Set set{.global_batch = 32};
+  set.clip_norm = set.clip_value = 1;
+  require_mentions(message_of<InputError>([&] { Run(everybody(), mlp(), data, set); }), {".clip_norm", ".clip_value"});
+}
+
 TEST_CASE("the parts of a step, called by hand, give the bits of train_step") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   Run whole(everybody(), mlp(), data, {.global_batch = 32});
@@ -218,10 +226,14 @@ bool by_parts(const MirroredStrategy& strategy) {
 
 TEST_CASE("an update by parts leaves the bits of everybody's own") {
   const MemoryDataset data = toy_images(131, {29, 19, 1}, 4);  // 18,352 parameters: several blocks, no even parts
+  struct Clipping {
+    double norm = 0, value = 0;
+  };
   for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lion", "lamb"})
-    for (const double clip : {0.0, 0.1})
+    for (const Clipping& clip : {Clipping{}, Clipping{.norm = 0.1}, Clipping{.value = 0.001}})
       for (const std::size_t accumulate : {1, 3}) {
-        Set set{.global_batch = 50, .accumulate = accumulate, .optimizer = optimizer, .clip_norm = clip};
+        Set set{.global_batch = 50, .accumulate = accumulate, .optimizer = optimizer, .clip_norm = clip.norm};
+        set.clip_value = clip.value;
         set.threads = accumulate == 1 ? 1 : 2;
         Run each(everybody(), mlp(), data, set);
         set.picks = each.strategy.picks();
