@@ -58,6 +58,17 @@ struct AddOption {
     finish(option, added);
   }
 
+  /// Given once for each entry, which may have commas in it.
+  template <class T, class Parse>
+  void operator()(const Option& option, std::vector<T>& field, const Parse& parse) const {
+    const auto take = [&field, parse](const std::vector<std::string>& texts) {
+      for (const auto& text : texts) field.push_back(parse(text));
+    };
+    finish(
+        option,
+        app.add_option_function<std::vector<std::string>>(flag(option), take, help(option))->allow_extra_args(false));
+  }
+
  private:
   [[nodiscard]] static std::string flag(const Option& option) { return "--" + std::string(option.name); }
   [[nodiscard]] std::string text_otherwise(const Option& option) const {

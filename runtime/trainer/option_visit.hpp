@@ -157,9 +157,16 @@ void visit(Options& o, Visitor&& see) {
       o.clip_value);
   see(Option{.name = "freeze",
              .group = learning,
-             .help = "Parameters that are not trained, or the beginnings of their names: conv1,dense2.bias",
+             .help = "Parameters that are not trained, the beginnings of their names, or patterns: conv1,*.bias",
              .matters = true},
       o.freeze);
+  see(Option{.name = "group",
+             .group = learning,
+             .help = "A rate or a decay of some parameters: '*.bias:learning_rate=0.1,weight_decay=0'; may be given "
+                     "several times, and the last one counts",
+             .field = "groups",
+             .matters = true},
+      o.groups, parse_group);
   see(Option{.name = "early-stopping",
              .group = learning,
              .help = "End after so many epochs whose test is no better than the best; 0: do not"},

@@ -1,7 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/parameter_groups.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 #include <ronda/runtime/trainer/strategy_builder.hpp>
 
@@ -10,31 +10,6 @@
 
 namespace ronda {
 namespace {
-
-/// Whether `name` is the parameter, or begins with whole words of it: `conv1` is for `conv1.weight`.
-bool covers(std::string_view beginning, std::string_view name) {
-  return name.starts_with(beginning) && (name.size() == beginning.size() || name[beginning.size()] == '.');
-}
-
-std::function<ParameterGroup(std::string_view)> groups_of(const TrainingOptions& options) {
-  if (options.freeze.empty()) return options.group_of;
-  return [group_of = options.group_of, freeze = options.freeze](std::string_view name) {
-    ParameterGroup group = group_of ? group_of(name) : ParameterGroup();
-    if (std::ranges::any_of(freeze, [&](const std::string& beginning) { return covers(beginning, name); }))
-      group.frozen = true;
-    return group;
-  };
-}
-
-/// A name that is no parameter's would leave the training as it is, in silence.
-void check_frozen(const TrainingOptions& options, std::span<const Parameter> parameters) {
-  for (const std::string& beginning : options.freeze) {
-    const auto is_meant = [&](const Parameter& parameter) { return covers(beginning, parameter.name); };
-    if (std::ranges::none_of(parameters, is_meant))
-      throw InputError(".freeze: the model has no parameter '" + beginning + "'; it has " +
-                       listed(parameters, [](const Parameter& parameter) { return parameter.name; }));
-  }
-}
 
 MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   const TrainingOptions& given = parts.setup.options;
@@ -82,7 +57,7 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
   });
   auto strategy = std::make_unique<MirroredStrategy>(communicator, parts.model, parts.loss, std::move(optimizer),
                                                      *rates, options, &sink);
-  agree(communicator, [&] { check_frozen(parts.setup.options, strategy->parameters()); });
+  agree(communicator, [&] { check_groups(parts.setup.options, strategy->parameters()); });
   store.keep(*strategy, sink);
   return strategy;
 }

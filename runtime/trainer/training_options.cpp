@@ -125,6 +125,7 @@ void check(const TrainingOptions& options) {
   if (options.nondeterministic && options.exact)
     throw InputError(".exact promises equal bits, and .nondeterministic gives them up; take one of them");
   check_sizes(options);
+  for (const GroupOption& group : options.groups) check(group);
   check_watching(options);
   check_resilience(options);
 }

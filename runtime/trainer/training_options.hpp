@@ -17,6 +17,7 @@
 #include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>
+#include <ronda/runtime/trainer/parameter_groups.hpp>
 
 namespace ronda {
 
@@ -53,8 +54,9 @@ struct TrainingOptions {
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};
-  /// Parameters that are not trained, or the beginnings of their names: `conv1` is `conv1.weight` and `conv1.bias`.
+  /// Parameters that are not trained: their names, beginnings of names, or patterns, as in GroupOption.
   std::vector<std::string> freeze = {};
+  std::vector<GroupOption> groups = {};  ///< rates and decays of some parameters; later ones have the last word
   Initializer initializer = Initializer::he_normal;
 
   std::uint64_t seed = 1;

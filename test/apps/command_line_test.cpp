@@ -85,6 +85,29 @@ TEST_CASE("a number that the chosen optimizer does not read is refused, with tho
   REQUIRE(!parsed({"--optimizer", "adam"}).optimizer.beta2);  // the optimizer's usual one
 }
 
+TEST_CASE("groups of parameters are given one by one, on the command line and in files") {
+  const auto written = [](const TrainingOptions& options) {
+    std::vector<std::string> texts;
+    for (const auto& group : options.groups) texts.push_back(text_of(group));
+    return texts;
+  };
+  const std::vector<std::string> both{"*.bias:weight_decay=0", "conv1:learning_rate=0.1,weight_decay=1e-04"};
+  CHECK(written(parsed({"--group", both[0], "--group=" + both[1], "--epochs", "2"})) == both);
+  CHECK(written(parsed({"--group", "a:weight-decay=2,learning-rate=0"})) ==
+        std::vector<std::string>{"a:learning_rate=0,weight_decay=2"});
+  const auto file = std::filesystem::temp_directory_path() / ("ronda-groups-" + std::to_string(::getpid()) + ".toml");
+  std::ofstream(file) << "group = [\"" << both[0] << "\", \"" << both[1] << "\"]\n";
+  CHECK(written(parsed({"--config", file})) == both);
+  std::ofstream(file) << "group = \"" << both[1] << "\"\n";
+  CHECK(written(parsed({"--config", file})) == std::vector<std::string>{both[1]});
+  std::filesystem::remove(file);
+  for (const std::string bad : {"*.bias", ":weight_decay=0", "a:", "a:rate=1", "a:weight_decay", "a:weight_decay=x",
+                                "a:weight_decay=1,", "a:weight_decay=1,weight_decay=2"})
+    require_mentions(refusal({"--group", bad}), {bad, "NAME:learning_rate=0.1,weight_decay=0"});
+  for (const std::string bad : {"a:weight_decay=-1", "a:learning_rate=nan", "a:learning_rate=inf"})
+    require_mentions(refusal({"--group", bad}), {"from 0 on", "a:"});
+}
+
 TEST_CASE("a gradient is clipped in one way") {
   REQUIRE(parsed({"--clip-value", "0.5"}).clip_value == 0.5);
   require_mentions(refusal({"--clip-value", "0.5", "--clip-norm", "1"}),

@@ -278,9 +278,34 @@ TEST_CASE("frozen parameters stay as they are, by whole names or their beginning
   second.trainer.fit(second.data);
   const auto after = parameters(second);
   for (const auto& [name, values] : before) CHECK((after.at(name) == values) == (name != "dense2.weight"));
-  for (const char* none : {"dense3", "dens", "dense1.weigh", "dense1."}) {
+  for (const char* none : {"dense3", "dens", "dense1.weigh", "dense1.", "*.scale"}) {
     options.freeze = {none};
     Training bad(Place::processor, options);
     require_mentions(message_of<InputError>([&] { bad.trainer.fit(bad.data); }), {".freeze", none, "dense1.weight"});
   }
+}
+
+TEST_CASE("groups by pattern train as the same groups by function, and the last one counts") {
+  const auto trained = [](TrainingOptions options) {
+    options.optimizer.weight_decay = 0.1;
+    options.learning_rate = 0.2;
+    Training training(Place::processor, options);
+    training.trainer.fit(training.data);
+    return training.trainer.strategy().parameter_hash();
+  };
+  TrainingOptions by_function = options_for(1);
+  by_function.group_of = [](std::string_view name) {
+    ParameterGroup group;
+    if (name.ends_with(".bias")) group.weight_decay = 0;
+    if (name == "dense1.weight") group.rate_factor = 0.5;
+    if (name == "dense1.bias") group.rate_factor = 2;
+    return group;
+  };
+  TrainingOptions by_pattern = options_for(1);
+  by_pattern.groups = {parse_group("*.bias:weight_decay=0"), parse_group("dense1:learning_rate=0.1"),
+                       parse_group("dense[1]*bias:learning_rate=0.4")};
+  CHECK(trained(by_pattern) == trained(by_function));
+  CHECK(trained(by_pattern) != trained(options_for(1)));
+  by_pattern.groups.push_back(parse_group("conv*:weight_decay=0"));
+  require_mentions(message_of<InputError>([&] { (void)trained(by_pattern); }), {".groups", "'conv*'", "dense1.weight"});
 }
