@@ -34,6 +34,7 @@ constexpr std::array numbers{
     NumberRange{"alpha", &OptimizerOptions::alpha},
     NumberRange{"lr_decay", &OptimizerOptions::lr_decay, 0, infinity},
     NumberRange{"rho", &OptimizerOptions::rho},
+    NumberRange{"momentum_decay", &OptimizerOptions::momentum_decay, 0, infinity},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
 
 /// A NaN is in no range.

@@ -13,7 +13,8 @@ namespace ronda {
 /// Where a number is not given, the optimizer's usual one holds: see OptimizerRow.
 struct OptimizerOptions {
   std::string name = "sgd";  ///< one of optimizer_names()
-  std::optional<double> momentum = {}, beta1 = {}, beta2 = {}, epsilon = {}, alpha = {}, lr_decay = {}, rho = {};
+  std::optional<double> momentum = {}, beta1 = {}, beta2 = {}, epsilon = {}, alpha = {}, lr_decay = {}, rho = {},
+                        momentum_decay = {};
   bool centered = false;                    ///< rmsprop: by the variance, not by the mean square
   std::optional<double> weight_decay = {};  ///< L2, or decoupled: see OptimizerRow
 };

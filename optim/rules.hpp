@@ -12,6 +12,7 @@
 #include <ronda/optim/lamb.hpp>
 #include <ronda/optim/lars.hpp>
 #include <ronda/optim/lion.hpp>
+#include <ronda/optim/nadam.hpp>
 #include <ronda/optim/rmsprop.hpp>
 #include <ronda/optim/rule_optimizer.hpp>
 #include <ronda/optim/sgd.hpp>
@@ -20,7 +21,7 @@ namespace ronda {
 
 /// The rules that make_optimizer and the GPU's updater know. A new rule is its own file and its name here.
 using BuiltInRules = std::tuple<Sgd, Momentum, Adam, Lars, PlainRmsProp, MomentumRmsProp, CenteredRmsProp,
-                                CenteredMomentumRmsProp, Adagrad, Adadelta, Lion, Lamb>;
+                                CenteredMomentumRmsProp, Adagrad, Adadelta, Lion, Lamb, NAdam>;
 
 /// Calls body(std::type_identity<Rule>()) for each of them.
 template <class Body>

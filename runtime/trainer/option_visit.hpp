@@ -137,6 +137,7 @@ void visit(Options& o, Visitor&& see) {
   see(centered, p.centered);
   see(option_of_optimizer("lr-decay", "optimizer.lr_decay", p.name), p.lr_decay);
   see(option_of_optimizer("rho", "optimizer.rho", p.name), p.rho);
+  see(option_of_optimizer("momentum-decay", "optimizer.momentum_decay", p.name), p.momentum_decay);
   see(Option{.name = "weight-decay",
              .group = learning,
              .help = "L2; decoupled for " + decoupled_optimizers(),

@@ -13,6 +13,7 @@ namespace ronda::test {
 [[nodiscard]] inline std::vector<OptimizerOptions> every_optimizer(std::optional<double> weight_decay = {}) {
   std::vector<OptimizerOptions> all;
   for (const OptimizerRow& row : optimizer_rows()) all.push_back({.name = std::string(row.name)});
+  all.push_back({.name = "nadam", .momentum_decay = 0});
   all.push_back({.name = "rmsprop", .momentum = 0.5});
   all.push_back({.name = "rmsprop", .centered = true});
   all.push_back({.name = "rmsprop", .momentum = 0.5, .centered = true});
@@ -21,7 +22,8 @@ namespace ronda::test {
 }
 
 [[nodiscard]] inline std::string text_of(const OptimizerOptions& options) {
-  return options.name + (options.momentum ? " with momentum" : "") + (options.centered ? ", centered" : "");
+  return options.name + (options.momentum ? " with momentum" : "") +
+         (options.momentum_decay == 0.0 ? " without decay of momentum" : "") + (options.centered ? ", centered" : "");
 }
 
 /// Four parameters in three groups, one of them frozen, with gaps between them, the last a matrix; random values.

@@ -87,6 +87,13 @@ struct Reference {
       const double direction = *o.beta1 * m + (1 - *o.beta1) * g;
       p -= rate * ((direction > 0) - (direction < 0));
       m = *o.beta2 * m + (1 - *o.beta2) * g;
+    } else if (o.name == "nadam") {
+      const auto mu = [&](int i) { return *o.beta1 * (1 - 0.5 * std::pow(0.96, i * *o.momentum_decay)); };
+      product *= mu(t);
+      m = *o.beta1 * m + (1 - *o.beta1) * g;
+      v = *o.beta2 * v + (1 - *o.beta2) * g * g;
+      const double along = (1 - mu(t)) / (1 - product) * g + mu(t + 1) / (1 - product * mu(t + 1)) * m;
+      p -= rate * along / (std::sqrt(v / (1 - std::pow(*o.beta2, t))) + *o.epsilon);
     } else {
       m = *o.beta1 * m + (1 - *o.beta1) * g;
       v = *o.beta2 * v + (1 - *o.beta2) * g * g;
@@ -97,7 +104,7 @@ struct Reference {
 
   OptimizerOptions o;
   const OptimizerRow& row;
-  double p, buffer = 0, m = 0, v = 0;
+  double p, buffer = 0, m = 0, v = 0, product = 1;
 };
 
 }  // namespace
