@@ -1,5 +1,7 @@
 #include <ronda/core/denormals.hpp>
+#include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/rules.hpp>
 #include <ronda/optim/updater.hpp>
 
@@ -9,6 +11,11 @@
 namespace ronda {
 namespace {
 
+RONDA_MULTIVERSION void follow_values(const float* __restrict values, float* __restrict average, std::size_t count,
+                                      float weight) {
+  for (std::size_t i = 0; i < count; ++i) average[i] = update_kernels::followed(average[i], values[i], weight);
+}
+
 /// By the optimizer's own loops, for gradients in float32.
 class HostUpdater final : public Updater {
  public:
@@ -17,6 +24,8 @@ class HostUpdater final : public Updater {
       : optimizer_(optimizer),
         schedule_(options.schedule),
         arena_{bindings.values, reinterpret_cast<const float*>(layers.gradients), count},
+        average_(options.average),
+        average_decay_(options.average_decay),
         decide_{.table = &table_,
                 .loss_scale = options.loss_scale,
                 .clip_norm = options.clip_norm,
@@ -42,6 +51,19 @@ class HostUpdater final : public Updater {
   [[nodiscard]] bool reads_all_gradients() const noexcept override {
     return decide_.clip_norm > 0 || decide_.check_gradients || optimizer_.needs_norms();
   }
+  void average(Stream& stream) override {
+    const float weight = average_ != nullptr ? update_kernels::weight_in_average(outcome_, average_decay_) : 0;
+    if (weight == 0) return;
+    const auto follow = [&](Range part) {
+      const DenormalScope flushing(true);
+      follow_values(arena_.values + part.begin, average_ + part.begin, part.size(), weight);
+    };
+    parallel_for(threads_for(arena_.count, stream), arena_.count, follow,
+                 static_cast<std::size_t>(update_kernels::line));
+  }
+  void swap_average(Stream&) override {
+    if (average_ != nullptr) std::swap_ranges(average_, average_ + arena_.count, arena_.values);
+  }
   void round_values(Stream&) override {}  // layers read them as they are
   [[nodiscard]] UpdateOutcome* outcome() noexcept override { return &outcome_; }
   void set_updates(std::uint64_t updates, Stream&) override { outcome_.updates = updates; }
@@ -64,6 +86,8 @@ class HostUpdater final : public Updater {
   Optimizer& optimizer_;
   Schedule schedule_;
   ArenaRange arena_;
+  float* average_;
+  double average_decay_;
   std::uint64_t first_update_ = 0;
   double rate_ = 0, squared_norm_ = 0;
   update_kernels::RateTable table_{.rates = &rate_, .count = 1};

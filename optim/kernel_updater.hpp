@@ -77,6 +77,7 @@ class KernelUpdater final : public Updater {
                state(1),
                state(2),
                reinterpret_cast<T*>(layers.values)};
+    average_ = {decide_.outcome, bindings.values, options.average, options.average_decay};
     stream.synchronize();  // the host's memory that was uploaded may go
   }
 
@@ -109,6 +110,14 @@ class KernelUpdater final : public Updater {
   }
 
   [[nodiscard]] bool reads_all_gradients() const noexcept override { return needs_norm_ || Rule::needs_norms; }
+
+  void average(Stream& stream) override {
+    if (average_.average != nullptr) Launch::for_each(stream, count_, average_);
+  }
+  void swap_average(Stream& stream) override {
+    if (average_.average != nullptr)
+      Launch::for_each(stream, count_, update_kernels::Swap{update_.values, average_.average});
+  }
 
   void round_values(Stream& stream) override {
     if (update_.rounded != nullptr)
@@ -180,6 +189,7 @@ class KernelUpdater final : public Updater {
   update_kernels::Decide decide_{};
   update_kernels::Prepare<Rule> prepare_{};
   update_kernels::Update<Rule, T> update_{};
+  update_kernels::Average average_{};
 };
 
 }  // namespace ronda

@@ -3,6 +3,7 @@
 #include <ronda/core/finite.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/update_kernels.hpp>
 
@@ -14,14 +15,8 @@
 namespace ronda {
 namespace {
 
-constexpr std::size_t cache_line = 16;           ///< floats
-constexpr std::size_t worth_a_thread = 1 << 14;  ///< elements; for fewer, starting threads takes longer than the update
-constexpr std::size_t norm_block = 4096;         ///< elements whose squares make one partial sum
-
-int threads_for(std::size_t count, Stream& stream) {
-  const std::size_t useful = std::max<std::size_t>(count / worth_a_thread, 1);
-  return static_cast<int>(std::min(useful, static_cast<std::size_t>(stream.threads())));
-}
+constexpr std::size_t cache_line = 16;    ///< floats
+constexpr std::size_t norm_block = 4096;  ///< elements whose squares make one partial sum
 
 /// Eight sums side by side, added in order: the same bits whatever the vectors are.
 RONDA_MULTIVERSION double squares(const float* values, std::size_t count, float limit) {

@@ -235,6 +235,38 @@ struct Propose {
   }
 };
 
+/// The weight of a step's values in their average; 0 where it stays.
+[[nodiscard]] RONDA_HOST_DEVICE inline float weight_in_average(const UpdateOutcome& outcome, double decay) {
+  if (outcome.applied == 0 || outcome.spoiled != 0) return 0;
+  return outcome.updates == 1 ? 1 : static_cast<float>(1 - decay);
+}
+/// An average that follows a value.
+[[nodiscard]] RONDA_HOST_DEVICE_INLINE float followed(float average, float value, float weight) {
+  return weight == 1 ? value : average + weight * (value - average);
+}
+
+/// A call for one element.
+struct Average {
+  const UpdateOutcome* outcome;
+  const float* values;
+  float* average;
+  double decay;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const float weight = weight_in_average(*outcome, decay);
+    if (weight > 0) average[i] = followed(average[i], values[i], weight);
+  }
+};
+
+/// A call for one element.
+struct Swap {
+  float *first, *second;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const float kept = first[i];
+    first[i] = second[i];
+    second[i] = kept;
+  }
+};
+
 /// A call for one element: what layers read.
 template <Number T>
 struct Round {

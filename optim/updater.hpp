@@ -48,11 +48,12 @@ struct LayerArenas {
 struct UpdaterOptions {
   Schedule schedule;
   float loss_scale = 1;  ///< that the loss gradient was multiplied with
-  double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
-  double clip_value =
-      0;  ///< each element of the mean gradient is clipped to ± this; 0: no clipping. Not beside clip_norm
-  bool check_gradients =
-      false;  ///< check all gradients, but those of frozen parameters, for numbers that are not finite
+  double clip_norm = 0;   ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  double clip_value = 0;  ///< elements of the mean gradient are clipped to ± this; 0: no clipping. Not both
+  /// Check all gradients, but those of frozen parameters, for numbers that are not finite.
+  bool check_gradients = false;
+  float* average = nullptr;  ///< as many as the values, in their memory: see Updater::average; null: none is kept
+  double average_decay = 0;
   LossScale* more_scale = nullptr;  ///< in the memory of the values, to use and to keep up to date; null: 1
 
   [[nodiscard]] bool checks_gradients() const noexcept { return check_gradients || more_scale != nullptr; }
@@ -81,6 +82,15 @@ class Updater {
     decide(total, stream);
     apply(range, stream);
   }
+  /// With UpdaterOptions::average, after all values have been updated: brings their exponential moving average forward,
+  ///
+  ///     average += (1 - average_decay) · (value - average)
+  ///
+  /// where the step was applied and left only finite numbers. The first update's values are the first average, as in
+  /// PyTorch's AveragedModel. In the order of the stream; allocates nothing.
+  virtual void average(Stream& stream) = 0;
+  /// Exchanges the values with their average. In the order of the stream.
+  virtual void swap_average(Stream& stream) = 0;
   /// Rounds the values for the layers again, after somebody else wrote them. In the order of the stream.
   virtual void round_values(Stream& stream) = 0;
   /// Of the last step that the stream has come to; in the memory of the values.

@@ -30,9 +30,9 @@ struct MirroredOptions {
 
   Initializer initializer = Initializer::he_normal;
   std::uint64_t seed = 1;
-  double clip_norm = 0;  ///< 2-norm that the mean gradient is clipped to; 0: no clipping
-  double clip_value =
-      0;  ///< each element of the mean gradient is clipped to ± this; 0: no clipping. Not beside clip_norm
+  double clip_norm = 0;   ///< 2-norm that the mean gradient is clipped to; 0: no clipping
+  double clip_value = 0;  ///< elements of the mean gradient are clipped to ± this; 0: no clipping. Not both
+  double ema_decay = 0;   ///< of the parameters' average (TrainingState::with_average), which is evaluated; 0: none
   /// Check the reduced gradients, but those of frozen parameters, for numbers that are not finite, before each update.
   bool check_gradients = false;
   FusionOptions fusion;

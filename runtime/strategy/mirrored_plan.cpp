@@ -23,7 +23,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] { plan_replica(model, loss, picker); });
   check_memory();
-  agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size()); });
+  agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size(), options_.ema_decay > 0); });
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   agree(communicator_, [&] { take_memory(schedule); });
@@ -54,7 +54,7 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
       .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.elements(), options_.micro_batches),
-      .optimizer = exact * optimizer_->states().size(),
+      .optimizer = exact * (optimizer_->states().size() + (options_.ema_decay > 0 ? 1 : 0)),
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};
   plan_.lines = planned.lines;
@@ -78,6 +78,8 @@ void MirroredStrategy::check_memory() const {
 void MirroredStrategy::take_memory(const Schedule& schedule) {
   if (options_.clip_norm > 0 && options_.clip_value > 0)
     throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
+  if (!(options_.ema_decay >= 0 && options_.ema_decay < 1))
+    throw InputError(".ema_decay is a number from 0 on and below 1, not " + std::to_string(options_.ema_decay));
   const ComputeDevice& device = options_.platform.device;
   replica_->bind();
   const OptimizerBindings bindings = replica_->bindings(options_.group_of);
@@ -92,6 +94,8 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
                                              .clip_norm = options_.clip_norm,
                                              .clip_value = options_.clip_value,
                                              .check_gradients = options_.check_gradients,
+                                             .average = reinterpret_cast<float*>(replica_->average().data()),
+                                             .average_decay = options_.ema_decay,
                                              .more_scale = replica_->more_scale()},
                                             *device.stream);
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());

@@ -43,6 +43,7 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     updater_->decide(&exchange_->sums(), stream);
     updater_->apply(exchange_->range_to_update(stream), stream);
     exchange_->publish(updater_->outcome(), stream);
+    updater_->average(stream);
   });
 }
 
@@ -112,6 +113,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   updater_->decide(&exchange_->sums(), pass.stream);
   updater_->apply(exchange_->range_to_update(pass.stream), pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
+  updater_->average(pass.stream);
   return end(queue_->outcome_by_hand());
 }
 
@@ -126,7 +128,12 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
   const FlushDenormals flushing = flush_denormals();
   state_->average_states();
-  return ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_, see);
+  Evaluation evaluation;
+  state_->with_average([&] {
+    evaluation =
+        ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_, see);
+  });
+  return evaluation;
 }
 
 void MirroredStrategy::keep_data(std::span<const Dataset* const> data) {

@@ -44,10 +44,11 @@ Replica::Replica(const Layer& model, const Loss& loss, ComputeDevice device, std
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-void Replica::take_memory(std::size_t states) {
+void Replica::take_memory(std::size_t states, bool keeps_average) {
   state_count_ = states;
   const std::size_t exact_bytes = plan_.elements() * sizeof(float);
   states_ = device_.context->allocate(states * exact_bytes);
+  if (keeps_average) average_ = device_.context->allocate(exact_bytes);
   activations_ = device_.context->allocate(program_.memory().bytes);
   for (const GraphState& state : program_.states())
     layer_states_.push_back(device_.context->allocate(desc_of(state).bytes()));
@@ -136,6 +137,18 @@ void Replica::initialize(Initializer usual, std::uint64_t seed) {
 void Replica::visit_parameters(StateVisitor& visitor) const {
   for (const auto& parameter : parameters_)
     visitor.visit({parameter.name, parameter.trained(), Scope::replicated, parameter.flattened});
+}
+
+void Replica::visit_average(StateVisitor& visitor) const {
+  if (average_.bytes() == 0) return;
+  for (const auto& slot : plan_.slots) {
+    const Parameter& parameter = parameters_[index_of(slot.id)];
+    std::byte* const place = average_.data() + slot.offset / size_of(plan_.dtype) * sizeof(float);
+    visitor.visit({parameter.name + ".ema",
+                   {parameter.trained().desc(), place, average_.device()},
+                   Scope::replicated,
+                   parameter.flattened});
+  }
 }
 
 void Replica::visit_layer_states(StateVisitor& visitor) const {

@@ -45,13 +45,16 @@ class Replica {
 
   /// Takes the memory that is the replica's own: activations, what layers keep, `states` optimizer states, and, where
   /// layers read a half type, the float32 values that are trained. Throws ResourceError.
-  void take_memory(std::size_t states);
+  /// @param keeps_average  one more arena, for an average of the values that are trained
+  void take_memory(std::size_t states, bool keeps_average);
   /// Is given the memory that other ranks may reach: the values that layers read, and the gradients.
   void take_arenas(Buffer values, Buffer gradients);
   [[nodiscard]] const Buffer& values() const noexcept { return values_; }
   [[nodiscard]] const Buffer& gradients() const noexcept { return gradients_; }
   /// The values that are trained, float32.
   [[nodiscard]] const Buffer& trained() const noexcept { return plan_.mixed() ? masters_ : values_; }
+  /// An average of them; empty: none is kept.
+  [[nodiscard]] const Buffer& average() const noexcept { return average_; }
   /// All of it, for an updater.
   [[nodiscard]] ArenaRange arena() const noexcept;
   [[nodiscard]] LayerArenas layer_arenas() const noexcept;
@@ -71,6 +74,8 @@ class Replica {
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parameters_; }
   /// Shows the parameters, in float32.
   void visit_parameters(StateVisitor& visitor) const;
+  /// Shows the average of each parameter, where one is kept: `conv1.weight.ema`.
+  void visit_average(StateVisitor& visitor) const;
   /// Shows what layers keep from step to step.
   void visit_layer_states(StateVisitor& visitor) const;
   /// Shows the rest of what exact continuation needs of this replica: the loss scale and what layers keep.
@@ -105,7 +110,7 @@ class Replica {
   Program program_;
   ReplicaPlan plan_;
   std::vector<Tensor> inputs_;  ///< of a pass
-  Buffer values_, gradients_, activations_, states_;
+  Buffer values_, gradients_, activations_, states_, average_;
   std::vector<Buffer> layer_states_;
   Buffer masters_;  ///< float32, where values are of a half type; as many elements
   Buffer scale_;    ///< a LossScale, where gradients are float16

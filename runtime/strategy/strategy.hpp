@@ -67,7 +67,7 @@ class Strategy {
   // ---- beside steps
 
   /// One epoch of `loader`, forward only, summed over all ranks. States are averaged first, so all ranks evaluate the
-  /// same model. Collective.
+  /// same model; if an average of the parameters is kept, that is evaluated. Collective.
   /// @param see  if given: is called with each batch and its outputs, for metrics of one's own. The batch has values
   ///             unless the loader gives the numbers of samples alone (BatchContents::samples)
   using SeeOutputs = ronda::SeeOutputs;

@@ -23,10 +23,39 @@ void TrainingState::broadcast_parameters() {
   const auto count = static_cast<std::int64_t>(parts_.replica.plan().elements());
   parts_.communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained.data(), trained.device()));
   round_values();
+  restart_average();
+}
+
+void TrainingState::with_average(FunctionRef<void()> body) {
+  require_none_in_flight(parts_.queue, "with_average");
+  if (parts_.replica.average().bytes() == 0 || shows_average_) return body();
+  swap_average();
+  try {
+    body();
+  } catch (...) {
+    swap_average();
+    throw;
+  }
+  swap_average();
+}
+
+void TrainingState::swap_average() {
+  parts_.updater.swap_average(parts_.replica.stream());
+  round_values();
+  shows_average_ = !shows_average_;
+}
+
+void TrainingState::restart_average() {
+  Replica& replica = parts_.replica;
+  const Buffer& average = replica.average();
+  if (average.bytes() == 0) return;
+  replica.device().context->copy(replica.trained().data(), average.data(), average.bytes(), replica.stream());
+  replica.stream().synchronize();
 }
 
 void TrainingState::visit(StateVisitor& visitor) {
   parts_.replica.visit_parameters(visitor);
+  parts_.replica.visit_average(visitor);
   parts_.optimizer.visit(visitor);
   parts_.replica.visit_states(visitor);
   parts_.exchange.visit(visitor);

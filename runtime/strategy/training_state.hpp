@@ -5,6 +5,7 @@
 #include <string>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
@@ -43,8 +44,14 @@ class TrainingState {
   /// parameters (`Parameter::master`, if there is one). Collective.
   void broadcast_parameters();
 
-  /// Visits all that a checkpoint needs except `updates()`: parameters (in float32), what optimizer and layers keep,
-  /// and the loss scale.
+  /// With MirroredOptions::ema_decay: calls `body`, during which the parameters are their exponential moving average
+  /// over the updates so far. Without: calls it. No step may begin in it. Not collective.
+  void with_average(FunctionRef<void()> body);
+  /// Sets the average, if there is one, to the parameters as they are. Not collective; the same on all ranks.
+  void restart_average();
+
+  /// Visits all that a checkpoint needs except `updates()`: parameters (in float32) and their average, what optimizer
+  /// and layers keep, and the loss scale.
   void visit(StateVisitor& visitor);
   /// The part of it that the model's outputs depend on: parameters, and what layers keep.
   void visit_model(StateVisitor& visitor);
@@ -72,10 +79,12 @@ class TrainingState {
 
  private:
   void round_values();
+  void swap_average();
 
   Parts parts_;
   std::uint64_t updates_ = 0;
   double rate_factor_ = 1;
+  bool shows_average_ = false;  ///< in with_average
 };
 
 }  // namespace ronda

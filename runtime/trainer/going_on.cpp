@@ -37,12 +37,16 @@ void restore_states(const Resumption& resumption, const TrainingOptions& options
   const auto may_change = [&](const char* name) {
     return std::ranges::find(options.allow_changes, name) != options.allow_changes.end();
   };
-  const bool other_states = may_change("optimizer") || may_change("dtype");  // float16 alone has a loss scale
+  const bool other_states = may_change("optimizer") || may_change("dtype") ||  // float16 alone has a loss scale
+                            may_change("ema-decay");
   StateList states;
   strategy.visit(states);
   for (const auto& note : restore(resumption.folder, resumption.manifest, states.states(), other_states,
                                   strategy.communicator(), strategy.device()))
     sink.on_note(note);
+  const auto& theirs = resumption.manifest.options;
+  const auto decay = theirs.find("ema-decay");
+  if (decay == theirs.end() || decay->second == "0") strategy.state().restart_average();  // it has none to go on with
 }
 
 /// And the updates to go on from.

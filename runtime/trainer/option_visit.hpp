@@ -156,6 +156,12 @@ void visit(Options& o, Visitor&& see) {
              .help = "Clip each element of the mean gradient to ± this; 0: not",
              .matters = true},
       o.clip_value);
+  see(Option{.name = "ema-decay",
+             .group = learning,
+             .help = "Test and save an exponential moving average of the parameters, with this decay: 0.999; 0: the "
+                     "parameters themselves",
+             .matters = true},
+      o.ema_decay);
   see(Option{.name = "freeze",
              .group = learning,
              .help = "Parameters that are not trained, the beginnings of their names, or patterns: conv1,*.bias",

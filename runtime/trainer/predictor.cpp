@@ -87,7 +87,7 @@ Predictions predict(const Layer& model, const std::filesystem::path& parameters,
 Predictions predict(const Layer& model, Strategy& strategy, const Dataset& data, const PredictorOptions& options) {
   Predictor predictor(model, data.fields(), options);
   CopyByName copy(predictor);
-  strategy.visit(copy);
+  strategy.state().with_average([&] { strategy.visit(copy); });
   return predictor.predict(data);
 }
 

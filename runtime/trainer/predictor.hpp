@@ -55,7 +55,7 @@ class Predictor {
 /// The same in one call: the outputs of `model`, with the parameters of a file, for all samples of `data`.
 [[nodiscard]] Predictions predict(const Layer& model, const std::filesystem::path& parameters, const Dataset& data,
                                   const PredictorOptions& options = {});
-/// The same with a strategy's parameters, as after Trainer::fit. Not collective.
+/// The same with a strategy's parameters, or their average, as after Trainer::fit. Not collective.
 [[nodiscard]] Predictions predict(const Layer& model, Strategy& strategy, const Dataset& data,
                                   const PredictorOptions& options = {});
 

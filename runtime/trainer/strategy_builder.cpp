@@ -19,6 +19,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.seed = given.seed;
   options.clip_norm = given.clip_norm;
   options.clip_value = given.clip_value;
+  options.ema_decay = given.ema_decay;
   options.check_gradients = given.on_nonfinite.has_value();
   options.fusion.algorithm = given.allreduce;
   options.fusion.compression = given.compression;

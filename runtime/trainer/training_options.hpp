@@ -51,6 +51,9 @@ struct TrainingOptions {
   double final_div_factor = 1e4;     ///< … before it falls to that over this
   double clip_norm = 0;              ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   double clip_value = 0;             ///< each element of the mean gradient is clipped to ± this; 0: no clipping
+  /// Of an exponential moving average of the parameters over the updates. It is what tests, predictions, `save` and
+  /// `keep_best` are about; training goes on from the parameters themselves. 0: none.
+  double ema_decay = 0;
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};

@@ -216,6 +216,46 @@ TEST_CASE("an update that leaves numbers that are not finite says so, also from 
     }
 }
 
+TEST_CASE(
+    "an average follows the values for 20 steps as PyTorch's AveragedModel does, and stays where nothing is applied") {
+  for (const MakeUpdater& make : makers) {
+    const auto optimizer = make_optimizer({.name = "nesterov"});
+    Arena arena(*optimizer);
+    optimizer->bind(arena.bindings());
+    const auto context = make_cpu_context(3);
+    CpuStream stream(3);
+    std::vector<float> average(arena.values.size(), 7.0F);
+    const LayerArenas layers{.gradients = reinterpret_cast<const std::byte*>(arena.gradients.data())};
+    const auto updater = make(*context, *optimizer, arena.bindings(), layers, arena.values.size(),
+                              {.schedule = halving(), .average = average.data(), .average_decay = 0.9}, stream);
+    std::vector<double> expected(average.size());
+    StepControl total;
+    for (std::uint64_t t = 1; t <= 20; ++t) {
+      arena.fill_gradients(t);
+      for (const double weight : {12.0, 0.0}) {  // one without samples changes nothing
+        total.weight = weight;
+        updater->step(arena.whole(), &total, stream);
+        updater->average(stream);
+      }
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expected[i] = t == 1 ? arena.values[i] : 0.9 * expected[i] + 0.1 * arena.values[i];
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      REQUIRE(average[i] == Approx(expected[i]).epsilon(1e-6).margin(1e-6));
+    const auto values = arena.values, kept = average;
+    updater->swap_average(stream);
+    CHECK(arena.values == kept);
+    CHECK(average == values);
+    updater->swap_average(stream);
+    arena.gradients[0] = std::numeric_limits<float>::infinity();
+    total.weight = 12;
+    updater->step(arena.whole(), &total, stream);
+    updater->average(stream);
+    CHECK(updater->outcome()->spoiled == 1);
+    CHECK(average == kept);
+  }
+}
+
 TEST_CASE("a state that is not finite is told of, also where the value does not show it") {
   for (const MakeUpdater& make : makers)
     for (const char* name : {"adagrad", "rmsprop", "adam", "lion"}) {

@@ -23,7 +23,7 @@ namespace {
 struct Set {
   std::size_t global_batch = 0, accumulate = 1;
   std::string optimizer = "nesterov";
-  double clip_norm = 0, clip_value = 0;
+  double clip_norm = 0, clip_value = 0, ema_decay = 0;
   int threads = 1;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::size_t bucket_bytes = 4096;  // several buckets even for small models
@@ -55,6 +55,7 @@ struct Run {
     o.micro_batches = set.accumulate;
     o.clip_norm = set.clip_norm;
     o.clip_value = set.clip_value;
+    o.ema_decay = set.ema_decay;
     o.fusion = {.first_bucket_bytes = 1024, .bucket_bytes = set.bucket_bytes, .algorithm = set.algorithm};
     o.node_update_bytes = set.node_update_bytes;
     o.threads = set.threads;
@@ -234,6 +235,7 @@ TEST_CASE("an update by parts leaves the bits of everybody's own") {
       for (const std::size_t accumulate : {1, 3}) {
         Set set{.global_batch = 50, .accumulate = accumulate, .optimizer = optimizer, .clip_norm = clip.norm};
         set.clip_value = clip.value;
+        set.ema_decay = accumulate == 1 ? 0 : 0.9;
         set.threads = accumulate == 1 ? 1 : 2;
         Run each(everybody(), mlp(), data, set);
         set.picks = each.strategy.picks();
@@ -396,6 +398,50 @@ TEST_CASE("a rank's wish to stop reaches all in the same step") {
   CHECK_FALSE(run.step().stop);
   if (world().rank() == world().size() - 1) run.strategy.request_stop();
   CHECK(run.step().stop);
+}
+
+TEST_CASE("an average of the parameters is evaluated in their place, and training goes on without it") {
+  const MemoryDataset data = toy_images(131, {29, 19, 1}, 4);
+  for (const std::size_t node_update_bytes : {std::size_t{0}, std::numeric_limits<std::size_t>::max()}) {
+    Set set{.global_batch = 50, .optimizer = "nesterov"};
+    set.node_update_bytes = node_update_bytes;
+    Run plain(everybody(), mlp(), data, set);
+    set.picks = plain.strategy.picks();
+    set.ema_decay = 0.8;
+    Run averaging(everybody(), mlp(), data, set);
+    std::vector<double> expected;
+    for (int step = 1; step <= 7; ++step) {
+      plain.step();
+      averaging.step();
+      const std::vector<float> now = plain.parameters();
+      if (step == 1) expected.assign(now.begin(), now.end());
+      for (std::size_t i = 0; i < now.size(); ++i) expected[i] = 0.8 * expected[i] + 0.2 * now[i];
+      CHECK(averaging.parameters() == now);
+    }
+    std::vector<float> average;
+    averaging.strategy.state().with_average([&] {
+      average = averaging.parameters();
+      averaging.strategy.state().with_average([&] { CHECK(averaging.parameters() == average); });
+    });
+    for (std::size_t i = 0; i < average.size(); ++i)
+      CHECK(average[i] == Approx(expected[i]).epsilon(1e-5).margin(1e-6));
+    CHECK(averaging.parameters() == plain.parameters());
+    const Evaluation of_average = averaging.strategy.evaluate(averaging.loader);
+    CHECK(of_average.loss != plain.strategy.evaluate(plain.loader).loss);
+    std::size_t at = 0;
+    for (const auto& p : plain.strategy.parameters()) {
+      const auto count = static_cast<std::size_t>(p.value.desc().count());
+      from_file(p, std::span(average).subspan(at, count), p.value);
+      at += count;
+    }
+    CHECK(plain.strategy.evaluate(plain.loader).loss == of_average.loss);
+    CHECK_THROWS_AS(averaging.strategy.state().with_average([] { throw std::runtime_error("enough"); }),
+                    std::runtime_error);
+    CHECK(averaging.strategy.evaluate(averaging.loader).loss == of_average.loss);
+  }
+  Set bad{.global_batch = 50};
+  bad.ema_decay = 1;
+  require_mentions(message_of<InputError>([&] { Run(everybody(), mlp(), data, bad); }), {".ema_decay"});
 }
 
 TEST_CASE("a frozen group keeps its values, a rate factor of one's own changes the others'") {

@@ -1,6 +1,8 @@
 // What hooks are told and may do, and how a training goes on when fit is called again; on processors and on devices.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -308,4 +310,61 @@ TEST_CASE("groups by pattern train as the same groups by function, and the last 
   CHECK(trained(by_pattern) != trained(options_for(1)));
   by_pattern.groups.push_back(parse_group("conv*:weight_decay=0"));
   require_mentions(message_of<InputError>([&] { (void)trained(by_pattern); }), {".groups", "'conv*'", "dense1.weight"});
+}
+
+TEST_CASE("an average of the parameters goes on from a checkpoint, to the bit, and is what is saved") {
+  for (const Place place : places) {
+    const SharedFolder folder, files;
+    const auto train = [&](TrainingOptions options) {
+      auto training = std::make_unique<Training>(place, std::move(options));
+      training->trainer.fit(training->data, training->data);
+      return training;
+    };
+    const auto hashes = [](Training& training) {
+      std::string of_average;
+      training.trainer.strategy().state().with_average([&] { of_average = training.hash(); });
+      return std::pair(training.hash(), of_average);
+    };
+    TrainingOptions options = options_for(3);
+    options.ema_decay = 0.75;
+    options.save = files.path / "average.safetensors";
+    const auto whole = hashes(*train(options));
+    CHECK(whole.first != whole.second);
+
+    TrainingOptions unchanged = options_for(1);
+    unchanged.init = options.save;
+    unchanged.freeze = {"dense*"};
+    CHECK(train(unchanged)->hash() == whole.second);
+
+    options.save.clear();
+    options.checkpoint_dir = folder.path;
+    run_until(5, options, train);
+    options.resume = true;
+    CHECK(hashes(*train(options)) == whole);
+  }
+}
+
+TEST_CASE("the best epoch's average is the model that remains, and one that begins late begins with the parameters") {
+  const SharedFolder folder;
+  TrainingOptions options = options_for(3);
+  options.ema_decay = 0.75;
+  options.keep_best = true;
+  Training best(Place::processor, options);
+  double least = std::numeric_limits<double>::infinity();
+  best.trainer.add({.epoch = [&](const EpochReport& report) { least = std::min(least, report.test_loss); }});
+  CHECK(best.trainer.fit(best.data, best.data).loss == least);
+  const BatchPlan plan(best.data.size(), 25, shard_of(world().communicator()));
+  BatchLoader loader(best.data, SampleOrder(best.data.size(), 0, false), plan);
+  CHECK(best.trainer.strategy().evaluate(loader).loss == Approx(least).epsilon(1e-6));  // in other batches
+
+  options = options_for(1);
+  options.checkpoint_dir = folder.path;
+  Training without(Place::processor, options);
+  without.trainer.fit(without.data);
+  options.ema_decay = 0.75;
+  options.resume = true;
+  options.allow_changes = {"ema-decay"};
+  Training late(Place::processor, options);
+  late.trainer.fit(late.data);
+  late.trainer.strategy().state().with_average([&] { CHECK(late.hash() == without.hash()); });
 }

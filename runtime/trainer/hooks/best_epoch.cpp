@@ -124,7 +124,7 @@ std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
 
 void BestEpoch::after_epoch(TrainingRun& run, const EpochReport& report) {
   if (!loss_.hear(run.tested_loss(report), run.options().least_improvement)) return;
-  model_->take();
+  run.strategy().state().with_average([&] { model_->take(); });
   epoch_ = report.epoch;
   step_ = run.step();
   result_ = {run.tested_loss(report), report.validated ? report.validation_metric : report.test_metric};
@@ -165,6 +165,7 @@ void BestEpoch::on_end(TrainingRun& run) {
   if (epoch_ != run.progress().history.size()) {
     model_->give_back();
     run.strategy().state().set_updates(run.strategy().updates());  // what layers read of parameters is rounded anew
+    run.strategy().state().restart_average();
     run.note_states_were_set();
     run.sink().on_note("the model is that of epoch " + std::to_string(epoch_) + ", which had the least " +
                        run.tested_with() + " loss");

@@ -106,6 +106,11 @@ void Results::on_end(TrainingRun& run) {
   const Phase phase(run.world().communicator(), Activity::writing);
   if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
   for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
+  run.strategy().state().with_average([&] { write_results(run); });
+}
+
+/// Of the parameters, or their average.
+void Results::write_results(TrainingRun& run) const {
   Summary summary = summary_of(run);
   summary.startup_seconds = startup_seconds_;
   agree(run.world().communicator(), [&] {

@@ -10,6 +10,8 @@ class Results final : public Hook {
   void on_end(TrainingRun& run) override;
 
  private:
+  void write_results(TrainingRun& run) const;
+
   double startup_seconds_ = 0;
 };
 

@@ -1,0 +1,16 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+
+#include <ronda/core/stream.hpp>
+
+namespace ronda {
+
+/// How many of the stream's threads are worth starting for a pass over `count` elements.
+[[nodiscard]] inline int threads_for(std::size_t count, const Stream& stream) {
+  constexpr std::size_t worth_a_thread = 1 << 14;  // elements; for fewer, starting threads takes longer than the pass
+  const std::size_t useful = std::max<std::size_t>(count / worth_a_thread, 1);
+  return static_cast<int>(std::min(useful, static_cast<std::size_t>(stream.threads())));
+}
+
+}  // namespace ronda
