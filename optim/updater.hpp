@@ -47,7 +47,7 @@ struct LayerArenas {
 
 struct UpdaterOptions {
   Schedule schedule;
-  float loss_scale = 1;  ///< that the loss gradient was multiplied with
+  float loss_scale = 1;   ///< that the loss gradient was multiplied with
   double clip_norm = 0;   ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   double clip_value = 0;  ///< elements of the mean gradient are clipped to ± this; 0: no clipping. Not both
   /// Check all gradients, but those of frozen parameters, for numbers that are not finite.

@@ -31,7 +31,7 @@ bool same(const StepResult& a, const StepResult& b) {
 TEST_CASE("one device gives the processor's bits") {
   const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
   const Devices devices(alone(), AllreduceAlgorithm::staged);
-  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars"}) {
+  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lamb"}) {
     DeviceRun cpu(alone(), nullptr, mlp(), data, {.optimizer = optimizer});
     DeviceRun gpu(devices, mlp(), data, {.optimizer = optimizer});
     CHECK(gpu.parameters() == cpu.parameters());

@@ -12,7 +12,7 @@ TEST_CASE("a GPU starts from the processor's parameters, to the bit") {
 
 TEST_CASE("100 steps of an MLP on a GPU follow the processor's, for every optimizer, with and without clipping") {
   const MemoryDataset data = toy_images(500, {8, 8, 1}, 10);
-  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars"})
+  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lamb"})
     for (const double clip : {0.0, 0.5}) {
       Run cpu(mlp(), data, {.optimizer = optimizer, .clip_norm = clip});
       Run gpu(mlp(), data, {.gpu = true, .optimizer = optimizer, .clip_norm = clip});
