@@ -60,8 +60,9 @@ std::string text_of(const GroupOption& group) {
   for (const GroupNumber& number : group_numbers) {
     if (!(group.*number.value)) continue;
     std::array<char, 32> digits{};
+    const char* const begin = digits.data();
     const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), *(group.*number.value)).ptr;
-    text += separator + std::string(number.name) + "=" + std::string(digits.data(), end);
+    text += separator + std::string(number.name) + "=" + std::string(begin, end);
     separator = ",";
   }
   return text;

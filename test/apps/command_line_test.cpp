@@ -59,7 +59,7 @@ TEST_CASE("what is no value of an option is refused, with those that there are")
   require_mentions(refusal({"--learning-rate", "-1"}), {"--learning-rate"});
   require_mentions(refusal({"--communication-timeout", "-1"}), {"--communication-timeout"});
   require_mentions(refusal({"--allreduce", "horse"}),
-                   {"auto, node, ring, halving, doubling, hierarchical, mpi, nccl or staged"});
+                   {"auto, node, ring, halving, doubling, hierarchical, mpi, direct, nccl or staged"});
   require_mentions(refusal({"--initializer", "guess"}), {"he_normal"});
   require_mentions(refusal({"--optimizer", "adamant", "--momentum", "0.9"}), {"sgd, momentum, nesterov, adam"});
   require_mentions(refusal({"--progress", "never"}), {"auto, inline or thread"});
