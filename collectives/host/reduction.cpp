@@ -248,7 +248,7 @@ void combine(ReduceOp op, const Elements& into, const std::byte* from) {
   }
 }
 
-void finish(const Reduction& reduction, const Elements& sums) {
+void divide_if_mean(const Reduction& reduction, const Elements& sums) {
   if (reduction.op != ReduceOp::mean || reduction.ranks == 1) return;
   switch (sums.dtype) {
 #define RONDA_CASE(name, T) \

@@ -24,12 +24,12 @@ struct Elements {
 /// The tensor's elements in memory, padding included. Throws InputError where they are more than memory can have.
 [[nodiscard]] Elements elements_of(const Tensor& tensor);
 
-/// What is computed over how many ranks. A mean is a sum on the way, and divided once at its end.
+/// The operation, and the number of ranks that it covers. A mean is a sum that is divided once, at the end.
 struct Reduction {
   ReduceOp op = ReduceOp::sum;
   int ranks = 1;
 
-  /// The same, but left for others to finish.
+  /// The same without the division of a mean, which the caller does.
   [[nodiscard]] Reduction unfinished() const noexcept { return {op == ReduceOp::mean ? ReduceOp::sum : op, ranks}; }
 };
 
@@ -39,8 +39,8 @@ void require_sense(ReduceOp op, DType dtype);
 /// into[i] = into[i] op from[i], for all of `into`; a mean is summed.
 void combine(ReduceOp op, const Elements& into, const std::byte* from);
 
-/// Divides what are sums over all ranks, where a mean is wanted.
-void finish(const Reduction& reduction, const Elements& sums);
+/// Divides complete sums by `reduction.ranks` if the operation is a mean.
+void divide_if_mean(const Reduction& reduction, const Elements& sums);
 
 /// Makes every NaN the same one. Which of two a sum has depends on their order, and on what the compiler makes of it.
 void unify_nans(const Elements& numbers);

@@ -54,9 +54,9 @@ Task Staged::run() {
   co_await back;
 }
 
-void Staged::each_traffic(const std::function<void(Traffic&)>& look) {
+void Staged::visit_traffic(const std::function<void(Traffic&)>& visit) {
   for (const Piece& piece : pieces_)
-    if (piece.algorithm != nullptr) piece.algorithm->each_traffic(look);
+    if (piece.algorithm != nullptr) piece.algorithm->visit_traffic(visit);
 }
 
 void Staged::prepare() {

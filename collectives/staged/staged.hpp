@@ -44,7 +44,7 @@ class Staged final : public Algorithm {
   ~Staged() override;
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override;
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override;
   void prepare() override;
   void visit(const std::string& name, StateVisitor& visitor) override;
   [[nodiscard]] std::size_t memory() const noexcept override;

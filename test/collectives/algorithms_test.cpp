@@ -404,7 +404,7 @@ TEST_CASE("tags come round, but not those of a collective that lives on any rank
 TEST_CASE("a collective whose preparation fails leaves nothing behind") {
   struct Unprepared final : Algorithm {
     Task run() override { co_return; }
-    void each_traffic(const std::function<void(Traffic&)>& /*look*/) override {}
+    void visit_traffic(const std::function<void(Traffic&)>& /*visit*/) override {}
     void prepare() override { throw ResourceError("no memory"); }
   };
   std::vector<std::unique_ptr<Algorithm>> algorithms;

@@ -42,7 +42,7 @@ TEMPLATE_LIST_TEST_CASE("ranks combined one after the other, then finished", "",
           auto next = operands<TestType>(op, count, rank);
           combine(op, elements(result), bytes(next));
         }
-        finish({op, ranks}, elements(result));
+        divide_if_mean({op, ranks}, elements(result));
         INFO(name_of(op) << " of " << count << " elements on " << ranks << " ranks");
         CHECK(test::count_wrong<TestType>(op, result, ranks) == 0);
       }
@@ -131,7 +131,7 @@ TEST_CASE("integers wrap around, and there may be more ranks than an int8 can co
   combine(ReduceOp::sum, elements(large), bytes(other));
   CHECK(large[0] == std::numeric_limits<std::int64_t>::min());
   std::vector<std::int8_t> sums{-128, 127};
-  finish({ReduceOp::mean, 256}, elements(sums));
+  divide_if_mean({ReduceOp::mean, 256}, elements(sums));
   CHECK(sums == std::vector<std::int8_t>{0, 0});
 }
 

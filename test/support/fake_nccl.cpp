@@ -136,7 +136,7 @@ std::string FakeNccl::reduced(std::byte* data, std::size_t count, DType dtype, R
   const Elements into{reinterpret_cast<std::byte*>(sums.data()), count, dtype};
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     combine(op, into, reinterpret_cast<const std::byte*>(all[rank].data()));
-  finish({op, static_cast<int>(all.size())}, into);
+  divide_if_mean({op, static_cast<int>(all.size())}, into);
   return sums;
 }
 

@@ -39,7 +39,7 @@ Task BinomialTree::run() {
     combine(reduction_.op, data_, scratch_.data());
   }
   if (is_root) {
-    finish(reduction_, data_);
+    divide_if_mean(reduction_, data_);
   } else {
     Request& outgoing = outgoing_[0] = transport_->send(rank_of(number_ - lowest), data_.bytes());
     co_await outgoing;

@@ -33,7 +33,7 @@ class BinomialTree final : public Algorithm {
 
   /// Collective over the transport's ranks.
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
 
  private:
   [[nodiscard]] int rank_of(int number) const noexcept { return (number + root_) % transport_->size(); }

@@ -16,38 +16,38 @@ CompressedRing::CompressedRing(std::unique_ptr<Transport> transport, Elements da
                                const Wire& wire, std::size_t segment_bytes)
     : transport_(std::move(transport)), data_(data), reduction_(reduction), compression_(wire.compression) {
   const auto ranks = static_cast<std::size_t>(transport_->size());
-  const std::size_t longest = (data_.count + ranks - 1) / ranks;
-  segments_ = Ring::segments_of(wire_bytes(compression_, longest), segment_bytes);
+  const std::size_t longest_chunk = (data_.count + ranks - 1) / ranks;
+  segments_ = Ring::segments_of(wire_bytes(compression_, longest_chunk), segment_bytes);
   const std::size_t lanes = std::min(segments_, Ring::most_lanes);
   outgoing_.resize(lanes);
   incoming_.resize(lanes);
   summing_end_ = ranks * segments_;
   end_item_ = (2 * ranks - 1) * segments_;
-  const std::size_t largest = wire_bytes(compression_, (longest + segments_ - 1) / segments_);
-  slot_bytes_ = Buffer::aligned(largest);
+  const std::size_t largest_segment_bytes = wire_bytes(compression_, (longest_chunk + segments_ - 1) / segments_);
+  slot_bytes_ = Buffer::aligned(largest_segment_bytes);
   if (ranks > 1) slots_ = Buffer::host((segments_ + lanes) * slot_bytes_);
 }
 
 Task CompressedRing::run() {
   const std::size_t lanes = incoming_.size();
   if (transport_->size() == 1) {
-    finish(reduction_, data_);
+    divide_if_mean(reduction_, data_);
     co_return;
   }
-  for (std::size_t item = segments_; item < segments_ + lanes; ++item) start(item);
+  for (std::size_t item = segments_; item < segments_ + lanes; ++item) post(item);
   for (std::size_t item = segments_; item < end_item_; ++item) {
     Request& incoming = incoming_[item % lanes];
     Request& outgoing = outgoing_[item % lanes];
     co_await incoming;
-    take(item);
+    process(item);
     co_await outgoing;
-    if (item + lanes < end_item_) start(item + lanes);
+    if (item + lanes < end_item_) post(item + lanes);
   }
 }
 
-/// All items up to `item - lanes` are through in both directions: with a slot a lane more than a chunk has segments
-/// nothing comes in where something has still to go out.
-void CompressedRing::start(std::size_t item) {
+/// All items up to `item - lanes` are complete. There are `lanes` more slots than segments in a chunk: so nothing is
+/// received into a slot that is still to be sent.
+void CompressedRing::post(std::size_t item) {
   const int ranks = transport_->size();
   const int left = (transport_->rank() + ranks - 1) % ranks, right = (transport_->rank() + 1) % ranks;
   const std::size_t out = item - segments_;
@@ -57,14 +57,14 @@ void CompressedRing::start(std::size_t item) {
   outgoing_[lane] = transport_->send(right, slot(out));
 }
 
-void CompressedRing::take(std::size_t item) {
+void CompressedRing::process(std::size_t item) {
   const std::span<float> values = floats(segment(item));
   std::byte* const wire = slot(item).data();
   if (item >= summing_end_) {
     decode(compression_, wire, values);
-  } else if (item + segments_ >= summing_end_) {  // the end of its way
+  } else if (item + segments_ >= summing_end_) {  // this rank adds the last part
     decode_and_add(compression_, wire, values);
-    finish(reduction_, segment(item));
+    divide_if_mean(reduction_, segment(item));
     encode_and_keep(compression_, values, nullptr, Noise(), wire);
   } else {
     add_to_wire(compression_, values, wire);

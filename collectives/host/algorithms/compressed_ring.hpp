@@ -14,9 +14,10 @@ namespace ronda {
 
 /// The allreduce of Ring with numbers that are cast to 16 bits on the wire: half the bytes.
 ///
-/// A segment that comes in is added to in float32 and cast again for the next hop. Who ends a chunk's way casts the
-/// result, and keeps what the others will make of it; they pass on the bytes that they got. So all ranks have the same
-/// bits. What came in as an item goes out, changed or not, one step later; until then it stays where it came in.
+/// A rank adds its part to a received segment in float32, and casts the sum for the next rank. The rank that adds the
+/// last part casts the complete sum, and keeps the numbers that the others will decode; they pass on the bytes that
+/// they received. So all ranks have the same bits. A segment received as an item is sent one step later, from the slot
+/// into which it was received.
 ///
 /// Cost: 2(n-1) latencies and (n-1)/n of the data's bytes. A sum is rounded n times, once a hop.
 class CompressedRing final : public Algorithm {
@@ -29,13 +30,13 @@ class CompressedRing final : public Algorithm {
                  std::size_t segment_bytes = short_message_bytes);
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
   [[nodiscard]] std::size_t memory() const noexcept override { return slots_.bytes(); }
 
  private:
-  void start(std::size_t item);
-  void take(std::size_t item);
-  /// The segment that comes in as `item`, and goes out as `item + segments_`.
+  void post(std::size_t item);
+  void process(std::size_t item);
+  /// The segment that is received as `item`, and sent as `item + segments_`.
   [[nodiscard]] Elements segment(std::size_t item) const noexcept;
   [[nodiscard]] std::span<std::byte> slot(std::size_t item) const noexcept;
 
@@ -43,11 +44,11 @@ class CompressedRing final : public Algorithm {
   Elements data_;
   Reduction reduction_;
   Compression compression_;
-  // Items are counted from the segments of this rank's first outgoing chunk, which come in from nowhere.
-  std::size_t segments_;                ///< of each chunk
-  std::size_t summing_end_, end_item_;  ///< up to where items are summed, and all of them
+  // Items are numbered as Ring's, but from the segments of the chunk that this rank sends first: it receives none.
+  std::size_t segments_;                ///< in each chunk
+  std::size_t summing_end_, end_item_;  ///< items below are added; all items
   std::size_t slot_bytes_ = 0;
-  Buffer slots_;                              ///< as many as there are items between coming in and having gone out
+  Buffer slots_;                              ///< one for each item that is received and not yet sent
   std::vector<Request> outgoing_, incoming_;  ///< by lane: see Ring
 };
 

@@ -47,7 +47,7 @@ void DirectExchange::take_slots(std::size_t others) {
 
 Task DirectExchange::run() {
   feedback_.begin_run();
-  if (transport_->size() == 1 && part_ == RingPart::allreduce) finish(reduction_, data_);
+  if (transport_->size() == 1 && part_ == RingPart::allreduce) divide_if_mean(reduction_, data_);
   const std::size_t others = static_cast<std::size_t>(transport_->size()) - 1;
   for (std::size_t beat = 0; segments_ > 0 && beat < segments_ + 2 * depth; ++beat) {
     if (adds() && beat < segments_) send_parts(beat);
@@ -99,7 +99,7 @@ void DirectExchange::add_part(std::size_t segment, int distance) {
 void DirectExchange::send_sum(std::size_t segment) {
   Round& now = round(segment);
   const Range own = range(transport_->rank(), segment);
-  if (part_ == RingPart::allreduce) finish(reduction_, data_.part(own));
+  if (part_ == RingPart::allreduce) divide_if_mean(reduction_, data_.part(own));
   const std::span<const std::byte> sum = packed_sum(own, now.sum);
   for (int distance = 1; distance < transport_->size(); ++distance) {
     Parcel& incoming = now.sums_in[static_cast<std::size_t>(distance) - 1];

@@ -56,7 +56,7 @@ class DirectExchange final : public Algorithm {
 
   /// Collective over the transport's ranks.
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
   void visit(const std::string& name, StateVisitor& visitor) override { feedback_.visit(name, visitor); }
   [[nodiscard]] std::size_t memory() const noexcept override { return feedback_.bytes() + slots_.bytes(); }
 

@@ -36,7 +36,7 @@ class Exchange final : public Algorithm {
   [[nodiscard]] std::size_t pieces() const noexcept { return pieces_.size(); }
   /// Of all ranks that a message comes from or goes to.
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
 
  private:
   static constexpr std::size_t under_way = 32;  ///< half of them each way, mostly

@@ -30,7 +30,7 @@ class Gathering final : public Algorithm {
             std::vector<std::size_t> bytes);
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
 
   /// After a run: everybody's bytes, by rank. @param all  as many as there are
   void copy_to(std::span<std::byte> all) const noexcept;

@@ -43,7 +43,7 @@ class GridExchange final : public Algorithm {
   /// Collective over the transport's ranks.
   Task run() override;
   void prepare() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
   void visit(const std::string& name, StateVisitor& visitor) override;
   [[nodiscard]] std::size_t memory() const noexcept override {
     return add_up_.memory() + across_rows_.memory() + hand_out_.memory();

@@ -26,7 +26,7 @@ class LinkProbe final : public Algorithm {
   void set(std::size_t bytes, int uncounted, int repetitions) noexcept;
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
 
   /// What a message of the last run took, in the mean over each of a few groups of them; 0 where this rank rested.
   static constexpr std::size_t groups = 3;

@@ -18,8 +18,8 @@ class Sequence final : public Algorithm {
   Task run() override {
     for (const auto& step : steps_) co_await step->run();
   }
-  void each_traffic(const std::function<void(Traffic&)>& look) override {
-    for (const auto& step : steps_) step->each_traffic(look);
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override {
+    for (const auto& step : steps_) step->visit_traffic(visit);
   }
   void prepare() override {
     Algorithm::prepare();

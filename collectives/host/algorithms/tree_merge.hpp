@@ -26,7 +26,7 @@ class TreeMerge final : public Algorithm {
 
   /// Collective over the transport's ranks.
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*transport_); }
 
  private:
   std::unique_ptr<Transport> transport_;

@@ -9,23 +9,23 @@
 
 namespace ronda {
 
-/// A collective over certain memory and ranks, which can be run many times. What its coroutine touches is owned by the
-/// object or outlives it.
+/// A collective over certain memory and ranks, which can be run many times. All memory that its coroutine uses belongs
+/// to the object or outlives it.
 class Algorithm : public FrameOwner {
  public:
   virtual ~Algorithm() = default;
-  /// One run; the next only after the task of the last is gone.
+  /// One run. The task of the last one must be destroyed first.
   virtual Task run() = 0;
-  /// Takes the memory that runs need, so that none of them has to. A task that is never resumed touches nothing.
+  /// Allocates all memory that runs need: a run allocates nothing. A task that is never resumed touches nothing.
   virtual void prepare() { static_cast<void>(run()); }
-  /// True where runs must begin in the order in which they were started, as MPI's own collectives must.
+  /// Whether runs must begin in the order in which they were started, as MPI's own collectives must.
   [[nodiscard]] virtual bool in_order() const noexcept { return false; }
-  /// Shows through what other ranks reach its memory, and its operands.
-  virtual void each_traffic(const std::function<void(Traffic&)>& look) = 0;
+  /// Visits all through which other ranks can reach this object's memory and operands: its transports and barriers.
+  virtual void visit_traffic(const std::function<void(Traffic&)>& visit) = 0;
 
-  /// Shows what of one run the next builds on, under names that begin with `name`.
+  /// Visits the state that one run leaves for the next, under names that begin with `name`.
   virtual void visit(const std::string& /*name*/, StateVisitor& /*visitor*/) {}
-  /// Bytes that it keeps beside its operands: for compression, or for operands of a device.
+  /// Bytes that it holds beside its operands: for compression, or for operands of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
 };
 

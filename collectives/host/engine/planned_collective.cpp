@@ -106,7 +106,7 @@ void PlannedCollective::give_up(std::exception_ptr failure) noexcept {
   failure_ = failure ? std::move(failure) : std::make_exception_ptr(LogicError(description_.label + " is gone"));
   failed_at_ = steady_seconds();
   tasks_.clear();
-  for (const auto& algorithm : algorithms_) algorithm->each_traffic([](Traffic& traffic) { traffic.take_back(); });
+  for (const auto& algorithm : algorithms_) algorithm->visit_traffic([](Traffic& traffic) { traffic.take_back(); });
 }
 
 void PlannedCollective::spoil(const std::string& reason) noexcept {
@@ -131,7 +131,7 @@ Traffic::Open PlannedCollective::open() noexcept {
 
 Traffic::Open open_of(Algorithm& algorithm) noexcept {
   Traffic::Open open;
-  algorithm.each_traffic([&](Traffic& traffic) { open |= traffic.open(); });
+  algorithm.visit_traffic([&](Traffic& traffic) { open |= traffic.open(); });
   return open;
 }
 

@@ -23,7 +23,7 @@ class OneShot final : public Algorithm {
   OneShot(NodeCopies copies, const Reduction& reduction);
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& /*look*/) override {}  // others see copies of its own
+  void visit_traffic(const std::function<void(Traffic&)>& /*visit*/) override {}  // others see copies of its own
 
  private:
   struct Turn {

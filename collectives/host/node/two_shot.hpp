@@ -25,7 +25,7 @@ class TwoShot final : public Algorithm {
   }
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(barrier_); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(barrier_); }
 
  private:
   /// To and fro: what a cache has kept of one run is what the next begins with; blocks that the first-level cache

@@ -26,7 +26,7 @@ class PairMessage final : public Algorithm {
 
   Task run() override;
   void prepare() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { exchange_.each_traffic(look); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { exchange_.visit_traffic(visit); }
 
  private:
   [[nodiscard]] static std::vector<Exchange::Message> only(const Exchange::Message& message, bool wanted);

@@ -48,7 +48,7 @@ Task RecursiveDoubling::run() {
     packing_.combine(reduction_.op, all);
   }
   if (folding_.power() > 1) unify_nans(data_);
-  finish(reduction_, data_);
+  divide_if_mean(reduction_, data_);
   if (folding_.anybody()) {  // also those that have nobody to send it to keep what is sent
     const std::span result = packing_.pack(all, step, 0);
     if (folding_.is_folded()) outgoing_ = transport_->send(folding_.neighbour(), result);

@@ -45,7 +45,7 @@ Task RecursiveHalving::run() {
     co_await outgoing_;
     packing_.combine(reduction_.op, kept);
   }
-  finish(reduction_, data_.part(kept));
+  divide_if_mean(reduction_, data_.part(kept));
   packing_.pack(kept, 0, transport_->rank());
 
   for (int distance = 1; distance < folding_.power(); distance *= 2) {

@@ -30,9 +30,9 @@ class Hierarchical final : public Algorithm {
                const Wire& wire = {});
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override {
-    look(barrier_);
-    if (across_) across_->each_traffic(look);
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override {
+    visit(barrier_);
+    if (across_) across_->visit_traffic(visit);
   }
   void prepare() override;
   void visit(const std::string& name, StateVisitor& visitor) override {

@@ -76,7 +76,7 @@ Task PlainMpi::run() {
     co_await call_;
     const Elements piece = data_.part(range);
     std::memcpy(piece.data, copy.part(range).data, piece.bytes().size());
-    finish(reduction_, piece);
+    divide_if_mean(reduction_, piece);
   }
 }
 

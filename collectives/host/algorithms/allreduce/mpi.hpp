@@ -38,7 +38,7 @@ class PlainMpi final : public Algorithm, private Traffic {
         copy_(Buffer::host(data.bytes().size())) {}
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*this); }
+  void visit_traffic(const std::function<void(Traffic&)>& visit) override { visit(*this); }
   [[nodiscard]] bool in_order() const noexcept override { return true; }
   [[nodiscard]] std::size_t memory() const noexcept override { return copy_.bytes(); }
 
