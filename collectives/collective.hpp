@@ -14,19 +14,19 @@
 
 namespace ronda {
 
-/// How an allreduce is done. `automatic` chooses by placement and size. Others than these have numbers from
+/// How an allreduce is done. `automatic` chooses by placement and size. Other algorithms have numbers from
 /// `first_other` on, and are known by name: see allreduce_names.
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,
-  node,          ///< in the node's shared memory, by two shots, or by one where it is little; all ranks on one node
-  ring,          ///< segmented pipelined ring over messages; any layout of ranks
-  halving,       ///< recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most
-  doubling,      ///< recursive doubling over messages: for the shortest; 1 GiB at most
-  hierarchical,  ///< `node` inside each node, a ring a slice across nodes
-  mpi,           ///< MPI_Iallreduce, on a copy; the reference
-  nccl,          ///< by NCCL; for tensors on GPUs
-  staged,        ///< through the host's memory, by what is best there; for tensors on GPUs
-  first_other = 16,
+  node,              ///< in the node's shared memory, by two shots, or by one where it is little; all ranks on one node
+  ring,              ///< segmented pipelined ring over messages; any layout of ranks
+  halving,           ///< recursive halving and doubling (Rabenseifner's), over messages; 1 GiB at most
+  doubling,          ///< recursive doubling over messages: for the shortest; 1 GiB at most
+  hierarchical,      ///< `node` inside each node, a ring a slice across nodes
+  mpi,               ///< MPI_Iallreduce, on a copy; the reference
+  nccl,              ///< by NCCL; for tensors on GPUs
+  staged,            ///< through the host's memory, by what is best there; for tensors on GPUs
+  first_other = 16,  ///< direct; the next new algorithm takes 17
 };
 /// `auto` and the algorithms for one kind of memory, or for any.
 [[nodiscard]] std::vector<std::string_view> allreduce_names(std::optional<DeviceKind> device = {});

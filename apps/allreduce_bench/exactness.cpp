@@ -99,7 +99,7 @@ std::size_t count_wrong_of(Communicator& communicator, std::span<T> data, const 
 std::size_t count_wrong(Communicator communicator, const Tensor& data, ReduceOp op, Compression compression,
                         std::string_view algorithm, const std::function<void()>& allreduce) {
   const AllreduceRow* const row = find_row(parse_allreduce(algorithm));
-  const int roundings = row == nullptr || row->roundings == nullptr ? 0 : row->roundings(communicator.size());
+  const int roundings = row == nullptr || !row->compresses() ? 0 : row->roundings(communicator.size());
   const Question question{op, compression, communicator.size(), roundings};
   const auto of = [&]<class T>(T) { return count_wrong_of(communicator, data.as<T>(), question, allreduce); };
   switch (data.dtype()) {

@@ -106,8 +106,7 @@ std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const To
   std::vector<AllreduceAlgorithm> all;
   const AllreduceTask task{.node_shared = true};  // ways looks at each size
   for (const AllreduceRow* row : allreduce_rows()) {
-    const bool sends_as_asked =
-        row->roundings != nullptr || options.compression == "none" || options.compression == "auto";
+    const bool sends_as_asked = row->compresses() || options.compression == "none" || options.compression == "auto";
     const bool idle = row->suits != nullptr && !row->suits(task, topology);
     if (sends_as_asked && !idle) all.push_back(row->algorithm);
   }

@@ -9,7 +9,7 @@ namespace {
 
 /// Why these numbers cannot be compressed by this algorithm; empty where they can.
 std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, ReduceOp op) {
-  if (const AllreduceRow* const row = find_row(algorithm); row != nullptr && row->roundings == nullptr)
+  if (const AllreduceRow* const row = find_row(algorithm); row != nullptr && !row->compresses())
     return "the allreduce '" + std::string(row->name) + "' sends numbers as they are; take ring, hierarchical or auto";
   if (elements.dtype != DType::float32)
     return "it takes float32 alone, not " + std::string(name_of(elements.dtype)) + "; leave it out";
@@ -22,7 +22,7 @@ std::string obstacle(AllreduceAlgorithm algorithm, const Elements& elements, Red
 
 bool sends_nothing(AllreduceAlgorithm algorithm, const Topology& topology) noexcept {
   const AllreduceRow* const row = find_row(algorithm);
-  return row != nullptr && row->in_node_memory && topology.nodes == 1;
+  return row != nullptr && row->in_node_memory() && topology.nodes == 1;
 }
 
 Compression possible_compression(Compression wanted, AllreduceAlgorithm algorithm, const Elements& elements,

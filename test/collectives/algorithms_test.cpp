@@ -236,6 +236,7 @@ std::vector<std::vector<T>> run_on_operands(int ranks, std::size_t count, Reduce
 
 TEST_CASE("each allreduce has a name and a number of its own, and is found by both") {
   std::set<AllreduceAlgorithm> numbers;
+  const Topology two_nodes{.nodes = 2, .ranks_on_node = 2, .most_ranks_on_a_node = 2, .fewest_ranks_on_a_node = 2};
   for (const AllreduceRow* row : allreduce_rows()) {
     CHECK(numbers.insert(row->algorithm).second);
     CHECK(parse_allreduce(row->name) == row->algorithm);
@@ -243,6 +244,10 @@ TEST_CASE("each allreduce has a name and a number of its own, and is found by bo
     CHECK(find_row(row->algorithm) == row);
     CHECK(!row->help.empty());
     CHECK(row->make != nullptr);
+    if (row->suits == nullptr) continue;
+    CHECK(row->cost != nullptr);  // `auto` compares costs
+    for (const Compression compression : {Compression::bf16, Compression::int8, Compression::automatic})
+      CHECK((row->compresses() || !row->suits({.node_shared = true, .compression = compression}, two_nodes)));
   }
   CHECK(numbers.size() == allreduce_rows().size());
   CHECK(find_row(AllreduceAlgorithm::automatic) == nullptr);

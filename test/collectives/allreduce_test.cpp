@@ -32,7 +32,7 @@ std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communic
   std::vector<AllreduceAlgorithm> possible{AllreduceAlgorithm::automatic};
   for (const AllreduceRow* row : allreduce_rows()) {
     const AllreduceTask task{.wanted = row->algorithm, .node_shared = node_shared};
-    const bool alone = !node_shared && row->in_node_memory;  // refused even where each rank is alone on its node
+    const bool alone = !node_shared && row->in_node_memory();  // refused even where each rank is alone on its node
     if (!alone && refusal_of(task, communicator.topology()).empty()) possible.push_back(row->algorithm);
   }
   return possible;

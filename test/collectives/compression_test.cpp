@@ -174,10 +174,11 @@ Make make_by(const AllreduceRow& row) {
   return [&row](std::unique_ptr<Transport> transport, const Elements& data, const Reduction& reduction,
                 const Wire& wire) { return test::make(row, std::move(transport), data, reduction, wire); };
 }
-/// By name.
+/// Those that compress, by name.
 const std::map<std::string, Make> algorithms = [] {
   std::map<std::string, Make> all;
-  for (const AllreduceRow* row : test::message_allreduces()) all.emplace(row->name, make_by(*row));
+  for (const AllreduceRow* row : test::message_allreduces())
+    if (row->compresses()) all.emplace(row->name, make_by(*row));
   return all;
 }();
 

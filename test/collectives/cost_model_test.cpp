@@ -105,6 +105,7 @@ TEST_CASE("combining costs what an algorithm combines") {
 
 TEST_CASE("more bytes, more ranks and slower links never take less time") {
   for (const AllreduceRow* row : test::message_allreduces()) {
+    if (row->cost == nullptr) continue;
     const AllreduceAlgorithm algorithm = row->algorithm;
     double before = 0;
     for (std::size_t bytes = 8; bytes < std::size_t{1} << 30; bytes *= 3) {

@@ -6,6 +6,7 @@
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/collectives/group/group.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
+#include <ronda/collectives/tuning/choice.hpp>
 #include <ronda/core/device_context.hpp>
 
 #include <atomic>
@@ -47,6 +48,11 @@ long allocations_in(const std::function<void()>& work) {
   return allocations.load() - before;
 }
 
+/// Whether these hosts cannot do it: `node` needs one node.
+bool refused(const AllreduceRow& row, const Topology& topology) {
+  return !refusal_of({.wanted = row.algorithm, .bytes = 1 << 20, .node_shared = true}, topology).empty();
+}
+
 TEST_CASE("what is taken is counted") {
   CHECK(allocations_in([] { static_cast<void>(Buffer::host(64)); }) > 0);
   CHECK(allocations_in([] {
@@ -61,7 +67,7 @@ TEST_CASE("starting and waiting takes nothing from the heap, not even the first 
   const std::span data(reinterpret_cast<float*>(memory.data()), std::size_t{1} << 18);
   for (const AllreduceRow* row : allreduce_rows()) {
     const AllreduceAlgorithm algorithm = row->algorithm;
-    if (algorithm == AllreduceAlgorithm::node && communicator.topology().nodes > 1) continue;
+    if (refused(*row, communicator.topology())) continue;
     const auto reduction = communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, algorithm, "test"});
     communicator.barrier();
     INFO(name_of(algorithm));
@@ -78,8 +84,7 @@ TEST_CASE("nor does compression") {
   for (const AllreduceRow* row : allreduce_rows())
     for (const Compression compression : {Compression::bf16, Compression::fp16, Compression::int8}) {
       const AllreduceAlgorithm algorithm = row->algorithm;
-      if (row->roundings == nullptr || (algorithm == AllreduceAlgorithm::node && communicator.topology().nodes > 1))
-        continue;
+      if (!row->compresses() || refused(*row, communicator.topology())) continue;
       const auto reduction = communicator.plan(AllreduceSpec{
           .tensors = {Tensor(data)}, .algorithm = algorithm, .label = "test", .compression = compression});
       communicator.barrier();

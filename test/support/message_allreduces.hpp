@@ -7,15 +7,15 @@
 
 namespace ronda::test {
 
-/// The rows of the allreduces that Ronda does by messages between all ranks.
+/// The rows of the allreduces that Ronda does by messages, whether or not they compress and have a cost.
 inline std::vector<const AllreduceRow*> message_allreduces() {
   std::vector<const AllreduceRow*> rows;
   for (const AllreduceRow* row : allreduce_rows())
-    if (!row->in_node_memory && row->roundings != nullptr) rows.push_back(row);
+    if (row->means == AllreduceMeans::messages) rows.push_back(row);
   return rows;
 }
 
-/// Of such a row, over `transport`.
+/// The algorithm of such a row, over `transport`.
 inline std::unique_ptr<Algorithm> make(const AllreduceRow& row, std::unique_ptr<Transport> transport,
                                        const Elements& data, const Reduction& reduction, const Wire& wire = {}) {
   return row.make({.reduction = reduction,

@@ -23,10 +23,10 @@ struct AllreduceTask {
   AllreduceAlgorithm wanted = AllreduceAlgorithm::automatic;
   std::size_t bytes = 0;
   bool node_shared = false;                     ///< the tensor lies, on every rank, in memory that its node shares
-  Compression compression = Compression::none;  ///< which can be, see possible_compression
+  Compression compression = Compression::none;  ///< that the algorithm can do for these numbers: possible_compression
 };
 
-/// What an algorithm is made of on one rank.
+/// What an algorithm is made from on one rank.
 struct AllreduceParts {
   Reduction reduction;
   Elements elements;
@@ -39,39 +39,53 @@ struct AllreduceParts {
   std::function<std::unique_ptr<Algorithm>()> plain_mpi;     ///< MPI's own allreduce
 };
 
-/// An allreduce algorithm of the host's memory: all that names, choice, cost model, planner, benchmark and tests know
-/// of it. Each file in `allreduce/` defines one, NAME_row for the file NAME.cpp, at its end; the build makes the table.
-struct AllreduceRow {
-  AllreduceAlgorithm algorithm;  ///< a number of its own
-  std::string_view name, help;
-  bool in_node_memory = false;  ///< reduces in memory that the ranks of a node share, with barriers
-  /// How often a number is rounded on its way, at most, where int8 is sent. Null: numbers are sent as they are.
-  int (*roundings)(int ranks) = nullptr;
-  std::size_t brief_bytes = 0;  ///< up to here it is over so soon that two looks at the clock would show
-
-  /// Why this task cannot be done so here, in a sentence with the remedy; empty where it can. Null: it always can.
-  std::string (*refusal)(const AllreduceTask&, const Topology&) = nullptr;
-  /// Whether `auto` may take it, where it is not refused. Null: never.
-  bool (*suits)(const AllreduceTask&, const Topology&) = nullptr;
-  /// Another algorithm that it is here. Null: it is itself.
-  AllreduceAlgorithm (*becomes)(const Topology&) = nullptr;
-  /// Seconds; nothing where costs that it takes are not known. Null: never known.
-  std::optional<double> (*cost)(const MessageTimes&, double bytes, const MessageTimes::Packed&) = nullptr;
-  std::unique_ptr<Algorithm> (*make)(const AllreduceParts&) = nullptr;
+/// What an algorithm reduces by.
+enum class AllreduceMeans : std::uint8_t {
+  messages,     ///< messages of Ronda, between all ranks
+  node_memory,  ///< memory that the ranks of a node share, with barriers; between nodes messages
+  mpi           ///< the allreduce of MPI
 };
 
-/// All there are, in the order in which they are listed.
+/// An allreduce algorithm of the host's memory: all that names, choice, cost model, planner, benchmark and tests know
+/// of it. Each file in `allreduce/` defines one, NAME_row for the file NAME.cpp, at its end; the build makes the table.
+/// To write one, copy doubling.cpp.
+struct AllreduceRow {
+  AllreduceAlgorithm algorithm;  ///< named in the enumeration, or the next free number: see first_other
+  std::string_view name, help;
+  AllreduceMeans means = AllreduceMeans::messages;
+  /// The most roundings of one number with int8. Null: the algorithm cannot compress.
+  int (*roundings)(int ranks) = nullptr;
+  /// Up to this size it is so short that reading the clock twice would change the time: only one run in 16 is timed.
+  std::size_t brief_bytes = 0;
+
+  /// Empty: the algorithm can do this task on these hosts. Otherwise an error text with the remedy. Null: it always
+  /// can.
+  std::string (*refusal)(const AllreduceTask&, const Topology&) = nullptr;
+  /// Whether `auto` may choose it for a task that it does not refuse. Needs a `cost`; false for tasks with compression
+  /// if the algorithm cannot compress. Null: never.
+  bool (*suits)(const AllreduceTask&, const Topology&) = nullptr;
+  /// The algorithm that replaces this one on this topology. Null: itself, always.
+  AllreduceAlgorithm (*becomes)(const Topology&) = nullptr;
+  /// Seconds. No value: a cost that the formula needs was not measured. Null: there is no formula.
+  std::optional<double> (*cost)(const MessageTimes&, double bytes, const MessageTimes::Packed&) = nullptr;
+  std::unique_ptr<Algorithm> (*make)(const AllreduceParts&) = nullptr;
+
+  [[nodiscard]] bool in_node_memory() const noexcept { return means == AllreduceMeans::node_memory; }
+  [[nodiscard]] bool compresses() const noexcept { return roundings != nullptr; }
+};
+
+/// All rows, by number.
 [[nodiscard]] std::span<const AllreduceRow* const> allreduce_rows() noexcept;
 /// Null for algorithms of other memory, and for `automatic`.
 [[nodiscard]] const AllreduceRow* find_row(AllreduceAlgorithm algorithm) noexcept;
 
 // For refusals.
 
-/// The longest that algorithms take which send all of the data at once.
+/// The largest message. Algorithms that send all of the data at once refuse more.
 inline constexpr std::size_t one_message = std::size_t{1} << 30;
 [[nodiscard]] std::string refuse_more_than_one_message(const AllreduceTask& task, const Topology& topology);
 [[nodiscard]] std::string refuse_private_memory(const AllreduceTask& task, const Topology& topology);
-/// Whether `auto` gains nothing by telling nodes from ranks.
+/// Whether nodes are of no use to `auto`: there is one, or each has one rank.
 [[nodiscard]] inline bool alike(const Topology& topology) {
   return topology.nodes == 1 || topology.most_ranks_on_a_node == 1;
 }

@@ -15,7 +15,7 @@ constexpr int most_runs = 20;
 
 bool in_node_memory(AllreduceAlgorithm algorithm) {
   const AllreduceRow* const row = find_row(algorithm);
-  return row != nullptr && row->in_node_memory;
+  return row != nullptr && row->in_node_memory();
 }
 
 /// Whether any is reduced in memory that the ranks of a node share, which takes barriers.

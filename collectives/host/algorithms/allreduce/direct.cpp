@@ -26,7 +26,7 @@ std::unique_ptr<Algorithm> make_direct_of_all(const AllreduceParts& parts) {
   return make_direct(parts.across_all(), parts.elements, parts.reduction, parts.wire);
 }
 
-/// Between two ranks the ring is the same, and with int8.
+/// `auto` does not need it between two ranks, nor with int8: `ring` is the same there.
 bool suits_direct(const AllreduceTask& task, const Topology& topology) {
   const bool more_than_two = topology.nodes > 2 || topology.most_ranks_on_a_node > (topology.nodes == 1 ? 2 : 1);
   return more_than_two && task.compression != Compression::int8;

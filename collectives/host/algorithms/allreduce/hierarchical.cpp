@@ -71,7 +71,7 @@ extern const AllreduceRow hierarchical_row;
 constinit const AllreduceRow hierarchical_row{.algorithm = AllreduceAlgorithm::hierarchical,
                                               .name = "hierarchical",
                                               .help = "`node` inside each node, a ring a slice across nodes",
-                                              .in_node_memory = true,
+                                              .means = AllreduceMeans::node_memory,
                                               .roundings = direct_roundings,
                                               .refusal = refuse_private_memory,
                                               .suits = suits_hierarchical,

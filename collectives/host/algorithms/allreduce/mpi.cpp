@@ -92,6 +92,7 @@ extern const AllreduceRow mpi_row;
 constinit const AllreduceRow mpi_row{.algorithm = AllreduceAlgorithm::mpi,
                                      .name = "mpi",
                                      .help = "MPI_Iallreduce, on a copy; the reference",
+                                     .means = AllreduceMeans::mpi,
                                      .make = make_plain_mpi};
 
 }  // namespace ronda

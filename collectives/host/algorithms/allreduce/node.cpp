@@ -32,7 +32,7 @@ constinit const AllreduceRow node_row{
     .algorithm = AllreduceAlgorithm::node,
     .name = "node",
     .help = "in the node's shared memory, by two shots, or by one where it is little; all ranks on one node",
-    .in_node_memory = true,
+    .means = AllreduceMeans::node_memory,
     .roundings = direct_roundings,
     .brief_bytes = std::size_t{16} << 10,
     .refusal = refuse_node,
