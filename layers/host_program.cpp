@@ -16,7 +16,7 @@ HostProgram::HostProgram(Graph graph, Primitives& primitives, Picker& picker, co
                            .flattened = request.flattened});
   for (const GraphState& state : program_.states()) states_.push_back(tensor(desc_of(state)));
   reset_states();
-  program_.bind(parameters_, states_, memory_.emplace_back(Buffer::host(program_.memory().bytes)).data());
+  program_.bind(parameters_, states_, memory_.emplace_back(Buffer::host(program_.buffer_plan().bytes)).data());
 }
 
 Tensor HostProgram::tensor(const TensorDesc& desc) {

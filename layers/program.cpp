@@ -17,7 +17,7 @@ using graph::ReadyCall;
 using graph::Step;
 using graph::SumCall;
 
-/// A plan's calls on the memory that it was given.
+/// The plan with addresses.
 struct Program::Bound {
   /// An input of a step that is the caller's, and so has another address in each pass.
   struct Feed {
@@ -27,7 +27,7 @@ struct Program::Bound {
   Device device;
   std::vector<std::vector<Tensor>> inputs;  ///< of each step
   std::vector<Feed> feeds;
-  std::deque<Parameter> elsewhere;  ///< parameters whose gradients a step does not write to their own place
+  std::deque<Parameter> redirected;  ///< parameters whose gradients a step writes into a buffer, to be added
   struct Call {
     std::optional<std::size_t> step;  ///< whose backward it is
     std::function<void(const Pass&)> run;
@@ -39,15 +39,15 @@ struct Program::Bound {
   [[nodiscard]] Tensor at(const Plan& plan, std::size_t buffer, const TensorDesc& desc) const {
     return {desc, memory + plan.offset(buffer), device};
   }
-  /// Empty where the bytes are the caller's.
-  [[nodiscard]] Tensor shown(const Plan& plan, std::size_t place) const {
-    const auto& places = plan.lowered.places;
-    const std::size_t base = places[place].base;
-    if (places[base].input) return {places[place].desc, nullptr, device};
-    return at(plan, plan.output_of[base], places[place].desc);
+  /// Without an address if the bytes are the caller's.
+  [[nodiscard]] Tensor tensor_of(const Plan& plan, std::size_t value) const {
+    const auto& values = plan.lowered.values;
+    const std::size_t base = values[value].base;
+    if (values[base].input) return {values[value].desc, nullptr, device};
+    return at(plan, plan.output_of[base], values[value].desc);
   }
 
-  /// The caller's inputs of a pass.
+  /// Sets the addresses of the caller's inputs, for one pass.
   void feed(Inputs given);
 
  private:
@@ -70,22 +70,24 @@ Program::Program(Program&&) noexcept = default;
 std::span<const GraphInput> Program::inputs() const noexcept { return plan_->graph.inputs; }
 std::span<const ParameterRequest> Program::parameters() const noexcept { return plan_->lowered.parameters; }
 std::span<const GraphState> Program::states() const noexcept { return plan_->graph.states; }
-std::span<const BufferRequest> Program::buffers() const noexcept { return plan_->memory.requests(); }
-const BufferPlan& Program::memory() const noexcept { return plan_->places; }
-const TensorDesc& Program::output() const noexcept { return plan_->lowered.places[plan_->lowered.output].desc; }
+std::span<const BufferRequest> Program::buffer_requests() const noexcept { return plan_->memory.requests(); }
+const BufferPlan& Program::buffer_plan() const noexcept { return plan_->buffers; }
+const TensorDesc& Program::output() const noexcept { return plan_->lowered.values[plan_->lowered.output].desc; }
 std::span<const std::string> Program::lines() const noexcept { return plan_->lowered.lines; }
-const std::string& Program::processor_alone() const noexcept { return plan_->lowered.processor_alone; }
+const std::string& Program::first_cpu_only_operation() const noexcept {
+  return plan_->lowered.first_cpu_only_operation;
+}
 
 const TensorDesc& Program::input_desc(std::size_t input) const {
-  std::size_t place = 0;
-  while (plan_->lowered.places[place].input != input) ++place;
-  return plan_->lowered.places[place].desc;
+  std::size_t value = 0;
+  while (plan_->lowered.values[value].input != input) ++value;
+  return plan_->lowered.values[value].desc;
 }
 
 std::vector<OperationCosts> Program::costs() const {
   std::vector<OperationCosts> all;
   const auto& steps = plan_->lowered.steps;
-  const auto kept = [&](std::size_t buffer) {  // one that took another's place counts there
+  const auto kept = [&](std::size_t buffer) {  // memory that is shared counts for the first buffer
     const BufferRequest& request = plan_->memory.requests()[buffer];
     return !request.used.empty() && request.used.back().to > steps.size() ? request.bytes : 0;
   };
@@ -95,7 +97,7 @@ std::vector<OperationCosts> Program::costs() const {
     for (const TensorDesc& parameter : needs.parameters)
       costs.parameters += static_cast<std::size_t>(parameter.count());
     std::vector<Shape> shapes;
-    for (const std::size_t input : steps[i].inputs) shapes.push_back(plan_->lowered.places[input].desc.shape);
+    for (const std::size_t input : steps[i].inputs) shapes.push_back(plan_->lowered.values[input].desc.shape);
     costs.flops = flops_of(steps[i].spec, shapes);
     costs.kept_bytes = kept(plan_->output_of[steps[i].output]) + kept(plan_->kept_of[i]);
     all.push_back(std::move(costs));
@@ -107,7 +109,7 @@ std::vector<OperationCosts> Program::costs() const {
 
 void Program::bind(std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* memory, Device device) {
   bound_ = std::make_unique<Bound>(*plan_, parameters, states, memory, device);
-  output_ = bound_->shown(*plan_, plan_->lowered.output);
+  output_ = bound_->tensor_of(*plan_, plan_->lowered.output);
   if (options_.mode == Mode::training || plan_->loss)
     output_gradient_ = bound_->at(*plan_, plan_->backward.output_gradient, output());
 }
@@ -126,10 +128,10 @@ Program::Bound::Bound(Plan& plan, std::span<Parameter> parameters, std::span<con
 }
 
 void Program::Bound::bind_inputs(const Plan& plan, std::size_t step) {
-  const auto& places = plan.lowered.places;
-  for (const std::size_t place : plan.lowered.steps[step].inputs) {
-    if (const auto input = places[places[place].base].input) feeds.push_back({step, inputs[step].size(), *input});
-    inputs[step].push_back(shown(plan, place));
+  const auto& values = plan.lowered.values;
+  for (const std::size_t value : plan.lowered.steps[step].inputs) {
+    if (const auto input = values[values[value].base].input) feeds.push_back({step, inputs[step].size(), *input});
+    inputs[step].push_back(tensor_of(plan, value));
   }
 }
 
@@ -137,7 +139,7 @@ void Program::Bound::bind_inputs(const Plan& plan, std::size_t step) {
 void Program::Bound::bind_step(Plan& plan, std::size_t index, const BackwardCall* call, std::span<Parameter> parameters,
                                std::span<const Tensor> states) {
   const Step& step = plan.lowered.steps[index];
-  OperationMemory given{.output = shown(plan, step.output),
+  OperationMemory given{.output = tensor_of(plan, step.output),
                         .input_gradients = std::vector<Tensor>(step.inputs.size()),
                         .parameters = {},
                         .states = {},
@@ -145,11 +147,11 @@ void Program::Bound::bind_step(Plan& plan, std::size_t index, const BackwardCall
                         .scratch = memory + plan.offset(plan.scratch_of[index])};
   for (std::size_t i = 0; call != nullptr && i < step.inputs.size(); ++i)
     if (const auto gradient = call->input_gradients[i])
-      given.input_gradients[i] = at(plan, *gradient, plan.lowered.places[step.inputs[i]].desc);
+      given.input_gradients[i] = at(plan, *gradient, plan.lowered.values[step.inputs[i]].desc);
   for (std::size_t i = 0; i < step.parameters.size(); ++i) {
     Parameter* parameter = &parameters[index_of(step.parameters[i])];
     if (call != nullptr && call->parameter_gradients[i]) {
-      parameter = &elsewhere.emplace_back(*parameter);
+      parameter = &redirected.emplace_back(*parameter);
       parameter->gradient = at(plan, *call->parameter_gradients[i], parameter->gradient.desc());
     }
     given.parameters.push_back(parameter);
@@ -171,10 +173,10 @@ void Program::Bound::bind_call(const Plan& plan, const GradientCall& call, std::
                           Operation& operation = *plan.lowered.steps[c.step].operation;
                           const Tensor gradient = at(plan, c.output_gradient, operation.plan().output);
                           const auto run = [&operation, &given = inputs[c.step], gradient,
-                                            quiet = c.quiet](const Pass& pass) {
-                            Pass told = pass;
-                            if (quiet) told.on_ready = {};
-                            operation.backward(given, gradient, told);
+                                            reports = !c.ready_calls_follow](const Pass& pass) {
+                            Pass here = pass;
+                            if (!reports) here.on_ready = {};
+                            operation.backward(given, gradient, here);
                           };
                           backward.push_back({c.step, run});
                         },
@@ -200,9 +202,9 @@ void Program::Bound::bind_call(const Plan& plan, const GradientCall& call, std::
 // ---- running --------------------------------------------------------------------------------------------------------
 
 void Program::Bound::feed(Inputs given) {
-  for (const Feed& place : feeds) {
-    Tensor& fed = inputs[place.step][place.slot];
-    fed = Tensor(fed.desc(), given[place.input].data(), given[place.input].device());
+  for (const Feed& feed : feeds) {
+    Tensor& fed = inputs[feed.step][feed.slot];
+    fed = Tensor(fed.desc(), given[feed.input].data(), given[feed.input].device());
   }
 }
 
@@ -210,7 +212,7 @@ const Tensor& Program::forward(Inputs inputs, const Pass& pass) {
   bound_->feed(inputs);
   const graph::Lowered& lowered = plan_->lowered;
   for (std::size_t i = 0; i < lowered.steps.size(); ++i) lowered.steps[i].operation->forward(bound_->inputs[i], pass);
-  if (const auto input = lowered.places[lowered.places[lowered.output].base].input)
+  if (const auto input = lowered.values[lowered.values[lowered.output].base].input)
     output_ = Tensor(output_.desc(), inputs[*input].data(), inputs[*input].device());
   return output_;
 }

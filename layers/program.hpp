@@ -17,32 +17,32 @@ struct Plan;
 }
 
 struct ProgramOptions {
-  Mode mode = Mode::training;   ///< in `evaluation` nothing is kept for backward, and there is none
-  bool input_gradient = false;  ///< whether backward is to give the gradients of the inputs too
+  Mode mode = Mode::training;   ///< `evaluation`: no memory is kept for backward, and `backward` may not be called
+  bool input_gradient = false;  ///< whether backward also computes the gradients of the inputs
 };
 
-/// What one operation of a program costs.
+/// The costs of one operation of a program.
 struct OperationCosts {
   std::string name, picks;
   Shape output;
   std::size_t parameters = 0;  ///< elements
   double flops = 0;            ///< of a forward pass
-  /// From forward to backward, the output included where a backward reads it. Memory that later operations took over in
-  /// place counts once, at the first.
+  /// Bytes held from forward to backward, with the output if backward reads it. Memory shared by in-place operations
+  /// counts for the first.
   std::size_t kept_bytes = 0;
   double forward = 0, backward = 0;  ///< seconds of one call; 0: not measured
 };
 
-/// A graph, planned for one device: its operations in their order, and what memory each value has and when. It is made
-/// once, bound to memory, and then runs forward, the loss and backward many times, without taking any. One program is
-/// one set of activations; several of one graph may share parameters.
+/// A graph, planned for one device: its operations in their order, where each value is stored, and between which calls.
+/// It is made once, bound to memory, and then runs forward, the loss and backward many times without allocating. Each
+/// program has its own activations. Programs of one graph may share parameters.
 ///
 /// Not thread-safe.
 class Program {
  public:
-  /// Plans; takes no memory. The same on all ranks that ask the same picker. Throws InputError for what the device
-  /// cannot compute.
-  /// @param loss  null: none
+  /// Plans; allocates no memory of the device. All ranks get the same plan if their pickers give the same answers.
+  /// Throws InputError for what the device cannot compute.
+  /// @param loss  null: the program has no loss
   Program(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, const ProgramOptions& options = {});
   ~Program();
   Program(Program&&) noexcept;
@@ -54,33 +54,36 @@ class Program {
   [[nodiscard]] const TensorDesc& input_desc(std::size_t input) const;
   [[nodiscard]] std::span<const ParameterRequest> parameters() const noexcept;
   [[nodiscard]] std::span<const GraphState> states() const noexcept;
-  [[nodiscard]] std::span<const BufferRequest> buffers() const noexcept;
-  [[nodiscard]] const BufferPlan& memory() const noexcept;
+  [[nodiscard]] std::span<const BufferRequest> buffer_requests() const noexcept;
+  [[nodiscard]] const BufferPlan& buffer_plan() const noexcept;
   [[nodiscard]] const TensorDesc& output() const noexcept;
-  /// What was chosen, a line an operation.
+  /// The choices of the plan, one line per operation.
   [[nodiscard]] std::span<const std::string> lines() const noexcept;
-  /// An operation of a user's own, which needs the processor; empty: there is none.
-  [[nodiscard]] const std::string& processor_alone() const noexcept;
+  /// Its name: a user's own operation runs on the processor alone. Empty: there is none.
+  [[nodiscard]] const std::string& first_cpu_only_operation() const noexcept;
+  /// By operation, without times.
   [[nodiscard]] std::vector<OperationCosts> costs() const;
 
   // ---- running ------------------------------------------------------------------------------------------------------
 
-  /// @param parameters  by ParameterId; they, the states and the memory stay where they are as long as the program
-  /// @param memory      `memory().bytes`
+  /// Before anything else here.
+  /// @param parameters  by ParameterId; they, the states and the memory must not move while the program lives
+  /// @param memory      a block of `buffer_plan().bytes` bytes on `device`, aligned to Buffer::alignment
   void bind(std::span<Parameter> parameters, std::span<const Tensor> states, std::byte* memory, Device device = {});
 
-  /// The output is valid until the next forward; the inputs must stay until the pass's backward.
+  /// Returns the output, which is valid until the next forward. The inputs must stay until the pass's backward.
   const Tensor& forward(Inputs inputs, const Pass& pass);
-  /// The loss of the outputs: its sums, and its gradient, which `backward` begins with and which may be changed before.
+  /// For a program with a loss. Adds the loss to `pass.control`. Returns the gradient of the outputs, which the caller
+  /// may change before `backward`.
   const Tensor& loss(const Tensor& target, const Pass& pass);
-  /// Writes all gradients; tells `pass.on_ready` of each parameter's as soon as it is complete.
+  /// Writes all gradients, and calls `pass.on_ready` for each parameter when its gradient is complete.
   void backward(const Pass& pass);
-  /// What backward begins with, for one that has no loss.
+  /// The gradient of the output. A program without a loss: write it before `backward`.
   [[nodiscard]] const Tensor& output_gradient() const noexcept { return output_gradient_; }
-  /// The costs with the times of this device: the shorter of two runs of each call, forward and backward. The device is
-  /// waited for after each. Writes gradients and states as a step does; tells nobody.
+  /// The costs with times. Times each call of forward and backward twice and takes the shorter. Synchronizes after each
+  /// call. Overwrites gradients and states. Does not call `pass.on_ready`.
   [[nodiscard]] std::vector<OperationCosts> measure(Inputs inputs, const Pass& pass);
-  /// After backward: of an input, where the options ask for it.
+  /// The gradient of an input after backward. Needs ProgramOptions::input_gradient; empty otherwise, and for integers.
   [[nodiscard]] Tensor input_gradient(std::size_t input) const;
 
  private:

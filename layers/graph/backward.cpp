@@ -16,7 +16,7 @@ class BackwardPlanner {
         picker_(picker),
         memory_(memory),
         time_(time),
-        parts_(lowered.places.size()),
+        parts_(lowered.values.size()),
         uses_left_(lowered.parameters.size()),
         written_(lowered.parameters.size()) {
     for (const Step& step : lowered.steps)
@@ -25,24 +25,24 @@ class BackwardPlanner {
   }
 
   Backward run(std::size_t inputs) {
-    const std::size_t output = lowered_.places[lowered_.output].base;
-    result_.output_gradient = memory_.add("loss gradient", lowered_.places[output].desc.bytes());
-    memory_.use(result_.output_gradient, time_++);
-    if (lowered_.places[output].gradient) parts_[output].push_back(result_.output_gradient);
+    const std::size_t output = lowered_.values[lowered_.output].base;
+    result_.output_gradient = memory_.add("loss gradient", lowered_.values[output].desc.bytes());
+    memory_.extend_use(result_.output_gradient, time_++);
+    if (lowered_.values[output].gradient) parts_[output].push_back(result_.output_gradient);
     for (std::size_t i = lowered_.steps.size(); i-- > 0;) plan(i);
     result_.input_gradients.resize(inputs);
-    for (std::size_t place = 0; place < lowered_.places.size(); ++place)
-      if (const auto input = lowered_.places[place].input; input && !parts_[place].empty())
-        result_.input_gradients[*input] = gradient_of(place, "input");
+    for (std::size_t value = 0; value < lowered_.values.size(); ++value)
+      if (const auto input = lowered_.values[value].input; input && !parts_[value].empty())
+        result_.input_gradients[*input] = gradient_of(value, "input");
     for (const auto& gradient : result_.input_gradients)
-      if (gradient) memory_.use(*gradient, time_);
+      if (gradient) memory_.extend_use(*gradient, time_);
     return std::move(result_);
   }
 
  private:
   void plan(std::size_t index) {
     const Step& step = lowered_.steps[index];
-    const std::size_t output = lowered_.places[step.output].base;
+    const std::size_t output = lowered_.values[step.output].base;
     if (parts_[output].empty()) return;  // the loss does not depend on a parameter through it
     const std::size_t gradient = gradient_of(output, step.name);
     if (step.operation->plan().gradients == InputGradients::output) {
@@ -50,19 +50,19 @@ class BackwardPlanner {
       return;
     }
     BackwardCall call{.step = index, .output_gradient = gradient};
-    memory_.use(gradient, time_);
+    memory_.extend_use(gradient, time_);
     write_input_gradients(call);
     write_parameter_gradients(call);
     ++time_;
     const auto& planned = std::get<BackwardCall>(result_.calls.emplace_back(std::move(call)));
-    if (planned.quiet) complete_parameters(step, std::vector(planned.parameter_gradients));
+    if (planned.ready_calls_follow) complete_parameters(step, std::vector(planned.parameter_gradients));
   }
 
   // ---- values -------------------------------------------------------------------------------------------------------
 
   void give(std::size_t input, std::size_t gradient) {
-    const std::size_t base = lowered_.places[input].base;
-    if (lowered_.places[base].gradient) parts_[base].push_back(gradient);
+    const std::size_t base = lowered_.values[input].base;
+    if (lowered_.values[base].gradient) parts_[base].push_back(gradient);
   }
 
   void write_input_gradients(BackwardCall& call) {
@@ -70,34 +70,34 @@ class BackwardPlanner {
     const bool common = step.operation->plan().gradients == InputGradients::common;
     call.input_gradients.resize(step.inputs.size());
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-      const Place& input = lowered_.places[step.inputs[i]];
-      if (!lowered_.places[input.base].gradient && !common) continue;
+      const DeviceValue& input = lowered_.values[step.inputs[i]];
+      if (!lowered_.values[input.base].gradient && !common) continue;
       auto& gradient = call.input_gradients[i];
       if (common && i > 0) {
         gradient = call.input_gradients.front();
       } else {
         gradient = memory_.add(step.name + " input gradient", input.desc.bytes());
-        memory_.use(*gradient, time_);
+        memory_.extend_use(*gradient, time_);
       }
       give(step.inputs[i], *gradient);
     }
   }
 
-  /// The buffer that holds the whole gradient of a base, once all its readers have run.
+  /// The buffer with the complete gradient of the value `base`: the sum over its readers, which have all run.
   std::size_t gradient_of(std::size_t base, const std::string& owner) {
     auto& parts = parts_[base];
     if (parts.size() == 1) return parts.front();
-    SumCall call{.add = make_add(lowered_.places[base].desc, parts.size()), .parts = parts};
-    call.sum = memory_.add(owner + " gradient", lowered_.places[base].desc.bytes());
-    memory_.use(call.sum, time_);
-    for (const std::size_t part : parts) memory_.use(part, time_);
+    SumCall call{.add = make_add(lowered_.values[base].desc, parts.size()), .parts = parts};
+    call.sum = memory_.add(owner + " gradient", lowered_.values[base].desc.bytes());
+    memory_.extend_use(call.sum, time_);
+    for (const std::size_t part : parts) memory_.extend_use(part, time_);
     ++time_;
     parts = {call.sum};
     result_.calls.emplace_back(std::move(call));
     return parts.front();
   }
 
-  /// Of stored elements in their order, whatever they mean.
+  /// Adds tensors element by element as they are stored, whatever their layout.
   std::unique_ptr<Operation> make_add(const TensorDesc& desc, std::size_t count) {
     const std::vector<TensorDesc> inputs(count, TensorDesc{Shape{desc.padded_count()}, desc.dtype, {}});
     auto add = primitives_.make(AddSpec{}, inputs, {picker_, Mode::training, false});
@@ -107,13 +107,13 @@ class BackwardPlanner {
 
   // ---- parameters ---------------------------------------------------------------------------------------------------
 
-  /// A parameter that has a gradient from another step already gets a buffer for this one's.
+  /// The first step writes a parameter's gradient where it belongs. Later steps write into buffers, which are added.
   void write_parameter_gradients(BackwardCall& call) {
     const Step& step = lowered_.steps[call.step];
     call.parameter_gradients.resize(step.parameters.size());
     for (std::size_t i = 0; i < step.parameters.size(); ++i) {
       const std::size_t id = index_of(step.parameters[i]);
-      call.quiet = call.quiet || shared_[id] > 1;
+      call.ready_calls_follow = call.ready_calls_follow || shared_[id] > 1;
       if (!written_[id]) {
         written_[id] = true;
         continue;
@@ -121,18 +121,18 @@ class BackwardPlanner {
       auto& gradient = call.parameter_gradients[i];
       gradient =
           memory_.add(step.name + " gradient of " + lowered_.parameters[id].name, lowered_.parameters[id].desc.bytes());
-      memory_.use(*gradient, time_);
+      memory_.extend_use(*gradient, time_);
     }
   }
 
-  /// @param gradients  the buffers of those that are not in the parameter's own place
+  /// @param gradients  buffers, of the gradients that are not written where they belong
   void complete_parameters(const Step& step, const std::vector<std::optional<std::size_t>>& gradients) {
     for (std::size_t i = 0; i < step.parameters.size(); ++i) {
       const ParameterId id = step.parameters[i];
       if (gradients[i]) {
         result_.calls.emplace_back(
             ParameterSumCall{make_add(lowered_.parameters[index_of(id)].desc, 2), id, *gradients[i]});
-        memory_.use(*gradients[i], time_++);
+        memory_.extend_use(*gradients[i], time_++);
       }
       if (--uses_left_[index_of(id)] == 0) result_.calls.emplace_back(ReadyCall{id});
     }
@@ -143,9 +143,9 @@ class BackwardPlanner {
   Picker& picker_;
   Memory& memory_;
   std::uint32_t time_;
-  std::vector<std::vector<std::size_t>> parts_;  ///< of each base: the gradients that its readers gave
+  std::vector<std::vector<std::size_t>> parts_;  ///< of each value: the gradients from its readers
   std::vector<std::size_t> uses_left_, shared_;  ///< of each parameter: steps that read it
-  std::vector<bool> written_;                    ///< whether a parameter's own place has a gradient
+  std::vector<bool> written_;                    ///< of each parameter: whether a step writes its gradient
   Backward result_;
 };
 

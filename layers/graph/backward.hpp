@@ -10,13 +10,13 @@
 
 namespace ronda::graph {
 
-/// Backward of a step. Gradients are buffers, shown as the step's inputs, output and parameters.
+/// Backward of a step. Gradients are buffers, with the descriptions of the step's inputs, output and parameters.
 struct BackwardCall {
   std::size_t step = 0;
   std::size_t output_gradient = 0;
-  std::vector<std::optional<std::size_t>> input_gradients = {};      ///< none: not needed, or the output's own
-  std::vector<std::optional<std::size_t>> parameter_gradients = {};  ///< none: the parameter's own place
-  bool quiet = false;                                                ///< its parameters' gradients are not complete yet
+  std::vector<std::optional<std::size_t>> input_gradients = {};      ///< none: not needed, or the output's gradient
+  std::vector<std::optional<std::size_t>> parameter_gradients = {};  ///< none: where the gradient belongs
+  bool ready_calls_follow = false;  ///< the operation does not report its parameters: ReadyCalls do
 };
 
 /// sum = parts, one after another.
@@ -25,28 +25,28 @@ struct SumCall {
   std::vector<std::size_t> parts;  ///< buffers
   std::size_t sum = 0;             ///< a buffer
 };
-/// The same onto a parameter's gradient.
+/// gradient += part.
 struct ParameterSumCall {
   std::unique_ptr<Operation> add;
   ParameterId parameter{};
   std::size_t part = 0;
 };
-/// A parameter's gradient is complete.
+/// Reports that a parameter's gradient is complete.
 struct ReadyCall {
   ParameterId parameter{};
 };
 
 using GradientCall = std::variant<BackwardCall, SumCall, ParameterSumCall, ReadyCall>;
 
-/// What backward does, in its order: the last step first.
+/// The calls of backward, in their order: the last step first.
 struct Backward {
   std::vector<GradientCall> calls;
   std::size_t output_gradient = 0;                          ///< the buffer that the loss writes
-  std::vector<std::optional<std::size_t>> input_gradients;  ///< of the graph's inputs, where they are asked for
+  std::vector<std::optional<std::size_t>> input_gradients;  ///< of the graph's inputs; none: not asked for
 };
 
-/// Plans it. Where several operations read a value, or several steps a parameter, their gradients are summed in the
-/// order of backward: the last reader's first.
+/// Plans backward. If several steps read a value or a parameter, their gradients are summed in the order of backward:
+/// the last reader's first.
 /// @param memory  gets the gradients' buffers and their uses
 /// @param time    of the loss; calls follow it, one after another
 [[nodiscard]] Backward plan_backward(const Lowered& lowered, std::size_t inputs, Primitives& primitives, Picker& picker,

@@ -37,40 +37,41 @@ class Lowering {
   }
 
   Lowered run(bool input_gradient) {
-    place_of_.resize(graph_.values.size());
+    value_of_.resize(graph_.values.size());
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i, input_gradient);
-    for (const GraphNode& node : graph_.nodes) place_of_[node.output] = lower(node);
-    result_.output = to_plain(in_file_order(place_of_[graph_.output]));
+    for (const GraphNode& node : graph_.nodes) value_of_[node.output] = lower(node);
+    result_.output = to_plain(in_file_order(value_of_[graph_.output]));
     return std::move(result_);
   }
 
  private:
   void add_input(std::size_t i, bool input_gradient) {
-    const Value& value = graph_.values[graph_.inputs[i].value];
-    std::size_t place = result_.places.size();
-    const bool real = value.dtype == DType::float32;
-    result_.places.push_back({.desc = {value.shape, value.dtype, {}},
-                              .base = place,
+    const Value& input = graph_.values[graph_.inputs[i].value];
+    std::size_t value = result_.values.size();
+    const bool real = input.dtype == DType::float32;
+    result_.values.push_back({.desc = {input.shape, input.dtype, {}},
+                              .base = value,
                               .input = i,
                               .gradient = input_gradient && real && mode_ == Mode::training});
     if (real && primitives_.dtype() != DType::float32)
-      place = add_step("cast", ReorderSpec{{value.shape, primitives_.dtype(), {}}}, place);
-    place_of_[value.id] = place;
+      value = add_step("cast", ReorderSpec{{input.shape, primitives_.dtype(), {}}}, value);
+    value_of_[input.id] = value;
   }
 
-  // ---- places -------------------------------------------------------------------------------------------------------
+  // ---- values -------------------------------------------------------------------------------------------------------
 
   std::size_t add_view(std::size_t of, const TensorDesc& desc,
                        const std::optional<TensorDesc>& flattened = std::nullopt) {
-    const Place& shown = result_.places[of];
-    result_.places.push_back({.desc = desc, .flattened = flattened, .base = shown.base, .gradient = shown.gradient});
-    return result_.places.size() - 1;
+    const DeviceValue& shown = result_.values[of];
+    result_.values.push_back({.desc = desc, .flattened = flattened, .base = shown.base, .gradient = shown.gradient});
+    return result_.values.size() - 1;
   }
 
-  /// A step of ours between operations that do not read each other's bytes; the same one for all who need it.
+  /// A reorder or cast of ours, between operations with different layouts. All operations that need the same one share
+  /// it.
   std::size_t add_step(const std::string& kind, const ReorderSpec& spec, std::size_t input) {
     const auto known = std::ranges::find_if(
-        reordered_, [&](const Reordered& r) { return r.input == input && result_.places[r.output].desc == spec.to; });
+        reordered_, [&](const Reordered& r) { return r.input == input && result_.values[r.output].desc == spec.to; });
     if (known != reordered_.end()) return known->output;
     const GraphNode node{.name = kind + std::to_string(++counters_[kind]), .operation = spec, .inputs = {}};
     const std::size_t output = make(node, {input});
@@ -78,24 +79,24 @@ class Lowering {
     return output;
   }
 
-  std::size_t to_plain(std::size_t place) {
-    const TensorDesc desc = result_.places[place].desc;
-    if (desc == plain(desc)) return place;
-    if (same_bytes(desc, plain(desc))) return add_view(place, plain(desc), result_.places[place].flattened);
-    return add_step("to_plain", ReorderSpec{plain(desc)}, place);
+  std::size_t to_plain(std::size_t value) {
+    const TensorDesc desc = result_.values[value].desc;
+    if (desc == plain(desc)) return value;
+    if (same_bytes(desc, plain(desc))) return add_view(value, plain(desc), result_.values[value].flattened);
+    return add_step("to_plain", ReorderSpec{plain(desc)}, value);
   }
 
   /// Features behind a flatten in (C, H, W) order.
-  std::size_t in_file_order(std::size_t place) {
-    const auto sample = result_.places[place].flattened;
-    if (!sample) return place;
-    const TensorDesc features = result_.places[place].desc;
+  std::size_t in_file_order(std::size_t value) {
+    const auto sample = result_.values[value].flattened;
+    if (!sample) return value;
+    const TensorDesc features = result_.values[value].desc;
     std::vector<std::int64_t> extents{features.shape[0]};
     extents.insert(extents.end(), sample->shape.begin(), sample->shape.end());
     const TensorDesc image{Shape(extents), features.dtype, sample->layout.with_outermost()};
-    const auto known = image_of_.find(place);
-    const std::size_t shown = known != image_of_.end() ? known->second : add_view(place, image);
-    image_of_[place] = shown;
+    const auto known = image_of_.find(value);
+    const std::size_t shown = known != image_of_.end() ? known->second : add_view(value, image);
+    image_of_[value] = shown;
     return add_view(add_step("feature_reorder", ReorderSpec{logical_order_of(image)}, shown), features);
   }
 
@@ -103,7 +104,7 @@ class Lowering {
 
   std::size_t lower(const GraphNode& node) {
     std::vector<std::size_t> inputs;
-    for (const std::size_t value : node.inputs) inputs.push_back(place_of_[value]);
+    for (const std::size_t value : node.inputs) inputs.push_back(value_of_[value]);
     return std::visit(Overloaded{[&](const FlattenSpec&) { return flatten(inputs.front()); },
                                  [&](const DenseSpec&) {
                                    if (shares_parameters(node)) inputs.front() = in_file_order(inputs.front());
@@ -128,35 +129,35 @@ class Lowering {
     return inputs;
   }
 
-  /// A function of each element leaves features in their order.
+  /// Features keep their order in a function of each element.
   std::size_t like_input(std::size_t input, std::size_t output) {
-    result_.places[output].flattened = result_.places[input].flattened;
+    result_.values[output].flattened = result_.values[input].flattened;
     return output;
   }
 
-  /// Inputs of one layout: that of the first which is not plain.
+  /// All inputs get one layout: that of the first input which is not plain.
   std::size_t make_alike(const GraphNode& node, std::vector<std::size_t> inputs) {
-    const auto flattened = [this](std::size_t place) { return result_.places[place].flattened; };
+    const auto flattened = [this](std::size_t value) { return result_.values[value].flattened; };
     const bool one_order =
         std::ranges::all_of(inputs, [&](std::size_t i) { return flattened(i) == flattened(inputs.front()); });
     if (!one_order)
       for (std::size_t& input : inputs) input = in_file_order(input);
     const auto chosen = std::ranges::find_if(
-        inputs, [this](std::size_t i) { return result_.places[i].desc != plain(result_.places[i].desc); });
+        inputs, [this](std::size_t i) { return result_.values[i].desc != plain(result_.values[i].desc); });
     if (chosen != inputs.end()) {
-      const TensorDesc wanted = result_.places[*chosen].desc;
+      const TensorDesc wanted = result_.values[*chosen].desc;
       for (std::size_t& input : inputs)
-        if (result_.places[input].desc != wanted) input = add_step("reorder", ReorderSpec{wanted}, input);
+        if (result_.values[input].desc != wanted) input = add_step("reorder", ReorderSpec{wanted}, input);
     }
     return like_input(inputs.front(), make(node, inputs));
   }
 
-  /// Without moving a byte, where the samples lie dense one after another.
+  /// Moves no byte if the samples lie densely one after another.
   std::size_t flatten(std::size_t input) {
-    const TensorDesc given = result_.places[input].desc;
+    const TensorDesc given = result_.values[input].desc;
     if (given.shape.rank() == 2) return input;
     const std::size_t image = samples_are_dense(given) ? input : to_plain(input);
-    const TensorDesc& desc = result_.places[image].desc;
+    const TensorDesc& desc = result_.values[image].desc;
     const TensorDesc features{{given.shape[0], given.shape.without_batch().count()}, given.dtype, {}};
     if (given.shape.rank() != 4 || in_logical_order(desc)) return add_view(image, features);
     const TensorDesc sample{given.shape.without_batch(), given.dtype, desc.layout.without_outermost().value()};
@@ -169,8 +170,8 @@ class Lowering {
     std::vector<TensorDesc> descs;
     bool gradient = false;
     for (const std::size_t input : inputs) {
-      descs.push_back(result_.places[input].desc);
-      gradient = gradient || result_.places[input].gradient;
+      descs.push_back(result_.values[input].desc);
+      gradient = gradient || result_.values[input].gradient;
     }
     Step step{.name = node.name,
               .spec = node.operation,
@@ -183,12 +184,12 @@ class Lowering {
     const OperationPlan& plan = step.operation->plan();
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
                             plan.picks);
-    step.output = result_.places.size();
-    result_.places.push_back({.desc = plan.output,
+    step.output = result_.values.size();
+    result_.values.push_back({.desc = plan.output,
                               .base = step.output,
                               .gradient = mode_ == Mode::training && (gradient || !step.parameters.empty())});
     result_.steps.push_back(std::move(step));
-    return result_.places.size() - 1;
+    return result_.values.size() - 1;
   }
 
   std::unique_ptr<Operation> make_operation(const GraphNode& node, std::span<const TensorDesc> inputs,
@@ -197,7 +198,7 @@ class Lowering {
       std::vector<TensorDesc> parameters;
       for (const ParameterId id : node.parameters)
         parameters.push_back({graph_.parameters[index_of(id)].shape, DType::float32, {}});
-      if (result_.processor_alone.empty()) result_.processor_alone = node.name;
+      if (result_.first_cpu_only_operation.empty()) result_.first_cpu_only_operation = node.name;
       return make_custom(*custom, inputs, parameters, mode_);
     }
     if (auto made = primitives_.make(node.operation, inputs, context)) return made;
@@ -207,7 +208,7 @@ class Lowering {
                      "); compute on the processor: .device = cpu");
   }
 
-  /// A parameter has the layout that its first reader wants. Where it has several, backends give them all the same one.
+  /// A parameter has the layout that its first reader wants. All readers of a shared parameter want the same one.
   void fix_layouts(const Step& step) {
     const auto& wanted = step.operation->plan().parameters;
     if (wanted.size() != step.parameters.size())
@@ -222,7 +223,7 @@ class Lowering {
       if (!has_layout_[id]) {
         has_layout_[id] = true;
         request.desc = wanted[i];
-        if (i == 0) request.flattened = result_.places[step.inputs.front()].flattened;
+        if (i == 0) request.flattened = result_.values[step.inputs.front()].flattened;
       } else if (request.desc != wanted[i]) {
         throw LogicError("the parameter " + request.name + " is read twice, as " + request.desc.text() + " and as " +
                          wanted[i].text() + "; " + primitives_.name() + " is to give both one layout");
@@ -239,9 +240,9 @@ class Lowering {
   Mode mode_;
   std::vector<std::size_t> uses_;      ///< of each parameter
   std::vector<bool> has_layout_;       ///< of each parameter
-  std::vector<std::size_t> place_of_;  ///< of each value of the graph
+  std::vector<std::size_t> value_of_;  ///< of each value of the graph: its number in result_
   std::vector<Reordered> reordered_;
-  std::map<std::size_t, std::size_t> image_of_;  ///< the image that features were
+  std::map<std::size_t, std::size_t> image_of_;  ///< by features: the image that they were
   std::map<std::string, int> counters_;
   Lowered result_;
 };

@@ -20,7 +20,7 @@ Placement place(std::span<const BufferRequest> requests, std::span<const std::si
   for (const std::size_t i : order) {
     std::size_t offset = 0;
     for (const std::size_t other : placed) {
-      if (!requests[other].meets(requests[i])) continue;
+      if (!requests[other].overlaps(requests[i])) continue;
       if (offset + requests[i].bytes <= offsets[other]) break;
       offset = std::max(offset, Buffer::aligned(offsets[other] + requests[other].bytes));
     }
@@ -57,9 +57,9 @@ Placement best_placement(std::span<const BufferRequest> requests, Wanted wanted)
 
 }  // namespace
 
-bool BufferRequest::meets(const BufferRequest& other) const noexcept {
-  return std::ranges::any_of(used, [&](const Stretch& mine) {
-    return std::ranges::any_of(other.used, [&](const Stretch& theirs) { return mine.meets(theirs); });
+bool BufferRequest::overlaps(const BufferRequest& other) const noexcept {
+  return std::ranges::any_of(used, [&](const Interval& mine) {
+    return std::ranges::any_of(other.used, [&](const Interval& theirs) { return mine.overlaps(theirs); });
   });
 }
 
@@ -75,20 +75,20 @@ namespace graph {
 
 std::size_t Memory::add(std::string owner, std::size_t bytes, bool scratch) {
   requests_.push_back({std::move(owner), bytes, {}, scratch});
-  taken_.push_back(requests_.size() - 1);
+  holder_.push_back(requests_.size() - 1);
   return requests_.size() - 1;
 }
 
-void Memory::use(std::size_t buffer, std::uint32_t time) {
+void Memory::extend_use(std::size_t buffer, std::uint32_t time) {
   auto& used = requests_[buffer].used;
   if (used.empty()) used.push_back({time, time});
   used.back().to = std::max(used.back().to, time);
 }
 
-void Memory::use_alone(std::size_t buffer, std::uint32_t time) { requests_[buffer].used.push_back({time, time}); }
+void Memory::use_once(std::size_t buffer, std::uint32_t time) { requests_[buffer].used.push_back({time, time}); }
 
-void Memory::share(std::size_t earlier, std::size_t later) {
-  earlier = place_of(earlier);
+void Memory::share_if_possible(std::size_t earlier, std::size_t later) {
+  earlier = holder_of(earlier);
   BufferRequest &first = requests_[earlier], &second = requests_[later];
   if (first.bytes != second.bytes || first.used.empty() || second.used.empty()) return;
   if (first.used.back().to != second.used.front().from) return;
@@ -96,11 +96,11 @@ void Memory::share(std::size_t earlier, std::size_t later) {
   first.owner += ", " + second.owner;
   second.used.clear();
   second.bytes = 0;
-  taken_[later] = earlier;
+  holder_[later] = earlier;
 }
 
-std::size_t Memory::place_of(std::size_t buffer) const {
-  while (taken_[buffer] != buffer) buffer = taken_[buffer];
+std::size_t Memory::holder_of(std::size_t buffer) const {
+  while (holder_[buffer] != buffer) buffer = holder_[buffer];
   return buffer;
 }
 

@@ -8,28 +8,28 @@
 
 namespace ronda::graph {
 
-/// Collects the buffers of a program while it is planned.
+/// Collects the buffers of a program, and when each is in use, while the program is planned.
 class Memory {
  public:
   /// A new buffer, not yet in use.
   std::size_t add(std::string owner, std::size_t bytes, bool scratch = false);
-  /// The buffer is in use at `time`, and since its first use. Times of one buffer do not go back.
-  void use(std::size_t buffer, std::uint32_t time);
-  /// In use at `time`, whatever was before: a new stretch.
-  void use_alone(std::size_t buffer, std::uint32_t time);
-  /// `later` is to take the place of `earlier` where it is first used when that is last used and they are as large: for
-  /// a call that works in place. Once all uses are known.
-  void share(std::size_t earlier, std::size_t later);
+  /// The buffer is in use from its first use to `time`. Times of one buffer do not go back.
+  void extend_use(std::size_t buffer, std::uint32_t time);
+  /// Adds a use of its own at `time`: between two such uses the buffer keeps nothing.
+  void use_once(std::size_t buffer, std::uint32_t time);
+  /// For a call that works in place: puts `later` into the memory of `earlier`, if the first use of `later` is the last
+  /// use of `earlier` and the sizes are equal. After all uses are known.
+  void share_if_possible(std::size_t earlier, std::size_t later);
 
   [[nodiscard]] std::size_t bytes(std::size_t buffer) const { return requests_[buffer].bytes; }
-  /// All that was asked for; a buffer that took another's place is empty.
+  /// All buffers; one that uses another's memory is empty.
   [[nodiscard]] const std::vector<BufferRequest>& requests() const noexcept { return requests_; }
-  /// The buffer whose place a buffer has: its own, or what it was shared with.
-  [[nodiscard]] std::size_t place_of(std::size_t buffer) const;
+  /// The buffer whose memory `buffer` uses: itself, or the one that it shares memory with.
+  [[nodiscard]] std::size_t holder_of(std::size_t buffer) const;
 
  private:
   std::vector<BufferRequest> requests_;
-  std::vector<std::size_t> taken_;  ///< whose place a buffer has taken; itself: nobody's
+  std::vector<std::size_t> holder_;  ///< of each buffer: the one whose memory it uses; itself: its own memory
 };
 
 }  // namespace ronda::graph

@@ -7,8 +7,9 @@
 namespace ronda::graph {
 namespace {
 
+/// One buffer each for a step's output, for what it keeps for backward, and for scratch.
 void add_step_buffers(Plan& plan) {
-  plan.output_of.resize(plan.lowered.places.size());
+  plan.output_of.resize(plan.lowered.values.size());
   for (const Step& step : plan.lowered.steps) {
     const OperationPlan& needs = step.operation->plan();
     plan.output_of[step.output] = plan.memory.add(step.name + " output", needs.output.bytes());
@@ -17,28 +18,29 @@ void add_step_buffers(Plan& plan) {
   }
 }
 
-/// The values of the graph's inputs are the caller's.
-void use_value(Plan& plan, std::size_t place, std::uint32_t time) {
-  const std::size_t base = plan.lowered.places[place].base;
-  if (!plan.lowered.places[base].input) plan.memory.use(plan.output_of[base], time);
+/// Marks a value as in use at `time`. Inputs of the graph are in the caller's memory and have no buffer.
+void use_value(Plan& plan, std::size_t value, std::uint32_t time) {
+  const std::size_t base = plan.lowered.values[value].base;
+  if (!plan.lowered.values[base].input) plan.memory.extend_use(plan.output_of[base], time);
 }
 
+/// Marks all that forward and the loss use.
 void use_in_forward(Plan& plan) {
   std::uint32_t time = 0;
   for (std::size_t i = 0; i < plan.lowered.steps.size(); ++i, ++time) {
     const Step& step = plan.lowered.steps[i];
     use_value(plan, step.output, time);
     for (const std::size_t input : step.inputs) use_value(plan, input, time);
-    plan.memory.use(plan.kept_of[i], time);
-    plan.memory.use_alone(plan.scratch_of[i], time);
+    plan.memory.extend_use(plan.kept_of[i], time);
+    plan.memory.use_once(plan.scratch_of[i], time);
   }
-  use_value(plan, plan.lowered.output, time);
-  plan.memory.use(plan.loss_scratch, time);
+  use_value(plan, plan.lowered.output, plan.loss_time());
+  plan.memory.extend_use(plan.loss_scratch, plan.loss_time());
 }
 
-/// What backward reads of forward.
-void use_in_backward(Plan& plan, std::uint32_t first) {
-  std::uint32_t time = first;
+/// Marks the values and kept buffers of forward that each call of backward reads.
+void use_in_backward(Plan& plan) {
+  std::uint32_t time = plan.loss_time() + 1;
   for (const GradientCall& call : plan.backward.calls) {
     if (const auto* backward = std::get_if<BackwardCall>(&call)) {
       const Step& step = plan.lowered.steps[backward->step];
@@ -46,30 +48,34 @@ void use_in_backward(Plan& plan, std::uint32_t first) {
       if (needs.backward_reads_output) use_value(plan, step.output, time);
       if (needs.backward_reads_inputs)
         for (const std::size_t input : step.inputs) use_value(plan, input, time);
-      plan.memory.use(plan.kept_of[backward->step], time);
-      plan.memory.use_alone(plan.scratch_of[backward->step], time);
+      plan.memory.extend_use(plan.kept_of[backward->step], time);
+      plan.memory.use_once(plan.scratch_of[backward->step], time);
     }
-    if (!std::holds_alternative<ReadyCall>(call)) ++time;
+    if (!std::holds_alternative<ReadyCall>(call)) ++time;  // a ReadyCall takes no time: it only notifies
   }
 }
 
-/// Whether the first of `buffers` may be overwritten while the others are read.
-bool first_is_read_once(const std::vector<std::size_t>& buffers) {
+/// Whether an operation in place, such as an addition, may write into its first input. Two inputs are read element by
+/// element, so they may be equal. Of more inputs the first is overwritten before the third is read: then it must occur
+/// once.
+bool first_may_be_overwritten(const std::vector<std::size_t>& buffers) {
   return buffers.size() <= 2 || std::ranges::count(buffers, buffers.front()) == 1;
 }
 
-/// Operations that may work in place do, where nobody reads their first input afterwards.
+/// Lets operations write into their first input, if they can and nothing reads it afterwards. The caller's inputs must
+/// not be overwritten.
 void work_in_place(Plan& plan) {
-  const auto& places = plan.lowered.places;
+  const auto& values = plan.lowered.values;
   for (const Step& step : plan.lowered.steps) {
-    if (!step.operation->plan().in_place || places[places[step.inputs.front()].base].input) continue;
+    if (!step.operation->plan().in_place || values[values[step.inputs.front()].base].input) continue;
     std::vector<std::size_t> bases;
-    for (const std::size_t input : step.inputs) bases.push_back(places[input].base);
-    if (first_is_read_once(bases)) plan.memory.share(plan.output_of[bases.front()], plan.output_of[step.output]);
+    for (const std::size_t input : step.inputs) bases.push_back(values[input].base);
+    if (first_may_be_overwritten(bases))
+      plan.memory.share_if_possible(plan.output_of[bases.front()], plan.output_of[step.output]);
   }
   for (const GradientCall& call : plan.backward.calls)
     if (const auto* sum = std::get_if<SumCall>(&call); sum != nullptr && sum->add->plan().in_place)
-      if (first_is_read_once(sum->parts)) plan.memory.share(sum->parts.front(), sum->sum);
+      if (first_may_be_overwritten(sum->parts)) plan.memory.share_if_possible(sum->parts.front(), sum->sum);
 }
 
 }  // namespace
@@ -78,21 +84,20 @@ Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& pi
   Plan plan;
   fuse(graph);
   plan.lowered = lower(graph, primitives, picker, mode, input_gradient);
-  if (loss != nullptr) plan.loss = loss->make(plan.lowered.places[plan.lowered.output].desc, primitives);
+  const TensorDesc& output = plan.lowered.values[plan.lowered.output].desc;
+  if (loss != nullptr) plan.loss = loss->make(output, primitives);
   plan.loss_scratch = plan.memory.add("loss scratch", plan.loss ? plan.loss->scratch_bytes() : 0, true);
   add_step_buffers(plan);
   use_in_forward(plan);
-  const auto loss_time = static_cast<std::uint32_t>(plan.lowered.steps.size());
   if (mode == Mode::training) {
-    plan.backward = plan_backward(plan.lowered, graph.inputs.size(), primitives, picker, plan.memory, loss_time);
-    use_in_backward(plan, loss_time + 1);
-  } else if (plan.loss) {
-    plan.backward.output_gradient =
-        plan.memory.add("loss gradient", plan.lowered.places[plan.lowered.output].desc.bytes());
-    plan.memory.use(plan.backward.output_gradient, loss_time);
+    plan.backward = plan_backward(plan.lowered, graph.inputs.size(), primitives, picker, plan.memory, plan.loss_time());
+    use_in_backward(plan);
+  } else if (plan.loss) {  // a loss always writes a gradient, also in evaluation
+    plan.backward.output_gradient = plan.memory.add("loss gradient", output.bytes());
+    plan.memory.extend_use(plan.backward.output_gradient, plan.loss_time());
   }
   work_in_place(plan);
-  plan.places = place_buffers(plan.memory.requests());
+  plan.buffers = place_buffers(plan.memory.requests());
   plan.graph = std::move(graph);
   return plan;
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace ronda::graph {
 
-/// A graph as one device computes it: operations, the calls of backward, and where and when each value has memory.
+/// A graph as one device computes it: operations, the calls of backward, where each value is stored, and between which
+/// calls.
 ///
 /// Time counts calls: step i of forward is at time i, the loss follows, then backward.
 struct Plan {
@@ -19,12 +21,13 @@ struct Plan {
   std::unique_ptr<LossOperation> loss;  ///< null: none
   Backward backward;
   Memory memory;
-  BufferPlan places;
-  std::vector<std::size_t> output_of;            ///< the buffer of each base place that a step gives
+  BufferPlan buffers;
+  std::vector<std::size_t> output_of;            ///< by the number of a value that a step writes: its buffer
   std::vector<std::size_t> kept_of, scratch_of;  ///< of each step
   std::size_t loss_scratch = 0;
 
-  [[nodiscard]] std::size_t offset(std::size_t buffer) const { return places.offsets[memory.place_of(buffer)]; }
+  [[nodiscard]] std::size_t offset(std::size_t buffer) const { return buffers.offsets[memory.holder_of(buffer)]; }
+  [[nodiscard]] std::uint32_t loss_time() const { return static_cast<std::uint32_t>(lowered.steps.size()); }
 };
 
 /// @param loss  null: none

@@ -47,7 +47,7 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
                                        options_.fields, options_.batch_capacity, options_.global_batch, options_.seed);
   const ReplicaPlan& planned = replica_->plan();
-  const BufferPlan& buffers = replica_->program().memory();
+  const BufferPlan& buffers = replica_->program().buffer_plan();
   const std::size_t exact = planned.elements() * sizeof(float);
   plan_.device = options_.platform.device;
   plan_.batch_capacity = options_.batch_capacity;
@@ -109,7 +109,7 @@ void MirroredStrategy::tell_plan() {
   for (const auto& line : communicator_.devices()) sink_.on_detail(line);
   for (const auto& note : communicator_.take_notes()) sink_.on_warning(note);
   for (const auto& line : plan_.lines) sink_.on_detail(line);
-  for (const auto& request : replica_->program().buffers())
+  for (const auto& request : replica_->program().buffer_requests())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   sink_.on_detail(plan_.memory.text());
   if (!sink_.wants_details()) return;

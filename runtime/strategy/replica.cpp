@@ -21,7 +21,7 @@ Program planned(const Layer& model, const Loss& loss, const ComputeDevice& devic
                 Picker& picker, std::span<const Field> fields, std::size_t rows) {
   Program program(build_graph(model, fields, rows), &loss, primitives, picker);
   if (device.context->device().kind == DeviceKind::cpu) return program;
-  const std::string& operation = program.processor_alone();
+  const std::string& operation = program.first_cpu_only_operation();
   if (operation.empty() && loss.runs_on_any_device()) return program;
   throw InputError((operation.empty() ? "the loss of this model" : "the operation " + operation + " of this model") +
                    " computes on the processor alone; use .device = cpu");
@@ -49,7 +49,7 @@ void Replica::take_memory(std::size_t states, bool keeps_average) {
   const std::size_t exact_bytes = plan_.elements() * sizeof(float);
   states_ = device_.context->allocate(states * exact_bytes);
   if (keeps_average) average_ = device_.context->allocate(exact_bytes);
-  activations_ = device_.context->allocate(program_.memory().bytes);
+  activations_ = device_.context->allocate(program_.buffer_plan().bytes);
   for (const GraphState& state : program_.states())
     layer_states_.push_back(device_.context->allocate(desc_of(state).bytes()));
   if (plan_.mixed()) masters_ = device_.context->allocate(exact_bytes);

@@ -65,7 +65,7 @@ void check_apart(std::span<const BufferRequest> requests, const BufferPlan& plan
     CHECK(plan.offsets[i] % Buffer::alignment == 0);
     CHECK(plan.offsets[i] + requests[i].bytes <= plan.bytes);
     for (std::size_t j = i + 1; j < requests.size(); ++j) {
-      if (!requests[i].meets(requests[j]) || requests[i].bytes == 0 || requests[j].bytes == 0) continue;
+      if (!requests[i].overlaps(requests[j]) || requests[i].bytes == 0 || requests[j].bytes == 0) continue;
       INFO(requests[i].owner << " and " << requests[j].owner);
       CHECK((plan.offsets[i] + requests[i].bytes <= plan.offsets[j] ||
              plan.offsets[j] + requests[j].bytes <= plan.offsets[i]));
@@ -79,8 +79,8 @@ std::size_t bytes_of(const Layer& model, const Shape& input, Mode mode = Mode::t
   const SoftmaxCrossEntropy loss;
   const Program program(build_graph(model, input), mode == Mode::training ? &loss : nullptr, *primitives, picker,
                         {.mode = mode});
-  check_apart(program.buffers(), place_buffers(program.buffers()));
-  return program.memory().bytes;
+  check_apart(program.buffer_requests(), place_buffers(program.buffer_requests()));
+  return program.buffer_plan().bytes;
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ TEST_CASE("an evaluating program gives what a training one gives") {
   const Tensor input({{2, 8, 8, 1}, DType::float32, {}}, x.data());
   const auto expected = training.forward(input).as<float>(), found = evaluating.forward(input).as<float>();
   CHECK(std::ranges::equal(expected, found));
-  CHECK(evaluating.program().memory().bytes < training.program().memory().bytes);
+  CHECK(evaluating.program().buffer_plan().bytes < training.program().buffer_plan().bytes);
 }
 
 TEST_CASE("initial values depend on seed and name alone, and have the promised spread") {
