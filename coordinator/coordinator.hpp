@@ -57,8 +57,8 @@ class Ticket {
   std::uint64_t number_ = 0;
 };
 
-/// The second door to the ring: tensors with names, handed in by any thread of any rank in any order. A thread of its
-/// own finds out which of them all ranks have, fuses these into batches and reduces them.
+/// The second interface to the allreduce: tensors with names, submitted by any thread of any rank in any order. A
+/// thread of its own finds out which of them all ranks have, fuses these into batches and reduces them.
 ///
 /// It promises that all ranks get equal bits, not that two runs do: what is fused with what depends on time.
 ///
@@ -67,10 +67,9 @@ class Ticket {
 /// to the coordinator until their ticket is done; they may lie anywhere in the host's memory, and are copied into the
 /// batch and out of it.
 ///
-/// While it is open, the communicator's whole world is its own: what communicates of a communicator of the same World
-/// throws LogicError. The World must have been made with WorldOptions::any_thread (or with progress by a
-/// thread); where MPI is the caller's, it needs
-/// MPI_THREAD_MULTIPLE, or any_thread and MPI_THREAD_SERIALIZED.
+/// It needs a World of its own: while it is open, communication by any communicator of that World throws LogicError.
+/// The World must have been made with WorldOptions::any_thread (or with progress by a thread); if MPI is the caller's,
+/// it needs MPI_THREAD_MULTIPLE, or any_thread and MPI_THREAD_SERIALIZED.
 class Coordinator {
  public:
   /// Collective. Throws InputError, on all ranks, where MPI may be called by one thread alone.

@@ -49,7 +49,7 @@ PRIVATE = {
     "apps/allreduce_bench": ["collectives/host/algorithms/", "collectives/tuning/"],  # measures each algorithm by itself
     "apps/doctor": ["collectives/host/transport/mpi.hpp"],
     "apps/ronda_trace.cpp": ["collectives/watch/"],  # reads what ranks wrote down
-    "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second door to the same ranks
+    "coordinator": ["collectives/group/group.hpp", "collectives/watch/"],  # a second interface to the same ranks
     "runtime/strategy/exchange/node_reduce.cpp": ["collectives/host/node/touch_pages.hpp"],
 }
 
