@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-/// A loss of one's own: Σ max(0, x[c] − x[label] + 1) over the wrong classes c, which asks the right class to lead by 1
+/// A loss of one's own: Σ max(0, x[c] − x[label] + 1) over the wrong classes c. It requires a margin of 1
 /// (Weston and Watkins, "Support vector machines for multi-class pattern recognition", ESANN 1999).
 class HingeLoss final : public ronda::Loss {
  public:
@@ -31,14 +31,14 @@ class HingeLoss final : public ronda::Loss {
         const auto x = outputs.as<const float>().subspan(n * classes, classes);
         const auto dx = gradient.as<float>().subspan(n * classes, classes);
         const auto label = static_cast<std::size_t>(labels[n]);
-        const float one = weights[n] * pass.loss_scale;
+        const float scale = weights[n] * pass.loss_scale;
         float loss = 0;
         for (std::size_t c = 0; c < classes; ++c) {
           const float lack = x[c] - x[label] + 1;
           if (c == label || lack <= 0) continue;
           loss += lack;
-          dx[c] += one;
-          dx[label] -= one;
+          dx[c] += scale;
+          dx[label] -= scale;
         }
         pass.control->loss += weights[n] * loss;
         pass.control->weight += weights[n];

@@ -4,8 +4,9 @@
     documents.py APPS BUILD CXX
 
 A fenced block of sh or bash is run; one of cmake, cpp, c or python is built, or run, against an installed tree; one that
-quotes an example has to be in it. Tests that docs/trust.md names have to be there. What is not run stands below with the reason, by its exact text: a command that is
-changed, or new, is run, or noticed here. The repository's root is a copy of links, so that nothing is written into it.
+quotes an example has to be in it. Tests that docs/trust.md names have to be there, and files that a page links to. What is not run stands
+below with the reason, by its exact text: a command that is changed, or new, is run, or noticed here. The repository's root is a copy of
+links, so that nothing is written into it.
 """
 import os
 import pathlib
@@ -26,6 +27,7 @@ NEEDS_SLURM = "needs a Slurm of several nodes; system.slurm runs the scripts"
 NEEDS_GPU = "needs a GPU"
 NO_COMMAND = "names a tool or an option, not a command to be typed"
 FOR_HOURS = "measures, or tries at random, for minutes or hours"
+BUILDS = "builds in the tree that this test is run from, or runs its tests"
 NOT_RUN = {
     "scripts/quickstart.sh    # installs what is missing, builds, trains a CNN on MNIST with two ranks to 99 %": NEEDS_PACKAGES,
     "scripts/test.sh          # the same set-up, then all tests": NEEDS_PACKAGES,
@@ -47,6 +49,13 @@ NOT_RUN = {
     "srun --mpi=list": NO_COMMAND,
     "srun …": NO_COMMAND,
     "mpirun -n 1": NO_COMMAND,
+    "mpirun -n 2": NO_COMMAND,
+    "cmake --preset release": NO_COMMAND,
+    "cmake --preset debug && cmake --build --preset debug": BUILDS,
+    "cmake --build build/release --target test_cost_model": BUILDS,
+    "ctest --test-dir build/release -R '^cost_model$' --output-on-failure    # one test; -N lists all": BUILDS,
+    "cmake --preset asan && cmake --build --preset asan && ctest --preset asan": BUILDS,
+    "scripts/tidy.sh FILE…": BUILDS,
     "mpirun -n 2 build/release/apps/bench_coordinator": FOR_HOURS,
     "mpirun -n 4 program": "the program of the page, which is run",
     "mpirun -n 4 python3 program.py": "the program of the page, which is run",
@@ -65,8 +74,10 @@ FAILS = {
 # Pieces of programs, by document and first line: what stands before, what stands for what is left out, what stands after.
 BARE = """#include <ronda/ronda.hpp>
 #include <ronda/collectives/mpi_world.hpp>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 using namespace ronda;
 """
 PIECES = {
@@ -77,7 +88,10 @@ PIECES = {
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("{…}", "{}"), "}\n"),
     ("docs/hooks.md", "Trainer trainer(world, model, loss, {.epochs = 5});"):
         (BARE + "void f(World& world, Layer& model, Loss& loss, const Dataset& train, const Dataset& test) {\n", ("", ""), "}\n"),
-    ("docs/hooks.md", "class Noise final : public Hook {"): (BARE, ("", ""), ""),
+    ("docs/hooks.md", "class LossSpikes final : public Hook {"): (BARE, ("", ""), ""),
+    ("docs/parameters.md", "Trainer trainer(world, model, loss,"):
+        (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("", ""), "}\n"),
+    ("docs/parameters.md", "void evaluate(const Layer& model, const Dataset& data) {"): (BARE, ("", ""), ""),
     ("docs/options.md", "Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});"):
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("", ""), "}\n"),
     ("docs/no-silent-hang.md", "{"):
@@ -258,10 +272,24 @@ def check_trust(build):
                 fail("docs/trust.md", f"there is no test '{name}'")
 
 
+def check_links():
+    """Each file that a page links to is there, and docs/README.md links to each page."""
+    for page in [*sorted(REPOSITORY.glob("docs/*.md")), *sorted(REPOSITORY.glob("*.md"))]:
+        text = re.sub(r"`[^`]*`", "", BLOCK.sub("", page.read_text()))
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            if not (page.parent / link).exists():
+                fail(page.name, f"there is no '{link}'")
+    index = (REPOSITORY / "docs/README.md").read_text()
+    for page in sorted(REPOSITORY.glob("docs/*.md")):
+        if page.name != "README.md" and f"({page.name})" not in index:
+            fail("docs/README.md", f"the page {page.name} is not listed")
+
+
 def main():
     apps, build = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     check_trust(build)
     check_allreduces(apps)
+    check_links()
     place = Place(apps, build)
     place.environment["CXX"] = sys.argv[3]
     if not has_numpy():
