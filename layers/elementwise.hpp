@@ -11,7 +11,8 @@
 /// The functions of one number that a layer can be: a row each, in one text for processor and GPU.
 ///
 /// A row has a name; the function; and its derivative times the output's gradient, `gradient(kept, dy)`, where `kept`
-/// is the input or the output, as `backward_reads_input` says. NaN gives NaN, both ways.
+/// is the input or the output, as `backward_reads_input` says. NaN gives NaN, both ways. Where f(0) is not 0, the
+/// padding of a layout would not stay zero, and the function is given plain numbers (see `keeps_zero`).
 namespace ronda::elementwise {
 
 struct Relu {
@@ -38,8 +39,35 @@ struct Gelu {
   }
 };
 
+/// 1 / (1 + e⁻ˣ).
+struct Sigmoid {
+  static constexpr std::string_view name = "sigmoid";
+  static constexpr bool backward_reads_input = false;
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float value(float x) { return 1 / (1 + std::exp(-x)); }
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float y, float dy) { return dy * y * (1 - y); }
+};
+
+/// x · sigmoid(x), also called swish (Elfwing, Uchibe and Doya, "Sigmoid-weighted linear units for neural network
+/// function approximation in reinforcement learning", Neural Networks 2018).
+struct Silu {
+  static constexpr std::string_view name = "silu";
+  static constexpr bool backward_reads_input = true;
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float value(float x) { return x * Sigmoid::value(x); }
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float x, float dy) {
+    const float sigmoid = Sigmoid::value(x);
+    return dy * sigmoid * (1 + x * (1 - sigmoid));
+  }
+};
+
+struct Tanh {
+  static constexpr std::string_view name = "tanh";
+  static constexpr bool backward_reads_input = false;
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float value(float x) { return std::tanh(x); }
+  [[nodiscard]] RONDA_HOST_DEVICE_INLINE static float gradient(float y, float dy) { return dy * (1 - y * y); }
+};
+
 /// In the order of ElementwiseFunction.
-using Functions = std::tuple<Relu, Gelu>;
+using Functions = std::tuple<Relu, Gelu, Silu, Tanh, Sigmoid>;
 
 /// body(std::type_identity<Row>()) of a function's row.
 template <class Function, class Body>
@@ -51,6 +79,12 @@ decltype(auto) with_row(Function function, Body&& body) {
     return calls[static_cast<std::size_t>(function)](body);
   }
   (std::make_index_sequence<std::tuple_size_v<Functions>>());
+}
+
+/// Whether f(0) = 0, so that what is only padding stays zero.
+template <class Function>
+[[nodiscard]] bool keeps_zero(Function function) {
+  return with_row(function, []<class Row>(std::type_identity<Row>) { return Row::value(0) == 0; });
 }
 
 }  // namespace ronda::elementwise

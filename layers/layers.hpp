@@ -11,4 +11,7 @@
 #include <ronda/layers/relu.hpp>
 #include <ronda/layers/residual.hpp>
 #include <ronda/layers/sequential.hpp>
+#include <ronda/layers/sigmoid.hpp>
+#include <ronda/layers/silu.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
+#include <ronda/layers/tanh.hpp>

@@ -15,7 +15,7 @@ class CustomOperation;
 /// What other operations do along with their own work.
 enum class Activation : std::uint8_t { none, relu };
 /// A row of elementwise.hpp.
-enum class ElementwiseFunction : std::uint8_t { relu, gelu };
+enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
 enum class PoolKind : std::uint8_t { maximum, average };
 
 struct PoolSpec {

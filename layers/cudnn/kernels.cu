@@ -47,6 +47,9 @@ RONDA_KERNELS(BFloat16)
   template void launch(Stream&, std::int64_t, const ElementwiseGradient<Row, BFloat16>&);
 RONDA_FUNCTION(elementwise::Relu)
 RONDA_FUNCTION(elementwise::Gelu)
+RONDA_FUNCTION(elementwise::Silu)
+RONDA_FUNCTION(elementwise::Tanh)
+RONDA_FUNCTION(elementwise::Sigmoid)
 #undef RONDA_FUNCTION
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);

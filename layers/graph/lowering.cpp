@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/custom_operation.hpp>
+#include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/feature_order.hpp>
 #include <ronda/layers/graph/lowering.hpp>
 
@@ -110,7 +111,13 @@ class Lowering {
                                    if (shares_parameters(node)) inputs.front() = in_file_order(inputs.front());
                                    return make(node, inputs);
                                  },
-                                 [&](const ElementwiseSpec&) { return like_input(inputs.front(), make(node, inputs)); },
+                                 [&](const ElementwiseSpec& spec) {
+                                   const TensorDesc& given = result_.places[inputs.front()].desc;
+                                   const bool padded = given.padded_count() != given.count();
+                                   if (padded && !elementwise::keeps_zero(spec.function))
+                                     inputs.front() = to_plain(inputs.front());
+                                   return like_input(inputs.front(), make(node, inputs));
+                                 },
                                  [&](const AddSpec&) { return make_alike(node, std::move(inputs)); },
                                  [&](const ConcatSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const std::shared_ptr<const CustomOperation>&) {

@@ -69,12 +69,14 @@ inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& 
   return {e, a, b, bias, c, attributes};
 }
 
-inline dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& e, algorithm a, const memory::desc& x) {
-  return {e, prop_kind::forward_training, a, x, x};
+inline dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& e, algorithm a, const memory::desc& x,
+                                                             float alpha) {
+  return {e, prop_kind::forward_training, a, x, x, alpha};
 }
 inline dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& e, algorithm a, const memory::desc& x,
+                                                               float alpha,
                                                                const dnnl::eltwise_forward::primitive_desc& hint) {
-  return {e, a, x, x, x, hint};
+  return {e, a, x, x, x, alpha, hint};
 }
 
 #else
@@ -133,12 +135,14 @@ inline dnnl::matmul::primitive_desc matmul(const engine& e, const memory::desc& 
   return {{a, b, bias, c}, attributes, e};
 }
 
-inline dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& e, algorithm a, const memory::desc& x) {
-  return {{prop_kind::forward_training, a, x}, e};
+inline dnnl::eltwise_forward::primitive_desc eltwise_forward(const engine& e, algorithm a, const memory::desc& x,
+                                                             float alpha) {
+  return {{prop_kind::forward_training, a, x, alpha}, e};
 }
 inline dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& e, algorithm a, const memory::desc& x,
+                                                               float alpha,
                                                                const dnnl::eltwise_forward::primitive_desc& hint) {
-  return {{a, x, x}, e, hint};
+  return {{a, x, x, alpha}, e, hint};
 }
 
 #endif

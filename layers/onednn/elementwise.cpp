@@ -36,20 +36,28 @@ class Relu final : public Operation {
   OperationMemory memory_;
 };
 
-/// By the library, on the stored elements in their order; f(0) = 0, so padding stays zero.
+/// The library's name for a function.
+struct LibraryAlgorithm {
+  dnnl::algorithm forward, backward;
+  bool backward_reads_input;  ///< rather than the output
+  float alpha = 0;
+};
+
+/// By the library, on the stored elements in their order; f(0) = 0 or there is no padding, so padding stays zero.
 class LibraryFunction final : public Operation {
  public:
-  LibraryFunction(const Runtime& runtime, const TensorDesc& input, dnnl::algorithm function)
+  LibraryFunction(const Runtime& runtime, const TensorDesc& input, const LibraryAlgorithm& algorithm)
       : count_(plain_layout({input.padded_count()}, Axes::weight)),
-        forward_description_(adapter::eltwise_forward(runtime.engine, function, count_)),
+        forward_description_(adapter::eltwise_forward(runtime.engine, algorithm.forward, count_, algorithm.alpha)),
         forward_(runtime, dnnl::eltwise_forward(forward_description_),
                  std::array{Kernel::Argument{DNNL_ARG_SRC, count_}, Kernel::Argument{DNNL_ARG_DST, count_}}),
         backward_(
             runtime,
-            dnnl::eltwise_backward(adapter::eltwise_backward(runtime.engine, function, count_, forward_description_)),
-            std::array{Kernel::Argument{DNNL_ARG_SRC, count_}, Kernel::Argument{DNNL_ARG_DIFF_DST, count_},
-                       Kernel::Argument{DNNL_ARG_DIFF_SRC, count_}}) {
-    plan_ = plan_of_function(input, true, forward_description_.impl_info_str());
+            dnnl::eltwise_backward(adapter::eltwise_backward(runtime.engine, algorithm.backward, count_,
+                                                             algorithm.alpha, forward_description_)),
+            std::array{Kernel::Argument{algorithm.backward_reads_input ? DNNL_ARG_SRC : DNNL_ARG_DST, count_},
+                       Kernel::Argument{DNNL_ARG_DIFF_DST, count_}, Kernel::Argument{DNNL_ARG_DIFF_SRC, count_}}) {
+    plan_ = plan_of_function(input, algorithm.backward_reads_input, forward_description_.impl_info_str());
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
@@ -57,7 +65,8 @@ class LibraryFunction final : public Operation {
   }
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient().empty()) return;
-    backward_.run(std::array<void*, 3>{inputs.front().data(), output_gradient.data(), memory_.input_gradient().data()});
+    const Tensor& kept = plan_.backward_reads_inputs ? inputs.front() : memory_.output;
+    backward_.run(std::array<void*, 3>{kept.data(), output_gradient.data(), memory_.input_gradient().data()});
   }
 
  private:
@@ -123,10 +132,18 @@ class Reorder final : public Operation {
 
 std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const TensorDesc& input,
                                             const ElementwiseSpec& spec) {
+  using dnnl::algorithm;
+  const auto library = [&](const LibraryAlgorithm& function) {
+    return std::make_unique<LibraryFunction>(runtime, input, function);
+  };
   switch (spec.function) {
     case ElementwiseFunction::relu: return std::make_unique<Relu>(runtime, input);  // the library's makes 0 of NaN
-    case ElementwiseFunction::gelu:
-      return std::make_unique<LibraryFunction>(runtime, input, dnnl::algorithm::eltwise_gelu_erf);
+    case ElementwiseFunction::gelu: return library({algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_erf, true});
+    case ElementwiseFunction::silu: return library({algorithm::eltwise_swish, algorithm::eltwise_swish, true, 1});
+    case ElementwiseFunction::tanh:
+      return library({algorithm::eltwise_tanh, algorithm::eltwise_tanh_use_dst_for_bwd, false});
+    case ElementwiseFunction::sigmoid:
+      return library({algorithm::eltwise_logistic, algorithm::eltwise_logistic_use_dst_for_bwd, false});
   }
   return nullptr;  // then the plain loops'
 }

@@ -32,20 +32,20 @@ inline std::vector<float> plain_copy(const Tensor& tensor) {
   return values;
 }
 
+/// Whether the elements that belong to no logical index are 0.
+inline bool padding_is_zero(const Tensor& tensor) {
+  std::vector<float> kept(tensor.as<float>().begin(), tensor.as<float>().end()), zero(kept.size());
+  std::vector<float> nothing(static_cast<std::size_t>(tensor.desc().count()));
+  reorder(Tensor({tensor.shape(), DType::float32, {}}, nothing.data()), Tensor(tensor.desc(), kept.data()));
+  return kept == zero;
+}
+
 /// Memory for one tensor.
 struct Owned {
   Buffer memory;
   Tensor tensor;
   Owned(const TensorDesc& desc, float initial) : memory(Buffer::host(desc.bytes())), tensor(desc, memory.data()) {
     for (float& value : tensor.as<float>()) value = initial;
-  }
-  /// Elements that are no padding become 0; whether all were before tells whether padding is clean.
-  [[nodiscard]] bool padding_is_zero() const {
-    std::vector<float> kept(tensor.as<float>().begin(), tensor.as<float>().end()), zero(kept.size());
-    Tensor copy(tensor.desc(), kept.data());
-    const std::vector<float> nothing(static_cast<std::size_t>(tensor.desc().count()));
-    reorder(Tensor({tensor.shape(), DType::float32, {}}, const_cast<float*>(nothing.data())), copy);
-    return kept == zero;
   }
 };
 
@@ -106,9 +106,9 @@ class Bench {
   }
   /// Of what was written; what an optimizer or a neighbour would carry on.
   [[nodiscard]] bool padding_is_zero() const {
-    return output_.padding_is_zero() && input_gradient_.padding_is_zero() &&
+    return test::padding_is_zero(output_.tensor) && test::padding_is_zero(input_gradient_.tensor) &&
            std::all_of(gradients_.begin(), gradients_.end(),
-                       [](const Owned& gradient) { return gradient.padding_is_zero(); });
+                       [](const Owned& gradient) { return test::padding_is_zero(gradient.tensor); });
   }
 
  private:

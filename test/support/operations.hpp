@@ -9,7 +9,9 @@ namespace ronda::test {
 // One operation of a device, as tests ask for it.
 
 /// Every row of elementwise.hpp.
-inline constexpr std::array every_function{ElementwiseFunction::relu, ElementwiseFunction::gelu};
+inline constexpr std::array every_function{ElementwiseFunction::relu, ElementwiseFunction::gelu,
+                                           ElementwiseFunction::silu, ElementwiseFunction::tanh,
+                                           ElementwiseFunction::sigmoid};
 
 inline std::unique_ptr<Operation> make_dense(Primitives& primitives, const TensorDesc& input, const DenseSpec& spec,
                                              const OperationContext& context) {
