@@ -11,12 +11,13 @@
 namespace ronda {
 namespace {
 
-constexpr EnumNames<Initializer, 9> initializer_names{{
+constexpr EnumNames<Initializer, 10> initializer_names{{
     {Initializer::he_normal, "he_normal"},
     {Initializer::he_uniform, "he_uniform"},
     {Initializer::glorot_normal, "glorot_normal"},
     {Initializer::glorot_uniform, "glorot_uniform"},
     {Initializer::zeros, "zeros"},
+    {Initializer::ones, "ones"},
     {Initializer::he_normal, "kaiming_normal"},
     {Initializer::he_uniform, "kaiming_uniform"},
     {Initializer::glorot_normal, "xavier_normal"},
@@ -37,8 +38,10 @@ std::string_view name_of(Initializer initializer) noexcept { return find_name(in
 
 void initialize(const Parameter& parameter, Initializer initializer, std::int64_t fan_in, std::int64_t fan_out,
                 std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(parameter.value.desc().count()), 0.0F);
-  if (fan_in > 0 && initializer != Initializer::zeros) {
+  const bool constant = fan_in == 0 || initializer == Initializer::zeros || initializer == Initializer::ones;
+  const float one_value = fan_in > 0 && initializer == Initializer::ones ? 1.0F : 0.0F;
+  std::vector<float> values(static_cast<std::size_t>(parameter.value.desc().count()), one_value);
+  if (!constant) {
     const RngKey key(seed, Purpose::initial_values, parameter.name);
     const double deviation =
         std::sqrt(variance(initializer, static_cast<double>(fan_in), static_cast<double>(fan_out)));

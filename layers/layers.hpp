@@ -6,6 +6,7 @@
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/flatten.hpp>
 #include <ronda/layers/gelu.hpp>
+#include <ronda/layers/layer_norm.hpp>
 #include <ronda/layers/mean_squared_error.hpp>
 #include <ronda/layers/pool2d.hpp>
 #include <ronda/layers/relu.hpp>

@@ -53,6 +53,15 @@ Shape concatenated(const ConcatSpec& spec, std::span<const Shape> inputs) {
   return Shape(extents);
 }
 
+Shape layer_normalized(const LayerNormSpec& spec, const Shape& in) {
+  static_cast<void>(normalized_shape(spec, in));
+  return in;
+}
+
+/// An element is added to the mean, and its squared distance to the variance; then it is shifted, scaled, and both
+/// again.
+constexpr double operations_of_norm = 8;
+
 Shape flattened(const Shape& in) {
   if (in.rank() < 2) throw InputError("a flatten takes (N, …), not " + in.text());
   return {in[0], in.without_batch().count()};
@@ -70,6 +79,7 @@ std::string kind_of(const OperationSpec& operation) {
                                  return elementwise::with_row(
                                      spec.function, [](auto row) { return std::string(decltype(row)::type::name); });
                                },
+                               [](const LayerNormSpec&) -> std::string { return "layer_norm"; },
                                [](const AddSpec&) -> std::string { return "add"; },
                                [](const ConcatSpec&) -> std::string { return "concat"; },
                                [](const FlattenSpec&) -> std::string { return "flatten"; },
@@ -86,6 +96,7 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const ConvolutionSpec& spec) { return convolved(spec, only(inputs, "a convolution")); },
                  [&](const PoolSpec& spec) { return pool_output(only(inputs, "a pooling"), spec); },
                  [&](const ElementwiseSpec&) { return only(inputs, "a function of each element"); },
+                 [&](const LayerNormSpec& spec) { return layer_normalized(spec, only(inputs, "a layer norm")); },
                  [&](const AddSpec&) { return sum_output(inputs); },
                  [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
                  [&](const FlattenSpec&) { return flattened(only(inputs, "a flatten")); },
@@ -106,6 +117,7 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
                  },
                  [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel * spec.kernel); },
                  [&](const ElementwiseSpec&) { return elements(); },
+                 [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
                  [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
                  [](const auto&) { return 0.0; }},
       operation);
@@ -136,6 +148,17 @@ Shape pool_output(const Shape& in, const PoolSpec& spec) {
                      std::to_string(spec.kernel));
   return {in[0], window_count(in[1], spec.kernel, spec.stride, spec.padding, "pooling"),
           window_count(in[2], spec.kernel, spec.stride, spec.padding, "pooling"), in[3]};
+}
+
+Shape normalized_shape(const LayerNormSpec& spec, const Shape& in) {
+  const bool image = in.rank() == 4;
+  if (spec.axes < 1 || spec.axes >= in.rank() || (image && spec.axes == 2))
+    throw InputError("a layer norm of " + in.text() + " goes over the last axis or " +
+                     (image ? "the last 3" : "up to " + std::to_string(in.rank() - 1)) + ", not " +
+                     std::to_string(spec.axes));
+  if (in.count() == 0) throw InputError("a layer norm of " + in.text() + " has nothing to normalise");
+  if (image && spec.axes == 3) return {in[3], in[1], in[2]};
+  return Shape(std::vector<std::int64_t>(in.end() - spec.axes, in.end()));
 }
 
 }  // namespace ronda

@@ -46,6 +46,16 @@ struct ElementwiseSpec {
   ElementwiseFunction function = ElementwiseFunction::relu;
 };
 
+/// (x − mean) / √(variance + epsilon) · weight + bias, with mean and variance over the last `axes` axes, for each place
+/// of the others by itself. Of images (N, H, W, C) over the channels or over all three. Weight and bias have one
+/// element for each place of the last axes.
+struct LayerNormSpec {
+  int axes = 1;
+  float epsilon = 1e-5F;
+  bool affine = true;  ///< whether there is a weight
+  bool bias = true;    ///< beside a weight
+};
+
 /// activation(the sum of two or more inputs), all of one shape and layout.
 struct AddSpec {
   Activation activation = Activation::none;
@@ -65,8 +75,8 @@ struct ReorderSpec {
 };
 
 /// What a node of a graph computes. A user's own is a CustomOperation.
-using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, AddSpec, ConcatSpec,
-                                   FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
+using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, AddSpec,
+                                   ConcatSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
 
 /// The field's word for it: `dense`, `conv`, `max_pool`, …
 [[nodiscard]] std::string kind_of(const OperationSpec& operation);
@@ -83,5 +93,8 @@ std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t
                           const char* what);
 [[nodiscard]] Shape convolution_output(const ConvolutionSpec& spec, const Shape& input);  ///< before pooling
 [[nodiscard]] Shape pool_output(const Shape& input, const PoolSpec& spec);
+/// Of weight and bias, as in files: the last axes, those of whole images as (C, H, W), which is PyTorch's order. Throws
+/// InputError for an input that has not so many.
+[[nodiscard]] Shape normalized_shape(const LayerNormSpec& spec, const Shape& input);
 
 }  // namespace ronda

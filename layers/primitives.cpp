@@ -46,4 +46,16 @@ Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, s
   return columns;
 }
 
+NormalizedRows rows_of(const TensorDesc& input, const LayerNormSpec& spec, std::string picks) {
+  if (!same_bytes(input, {input.shape, input.dtype, {}})) throw LogicError("a layer norm cannot read " + input.text());
+  const Shape& shape = input.shape;
+  const bool whole_images = shape.rank() == 4 && spec.axes == 3;
+  const TensorDesc parameter{normalized_shape(spec, shape), input.dtype,
+                             whole_images ? Layout::parse("bca") : Layout()};
+  NormalizedRows result{.rows = shape.count() / parameter.count(), .width = parameter.count(), .plan = {}};
+  result.plan = {.output = {shape, input.dtype, {}}, .picks = std::move(picks), .backward_reads_output = false};
+  if (spec.affine) result.plan.parameters.assign(spec.bias ? 2 : 1, parameter);
+  return result;
+}
+
 }  // namespace ronda

@@ -81,6 +81,15 @@ struct Columns {
 /// Throws LogicError for inputs that are not plain.
 [[nodiscard]] Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, std::string picks);
 
+/// A layer norm as a matrix: each of `rows` rows of `width` elements is normalised by itself. Weight and bias have the
+/// order of a row.
+struct NormalizedRows {
+  std::int64_t rows = 1, width = 1;
+  OperationPlan plan;
+};
+/// Throws LogicError for an input that is not plain.
+[[nodiscard]] NormalizedRows rows_of(const TensorDesc& input, const LayerNormSpec& spec, std::string picks);
+
 /// Calls one function for each alternative of an OperationSpec.
 template <class... Functions>
 struct Overloaded : Functions... {

@@ -1,6 +1,7 @@
 // Layers that have a weight and a bias.
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/dense.hpp>
+#include <ronda/layers/layer_norm.hpp>
 
 namespace ronda {
 namespace {
@@ -12,6 +13,13 @@ Value build_trained(const Layer& layer, const Spec& spec, const Value& x, const 
   std::vector<ParameterId> parameters{builder.parameter(layer, "weight", weight, {fan_in, fan_out})};
   if (spec.bias) parameters.push_back(builder.parameter(layer, "bias", {spec.outputs}));
   return builder.apply(spec, {x}, std::move(parameters), {}, &layer);
+}
+
+/// What normalised numbers are multiplied with and added to: 1 and 0 at first.
+std::vector<ParameterId> factor_and_bias(const Layer& layer, const Shape& shape, bool bias, GraphBuilder& builder) {
+  std::vector<ParameterId> parameters{builder.parameter(layer, "weight", shape, {1, 1, Initializer::ones})};
+  if (bias) parameters.push_back(builder.parameter(layer, "bias", shape));
+  return parameters;
 }
 
 }  // namespace
@@ -27,6 +35,13 @@ Value Conv2d::build(Value x, GraphBuilder& builder) const {
   const std::int64_t channels = x.shape[3], window = spec_.kernel * spec_.kernel;
   return build_trained(*this, spec_, x, {spec_.outputs, channels, spec_.kernel, spec_.kernel}, channels * window,
                        spec_.outputs * window, builder);
+}
+
+Value LayerNorm::build(Value x, GraphBuilder& builder) const {
+  const Shape shape = normalized_shape(spec_, x.shape);
+  std::vector<ParameterId> parameters;
+  if (spec_.affine) parameters = factor_and_bias(*this, shape, spec_.bias, builder);
+  return builder.apply(spec_, {x}, std::move(parameters), {}, this);
 }
 
 }  // namespace ronda

@@ -120,6 +120,7 @@ class Lowering {
                                  },
                                  [&](const AddSpec&) { return make_alike(node, std::move(inputs)); },
                                  [&](const ConcatSpec&) { return make(node, all_plain(std::move(inputs))); },
+                                 [&](const LayerNormSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const std::shared_ptr<const CustomOperation>&) {
                                    return make(node, all_plain(std::move(inputs)));
                                  },

@@ -14,7 +14,9 @@ std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec);
 std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec);
 /// Element by element in the order of the bytes: the output has the input's layout.
 std::unique_ptr<Operation> make_elementwise(const TensorDesc& input, const ElementwiseSpec& spec);
-/// The same, of inputs with one layout.
+/// Rows of plain inputs.
+std::unique_ptr<Operation> make_layer_norm(const TensorDesc& input, const LayerNormSpec& spec);
+/// Element by element, of inputs with one layout.
 std::unique_ptr<Operation> make_add(std::span<const TensorDesc> inputs, const AddSpec& spec);
 /// Of any type; plain inputs.
 std::unique_ptr<Operation> make_concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec);

@@ -21,6 +21,7 @@ class ReferencePrimitives final : public Primitives {
                    },
                    [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
                    [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },
+                   [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(inputs.front(), spec); },
                    [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
                    [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
                    [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },

@@ -199,7 +199,7 @@ void visit(Options& o, Visitor&& see) {
       o.least_improvement);
   see(Option{.name = "initializer",
              .group = learning,
-             .help = "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros"},
+             .help = "he_normal, he_uniform, glorot_normal, glorot_uniform, zeros, ones"},
       o.initializer, parse_initializer);
   see(Option{.name = "dtype",
              .group = learning,

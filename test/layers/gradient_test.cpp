@@ -90,6 +90,16 @@ TEST_CASE("pooling gradients equal finite differences") {
   check(Sigmoid(), {3, 50}, "sigmoid");
 }
 
+TEST_CASE("layer norm gradients equal finite differences") {
+  for (const Shape& shape : {Shape{3, 1}, Shape{4, 17}, Shape{2, 3, 9}, Shape{2, 4, 3, 5}})
+    for (const bool affine : {true, false}) {
+      check(LayerNorm(1, 1e-2F, affine), shape, "layer norm");
+      check(LayerNorm(shape.rank() - 1, 1e-2F, affine), shape, "layer norm of whole samples");
+    }
+  check(Sequential(Conv2d(6, 3), LayerNorm(), Conv2d(4, 1), Flatten(), LayerNorm(1, 1e-5F, true, false)), {2, 6, 6, 3},
+        "layer norms behind convolutions");
+}
+
 TEST_CASE("GELU has PyTorch's values") {
   const std::pair<float, float> values[] = {{-3, -0.00404969F},  {-1, -0.15865526F}, {-0.5F, -0.15426877F}, {0, 0},
                                             {0.5F, 0.34573123F}, {1, 0.84134474F},   {2, 1.95449974F},      {10, 10}};

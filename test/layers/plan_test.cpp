@@ -167,6 +167,21 @@ TEST_CASE("initial values depend on seed and name alone, and have the promised s
   const double count = static_cast<double>(plain.size());
   CHECK(std::abs(sum / count) < 0.01);                       // 5 standard errors of 0.14 / 80
   CHECK(squares / count == Approx(2.0 / 100).epsilon(0.1));  // standard error of a variance: 1.8 %
+  std::vector<float> values(3, 7.0F);
+  Parameter factor{.id = {},
+                   .name = "layer_norm1.weight",
+                   .value = Tensor(std::span(values)),
+                   .gradient = {},
+                   .master = {},
+                   .flattened = {}};
+  initialize(factor, Initializer::ones, 1, 1, 1);
+  CHECK(values == std::vector<float>(3, 1.0F));
+  initialize(factor, Initializer::ones, 0, 0, 1);  // a bias of a model that is to start with ones
+  CHECK(values == std::vector<float>(3, 0.0F));
+  const Graph norm = build_graph(LayerNorm(), {2, 3});
+  CHECK(norm.parameters[0].initializer == Initializer::ones);
+  CHECK(norm.parameters[0].fan_in == 1);
+  CHECK(norm.parameters[1].fan_in == 0);
   CHECK_THROWS_AS(parse_initializer("he"), InputError);
   CHECK(parse_initializer("kaiming_uniform") == Initializer::he_uniform);
 }

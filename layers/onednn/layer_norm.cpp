@@ -1,0 +1,205 @@
+#include <ronda/core/lanes.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/operations.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ronda::onednn {
+namespace {
+
+/// What a row is normalised by: y = (x − mean) · inverse · weight + bias.
+struct RowMoments {
+  float mean, inverse;  ///< of the deviation
+};
+
+/// What normalised elements are multiplied with and added to; null: 1 and 0.
+struct Factors {
+  const float *weight, *bias;
+};
+
+[[gnu::always_inline]] inline float sum_of_lanes(float (&lanes)[16]) {
+  for (int half = 8; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  return lanes[0];
+}
+
+/// The sum of term(0) … term(width - 1): in two times sixteen lanes, on every processor, so equal bits everywhere.
+template <class Term>
+[[gnu::always_inline]] inline float sum_of(std::int64_t width, Term term) {
+  constexpr std::integral_constant<std::int64_t, 16> sixteen;
+  float even[16] = {}, odd[16] = {};
+  std::int64_t i = 0;
+  for (; i + 32 <= width; i += 32) {
+    each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { even[l] += term(i + l); });
+    each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { odd[l] += term(i + 16 + l); });
+  }
+  by_lanes(width - i, [&](std::int64_t lane, auto count) RONDA_INLINE {
+    each_lane(count, [&](std::int64_t l) RONDA_INLINE { even[l] += term(i + lane + l); });
+  });
+  each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { even[l] += odd[l]; });
+  return sum_of_lanes(even);
+}
+
+/// The squares are of distances to the mean, as sums of plain squares would cancel. The row stays in the first cache.
+[[gnu::always_inline]] inline RowMoments moments_of(const float* x, std::int64_t width, float epsilon) {
+  const auto count = static_cast<float>(width);
+  const float mean = sum_of(width, [=](std::int64_t i) RONDA_INLINE { return x[i]; }) / count;
+  const float squares = sum_of(width, [=](std::int64_t i) RONDA_INLINE { return (x[i] - mean) * (x[i] - mean); });
+  return {mean, 1 / std::sqrt(squares / count + epsilon)};
+}
+
+template <class Weight, class Bias>
+[[gnu::always_inline]] inline void normalize_row(const float* __restrict x, float* __restrict y, std::int64_t width,
+                                                 const RowMoments& moments, Weight weight, Bias bias) {
+  for (std::int64_t i = 0; i < width; ++i) y[i] = (x[i] - moments.mean) * moments.inverse * weight(i) + bias(i);
+}
+
+RONDA_MULTIVERSION void normalize_rows(const float* x, float* y, RowMoments* moments, Range rows, std::int64_t width,
+                                       float epsilon, const Factors& factors) {
+  const float *w = factors.weight, *b = factors.bias;
+  const auto weight = [w](std::int64_t i) RONDA_INLINE { return w[i]; };
+  const auto bias = [b](std::int64_t i) RONDA_INLINE { return b[i]; };
+  const auto one = [](std::int64_t) RONDA_INLINE { return 1.0F; };
+  const auto zero = [](std::int64_t) RONDA_INLINE { return 0.0F; };
+  for (auto row = static_cast<std::int64_t>(rows.begin); row < static_cast<std::int64_t>(rows.end); ++row) {
+    const float* from = x + row * width;
+    float* to = y + row * width;
+    moments[row] = moments_of(from, width, epsilon);
+    if (b != nullptr)
+      normalize_row(from, to, width, moments[row], weight, bias);
+    else if (w != nullptr)
+      normalize_row(from, to, width, moments[row], weight, zero);
+    else
+      normalize_row(from, to, width, moments[row], one, zero);
+  }
+}
+
+/// Sums that a row's gradient needs: of g = dy · weight, and of g · x̂, where x̂ is x normalised. Where there is a
+/// weight, dy · x̂ and dy are added to the sums of the rows.
+template <bool weighted>
+[[gnu::always_inline]] inline std::pair<float, float> add_row(const float* __restrict x, const float* __restrict dy,
+                                                              const float* __restrict weight, float* __restrict dw,
+                                                              float* __restrict db, std::int64_t width,
+                                                              const RowMoments& moments) {
+  float sum[16] = {}, along[16] = {};
+  by_lanes(width, [&](std::int64_t lane, auto count) RONDA_INLINE {
+    each_lane(count, [&](std::int64_t l) RONDA_INLINE {
+      const std::int64_t i = lane + l;
+      const float normalized = (x[i] - moments.mean) * moments.inverse;
+      const float gradient = weighted ? dy[i] * weight[i] : dy[i];
+      sum[l] += gradient;
+      along[l] += gradient * normalized;
+      if (weighted) {
+        dw[i] += dy[i] * normalized;
+        db[i] += dy[i];
+      }
+    });
+  });
+  return {sum_of_lanes(sum), sum_of_lanes(along)};
+}
+
+/// dx = (g − mean of g − x̂ · mean of g · x̂) / deviation.
+template <bool weighted>
+[[gnu::always_inline]] inline void write_row(const float* __restrict x, const float* __restrict dy,
+                                             const float* __restrict weight, float* __restrict dx, std::int64_t width,
+                                             const RowMoments& moments, std::pair<float, float> sums) {
+  const float mean = sums.first / static_cast<float>(width), along = sums.second / static_cast<float>(width);
+  for (std::int64_t i = 0; i < width; ++i) {
+    const float normalized = (x[i] - moments.mean) * moments.inverse;
+    const float gradient = weighted ? dy[i] * weight[i] : dy[i];
+    dx[i] = (gradient - mean - normalized * along) * moments.inverse;
+  }
+}
+
+/// @param dx      null where nobody needs it
+/// @param dw, db  not touched without a weight
+RONDA_MULTIVERSION void rows_backward(const float* x, const float* dy, const RowMoments* moments, const float* weight,
+                                      float* dx, float* dw, float* db, Range rows, std::int64_t width) {
+  for (auto row = static_cast<std::int64_t>(rows.begin); row < static_cast<std::int64_t>(rows.end); ++row) {
+    const std::int64_t at = row * width;
+    const auto sums = weight != nullptr ? add_row<true>(x + at, dy + at, weight, dw, db, width, moments[row])
+                                        : add_row<false>(x + at, dy + at, weight, dw, db, width, moments[row]);
+    if (dx == nullptr) continue;
+    if (weight != nullptr)
+      write_row<true>(x + at, dy + at, weight, dx + at, width, moments[row], sums);
+    else
+      write_row<false>(x + at, dy + at, weight, dx + at, width, moments[row], sums);
+  }
+}
+
+/// By our own loops: each row is read from memory once in either direction. Threads sum up rows of their own, and their
+/// sums are added in order: equal bits from run to run.
+class LayerNormalization final : public Operation {
+ public:
+  LayerNormalization(const Runtime& runtime, const TensorDesc& input, const LayerNormSpec& spec, Mode mode)
+      : threads_(runtime.threads), rows_(rows_of(input, spec, "our loops")), epsilon_(spec.epsilon) {
+    plan_ = rows_.plan;
+    const std::size_t moments = static_cast<std::size_t>(rows_.rows) * sizeof(RowMoments);
+    training_ = mode == Mode::training;
+    (training_ ? plan_.pass_bytes : plan_.scratch_bytes) = moments;
+    if (training_ && spec.affine)
+      plan_.scratch_bytes = static_cast<std::size_t>(2 * threads_ * rows_.width) * sizeof(float);
+  }
+  void bind(const OperationMemory& memory) override {
+    memory_ = memory;
+    moments_ = reinterpret_cast<RowMoments*>(training_ ? memory.pass : memory.scratch);
+  }
+
+  void forward(Inputs inputs, const Pass&) override {
+    const Factors factors{parameter(0), parameter(1)};
+    parallel_for(threads_, static_cast<std::size_t>(rows_.rows), [&](Range rows) {
+      normalize_rows(inputs.front().pointer<float>(), memory_.output.pointer<float>(), moments_, rows, rows_.width,
+                     epsilon_, factors);
+    });
+  }
+
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const Tensor& dx = memory_.input_gradient();
+    const auto threads = static_cast<std::size_t>(threads_);
+    parallel_for(threads_, threads, [&](Range workers) {
+      for (std::size_t worker = workers.begin; worker < workers.end; ++worker) {
+        if (!memory_.parameters.empty()) std::fill_n(sums(worker, 0), 2 * rows_.width, 0.0F);
+        rows_backward(inputs.front().pointer<float>(), output_gradient.pointer<float>(), moments_, parameter(0),
+                      dx.empty() ? nullptr : dx.pointer<float>(), sums(worker, 0), sums(worker, 1),
+                      part_of(static_cast<std::size_t>(rows_.rows), worker, threads), rows_.width);
+      }
+    });
+    for (std::size_t p = 0; p < memory_.parameters.size(); ++p) {
+      add_up(p, memory_.parameters[p]->gradient.pointer<float>());
+      pass.on_ready(memory_.parameters[p]->id, pass.stream);
+    }
+  }
+
+ private:
+  [[nodiscard]] const float* parameter(std::size_t index) const {
+    return index < memory_.parameters.size() ? memory_.parameters[index]->value.pointer<float>() : nullptr;
+  }
+  /// A worker's, for a parameter.
+  [[nodiscard]] float* sums(std::size_t worker, std::size_t index) const {
+    return reinterpret_cast<float*>(memory_.scratch) + (2 * worker + index) * static_cast<std::size_t>(rows_.width);
+  }
+  void add_up(std::size_t index, float* gradient) const {
+    std::copy_n(sums(0, index), rows_.width, gradient);
+    for (std::size_t worker = 1; worker < static_cast<std::size_t>(threads_); ++worker)
+      for (std::int64_t i = 0; i < rows_.width; ++i) gradient[i] += sums(worker, index)[i];
+  }
+
+  int threads_;
+  NormalizedRows rows_;
+  float epsilon_;
+  bool training_;
+  OperationMemory memory_;
+  RowMoments* moments_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_layer_norm(const Runtime& runtime, const TensorDesc& input, const LayerNormSpec& spec,
+                                           const OperationContext& context) {
+  return std::make_unique<LayerNormalization>(runtime, input, spec, context.mode);
+}
+
+}  // namespace ronda::onednn
