@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,13 @@ class LossOperation {
                    const Pass& pass) = 0;
 };
 
+/// Softmax cross entropy as backends compute it: see SoftmaxCrossEntropy.
+struct CrossEntropySpec {
+  float smoothing = 0;               ///< in [0, 1)
+  std::int32_t ignore_index = -100;  ///< the label of rows that count nothing
+  std::vector<float> weights = {};   ///< of the classes; empty: 1 each
+};
+
 /// Makes the operations of one device. Backends: `reference/` (plain loops), `onednn/`, `cudnn/`.
 class Primitives {
  public:
@@ -39,9 +47,9 @@ class Primitives {
   virtual std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                           const OperationContext& context) = 0;
 
-  /// Of plain outputs (N, classes) in `dtype`; the smoothing is in [0, 1). Plain loops where a device has nothing of
-  /// its own.
-  virtual std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
+  /// Of plain outputs (N, …, classes) in `dtype`. Null where the device cannot; plain loops where it has nothing of its
+  /// own.
+  virtual std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 };
 
 /// Plain loops, one thread, every shape; what the others are tested against.

@@ -1,25 +1,43 @@
 #pragma once
+#include <cstdint>
+#include <vector>
+
 #include <ronda/layers/loss.hpp>
 
 namespace ronda {
 
-/// −log softmax(x)[label], with labels int32 (N) and outputs (N, classes), computed in float32. With label smoothing ε
-/// the target is (1−ε) on the label and ε/classes everywhere (Szegedy et al., CVPR 2016), as in PyTorch. The
-/// exponentials are taken of x − max(x), so no finite input overflows; sums over samples are float64.
+/// With PyTorch's names and defaults.
+struct CrossEntropyOptions {
+  std::vector<float> weight = {};    ///< of each class, at least 0; empty: 1 each
+  std::int32_t ignore_index = -100;  ///< the label of rows that count nothing
+  double label_smoothing = 0;        ///< in [0, 1)
+};
+
+/// −log softmax(x)[label]: PyTorch's CrossEntropyLoss, with the classes as the last axis. Outputs are (N, classes) with
+/// labels int32 (N); or (N, T, classes) with labels (N, T), as of a language model; or with more axes, likewise.
+/// Computed in float32. With label smoothing ε the target is (1−ε) on the label and ε/classes everywhere (Szegedy et
+/// al., CVPR 2016). The exponentials are taken of x − max(x), so no finite input overflows; sums over rows are float64.
+///
+/// The mean is over rows, each with the weight of its sample times that of its label's class; a row whose label is
+/// `ignore_index` has weight 0. So it is PyTorch's weighted mean, taken once over all ranks: the sum of the weighted
+/// losses over the sum of these weights.
 class SoftmaxCrossEntropy final : public Loss {
  public:
-  /// Throws InputError where `label_smoothing` is not in [0, 1).
+  /// Throws InputError where `label_smoothing` is not in [0, 1), or a weight is below 0.
   explicit SoftmaxCrossEntropy(double label_smoothing = 0);
+  explicit SoftmaxCrossEntropy(CrossEntropyOptions options);
 
-  [[nodiscard]] bool runs_on_any_device() const noexcept override { return true; }
-  /// The share of samples whose largest output is the label's.
+  /// With weights of classes, on the processor alone.
+  [[nodiscard]] bool runs_on_any_device() const noexcept override { return spec_.weights.empty(); }
+  /// The share of rows whose largest output is the label's; rows count with their weights, as in the loss.
   [[nodiscard]] Metric metric() const override { return {"accuracy", true}; }
-  /// Its `run` throws InputError for targets that are no labels, and for a label outside [0, classes); a GPU, which
+  /// Throws InputError for outputs of another rank, or another number of classes than weights. Its `run` throws
+  /// InputError for targets that are no labels, and for a label outside [0, classes) in a row that counts; a GPU, which
   /// cannot throw, makes the loss NaN for the latter.
   [[nodiscard]] std::unique_ptr<LossOperation> make(const TensorDesc& outputs, Primitives& primitives) const override;
 
  private:
-  float smoothing_;
+  CrossEntropySpec spec_;
 };
 
 }  // namespace ronda

@@ -207,35 +207,40 @@ struct SumRows {
   return chunks > 1 ? chunks : 1;
 }
 
-/// What SoftmaxCrossEntropy::run does for one sample, by a team of threads: of a warp on a GPU, of one on the host.
-/// A label that is none makes loss and gradient NaN, so that the step is not applied; the host's code can throw.
+/// What SoftmaxCrossEntropy::run does for one row, by a team of threads: of a warp on a GPU, of one on the host. A
+/// label that is none makes loss and gradient NaN, so that the step is not applied; the host's code can throw.
 template <Number T>
 struct SoftmaxRow {
   const T* x;                  ///< (rows, classes)
   const std::int32_t* labels;  ///< (rows)
-  const float* weights;        ///< (rows)
+  const float* weights;        ///< of the samples, which have `rows_of_sample` rows each
   T* gradient;                 ///< (rows, classes)
-  double* losses;              ///< (rows, 2): weighted loss, weighted correctness
+  double* sums;                ///< (rows, 3): weighted loss, weight, weighted correctness
   std::int64_t classes;
   float smoothing, loss_scale;
   const float* more_scale;  ///< null: 1
+  std::int64_t rows_of_sample = 1;
+  std::int32_t ignore_index = -100;
 
   template <class Team>
   RONDA_HOST_DEVICE void operator()(Team team, std::int64_t n) const {
     const T* row = x + n * classes;
+    const std::int64_t label = labels[n];
+    const float weight = label == ignore_index ? 0.0F : weights[n / rows_of_sample];
+    if (weight == 0) return count_nothing(team, n);
     const Largest largest = find_largest(team, row);
     float mine = 0;
     for (std::int64_t c = team.rank(); c < classes; c += team.size())
       mine += std::exp(as_float(row[c]) - largest.value);
     const float sum = team.combine(mine, [](float a, float b) { return a + b; });
-    const std::int64_t label = labels[n];
     const bool known = label >= 0 && label < classes;
-    const float scale = weights[n] * loss_scale * (more_scale != nullptr ? *more_scale : 1.0F);
+    const float scale = weight * loss_scale * (more_scale != nullptr ? *more_scale : 1.0F);
     write_gradient(team, row, gradient + n * classes, known ? label : -1, {largest.value, 1 / sum, scale});
     const double loss = known ? row_loss(team, row, label, largest.value, std::log(sum)) : not_a_number();
     if (team.rank() != 0) return;
-    losses[2 * n] = weights[n] * loss;
-    losses[2 * n + 1] = known && largest.place == label && sum == sum ? weights[n] : 0.0F;  // of NaN none is largest
+    sums[3 * n] = weight * loss;
+    sums[3 * n + 1] = weight;
+    sums[3 * n + 2] = known && largest.place == label && sum == sum ? weight : 0.0F;  // of NaN none is largest
   }
 
  private:
@@ -247,6 +252,13 @@ struct SoftmaxRow {
     float largest, inverse, scale;
   };
   static RONDA_HOST_DEVICE double not_a_number() { return static_cast<double>(std::nanf("")); }
+
+  template <class Team>
+  RONDA_HOST_DEVICE void count_nothing(Team team, std::int64_t n) const {
+    for (std::int64_t c = team.rank(); c < classes; c += team.size()) gradient[n * classes + c] = as_number<T>(0.0F);
+    if (team.rank() != 0) return;
+    for (std::int64_t i = 0; i < 3; ++i) sums[3 * n + i] = 0;
+  }
 
   template <class Team>
   RONDA_HOST_DEVICE Largest find_largest(Team team, const T* row) const {
@@ -285,18 +297,17 @@ struct SoftmaxRow {
 
 /// Adds the rows' losses, weights and correctness to the control block, by one team.
 struct SumLosses {
-  const double* losses;
-  const float* weights;
+  const double* sums;  ///< of a SoftmaxRow
   std::int64_t rows;
   StepControl* control;
 
   template <class Team>
   RONDA_HOST_DEVICE void operator()(Team team, std::int64_t) const {
-    double loss = 0, correct = 0, weight = 0;
+    double loss = 0, weight = 0, correct = 0;
     for (std::int64_t n = team.rank(); n < rows; n += team.size()) {
-      loss += losses[2 * n];
-      correct += losses[2 * n + 1];
-      weight += weights[n];
+      loss += sums[3 * n];
+      weight += sums[3 * n + 1];
+      correct += sums[3 * n + 2];
     }
     const auto sum = [](double a, double b) { return a + b; };
     loss = team.combine(loss, sum);

@@ -65,6 +65,8 @@ std::unique_ptr<Operation> make_concat(DType dtype, std::span<const TensorDesc> 
 std::unique_ptr<Operation> make_transposition(DType dtype, const TensorDesc& image);
 /// Between float32 and `dtype`. Throws LogicError for anything else.
 std::unique_ptr<Operation> make_conversion(DType dtype, const TensorDesc& from, const TensorDesc& to);
-std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs, float smoothing);
+/// Null for weights of classes.
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs,
+                                                          const CrossEntropySpec& spec);
 
 }  // namespace ronda::cudnn

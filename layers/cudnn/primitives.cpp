@@ -34,8 +34,9 @@ class CudnnPrimitives final : public Primitives {
                    [](const auto&) -> Made { return nullptr; }},
         operation);
   }
-  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
-    return make_softmax_cross_entropy(dtype(), outputs, smoothing);
+  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs,
+                                                       const CrossEntropySpec& spec) override {
+    return make_softmax_cross_entropy(dtype(), outputs, spec);
   }
 
  private:

@@ -174,24 +174,29 @@ class Transposition final : public Operation {
 template <Number T>
 class SoftmaxCrossEntropyOperation final : public LossOperation {
  public:
-  SoftmaxCrossEntropyOperation(const TensorDesc& outputs, float smoothing)
-      : rows_(outputs.shape[0]), classes_(outputs.shape[1]), smoothing_(smoothing) {}
+  SoftmaxCrossEntropyOperation(const Shape& outputs, const CrossEntropySpec& spec)
+      : classes_(outputs[outputs.rank() - 1]),
+        rows_of_sample_(outputs.without_batch().count() / classes_),
+        rows_(outputs[0] * rows_of_sample_),
+        smoothing_(spec.smoothing),
+        ignore_index_(spec.ignore_index) {}
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return static_cast<std::size_t>(2 * rows_) * sizeof(double);
+    return static_cast<std::size_t>(3 * rows_) * sizeof(double);
   }
   void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
            const Pass& pass) override {
-    auto* losses = reinterpret_cast<double*>(scratch);
-    const float* weights = pass.weights->pointer<float>();
+    auto* sums = reinterpret_cast<double*>(scratch);
     launch_teams(pass.stream, rows_,
-                 SoftmaxRow<T>{outputs.pointer<T>(), target.pointer<std::int32_t>(), weights, gradient.pointer<T>(),
-                               losses, classes_, smoothing_, pass.loss_scale, pass.more_scale});
-    launch_teams(pass.stream, 1, SumLosses{losses, weights, rows_, pass.control});
+                 SoftmaxRow<T>{outputs.pointer<T>(), target.pointer<std::int32_t>(), pass.weights->pointer<float>(),
+                               gradient.pointer<T>(), sums, classes_, smoothing_, pass.loss_scale, pass.more_scale,
+                               rows_of_sample_, ignore_index_});
+    launch_teams(pass.stream, 1, SumLosses{sums, rows_, pass.control});
   }
 
  private:
-  std::int64_t rows_, classes_;
+  std::int64_t classes_, rows_of_sample_, rows_;
   float smoothing_;
+  std::int32_t ignore_index_;
 };
 
 }  // namespace
@@ -242,9 +247,11 @@ std::unique_ptr<Operation> make_conversion(DType dtype, const TensorDesc& from, 
   throw LogicError("this GPU has no reorder from " + from.text() + " to " + to.text());
 }
 
-std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs, float smoothing) {
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(DType dtype, const TensorDesc& outputs,
+                                                          const CrossEntropySpec& spec) {
+  if (!spec.weights.empty()) return nullptr;
   return with_number(dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<LossOperation> {
-    return std::make_unique<SoftmaxCrossEntropyOperation<T>>(outputs, smoothing);
+    return std::make_unique<SoftmaxCrossEntropyOperation<T>>(outputs.shape, spec);
   });
 }
 

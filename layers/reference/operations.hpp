@@ -21,6 +21,6 @@ std::unique_ptr<Operation> make_add(std::span<const TensorDesc> inputs, const Ad
 /// Of any type; plain inputs.
 std::unique_ptr<Operation> make_concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec);
 std::unique_ptr<Operation> make_reorder(const TensorDesc& to);
-std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, float smoothing);
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 
 }  // namespace ronda::reference

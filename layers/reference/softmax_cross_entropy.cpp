@@ -1,22 +1,28 @@
 #include <ronda/core/error.hpp>
+#include <ronda/layers/loss_rows.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
+#include <utility>
 
 namespace ronda {
 namespace reference {
 namespace {
 
-/// Where one sample stands after the softmax of its row.
-struct Row {
+/// Where one row stands after its softmax.
+struct Softmax {
   float max = 0, log_sum = 0;  ///< log Σ exp(x − max)
   bool correct = false;
+
+  /// −log of the class whose output is `x`.
+  [[nodiscard]] float loss_of(float x) const { return log_sum - (x - max); }
 };
 
-Row softmax_row(std::span<const float> x, std::size_t label, std::span<float> probability) {
-  Row row;
+Softmax softmax_row(std::span<const float> x, std::size_t label, std::span<float> probability) {
+  Softmax row;
   const auto largest = std::max_element(x.begin(), x.end());
   row.max = *largest;
   float sum = 0;
@@ -30,50 +36,72 @@ Row softmax_row(std::span<const float> x, std::size_t label, std::span<float> pr
 
 class SoftmaxCrossEntropyLoop final : public LossOperation {
  public:
-  SoftmaxCrossEntropyLoop(const TensorDesc& outputs, float smoothing) : outputs_(outputs), smoothing_(smoothing) {}
+  SoftmaxCrossEntropyLoop(const Shape& outputs, CrossEntropySpec spec)
+      : classes_(static_cast<std::size_t>(outputs[outputs.rank() - 1])),
+        rows_of_sample_(static_cast<std::size_t>(outputs.without_batch().count()) / classes_),
+        rows_(static_cast<std::size_t>(outputs[0]) * rows_of_sample_),
+        spec_(std::move(spec)),
+        off_(spec_.smoothing / static_cast<float>(classes_)),
+        all_weights_(std::accumulate(spec_.weights.begin(), spec_.weights.end(), 0.0F)) {}
 
-  void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient_tensor, std::byte*,
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return bytes_of_row_sums(rows_); }
+
+  void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
            const Pass& pass) override {
-    const auto rows = static_cast<std::size_t>(outputs_.shape[0]),
-               classes = static_cast<std::size_t>(outputs_.shape[1]);
     const float* x = outputs.pointer<float>();
-    auto* gradient = gradient_tensor.pointer<float>();
+    auto* dx = gradient.pointer<float>();
     const auto* labels = target.pointer<std::int32_t>();
     const float* weights = pass.weights->pointer<float>();
-    const float off = smoothing_ / static_cast<float>(classes);
-    for (std::size_t n = 0; n < rows; ++n) {
-      const auto label = static_cast<std::size_t>(labels[n]);
-      if (label >= classes)
-        throw InputError("a label of " + std::to_string(labels[n]) + " among " + std::to_string(classes) + " classes");
-      const std::span<const float> row(x + n * classes, classes);
-      const std::span<float> d(gradient + n * classes, classes);
-      const Row result = softmax_row(row, label, d);
-      double loss = (1.0 - smoothing_) * (result.log_sum - (row[label] - result.max));
-      if (smoothing_ > 0)
-        for (const float value : row) loss += off * (result.log_sum - (value - result.max));
-      pass.control->loss += weights[n] * loss;
-      pass.control->weight += weights[n];
-      pass.control->metric += result.correct ? weights[n] : 0.0F;
-      for (float& p : d) p = (p - off) * weights[n] * pass.loss_scale;
-      d[label] -= (1 - smoothing_) * weights[n] * pass.loss_scale;
-    }
+    const auto weight_of = [&](std::size_t n) {
+      return labels[n] == spec_.ignore_index ? 0 : weights[n / rows_of_sample_];
+    };
+    for (std::size_t n = 0; n < rows_; ++n)
+      if (weight_of(n) != 0) check(labels[n]);
+    add_rows(rows_, classes_, scratch, pass, [&](std::size_t n) -> RowSums {
+      const std::span<float> d(dx + n * classes_, classes_);
+      const float weight = weight_of(n);
+      if (weight == 0) return std::ranges::fill(d, 0.0F), RowSums();
+      return row({x + n * classes_, classes_}, static_cast<std::size_t>(labels[n]), d, weight, pass.loss_scale);
+    });
   }
 
  private:
-  TensorDesc outputs_;
-  float smoothing_;
+  void check(std::int32_t label) const {
+    if (label < 0 || std::cmp_greater_equal(label, classes_))
+      throw InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes_) + " classes");
+  }
+  [[nodiscard]] float weight_of_class(std::size_t c) const { return spec_.weights.empty() ? 1.0F : spec_.weights[c]; }
+
+  /// Of a row that counts. `weight` is its sample's.
+  RowSums row(std::span<const float> x, std::size_t label, std::span<float> d, float weight, float loss_scale) const {
+    const Softmax softmax = softmax_row(x, label, d);
+    const float of_label = weight_of_class(label);
+    double loss = (1.0 - spec_.smoothing) * of_label * softmax.loss_of(x[label]);
+    if (spec_.smoothing > 0)
+      for (std::size_t c = 0; c < classes_; ++c) loss += off_ * weight_of_class(c) * softmax.loss_of(x[c]);
+    const float mass = spec_.weights.empty() ? 1.0F : (1 - spec_.smoothing) * of_label + off_ * all_weights_;
+    for (std::size_t c = 0; c < classes_; ++c) d[c] = (mass * d[c] - off_ * weight_of_class(c)) * weight * loss_scale;
+    d[label] -= (1 - spec_.smoothing) * of_label * weight * loss_scale;
+    const double row_weight = double{weight} * of_label;
+    return {weight * loss, row_weight, softmax.correct ? row_weight : 0};
+  }
+
+  std::size_t classes_, rows_of_sample_, rows_;
+  CrossEntropySpec spec_;
+  float off_, all_weights_;
 };
 
 }  // namespace
 
-std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, float smoothing) {
-  return std::make_unique<SoftmaxCrossEntropyLoop>(outputs, smoothing);
+std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec) {
+  return std::make_unique<SoftmaxCrossEntropyLoop>(outputs.shape, spec);
 }
 
 }  // namespace reference
 
-std::unique_ptr<LossOperation> Primitives::softmax_cross_entropy(const TensorDesc& outputs, float smoothing) {
-  return reference::make_softmax_cross_entropy(outputs, smoothing);
+std::unique_ptr<LossOperation> Primitives::softmax_cross_entropy(const TensorDesc& outputs,
+                                                                 const CrossEntropySpec& spec) {
+  return reference::make_softmax_cross_entropy(outputs, spec);
 }
 
 }  // namespace ronda

@@ -16,6 +16,7 @@
 #include <ronda/layers/cudnn/geometry.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/core/buffer.hpp>
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
 using namespace ronda;
@@ -226,28 +227,30 @@ TEST_CASE("columns are summed in two goes, whatever their number") {
 
 TEST_CASE("softmax cross entropy on a GPU computes what the CPU's does") {
   constexpr std::int64_t rows = 9, classes = 13;
-  const TensorDesc desc{{rows, classes}, DType::float32, {}};
   auto x = numbers(rows * classes, 7);
   for (float& value : x) value *= 20;
   x[3] = x[4] = 30;  // a tie of the largest: the first counts
-  std::vector<std::int32_t> labels{3, 4, 0, 12, 5, 6, 7, 8, 9};
+  for (std::int64_t c = 0; c < classes; ++c) x[static_cast<std::size_t>(7 * classes + c)] = std::nanf("");
+  std::vector<std::int32_t> labels{3, 4, 0, 12, -7, 6, 7, -7, 9};  // -7 is ignored, and so is a NaN there
   auto weights = numbers(rows, 8);
   for (float& weight : weights) weight = std::abs(weight);
-  weights[5] = 0;
-  for (const float smoothing : {0.0F, 0.1F}) {
-    const auto reference = make_reference_primitives()->softmax_cross_entropy(desc, smoothing);
+  weights[2] = 0;
+  for (const auto& [smoothing, rows_of_sample] : {std::pair{0.0F, 1}, {0.1F, 1}, {0.1F, 3}}) {
+    const TensorDesc desc{rows_of_sample == 1 ? Shape{rows, classes} : Shape{3, 3, classes}, DType::float32, {}};
+    const auto reference = make_reference_primitives()->softmax_cross_entropy(desc, {smoothing, -7});
+    const Buffer scratch = Buffer::host(reference->scratch_bytes());
     StepControl expected, found;
     auto gradient = nothing(rows * classes), expected_gradient = gradient;
     CpuStream stream;
     const Tensor weight_tensor{std::span(weights)};
     reference->run(
-        Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, expected_gradient.data()), nullptr,
+        Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, expected_gradient.data()), scratch.data(),
         {.stream = stream, .weights = &weight_tensor, .loss_scale = 0.25F, .control = &expected, .on_ready = {}});
-    std::vector<double> losses(2 * rows);
-    const cudnn::SoftmaxRow<float> row{x.data(), labels.data(), weights.data(), gradient.data(), losses.data(),
-                                       classes,  smoothing,     0.25F,          nullptr};
+    std::vector<double> sums(3 * rows);
+    const cudnn::SoftmaxRow<float> row{x.data(),  labels.data(), weights.data(), gradient.data(), sums.data(), classes,
+                                       smoothing, 0.25F,         nullptr,        rows_of_sample,  -7};
     for (std::int64_t n = 0; n < rows; ++n) row(cudnn::OneThread{}, n);
-    cudnn::SumLosses{losses.data(), weights.data(), rows, &found}(cudnn::OneThread{}, 0);
+    cudnn::SumLosses{sums.data(), rows, &found}(cudnn::OneThread{}, 0);
     CHECK(found.weight == Approx(expected.weight).epsilon(1e-12));
     CHECK(found.metric == Approx(expected.metric).epsilon(1e-12));
     CHECK(found.loss == Approx(expected.loss).epsilon(1e-6));  // float32 exponentials and logarithms
@@ -261,19 +264,20 @@ TEST_CASE("of outputs that are NaN none is the largest: nothing is right, on a G
   for (const int label : {0, 1, 2}) {
     std::vector<std::int32_t> labels{label, label};
     std::vector<float> gradient(6);
-    std::vector<double> losses(4);
-    const cudnn::SoftmaxRow<float> row{x.data(), labels.data(), weights.data(), gradient.data(), losses.data(),
+    std::vector<double> sums(6);
+    const cudnn::SoftmaxRow<float> row{x.data(), labels.data(), weights.data(), gradient.data(), sums.data(),
                                        3,        0.0F,          1.0F,           nullptr};
     for (std::int64_t n = 0; n < 2; ++n) row(cudnn::OneThread{}, n);
     StepControl found;
     CpuStream stream;
     const Tensor weight_tensor{std::span(weights)};
     const TensorDesc desc{{2, 3}, DType::float32, {}};
-    make_reference_primitives()->softmax_cross_entropy(desc, 0)->run(
-        Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, gradient.data()), nullptr,
-        {.stream = stream, .weights = &weight_tensor, .control = &found, .on_ready = {}});
-    CHECK((losses[1] == 0 && losses[3] == 0 && found.metric == 0));
-    CHECK((std::isnan(losses[0]) && std::isnan(losses[2]) && std::isnan(found.loss)));
+    const auto reference = make_reference_primitives()->softmax_cross_entropy(desc, {});
+    const Buffer scratch = Buffer::host(reference->scratch_bytes());
+    reference->run(Tensor(desc, x.data()), Tensor(std::span(labels)), Tensor(desc, gradient.data()), scratch.data(),
+                   {.stream = stream, .weights = &weight_tensor, .control = &found, .on_ready = {}});
+    CHECK((sums[2] == 0 && sums[5] == 0 && found.metric == 0));
+    CHECK((std::isnan(sums[0]) && std::isnan(sums[3]) && std::isnan(found.loss)));
   }
 }
 
@@ -281,10 +285,10 @@ TEST_CASE("a label that is none makes a GPU's loss and gradient NaN, so that the
   const std::vector<float> x{1, 2, 3}, weights{1};
   for (const std::int32_t label : {-1, 3}) {
     std::vector<float> gradient(3);
-    std::vector<double> losses(2);
-    cudnn::SoftmaxRow<float>{x.data(), &label, weights.data(), gradient.data(), losses.data(), 3, 0.0F, 1.0F, nullptr}(
+    std::vector<double> sums(3);
+    cudnn::SoftmaxRow<float>{x.data(), &label, weights.data(), gradient.data(), sums.data(), 3, 0.0F, 1.0F, nullptr}(
         cudnn::OneThread{}, 0);
-    CHECK(std::isnan(losses[0]));
+    CHECK(std::isnan(sums[0]));
     for (const float value : gradient) CHECK(std::isnan(value));
   }
 }
@@ -367,7 +371,7 @@ TEMPLATE_TEST_CASE("softmax and loss of half outputs are float32's; a second sca
   const float scale = 4096;
   std::vector<T> gradient(x.size());
   std::vector<float> wide_gradient(x.size());
-  std::vector<double> losses(2 * rows), wide_losses(2 * rows);
+  std::vector<double> losses(3 * rows), wide_losses(3 * rows);
   const cudnn::SoftmaxRow<T> row{x.data(), labels.data(), weights.data(), gradient.data(), losses.data(),
                                  classes,  0.1F,          0.25F,          &scale};
   const cudnn::SoftmaxRow<float> wide_row{

@@ -282,7 +282,7 @@ TEST_CASE("softmax cross entropy on a GPU equals the CPU's, for few classes and 
       const std::vector<float> numbers = in_type(dtype, random_numbers(rows * classes, 1, 10));
       const auto run = [&](Primitives& primitives, Bed* device) {
         const TensorDesc desc{shape.shape, primitives.dtype(), {}};
-        const auto loss = primitives.softmax_cross_entropy(desc, 0.1F);
+        const auto loss = primitives.softmax_cross_entropy(desc, {.smoothing = 0.1F});
         Owned outputs(device, desc), gradient(device, desc), weights(device, row_desc),
             scale(device, {{1}, DType::float32, {}});
         outputs.fill(numbers);

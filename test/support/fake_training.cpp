@@ -80,8 +80,9 @@ class QueuedPrimitives final : public Primitives {
     auto made = loops_->make(operation, inputs, context);
     return made == nullptr ? nullptr : std::make_unique<QueuedOperation>(std::move(made));
   }
-  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
-    return std::make_unique<QueuedLoss>(loops_->softmax_cross_entropy(outputs, smoothing));
+  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs,
+                                                       const CrossEntropySpec& spec) override {
+    return std::make_unique<QueuedLoss>(loops_->softmax_cross_entropy(outputs, spec));
   }
 
  private:

@@ -128,9 +128,9 @@ class RoundedPrimitives final : public Primitives {
     auto loops = loops_->make(operation, wide, context);
     return loops == nullptr ? nullptr : std::make_unique<RoundedOperation>(std::move(loops), inputs, dtype_);
   }
-  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, float smoothing) override {
-    return std::make_unique<RoundedLoss>(loops_->softmax_cross_entropy(in(DType::float32, outputs), smoothing),
-                                         outputs);
+  std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs,
+                                                       const CrossEntropySpec& spec) override {
+    return std::make_unique<RoundedLoss>(loops_->softmax_cross_entropy(in(DType::float32, outputs), spec), outputs);
   }
 
  private:
