@@ -21,6 +21,8 @@ void print_result(const Metric& metric, const Evaluation& result, bool tested, c
     text = metric.name.empty() ? "test loss " + Metric().text(result.loss)
                                : "test " + metric.name + " " + metric.text(result.metric);
   if (tested && !more.empty()) text += ", " + more;
+  for (const MetricValue& value : result.metrics)
+    if (value.is_number()) text += ", " + value.metric.name + " " + value.metric.text(value.number());
   if (statistics.steps() > 0)  // none where a training goes on that was over
     text +=
         (text.empty() ? "" : ", ") + std::to_string(static_cast<long>(statistics.samples_per_second())) + " samples/s";
@@ -45,6 +47,7 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 
 int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
           const Dataset& train_data, const Dataset& test_data,
+          const std::vector<std::shared_ptr<const SummedMetric>>& metrics,
           const std::function<std::string(const Evaluation&)>& describe) {
   TrainingOptions options = command_line.training;
   Console console(verbosity(command_line));
@@ -52,6 +55,7 @@ int train(World& world, const CommandLine& command_line, const Layer& model, con
   const std::optional<StopSignals>& signals = command_line.stop_signals;
   if (signals) options.leave = [&] { return signals->received(); };
   Trainer trainer(world, model, loss, options, &named_console);
+  for (const auto& metric : metrics) trainer.add(metric);
   const Evaluation result = trainer.fit(train_data, test_data);
   if (trainer.left()) {
     if (signals) signals->ignore_from_now_on();

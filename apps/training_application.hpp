@@ -1,10 +1,13 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <ronda/collectives/world.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
+#include <ronda/layers/summed_metric.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 
 #include "command_line.hpp"
@@ -18,9 +21,11 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 /// Trains as the options say, with a console and, where checkpoints are taken, an ear for signals. Collective. Returns
 /// the exit status.
 /// @param test_data  may be empty
+/// @param metrics    what tests measure beside the loss
 /// @param describe   what else to print of the result; null: nothing
 int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
           const Dataset& train_data, const Dataset& test_data,
+          const std::vector<std::shared_ptr<const SummedMetric>>& metrics = {},
           const std::function<std::string(const Evaluation&)>& describe = {});
 
 }  // namespace ronda::apps

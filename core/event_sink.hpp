@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ronda/core/metric.hpp>
 
@@ -47,8 +48,9 @@ struct EpochReport {
   double test_loss = 0, test_metric = 0;    ///< every test sample once
   bool evaluated = false;                   ///< the two are known
   double validation_loss = 0, validation_metric = 0;
-  bool validated = false;  ///< the two are known
-  double seconds = 0;      ///< training only
+  bool validated = false;                                               ///< the two are known
+  std::vector<MetricValue> test_metrics = {}, validation_metrics = {};  ///< that were added to the training
+  double seconds = 0;                                                   ///< training only
   std::uint64_t samples = 0;
   StepTimes times;  ///< of this rank, summed over the epoch
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// Every layer and loss there is.
+/// Every layer, loss and metric there is.
 #include <ronda/layers/bce_with_logits_loss.hpp>
 #include <ronda/layers/concat.hpp>
 #include <ronda/layers/conv2d.hpp>
@@ -9,6 +9,7 @@
 #include <ronda/layers/flatten.hpp>
 #include <ronda/layers/gelu.hpp>
 #include <ronda/layers/layer_norm.hpp>
+#include <ronda/layers/metrics.hpp>
 #include <ronda/layers/pool2d.hpp>
 #include <ronda/layers/regression_losses.hpp>
 #include <ronda/layers/relu.hpp>

@@ -10,6 +10,15 @@ using Json = nlohmann::ordered_json;  // in the order in which people read it
 constexpr const char* manifest_format = "ronda-checkpoint";
 constexpr const char* part_format = "ronda-checkpoint-part";
 
+/// Numbers alone: matrices are not kept from epoch to epoch.
+Json to_json(const std::vector<MetricValue>& metrics) {
+  Json list = Json::array();
+  for (const MetricValue& value : metrics)
+    if (value.is_number())
+      list.push_back({{"name", value.metric.name}, {"share", value.metric.share}, {"value", value.number()}});
+  return list;
+}
+
 /// The metric is called accuracy, whatever it is: a reader of an earlier version knows it so.
 Json to_json(const EpochReport& epoch) {
   Json json = {{"epoch", epoch.epoch},           {"epochs", epoch.epochs},
@@ -21,6 +30,8 @@ Json to_json(const EpochReport& epoch) {
     json["validation_loss"] = epoch.validation_loss;
     json["validation_accuracy"] = epoch.validation_metric;
   }
+  if (!epoch.test_metrics.empty()) json["test_metrics"] = to_json(epoch.test_metrics);
+  if (!epoch.validation_metrics.empty()) json["validation_metrics"] = to_json(epoch.validation_metrics);
   return json;
 }
 
@@ -30,6 +41,12 @@ Json to_json(const CheckpointPart& part) {
           {"hash", part.sum.hash},
           {"tensors", part.tensors},
           {"per_rank", part.per_rank}};
+}
+
+MetricValue metric_from(const JsonObject& object) {
+  MetricValue value{{}, {0}};
+  object.get("name", value.metric.name).get("share", value.metric.share).get("value", value.values.front());
+  return value;
 }
 
 EpochReport epoch_from(const JsonObject& object) {
@@ -46,6 +63,8 @@ EpochReport epoch_from(const JsonObject& object) {
   epoch.validated = object.has("validation_loss");
   if (epoch.validated)
     object.get("validation_loss", epoch.validation_loss).get("validation_accuracy", epoch.validation_metric);
+  if (object.has("test_metrics")) object.get_list("test_metrics", epoch.test_metrics, metric_from);
+  if (object.has("validation_metrics")) object.get_list("validation_metrics", epoch.validation_metrics, metric_from);
   return epoch;
 }
 

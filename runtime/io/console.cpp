@@ -53,6 +53,11 @@ void add_metric(Text& text, const Metric& metric, int width, double value) {
 /// What epochs are tested with.
 const char* tests_of(const StartReport& start) { return start.validates ? "validation" : "test"; }
 
+/// Of the metrics of an epoch's test.
+const std::vector<MetricValue>& metrics_of(const EpochReport& report) {
+  return report.validated ? report.validation_metrics : report.test_metrics;
+}
+
 /// Columns that a number takes under this header.
 int width_under(const std::string& header) { return std::max(9, static_cast<int>(header.size())); }
 
@@ -145,7 +150,7 @@ void Console::on_epoch(const EpochReport& report) {
   clear_bar();
   // Standard error may arrive later than standard output where a launcher forwards both: erase the bar from here too.
   const std::string_view start = options_.table_on_terminal && options_.bar_width > 0 ? erase_line : "";
-  if (!header_printed_) print_header(start);
+  if (!header_printed_) print_header(start, metrics_of(report));
   const Metric& metric = start_.metric;
   const std::string tests = tests_of(start_);
   const auto add_pair = [&](Text& row, const std::string& data, bool known, double loss, double value) {
@@ -168,12 +173,17 @@ void Console::on_epoch(const EpochReport& report) {
     add_pair(row, tests, report.validated, report.validation_loss, report.validation_metric);
   else
     add_pair(row, tests, report.evaluated, report.test_loss, report.test_metric);
+  for (const MetricValue& value : metrics_of(report)) {
+    if (!value.is_number()) continue;
+    add_metric(row, value.metric, width_under(tests + " " + value.metric.name), value.number());
+    row.add("  ");
+  }
   row.add("%9.0f  %8.2f", ratio(static_cast<double>(report.samples), report.seconds), report.seconds);
   table_ << start << row.view() << '\n' << std::flush;
   if (options_.verbosity == Verbosity::verbose && epoch.steps > 0) print_times(report.times, epoch.steps);
 }
 
-void Console::print_header(std::string_view start) {
+void Console::print_header(std::string_view start, const std::vector<MetricValue>& metrics) {
   Text header;
   header.add("epoch  ");
   for (const std::string data : {"train", tests_of(start_)})
@@ -181,6 +191,10 @@ void Console::print_header(std::string_view start) {
       const std::string name = data + " " + what;
       if (!what.empty()) header.add("%*s  ", width_under(name), name.c_str());
     }
+  for (const MetricValue& value : metrics) {
+    const std::string name = std::string(tests_of(start_)) + " " + value.metric.name;
+    if (value.is_number()) header.add("%*s  ", width_under(name), name.c_str());
+  }
   header.add("%9s  %8s", "samples/s", "seconds");
   table_ << start << header.view() << '\n';
   header_printed_ = true;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string_view>
+#include <vector>
 
 #include <ronda/core/event_sink.hpp>
 
@@ -49,7 +50,7 @@ class Console final : public EventSink {
   void say(std::string_view prefix, std::string_view text);
   void draw_bar(const StepReport& report);
   void clear_bar();
-  void print_header(std::string_view start);
+  void print_header(std::string_view start, const std::vector<MetricValue>& metrics);
   void print_times(const StepTimes& times, std::uint64_t steps);
 
   std::ostream &table_, &messages_;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -21,15 +22,17 @@
 namespace ronda {
 namespace {
 
-/// Writes one object into memory that is long enough.
+/// Writes one object, as a line.
 class Line {
  public:
-  /// @param more  keys go on behind those of an object that was finished, and whose end is written over
-  Line(char* begin, char* end, bool more = false) : at_(begin), end_(end), first_(!more) {}
+  /// @param line  empty, or an object that was finished, to which more keys are added
+  explicit Line(std::string& line) : line_(line), first_(line.empty()) {
+    if (!first_) line_.resize(line_.size() - ending.size());
+  }
 
   Line& add(std::string_view key, std::uint64_t value) {
     start(key);
-    at_ = std::to_chars(at_, end_, value).ptr;
+    put(value);
     return *this;
   }
   /// Nothing where the key is empty.
@@ -37,43 +40,50 @@ class Line {
     if (key.empty()) return *this;
     start(key);
     if (std::isfinite(value))
-      at_ = std::to_chars(at_, end_, value).ptr;  // the shortest digits that read back to the same number
+      put(value);
     else
-      put("null");
+      line_ += "null";
     return *this;
   }
-  char* finish() {
-    put("}\n");
-    return at_;
+  /// Nothing where none is a number.
+  Line& add(std::string_view key, const std::vector<MetricValue>& metrics) {
+    if (std::ranges::none_of(metrics, &MetricValue::is_number)) return *this;
+    start(key);
+    first_ = true;
+    for (const MetricValue& value : metrics)
+      if (value.is_number()) add(value.metric.name, value.number());
+    line_ += '}';
+    return *this;
   }
+  void finish() { line_ += ending; }
 
  private:
+  static constexpr std::string_view ending = "}\n";
+
   void start(std::string_view key) {
-    put(first_ ? "{\"" : ", \"");
-    put(key);
-    put("\": ");
+    line_ += first_ ? "{\"" : ", \"";
+    line_ += key;
+    line_ += "\": ";
     first_ = false;
   }
-  void put(std::string_view text) {
-    std::memcpy(at_, text.data(), text.size());
-    at_ += text.size();
+  /// Of a double the shortest digits that read back to the same number.
+  template <class Number>
+  void put(Number number) {
+    std::array<char, 32> digits{};
+    line_.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
   }
 
-  char *at_, *end_;
+  std::string& line_;
   bool first_;
 };
 
 /// How many bytes of the file the lines up to `step` take: whole lines, in ascending order.
 /// @param last  the last of them
-std::uintmax_t length_up_to(std::uint64_t step, const std::filesystem::path& path, std::span<char> text,
-                            std::string& last) {
+std::uintmax_t length_up_to(std::uint64_t step, const std::filesystem::path& path, std::string& last) {
   constexpr std::string_view start = "{\"step\": ";
   std::ifstream file(path, std::ios::binary);
   std::uintmax_t length = 0;
-  // What is longer than the memory is no line of ours.
-  for (; file.getline(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof();
-       length += static_cast<std::uintmax_t>(file.gcount())) {
-    const std::string_view line(text.data());
+  for (std::string line; std::getline(file, line) && !file.eof(); length += line.size() + 1) {
     std::uint64_t found = 0;
     if (!line.starts_with(start) || line.back() != '}') break;
     std::from_chars(line.data() + start.size(), line.data() + line.size(), found);
@@ -94,7 +104,9 @@ MetricsFile::MetricsFile(std::filesystem::path path)
       file_(std::make_unique<Descriptor>(Place(path_).open_to_append())),
       metric_("accuracy"),
       keys_(keys_for(metric_)),
-      flushed_(std::chrono::steady_clock::now()) {}
+      flushed_(std::chrono::steady_clock::now()) {
+  last_.reserve(longest_step);
+}
 
 MetricsFile::~MetricsFile() {
   try {
@@ -113,13 +125,12 @@ void MetricsFile::on_start(const StartReport& report) {
   if (!regular_) return;  // a pipe keeps nothing
   std::uintmax_t length = 0;
   std::string last;
-  if (report.step > 0) length = length_up_to(report.step, path_, last_, last);
+  if (report.step > 0) length = length_up_to(report.step, path_, last);
   // The line of the epoch that goes on gets the epoch's results yet, if not for the first time.
-  last_size_ = 0;
+  last_.clear();
   if (last.find("\"epoch\": " + std::to_string(report.epoch) + ",") != std::string::npos) {
     length -= last.size() + 1;
-    last = last.substr(0, std::min(last.find(", \"epoch_loss\""), last.size() - 1)) + "}\n";
-    last_size_ = last.copy(last_.data(), last_.size());
+    last_ = last.substr(0, std::min(last.find(", \"epoch_loss\""), last.size() - 1)) + "}\n";
     last_is_written_ = false;
   }
   if (::ftruncate(file_->number(), static_cast<off_t>(length)) != 0)
@@ -129,62 +140,70 @@ void MetricsFile::on_start(const StartReport& report) {
 void MetricsFile::on_step(const StepReport& report) {
   if (!started_) on_start({.metric = {"accuracy", true}});
   push_last();
-  const char* const end = Line(last_.data(), last_.data() + last_.size())
-                              .add("step", report.step)
-                              .add("epoch", report.epoch)
-                              .add("loss", report.loss)
-                              .add(keys_.train, report.metric)
-                              .add("learning_rate", report.learning_rate)
-                              .add("samples", report.samples)
-                              .add("seconds", report.seconds)
-                              .finish();
-  last_size_ = static_cast<std::size_t>(end - last_.data());
+  last_.clear();
+  Line(last_)
+      .add("step", report.step)
+      .add("epoch", report.epoch)
+      .add("loss", report.loss)
+      .add(keys_.train, report.metric)
+      .add("learning_rate", report.learning_rate)
+      .add("samples", report.samples)
+      .add("seconds", report.seconds)
+      .finish();
   last_is_written_ = false;
   if (std::chrono::steady_clock::now() - flushed_ >= std::chrono::seconds(1)) write_buffer();
 }
 
 void MetricsFile::flush() {
   push_last();
-  last_is_written_ = last_size_ > 0;
+  last_is_written_ = !last_.empty();
   write_buffer();
 }
 
 void MetricsFile::on_epoch(const EpochReport& report) {
-  if (last_size_ == 0 || (last_is_written_ && !regular_)) return write_buffer();
+  if (last_.empty() || (last_is_written_ && !regular_)) return write_buffer();
   if (last_is_written_) take_last_back();
-  const std::string_view ending = "}\n";
-  Line line(last_.data() + last_size_ - ending.size(), last_.data() + last_.size(), true);
+  Line line(last_);
   line.add("epoch_loss", report.train_loss).add(keys_.epoch, report.train_metric).add("epoch_seconds", report.seconds);
-  if (report.evaluated) line.add("test_loss", report.test_loss).add(keys_.test, report.test_metric);
+  if (report.evaluated)
+    line.add("test_loss", report.test_loss)
+        .add(keys_.test, report.test_metric)
+        .add("test_metrics", report.test_metrics);
   if (report.validated)
-    line.add("validation_loss", report.validation_loss).add(keys_.validation, report.validation_metric);
-  last_size_ = static_cast<std::size_t>(line.finish() - last_.data());
+    line.add("validation_loss", report.validation_loss)
+        .add(keys_.validation, report.validation_metric)
+        .add("validation_metrics", report.validation_metrics);
+  line.finish();
   push_last();
-  last_size_ = 0;
+  last_.clear();
   write_buffer();
 }
 
 /// To the buffer, where it is not in the file.
 void MetricsFile::push_last() {
-  if (last_size_ == 0 || last_is_written_) return;
-  if (buffer_.size() - used_ < last_size_) write_buffer();
-  std::memcpy(buffer_.data() + used_, last_.data(), last_size_);
-  used_ += last_size_;
+  if (last_.empty() || last_is_written_) return;
+  if (buffer_.size() - used_ < last_.size()) write_buffer();
+  if (buffer_.size() < last_.size()) return write(last_);
+  std::memcpy(buffer_.data() + used_, last_.data(), last_.size());
+  used_ += last_.size();
 }
 
 /// Out of the file, whose last line it is.
 void MetricsFile::take_last_back() {
   struct stat status {};
   if (::fstat(file_->number(), &status) != 0 ||
-      ::ftruncate(file_->number(), status.st_size - static_cast<off_t>(last_size_)) != 0)
+      ::ftruncate(file_->number(), status.st_size - static_cast<off_t>(last_.size())) != 0)
     throw ResourceError("cannot cut " + path_.string() + ": " + std::strerror(errno));
   last_is_written_ = false;
 }
 
 void MetricsFile::write_buffer() {
   flushed_ = std::chrono::steady_clock::now();
-  const auto bytes = std::as_bytes(std::span(buffer_)).first(std::exchange(used_, 0));
-  if (const int error = write_all(file_->number(), bytes); error != 0)
+  write({buffer_.data(), std::exchange(used_, 0)});
+}
+
+void MetricsFile::write(std::string_view text) {
+  if (const int error = write_all(file_->number(), std::as_bytes(std::span(text))); error != 0)
     throw ResourceError("cannot write " + path_.string() + ": " + std::strerror(error));
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <ronda/core/event_sink.hpp>
 
@@ -15,8 +16,8 @@ class Descriptor;
 /// `--metrics`: one JSON object a line and step, written as training goes: `step` (from 1), `epoch`, `loss`,
 /// `train_accuracy` (or whatever the loss measures: `train_mae`), `learning_rate`, `samples`, `seconds` of the step.
 /// The line of an epoch's last step has the epoch's results too: `epoch_loss`, `epoch_accuracy`, `epoch_seconds` of its
-/// steps, and where there was a test `test_loss`, `test_accuracy`, or `validation_loss`, `validation_accuracy`. Numbers
-/// read back to the same bits; what is not finite is null.
+/// steps, and where there was a test `test_loss`, `test_accuracy` and, of metrics that are numbers, `test_metrics`
+/// (`{"top5": 0.998}`), or `validation_…`. Numbers read back to the same bits; what is not finite is null.
 ///
 /// Training from the start replaces what was in the file, and training that goes on from a checkpoint goes on behind
 /// the lines up to there, so that every step has one line. Lines go to a buffer of fixed size, and the buffer to the
@@ -38,7 +39,7 @@ class MetricsFile final : public EventSink {
   void flush();
 
  private:
-  static constexpr std::size_t longest_line = 1024;
+  static constexpr std::size_t longest_step = 1024;  ///< bytes of a step's line; an epoch's may be longer
   /// What a metric is called in a line.
   struct Keys {
     std::string train, epoch, test, validation;  ///< empty: there is no metric
@@ -47,15 +48,15 @@ class MetricsFile final : public EventSink {
   [[nodiscard]] static Keys keys_for(const std::string& metric);
   void push_last();
   void write_buffer();
+  void write(std::string_view text);
   void take_last_back();
 
   std::filesystem::path path_;
   std::unique_ptr<Descriptor> file_;
-  std::array<char, 64 * longest_line> buffer_;
+  std::array<char, 64 * longest_step> buffer_;
   std::size_t used_ = 0;
-  std::array<char, longest_line> last_;  ///< the line of the newest step
-  std::size_t last_size_ = 0;            ///< 0: its epoch is over
-  bool last_is_written_ = false;         ///< it is in the file already
+  std::string last_;              ///< the line of the newest step; empty: its epoch is over
+  bool last_is_written_ = false;  ///< it is in the file already
   bool started_ = false, regular_ = false;
   std::string metric_;
   Keys keys_;

@@ -14,11 +14,30 @@ void add_results(Json& json, const std::string& data, const Metric& metric, doub
   if (!metric.name.empty()) json[data + "_" + metric.name] = value;
 }
 
+Json to_json(const MetricValue& value) {
+  if (value.is_number()) return value.number();
+  Json rows = Json::array();
+  const auto width = static_cast<std::size_t>(value.shape.without_batch().count());
+  for (std::size_t i = 0; i < value.values.size(); i += width)
+    rows.push_back(std::vector<double>(&value.values[i], &value.values[i] + width));
+  return rows;
+}
+
+/// @param matrices  whether values are written that are more than a number
+void add_metrics(Json& json, const std::string& key, const std::vector<MetricValue>& metrics, bool matrices) {
+  Json values = Json::object();
+  for (const MetricValue& value : metrics)
+    if (matrices || value.is_number()) values[value.metric.name] = to_json(value);
+  if (!values.empty()) json[key] = std::move(values);
+}
+
 Json to_json(const Summary::Epoch& epoch, const Summary& s) {
   Json json = {{"epoch", epoch.epoch}};
   add_results(json, "train", s.metric, epoch.train_loss, epoch.train_metric);
   if (s.validates) add_results(json, "validation", s.metric, epoch.validation_loss, epoch.validation_metric);
+  add_metrics(json, "validation_metrics", epoch.validation_metrics, false);
   add_results(json, "test", s.metric, epoch.test_loss, epoch.test_metric);
+  add_metrics(json, "test_metrics", epoch.test_metrics, false);
   json["seconds"] = epoch.seconds;
   return json;
 }
@@ -45,6 +64,7 @@ Json to_json(const Summary& s) {
                {"step_microseconds", {{"median", s.step_microseconds.median}, {"p99", s.step_microseconds.p99}}},
                {"final_train_loss", s.final_train_loss}};
   add_results(json, "test", s.metric, s.test_loss, s.test_metric);
+  add_metrics(json, "test_metrics", s.test_metrics, true);
   json.update(Json{{"parameter_hash", s.parameter_hash},
                    {"allreduce",
                     {{"algorithm", s.allreduce.algorithm},

@@ -20,6 +20,7 @@ struct Summary {
     double train_loss = unknown, train_metric = unknown, test_loss = unknown, test_metric = unknown;
     double validation_loss = unknown, validation_metric = unknown;
     double seconds = unknown;
+    std::vector<MetricValue> test_metrics = {}, validation_metrics = {};  ///< numbers of these alone are written
   };
 
   std::string application, version;
@@ -35,6 +36,7 @@ struct Summary {
   } step_microseconds;
   double final_train_loss = unknown;  ///< of the last step, mean over the global batch
   double test_loss = unknown, test_metric = unknown;
+  std::vector<MetricValue> test_metrics;  ///< `test_metrics`: {name: a number, or an array of a matrix's rows}
   std::string parameter_hash;
   struct {
     std::string algorithm;

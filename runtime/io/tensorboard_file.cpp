@@ -143,7 +143,18 @@ void TensorBoardFile::on_epoch(const EpochReport& report) {
     add_value(tags_.validation, report.validation_metric);
   }
   end_event();
+  add_metrics("test/", report.test_metrics);
+  add_metrics("validation/", report.validation_metrics);
   flush();
+}
+
+void TensorBoardFile::add_metrics(const std::string& data, const std::vector<MetricValue>& metrics) {
+  for (const MetricValue& value : metrics) {
+    if (!value.is_number()) continue;
+    begin_event(step_);
+    add_value(data + value.metric.name, value.number());
+    end_event();
+  }
 }
 
 void TensorBoardFile::begin_event(std::uint64_t step) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ronda/core/event_sink.hpp>
 
@@ -16,8 +17,9 @@ class Descriptor;
 
 /// `--tensorboard`: scalars for TensorBoard, in a file of its own for each run, `DIR/events.out.tfevents.…`. After each
 /// step `train/loss`, `train/accuracy` (or whatever the loss measures), `learning_rate` and `samples_per_second`; after
-/// each epoch `epoch/loss` and `epoch/accuracy` of training, and `test/…` or `validation/…` where there was a test. A
-/// run that goes on from a checkpoint tells TensorBoard to forget the steps after it.
+/// each epoch `epoch/loss` and `epoch/accuracy` of training, and `test/…` or `validation/…` where there was a test,
+/// also of the metrics that are numbers. A run that goes on from a checkpoint tells TensorBoard to forget the steps
+/// after it.
 ///
 /// The format: records with masked CRC-32C (TensorFlow, "TFRecord and tf.train.Example"), each an Event of
 /// tensorflow/core/util/event.proto. Records go to a buffer of fixed size, and the buffer to the file at least each
@@ -48,6 +50,7 @@ class TensorBoardFile final : public EventSink {
   void begin_event(std::uint64_t step);
   void add_value(std::string_view tag, double value);
   void end_event();
+  void add_metrics(const std::string& data, const std::vector<MetricValue>& metrics);
 
   std::filesystem::path path_;
   std::unique_ptr<Descriptor> file_;

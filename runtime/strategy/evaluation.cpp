@@ -1,16 +1,66 @@
 #include <ronda/core/number.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace ronda {
 namespace {
 
-void show(const SeeOutputs& see, const Batch& batch, const Tensor& outputs) {
-  if (outputs.dtype() == DType::float32) return see(batch, outputs);
-  std::vector<float> numbers = floats_of(outputs);
-  see(batch, Tensor({outputs.shape(), DType::float32, outputs.desc().layout}, numbers.data()));
-}
+/// The sums of several metrics, one behind the other, behind the sums of the loss: all go in one allreduce.
+class Sums {
+ public:
+  Sums(const Metrics& metrics, const Shape& outputs) : metrics_(metrics) {
+    std::size_t count = StepControl::count;
+    for (const SummedMetric* metric : metrics) {
+      places_.push_back(count);
+      count += metric->sums(outputs);
+    }
+    places_.push_back(count);
+    sums_.resize(count);
+  }
+
+  void add(const Tensor& outputs, const Tensor& targets, const Tensor& weights) {
+    for (std::size_t i = 0; i < metrics_.size(); ++i)
+      metrics_[i]->add(outputs, targets, weights.as<const float>(), of_metric(i));
+  }
+  void reduce(const StepControl& loss, Communicator& communicator) {
+    std::copy_n(&loss.loss, StepControl::count, sums_.begin());
+    communicator.allreduce(Tensor(std::span(sums_)));
+  }
+  [[nodiscard]] Evaluation result() {
+    StepControl total;
+    std::copy_n(sums_.begin(), StepControl::count, &total.loss);
+    Evaluation result;
+    if (total.weight != 0) result = {total.loss / total.weight, total.metric / total.weight};
+    for (std::size_t i = 0; i < metrics_.size(); ++i)
+      for (MetricValue& value : metrics_[i]->values(of_metric(i))) result.metrics.push_back(std::move(value));
+    return result;
+  }
+
+ private:
+  [[nodiscard]] std::span<double> of_metric(std::size_t i) {
+    return std::span(sums_).subspan(places_[i], places_[i + 1] - places_[i]);
+  }
+
+  const Metrics& metrics_;
+  std::vector<std::size_t> places_;
+  std::vector<double> sums_;
+};
+
+/// Outputs in float32, in memory that stays until the next call.
+class InFloat32 {
+ public:
+  Tensor of(const Tensor& outputs) {
+    if (outputs.dtype() == DType::float32) return outputs;
+    numbers_ = floats_of(outputs);
+    return {{outputs.shape(), DType::float32, outputs.desc().layout}, numbers_.data()};
+  }
+
+ private:
+  std::vector<float> numbers_;
+};
 
 /// Collects the states to average.
 class Averaged final : public StateVisitor {
@@ -24,20 +74,25 @@ class Averaged final : public StateVisitor {
 }  // namespace
 
 Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,
-                    std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see) {
+                    std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see,
+                    const Metrics& metrics) {
   const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
+  Sums all(metrics, replica.program().output().shape);
+  HostCopy targets(replica.device()), weights(replica.device());
+  InFloat32 numbers;
   sums.clear();
   for (std::size_t i = 0; i < batches; ++i) {
     const Batch& given = loader.next();
     replica.check(given);
     const Batch& batch = queue.place(given);
     const Tensor& outputs = replica.evaluate(batch, replica.pass(Mode::evaluation, batch, updates, sums.there()));
-    if (see) show(see, given, host.of(outputs));
+    if (!see && metrics.empty()) continue;
+    const Tensor here = numbers.of(host.of(outputs));
+    if (see) see(given, here);
+    if (!metrics.empty()) all.add(here, targets.of(batch.target()), weights.of(batch.weights()));
   }
-  StepControl total = sums.read();
-  communicator.allreduce(Tensor(std::span(&total.loss, StepControl::count)));
-  if (total.weight == 0) return {};
-  return {total.loss / total.weight, total.metric / total.weight};
+  all.reduce(sums.read(), communicator);
+  return all.result();
 }
 
 /// The sum of equal float32 numbers is exact in float64.

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/host_copy.hpp>
+#include <ronda/core/metric.hpp>
 #include <ronda/data/loader.hpp>
+#include <ronda/layers/summed_metric.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 #include <ronda/runtime/strategy/step_queue.hpp>
@@ -12,17 +15,19 @@
 namespace ronda {
 
 struct Evaluation {
-  double loss = 0, metric = 0;  ///< exact, every sample once
+  double loss = 0, metric = 0;            ///< exact, every sample once
+  std::vector<MetricValue> metrics = {};  ///< likewise, of the metrics that were asked for
 };
 
 /// Is shown each batch with its outputs, in float32 on the host.
 using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
 
-/// One epoch of `loader`, forward only, summed over all ranks. Collective.
+/// One epoch of `loader`, forward only, summed over all ranks at once, the metrics with the loss. Collective.
 /// @param updates  of the model so far
 /// @param sums     scratch
 Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,
-                    std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see);
+                    std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see,
+                    const Metrics& metrics);
 
 /// Makes what a model keeps with Scope::averaged the mean over the ranks, the same bits on all. Equal numbers stay as
 /// they are, to the bit. Collective, except on one rank.

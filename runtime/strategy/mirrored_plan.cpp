@@ -51,6 +51,7 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   const std::size_t exact = planned.elements() * sizeof(float);
   plan_.device = options_.platform.device;
   plan_.batch_capacity = options_.batch_capacity;
+  plan_.outputs = replica_->program().output().shape;
   plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
       .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.elements(), options_.micro_batches),

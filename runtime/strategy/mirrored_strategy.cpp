@@ -125,13 +125,13 @@ std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
                                   host_copy_);
 }
 
-Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see) {
+Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see, const Metrics& metrics) {
   const FlushDenormals flushing = flush_denormals();
   state_->average_states();
   Evaluation evaluation;
   state_->with_average([&] {
     evaluation =
-        ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_, see);
+        ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_, see, metrics);
   });
   return evaluation;
 }

@@ -77,7 +77,7 @@ class MirroredStrategy final : public Strategy {
 
   // ---- beside steps
 
-  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}) override;
+  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) override;
   [[nodiscard]] std::string explain_nonfinite(const Batch& batch) override;
   [[nodiscard]] bool keeps(const Dataset& data) const noexcept override { return queue_->keeps(data); }
   void keep_data(std::span<const Dataset* const> data) override;

@@ -68,10 +68,12 @@ class Strategy {
 
   /// One epoch of `loader`, forward only, summed over all ranks. States are averaged first, so all ranks evaluate the
   /// same model; if an average of the parameters is kept, that is evaluated. Collective.
-  /// @param see  if given: is called with each batch and its outputs, for metrics of one's own. The batch has values
-  ///             unless the loader gives the numbers of samples alone (BatchContents::samples)
+  /// @param see      if given: is called with each batch and its outputs. The batch has values unless the loader gives
+  ///                 the numbers of samples alone (BatchContents::samples)
+  /// @param metrics  what to measure beside the loss, the same on all ranks; `evaluate(loader, {}, {&top5})`. Throws
+  ///                 InputError where one does not take the model's outputs or targets
   using SeeOutputs = ronda::SeeOutputs;
-  virtual Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}) = 0;
+  virtual Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) = 0;
   /// After a step whose result says nonfinite or spoiled: computes this rank's part of it again, without reduction.
   /// Returns which ranks have a loss or a gradient that is not finite, and the first such parameter in the order of
   /// backward. Collective; the same text on all ranks. Parameters that are not finite are named and set to 0, so that

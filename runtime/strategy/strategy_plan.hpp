@@ -14,6 +14,7 @@ namespace ronda {
 struct StrategyPlan {
   ComputeDevice device;            ///< that the model computes on
   std::size_t batch_capacity = 0;  ///< rows of a micro-batch
+  Shape outputs;                   ///< of the model, for a micro-batch
   MemoryUse memory;
   std::vector<std::string> lines;  ///< what the ranks agreed on, a line each
   Picks picks;                     ///< the primitives that were chosen

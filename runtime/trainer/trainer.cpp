@@ -215,6 +215,19 @@ void Trainer::set_parameters(const TrainingSetup& setup, const std::optional<Res
   strategy_->broadcast_parameters();
 }
 
+/// Collective.
+Metrics Trainer::checked_metrics() const {
+  Metrics metrics;
+  for (const auto& metric : metrics_) metrics.push_back(metric.get());
+  std::string names;
+  agree(world_.communicator(), [&] {
+    for (const std::string& name : checked_names(metrics, strategy_->plan().outputs, loss_.metric()))
+      names += name + "\n";
+  });
+  require_equal(world_.communicator(), "the metrics", names);
+  return metrics;
+}
+
 /// The order of the hooks: faults come before all; what a step spoiled is found before anybody is told of it; replicas
 /// are compared before they are saved; results come last.
 Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitData& data) {
@@ -226,6 +239,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   EarlyStopping early_stopping;
   Audit audit;
   Results results;
+  const Metrics metrics = checked_metrics();
   std::vector<Hook*> hooks;
   if (!setup.options.faults.empty()) hooks.push_back(&faults);
   hooks.insert(hooks.end(), {&guard, &reporting});
@@ -245,6 +259,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
                    .validation = data.validation,
                    .test = data.test,
                    .metric = loss_.metric(),
+                   .metrics = metrics,
                    .hooks = hooks,
                    .asked_to_stop = asked_to_stop_,
                    .progress = progress_});

@@ -1,12 +1,15 @@
 #pragma once
 #include <atomic>
+#include <concepts>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
+#include <ronda/layers/summed_metric.hpp>
 #include <ronda/runtime/io/fan_out.hpp>
 #include <ronda/runtime/io/step_statistics.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
@@ -39,6 +42,14 @@ class Trainer {
   void add(Hook& hook) { hooks_.push_back(&hook); }
   void add(std::unique_ptr<Hook> hook);
   void add(Callbacks callbacks);
+  /// Likewise a metric that each test measures beside the loss, `trainer.add(TopKAccuracy(5))`: its numbers are in the
+  /// table, in the files, in EpochReport and in what fit returns. The next fit throws InputError for metrics that
+  /// differ between ranks, do not take the model's outputs, or have names that are taken.
+  void add(std::shared_ptr<const SummedMetric> metric) { metrics_.push_back(std::move(metric)); }
+  template <std::derived_from<SummedMetric> Kind>
+  void add(Kind metric) {
+    add(std::make_shared<const Kind>(std::move(metric)));
+  }
 
   /// Before fit: train there, not on what `options.device` says.
   void set_platform(Platform platform) { platform_ = std::move(platform); }
@@ -82,6 +93,7 @@ class Trainer {
              const std::vector<const Dataset*>& device_data);
   void build_on(TrainingSetup& setup, const Dataset& train, const std::vector<const Dataset*>& device_data);
   void set_parameters(const TrainingSetup& setup, const std::optional<Resumption>& resumption, const Dataset& train);
+  [[nodiscard]] Metrics checked_metrics() const;
   Evaluation run(const TrainingSetup& setup, Saving* saving, const FitData& data);
 
   World& world_;
@@ -94,6 +106,7 @@ class Trainer {
   Platform platform_;  ///< without a device until fit, where none was brought
   std::vector<Hook*> hooks_;
   std::vector<std::unique_ptr<Hook>> owned_hooks_;
+  std::vector<std::shared_ptr<const SummedMetric>> metrics_;
   std::unique_ptr<Loss> spoiled_loss_;  ///< null: no fault of it is injected
   std::unique_ptr<Strategy> strategy_;
   TrainingProgress progress_;

@@ -17,7 +17,14 @@ BatchPlan plan_of_test(const Strategy& strategy, const Dataset& test) {
 void set_test(EpochReport& epoch, const Evaluation& evaluation) {
   epoch.test_loss = evaluation.loss;
   epoch.test_metric = evaluation.metric;
+  epoch.test_metrics = evaluation.metrics;
   epoch.evaluated = true;
+}
+
+/// Of epochs that are over numbers alone are kept: matrices may be large, and nobody asks for them any more.
+void drop_matrices(EpochReport& epoch) {
+  for (auto* metrics : {&epoch.test_metrics, &epoch.validation_metrics})
+    std::erase_if(*metrics, [](const MetricValue& value) { return !value.is_number(); });
 }
 
 }  // namespace
@@ -161,12 +168,13 @@ void TrainingRun::test_epoch() {
   BatchLoader* const loader = validation_loader_ ? validation_loader_.get() : test_loader_.get();
   if (loader == nullptr) return parts_.strategy.state().average_states();  // an epoch ends alike, tested or not
   const double start = steady_seconds();
-  const Evaluation evaluation = evaluate(*loader, {});
+  const Evaluation evaluation = test(*loader);
   slowest_test_ = std::max(slowest_test_, steady_seconds() - start);
   EpochReport& epoch = parts_.progress.current;
   if (validates()) {
     epoch.validation_loss = evaluation.loss;
     epoch.validation_metric = evaluation.metric;
+    epoch.validation_metrics = evaluation.metrics;
     epoch.validated = true;
   } else {
     set_test(epoch, evaluation);
@@ -176,18 +184,20 @@ void TrainingRun::test_epoch() {
 
 void TrainingRun::test_in_the_end() {
   if (!validates() || !test_loader_ || progress().history.empty()) return;
-  set_test(parts_.progress.history.back(), evaluate(*test_loader_, {}));
+  set_test(parts_.progress.history.back(), test(*test_loader_));
 }
 
 Evaluation TrainingRun::evaluate(const SeeOutputs& see) {
   if (!test_loader_) throw LogicError("there is no test data");
-  return evaluate(*test_loader_, see);
+  return evaluate(*test_loader_, see, {});
 }
 
-Evaluation TrainingRun::evaluate(BatchLoader& loader, const SeeOutputs& see) {
+Evaluation TrainingRun::test(BatchLoader& loader) { return evaluate(loader, {}, parts_.metrics); }
+
+Evaluation TrainingRun::evaluate(BatchLoader& loader, const SeeOutputs& see, const Metrics& metrics) {
   const Phase phase(parts_.world.communicator(), Activity::evaluating);
   loader.seek(1);
-  return parts_.strategy.evaluate(loader, see);
+  return parts_.strategy.evaluate(loader, see, metrics);
 }
 
 std::span<const double> TrainingRun::kept_of(const std::string& name) const {
@@ -205,6 +215,7 @@ void TrainingRun::set_rate_factor(double factor) {
 void TrainingRun::end_epoch() {
   TrainingProgress& progress = parts_.progress;
   const EpochReport report = std::exchange(progress.current, EpochReport());
+  if (!progress.history.empty()) drop_matrices(progress.history.back());
   progress.history.push_back(report);
   progress.current.epoch = report.epoch + 1;
   progress.step_in_epoch = 0;
@@ -266,10 +277,10 @@ TrainingPosition TrainingRun::position() const noexcept {
           parts_.strategy.state().rate_factor()};
 }
 
-Evaluation TrainingRun::result() const noexcept {
+Evaluation TrainingRun::result() const {
   if (result_) return *result_;
   const EpochReport& last = left_ || progress().history.empty() ? progress().current : progress().history.back();
-  return {last.test_loss, last.test_metric};
+  return {last.test_loss, last.test_metric, last.test_metrics};
 }
 
 }  // namespace ronda

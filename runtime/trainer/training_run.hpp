@@ -34,6 +34,7 @@ class TrainingRun {
     const Dataset& validation;  ///< empty: epochs are tested with `test`
     const Dataset& test;        ///< empty: there is no test
     Metric metric;              ///< of the loss
+    const Metrics& metrics;     ///< of each test beside it
     std::span<Hook* const> hooks;
     std::atomic<bool>& asked_to_stop;
     TrainingProgress& progress;
@@ -109,7 +110,7 @@ class TrainingRun {
   void test_in_the_end();
   /// What fit returns; without a call the last epoch's test.
   void set_result(const Evaluation& result) noexcept { result_ = result; }
-  [[nodiscard]] Evaluation result() const noexcept;
+  [[nodiscard]] Evaluation result() const;
 
  private:
   /// A step that was begun and is not finished.
@@ -127,7 +128,8 @@ class TrainingRun {
   void end_epoch();
   void agree_to_stop();
   [[nodiscard]] std::unique_ptr<BatchLoader> test_loader(const Dataset& data) const;
-  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see);
+  Evaluation test(BatchLoader& loader);
+  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see, const Metrics& metrics);
   [[nodiscard]] LoaderOptions loading(const Dataset& data, bool in_steps) const;
 
   Parts parts_;

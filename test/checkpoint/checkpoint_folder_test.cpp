@@ -60,6 +60,8 @@ TEST_CASE("a manifest comes back as it was") {
   manifest.history.resize(2);
   manifest.history[1].test_metric = 0.1;
   manifest.history[1].evaluated = true;
+  manifest.history[1].test_metrics = {{{"top5", true}, {0.1}}};
+  manifest.current.validation_metrics = {{{"r2"}, {std::nan("")}}, {{"confusion_matrix"}, {1, 2, 3, 4}, {2, 2}}};
   manifest.parts.resize(2);
   manifest.parts[0].file = "part-0.safetensors";
   manifest.parts[0].sum.bytes = 12;
@@ -69,6 +71,9 @@ TEST_CASE("a manifest comes back as it was") {
   write_manifest(folder / "manifest.json", manifest);
   const CheckpointManifest found = read_manifest(folder / "manifest.json");
   CHECK(manifest_text(found) == manifest_text(manifest));
+  CHECK(found.history[1].test_metrics == manifest.history[1].test_metrics);
+  REQUIRE(found.current.validation_metrics.size() == 1);  // numbers alone
+  CHECK(std::isnan(found.current.validation_metrics[0].number()));
   CHECK(found.train_seconds == manifest.train_seconds);
   CHECK(found.samples == manifest.samples);
   CHECK(found.current.train_loss == manifest.current.train_loss);

@@ -71,6 +71,19 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   REQUIRE(json["epoch_history"][0].size() == 6);
 }
 
+TEST_CASE("a summary has the metrics of tests: numbers of each epoch, and matrices as arrays in the end") {
+  const TemporaryFolder folder;
+  Summary summary;
+  summary.metric = {"mae", false};
+  summary.test_metrics = {{{"r2"}, {0.5}}, {{"confusion_matrix"}, {1, 2, 3, 4, 5, 6}, {2, 3}}};
+  summary.epoch_history.push_back({.epoch = 1, .test_metrics = summary.test_metrics});
+  write_summary(folder / "file", summary);
+  const auto json = nlohmann::json::parse(read_file(folder / "file"));
+  CHECK(json["test_metrics"] == nlohmann::json::parse(R"({"r2": 0.5, "confusion_matrix": [[1, 2, 3], [4, 5, 6]]})"));
+  CHECK(json["epoch_history"][0]["test_metrics"] == nlohmann::json::parse(R"({"r2": 0.5})"));
+  CHECK_FALSE(json["epoch_history"][0].contains("validation_metrics"));
+}
+
 TEST_CASE("a plan is read back as it was written") {
   const TemporaryFolder folder;
   write_plan(folder / "plan", example);

@@ -186,3 +186,37 @@ TEST_CASE("a loss without a metric, and validation data") {
   CHECK(line["validation_loss"] == 0.75);
   CHECK_FALSE(line.contains("test_loss"));
 }
+
+TEST_CASE("an epoch's line has the metrics of its test, as many as there are, and is gone on behind") {
+  const TemporaryFolder folder;
+  EpochReport epoch;
+  epoch.epoch = 1;
+  epoch.evaluated = epoch.validated = true;
+  for (int i = 0; i < 5000; ++i)  // more than the file's buffer holds
+    epoch.test_metrics.push_back({{"metric" + std::to_string(i)}, {1.0 / (i + 1)}});
+  epoch.test_metrics.push_back({{"confusion_matrix"}, {1, 2, 3, 4}, {2, 2}});
+  epoch.validation_metrics = {{{"r2"}, {std::nan("")}}};
+  {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_step(report_of(1, 0.5));
+    metrics.on_epoch(epoch);
+    StepReport next = report_of(2, 0.25);
+    next.epoch = 2;
+    metrics.on_step(next);
+  }
+  auto lines = lines_of(folder / "metrics");
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0]["test_metrics"].size() == 5000);
+  CHECK(lines[0]["test_metrics"]["metric2"].get<double>() == 1.0 / 3);
+  CHECK(lines[0]["validation_metrics"]["r2"].is_null());
+  CHECK_FALSE(lines[1].contains("test_metrics"));
+  {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_start({.step = 2, .epoch = 2, .metric = {"accuracy", true}});
+    metrics.on_step(report_of(3, 0.125));
+  }
+  lines = lines_of(folder / "metrics");
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0]["test_metrics"].size() == 5000);
+  CHECK(lines[2]["step"] == 3);
+}

@@ -223,6 +223,11 @@ TEST_CASE("columns have the metric's name, or are left out where a loss has none
   CHECK(header({}, epoch_report(1)) ==
         "epoch  train loss  test loss  samples/s   seconds\n"
         "    1      0.1235     0.5000      30000      2.00\n");
+  EpochReport measured = epoch_report(1);
+  measured.test_metrics = {{{"top5", true}, {0.9985}}, {{"confusion_matrix"}, {1, 2, 3, 4}, {2, 2}}, {{"r2"}, {-0.5}}};
+  CHECK(header({.metric = {"mae", false}}, measured) ==
+        "epoch  train loss  train mae  test loss   test mae  test top5    test r2  samples/s   seconds\n"
+        "    1      0.1235     0.9000     0.5000     0.8750     99.85%    -0.5000      30000      2.00\n");
   EpochReport validated = epoch_report(1);
   validated.evaluated = false;
   validated.validated = true;

@@ -145,9 +145,14 @@ TEST_CASE("steps and epochs are events with their scalars") {
   epoch.test_loss = std::numeric_limits<double>::infinity();
   epoch.test_metric = std::nan("");
   epoch.evaluated = true;
+  epoch.test_metrics = {{{"top5"}, {0.5}}, {{"confusion_matrix"}, {1, 2, 3, 4}, {2, 2}}};
+  epoch.validation_metrics = {{{"r2"}, {0.75}}};
   file.on_epoch(epoch);
   const auto events = read_events(read_file(file.path()));
-  REQUIRE(events.size() == 5);
+  REQUIRE(events.size() == 7);
+  CHECK(events[5].values == std::map<std::string, float>{{"test/top5", 0.5F}});
+  CHECK(events[6].values == std::map<std::string, float>{{"validation/r2", 0.75F}});
+  CHECK(events[6].step == events[3].step);
   CHECK(events[0].version == "brain.Event:2");
   CHECK(events[1].step == 1);
   CHECK(events[2].step == 300);

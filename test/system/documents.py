@@ -92,6 +92,9 @@ PIECES = {
     ("docs/parameters.md", "Trainer trainer(world, model, loss,"):
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("", ""), "}\n"),
     ("docs/parameters.md", "void evaluate(const Layer& model, const Dataset& data) {"): (BARE, ("", ""), ""),
+    ("docs/metrics.md", "Trainer trainer(world, model, loss, {.epochs = 5});"):
+        (BARE + "#include <iostream>\nvoid f(World& world, Layer& model, Loss& loss, const Dataset& train, const Dataset& test) {\n",
+         ("", ""), "}\n"),
     ("docs/options.md", "Trainer trainer(world, model, loss, {.epochs = 5, .batch_size = 64});"):
         (BARE + "void f(World& world, Layer& model, Loss& loss) {\n", ("", ""), "}\n"),
     ("docs/no-silent-hang.md", "{"):

@@ -17,13 +17,14 @@ for ranks in 1 2 3; do
     --threads 1 --summary-json "$work/summary.json"
   expect_status 0
   expect 'no accuracy of a regression' test "$(grep -c accuracy "$work/out")" -eq 0
-  expect 'the errors by name' grep -Eq '^test mae [0-9.]+, test mse [0-9.]+, R2 0\.9' "$work/out"
-  r2=$(sed -n 's/.*R2 \([0-9.]*\).*/\1/p' "$work/out")
+  expect 'the errors by name' grep -Eq '^test mae [0-9.]+, test mse [0-9.]+, r2 0\.9' "$work/out"
+  r2=$(sed -n 's/^test .*, r2 \([0-9.]*\).*/\1/p' "$work/out")
   echo "$ranks ranks: R2 $r2"
   expect 'a good fit' at_least "$r2" 0.99
   # The targets' own unit: their variance is about 180, of which 1 % may be left.
   expect 'an error in the unit of the table' at_least 1.8 "$(summary test_loss)"
   expect 'the metric in the summary' grep -q '"test_mae"' "$work/summary.json"
+  expect 'R² of each epoch and of the last test' test "$(grep -c '"r2": 0' "$work/summary.json")" -ge 15
 done
 
 refused() { # refused MESSAGE OPTION…

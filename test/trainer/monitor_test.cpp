@@ -314,3 +314,45 @@ TEST_CASE("what cannot be watched is refused, by the options' names") {
     require_mentions(message_of<InputError>([&] { trained(Place::processor, bad); }), {"reduce_rate_factor"});
   }
 }
+
+TEST_CASE("metrics are measured in each test, on the processor and on a device, and are the best epoch's in the end") {
+  for (const Place place : places)
+    for (const double split : {0.0, 0.25}) {
+      TrainingOptions options = restless();
+      options.keep_best = true;
+      options.validation_split = split;
+      Training training(place, options);
+      training.trainer.add(TopKAccuracy(1));
+      training.trainer.add(ConfusionMatrix());
+      std::vector<double> told;
+      training.trainer.add({.evaluation = [&](const Evaluation& e) { told.push_back(number_of(e.metrics, "top1")); }});
+      const Evaluation result = training.fit();
+      REQUIRE(training.reports.size() == epochs);
+      for (std::size_t e = 0; e < epochs; ++e) {
+        const EpochReport& report = training.reports[e];
+        const auto& metrics = split > 0 ? report.validation_metrics : report.test_metrics;
+        CHECK((split > 0 ? report.test_metrics : report.validation_metrics).empty());
+        REQUIRE(metrics.size() == 2);
+        CHECK(metrics[0].number() == (split > 0 ? report.validation_metric : report.test_metric));
+        CHECK(metrics[0].number() == told[e]);
+        double counted = 0;
+        for (const double count : metrics[1].values) counted += count;
+        CHECK(counted == (split > 0 ? 23 : 40));
+      }
+      CHECK(number_of(result.metrics, "top1") == result.metric);
+      CHECK(result.metrics.size() == 2);
+    }
+}
+
+TEST_CASE("metrics that a training cannot measure are refused before its first step") {
+  const auto refused = [](auto... metrics) {
+    Training training(Place::processor, restless());
+    (training.trainer.add(metrics), ...);
+    const std::string message = message_of<InputError>([&] { training.fit(); });
+    CHECK(training.trainer.statistics().steps() == 0);
+    return message;
+  };
+  require_mentions(refused(TopKAccuracy(2), TopKAccuracy(2)), {"top2"});
+  if (world().size() == 1) return;
+  require_mentions(refused(TopKAccuracy(1 + world().rank())), {"metrics"});
+}

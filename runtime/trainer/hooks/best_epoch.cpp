@@ -88,6 +88,8 @@ void BestEpoch::go_on(TrainingRun& run) {
   epoch_ = static_cast<std::uint64_t>(kept[0]);
   step_ = step;
   result_ = {kept[2], kept[3]};
+  for (const EpochReport& report : run.progress().history)
+    if (report.epoch == epoch_) result_.metrics = report.validated ? report.validation_metrics : report.test_metrics;
   loss_.go_on_from(kept.subspan(4));
   if (!run.options().checkpoint_dir.empty()) write(run);  // another folder, perhaps
 }
@@ -127,7 +129,8 @@ void BestEpoch::after_epoch(TrainingRun& run, const EpochReport& report) {
   run.strategy().state().with_average([&] { model_->take(); });
   epoch_ = report.epoch;
   step_ = run.step();
-  result_ = {run.tested_loss(report), report.validated ? report.validation_metric : report.test_metric};
+  result_ = report.validated ? Evaluation{report.validation_loss, report.validation_metric, report.validation_metrics}
+                             : Evaluation{report.test_loss, report.test_metric, report.test_metrics};
   if (!run.options().checkpoint_dir.empty()) write(run);
 }
 

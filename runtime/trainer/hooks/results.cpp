@@ -50,10 +50,12 @@ Summary::Epoch summary_of(const EpochReport& epoch) {
   if (epoch.evaluated) {
     summary.test_loss = epoch.test_loss;
     summary.test_metric = epoch.test_metric;
+    summary.test_metrics = epoch.test_metrics;
   }
   if (epoch.validated) {
     summary.validation_loss = epoch.validation_loss;
     summary.validation_metric = epoch.validation_metric;
+    summary.validation_metrics = epoch.validation_metrics;
   }
   return summary;
 }
@@ -81,8 +83,10 @@ Summary summary_of(TrainingRun& run) {
   summary.metric = run.metric();
   summary.validates = run.validates();
   if (run.test_data().size() > 0) {
-    summary.test_loss = run.result().loss;
-    summary.test_metric = run.result().metric;
+    const Evaluation result = run.result();
+    summary.test_loss = result.loss;
+    summary.test_metric = result.metric;
+    summary.test_metrics = result.metrics;
   }
   summary.parameter_hash = run.strategy().parameter_hash();
   summary.plan_hash = run.strategy().plan_hash();

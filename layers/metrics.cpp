@@ -1,0 +1,234 @@
+#include <ronda/core/error.hpp>
+#include <ronda/layers/metrics.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+std::size_t classes_of(const Shape& outputs, const char* who) {
+  if (outputs.rank() < 2 || outputs[outputs.rank() - 1] < 1)
+    throw InputError(std::string(who) + " takes outputs (N, classes) or (N, …, classes), not " + outputs.text());
+  return static_cast<std::size_t>(outputs[outputs.rank() - 1]);
+}
+
+std::size_t numbers_of(const Shape& outputs, const char* who) {
+  if (outputs.rank() < 2) throw InputError(std::string(who) + " takes outputs (N, …), not " + outputs.text());
+  return static_cast<std::size_t>(outputs.without_batch().count());
+}
+
+InputError wrong_targets(const char* expected, const Tensor& outputs, const Tensor& targets) {
+  return InputError("a metric takes targets " + std::string(expected) + " for outputs " + outputs.desc().text() +
+                    ", not " + targets.desc().text());
+}
+
+/// body(the row's outputs, its label, its weight) for each row that counts.
+template <class Body>
+void each_labelled_row(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                       std::int32_t ignore_index, Body body) {
+  const Shape& shape = outputs.shape();
+  const std::size_t classes = classes_of(shape, "a metric");
+  const Shape labels_shape(std::span(shape.begin(), shape.end() - 1));
+  if (targets.dtype() != DType::int32 || targets.shape() != labels_shape)
+    throw wrong_targets("int32, one a row,", outputs, targets);
+  const auto x = outputs.as<const float>();
+  const auto labels = targets.as<const std::int32_t>();
+  const std::size_t rows_of_sample = labels.size() / std::max<std::size_t>(weights.size(), 1);
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    const float weight = weights[n / rows_of_sample];
+    if (weight == 0 || labels[n] == ignore_index) continue;
+    if (labels[n] < 0 || std::cmp_greater_equal(labels[n], classes))
+      throw InputError("a label of " + std::to_string(labels[n]) + " among " + std::to_string(classes) + " classes");
+    body(x.subspan(n * classes, classes), static_cast<std::size_t>(labels[n]), double{weight});
+  }
+}
+
+/// body(output, target, the output's place among the sample's, weight) for each number that counts.
+template <class Body>
+void each_number(const Tensor& outputs, const Tensor& targets, std::span<const float> weights, Body body) {
+  const auto x = outputs.as<const float>();
+  const std::size_t columns = numbers_of(outputs.shape(), "a metric");
+  if (targets.dtype() != DType::float32 || targets.shape().rank() == 0 || targets.shape()[0] != outputs.shape()[0] ||
+      targets.desc().count() != outputs.desc().count())
+    throw wrong_targets("float32, one a number,", outputs, targets);
+  const auto y = targets.as<const float>();
+  for (std::size_t n = 0; n < weights.size(); ++n) {
+    if (weights[n] == 0) continue;
+    for (std::size_t c = 0; c < columns; ++c)
+      body(double{x[n * columns + c]}, double{y[n * columns + c]}, c, double{weights[n]});
+  }
+}
+
+bool has_nan(std::span<const float> row) {
+  return std::ranges::any_of(row, [](float x) { return std::isnan(x); });
+}
+
+std::vector<MetricValue> number(const char* name, double value, bool share = false) {
+  std::vector<MetricValue> values(1);
+  values.front().metric = {name, share};
+  values.front().values.assign(1, value);
+  return values;
+}
+
+/// −log softmax(x)[label], in float64.
+double cross_entropy(std::span<const float> x, std::size_t label) {
+  const double largest = *std::ranges::max_element(x);
+  double sum = 0;
+  for (const float each : x) sum += std::exp(each - largest);
+  return std::log(sum) - (x[label] - largest);
+}
+
+}  // namespace
+
+// ---- top k ----------------------------------------------------------------------------------------------------------
+
+TopKAccuracy::TopKAccuracy(std::int64_t k, std::int32_t ignore_index) : k_(k), ignore_index_(ignore_index) {
+  if (k < 1) throw InputError("the k of a top-k accuracy is at least 1, not " + std::to_string(k));
+}
+
+std::size_t TopKAccuracy::sums(const Shape& outputs) const {
+  classes_of(outputs, "a top-k accuracy");
+  return 2;
+}
+
+void TopKAccuracy::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                       std::span<double> sums) const {
+  each_labelled_row(outputs, targets, weights, ignore_index_,
+                    [&](std::span<const float> x, std::size_t label, double weight) {
+                      std::int64_t larger = 0;
+                      for (std::size_t c = 0; c < x.size(); ++c)
+                        larger += x[c] > x[label] || (x[c] == x[label] && c < label) ? 1 : 0;
+                      sums[0] += weight;
+                      if (larger < k_ && !has_nan(x)) sums[1] += weight;
+                    });
+}
+
+std::vector<MetricValue> TopKAccuracy::values(std::span<const double> sums) const {
+  return number(("top" + std::to_string(k_)).c_str(), sums[1] / sums[0], true);
+}
+
+// ---- confusion matrix -----------------------------------------------------------------------------------------------
+
+std::size_t ConfusionMatrix::sums(const Shape& outputs) const {
+  const std::size_t classes = classes_of(outputs, "a confusion matrix");
+  return classes * classes;
+}
+
+void ConfusionMatrix::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                          std::span<double> sums) const {
+  each_labelled_row(outputs, targets, weights, ignore_index_,
+                    [&](std::span<const float> x, std::size_t label, double weight) {
+                      if (has_nan(x)) return;
+                      const auto taken_for = static_cast<std::size_t>(std::ranges::max_element(x) - x.begin());
+                      sums[label * x.size() + taken_for] += weight;
+                    });
+}
+
+std::vector<MetricValue> ConfusionMatrix::values(std::span<const double> sums) const {
+  const std::int64_t classes = std::llround(std::sqrt(static_cast<double>(sums.size())));
+  std::vector<MetricValue> values(1);
+  values.front() = {
+      .metric = {"confusion_matrix", false}, .values = {sums.begin(), sums.end()}, .shape = {classes, classes}};
+  return values;
+}
+
+// ---- perplexity -----------------------------------------------------------------------------------------------------
+
+std::size_t Perplexity::sums(const Shape& outputs) const {
+  classes_of(outputs, "a perplexity");
+  return 2;
+}
+
+void Perplexity::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                     std::span<double> sums) const {
+  each_labelled_row(outputs, targets, weights, ignore_index_,
+                    [&](std::span<const float> x, std::size_t label, double weight) {
+                      sums[0] += weight;
+                      sums[1] += weight * cross_entropy(x, label);
+                    });
+}
+
+std::vector<MetricValue> Perplexity::values(std::span<const double> sums) const {
+  return number("perplexity", std::exp(sums[1] / sums[0]));
+}
+
+// ---- errors of numbers ----------------------------------------------------------------------------------------------
+
+std::size_t MeanAbsoluteError::sums(const Shape& outputs) const {
+  numbers_of(outputs, "a mean absolute error");
+  return 2;
+}
+
+void MeanAbsoluteError::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                            std::span<double> sums) const {
+  each_number(outputs, targets, weights, [&](double x, double y, std::size_t, double weight) {
+    sums[0] += weight;
+    sums[1] += weight * std::abs(x - y);
+  });
+}
+
+std::vector<MetricValue> MeanAbsoluteError::values(std::span<const double> sums) const {
+  return number("mae", unit_ * (sums[1] / sums[0]));
+}
+
+std::size_t RootMeanSquaredError::sums(const Shape& outputs) const {
+  numbers_of(outputs, "a root mean squared error");
+  return 2;
+}
+
+void RootMeanSquaredError::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                               std::span<double> sums) const {
+  each_number(outputs, targets, weights, [&](double x, double y, std::size_t, double weight) {
+    sums[0] += weight;
+    sums[1] += weight * (x - y) * (x - y);
+  });
+}
+
+std::vector<MetricValue> RootMeanSquaredError::values(std::span<const double> sums) const {
+  return number("rmse", unit_ * std::sqrt(sums[1] / sums[0]));
+}
+
+// ---- R² -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Of one of a sample's outputs: weights, weighted targets, their squares, squared errors.
+constexpr std::size_t sums_of_r2 = 4;
+
+/// Σ(y − mean)² of such sums. NaN where it is no more than what rounding leaves of equal targets.
+double spread_of_targets(std::span<const double> sums) {
+  constexpr double rounding = 1e-13;
+  const double spread = sums[2] - sums[1] * sums[1] / sums[0];
+  return spread > rounding * sums[2] ? spread : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+std::size_t R2Score::sums(const Shape& outputs) const { return sums_of_r2 * numbers_of(outputs, "an R² score"); }
+
+void R2Score::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                  std::span<double> sums) const {
+  each_number(outputs, targets, weights, [&](double x, double y, std::size_t column, double weight) {
+    const auto sum = sums.subspan(column * sums_of_r2, sums_of_r2);
+    sum[0] += weight;
+    sum[1] += weight * y;
+    sum[2] += weight * y * y;
+    sum[3] += weight * (x - y) * (x - y);
+  });
+}
+
+std::vector<MetricValue> R2Score::values(std::span<const double> sums) const {
+  const std::size_t columns = sums.size() / sums_of_r2;
+  double total = 0;
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto sum = sums.subspan(c * sums_of_r2, sums_of_r2);
+    total += 1 - sum[3] / spread_of_targets(sum);
+  }
+  return number("r2", total / static_cast<double>(columns));
+}
+
+}  // namespace ronda
