@@ -39,14 +39,7 @@ Mnist load(const World& world, const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::filesystem::path find_mnist() {
-  std::error_code ignored;  // a folder that cannot be looked into has no data for us
-  auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (; folder.has_relative_path(); folder = folder.parent_path())
-    for (const char* place : {"share/mnist", "share/ronda/mnist"})
-      if (std::filesystem::is_directory(folder / place, ignored)) return folder / place;
-  return {};
-}
+std::filesystem::path find_mnist() { return find_shared("mnist"); }
 
 int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::function<Sequential()>& make_model) {
   MnistOptions options;

@@ -31,6 +31,15 @@ void print_result(const Metric& metric, const Evaluation& result, bool tested, c
 
 }  // namespace
 
+std::filesystem::path find_shared(std::string_view name) {
+  std::error_code ignored;  // a folder that cannot be looked into has no data for us
+  auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path())
+    for (const char* place : {"share", "share/ronda"})
+      if (std::filesystem::is_directory(folder / place / name, ignored)) return folder / place / name;
+  return {};
+}
+
 int launch_with(CommandLine& command_line, int argc, char** argv, const std::function<int(World&)>& body) {
   spin_briefly(argv);
   const auto prepare = [&](WorldOptions& options) {

@@ -1,7 +1,9 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
@@ -13,6 +15,10 @@
 #include "command_line.hpp"
 
 namespace ronda::apps {
+
+/// The folder share/NAME in the repository, or share/ronda/NAME where Ronda is installed, that is nearest above this
+/// program; empty where there is none.
+[[nodiscard]] std::filesystem::path find_shared(std::string_view name);
 
 /// The two halves of an application that trains a model: one for whatever data and loss.
 

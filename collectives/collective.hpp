@@ -11,6 +11,7 @@
 #include <ronda/core/event.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/tensor.hpp>
+#include <ronda/core/touched_rows.hpp>
 
 namespace ronda {
 
@@ -127,8 +128,17 @@ struct ReceiveSpec {
   std::string label = "a receive";
 };
 
+/// `table` (rows, width), float32, on each rank zero but for its touched rows, becomes the sum of all ranks'; `touched`
+/// becomes the rows that any rank had, in the same order on all ranks. Only these rows travel; which they are may
+/// differ from run to run. Takes denormal numbers for zero, as it is for training's gradients.
+struct SparseAllreduceSpec {
+  Tensor table;
+  TouchedRows* touched = nullptr;  ///< of this table; outlives the collective
+  std::string label = "a sparse allreduce";
+};
+
 using CollectiveSpec = std::variant<AllreduceSpec, BroadcastSpec, ReduceSpec, ReduceScatterSpec, AllgatherSpec,
-                                    GatherSpec, ScatterSpec, AlltoallSpec, SendSpec, ReceiveSpec>;
+                                    GatherSpec, ScatterSpec, AlltoallSpec, SendSpec, ReceiveSpec, SparseAllreduceSpec>;
 
 /// How long a collective's runs take, in seconds: from where its tensors are ready to its end.
 struct CollectiveTimes {
@@ -158,6 +168,9 @@ class Collective : public Completion {
   [[nodiscard]] virtual Compression compression() const noexcept { return Compression::none; }
   /// Bytes of the host that this rank keeps beside the tensors: for compression, or for tensors of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
+  /// Bytes that this rank has sent so far, where runs differ in them, as sparse ones do; 0 where they do not. Not while
+  /// it is in flight.
+  [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
   /// Shows what of one run the next builds on: for int8 what rounding has lost so far, and how many runs there were.
   /// Equal continuation needs it.
   virtual void visit(StateVisitor& /*visitor*/) {}

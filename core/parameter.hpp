@@ -8,6 +8,8 @@
 
 namespace ronda {
 
+class TouchedRows;
+
 /// A parameter's number in its model, counted from 0 in order of use.
 enum class ParameterId : std::uint32_t {};
 [[nodiscard]] constexpr std::size_t index_of(ParameterId id) noexcept { return static_cast<std::size_t>(id); }
@@ -22,6 +24,10 @@ struct Parameter {
   /// A dense weight behind a flatten stores its columns in the order of that activation's bytes: the description of one
   /// sample of it, (H, W, C) with its layout. Files hold the columns in (C, H, W) order, as PyTorch's do.
   std::optional<TensorDesc> flattened;
+
+  /// Of a table whose gradient is sparse: the rows that have one. Backward adds to these rows and to this list; whoever
+  /// owns both clears them before a step. Null: backward writes the whole gradient.
+  TouchedRows* touched = nullptr;
 
   /// What the optimizer changes, in float32: for files, hashes and initial values.
   [[nodiscard]] const Tensor& trained() const noexcept { return master ? *master : value; }

@@ -27,6 +27,8 @@ struct GraphParameter {
   Shape shape;                           ///< as in files
   std::int64_t fan_in = 0, fan_out = 0;  ///< inputs and outputs of a weight's neuron; 0: starts at zero
   std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
+  std::optional<std::int64_t> zero_row = std::nullopt;    ///< of a table: a row that starts at zero
+  bool sparse = false;  ///< a table whose gradient is to be sparse; it is where embeddings alone read it
 };
 
 /// What an operation keeps from step to step and is not trained: a running mean.

@@ -71,12 +71,16 @@ Value GraphBuilder::apply(OperationSpec operation, const std::vector<Value>& inp
                  .inputs = {},
                  .parameters = std::move(parameters),
                  .states = std::move(states)};
-  const bool reads_whole_numbers = std::holds_alternative<std::shared_ptr<const CustomOperation>>(node.operation);
+  const bool is_embedding = std::holds_alternative<EmbeddingSpec>(node.operation);
+  const bool reads_whole_numbers =
+      is_embedding || std::holds_alternative<std::shared_ptr<const CustomOperation>>(node.operation);
   std::vector<Shape> shapes;
   for (const Value& input : inputs) {
     if (input.dtype != DType::float32 && !reads_whole_numbers)
       throw InputError("the operation " + node.name + " takes float32, not " + std::string(name_of(input.dtype)) +
                        "; an operation of your own may read whole numbers");
+    if (input.dtype != DType::int32 && is_embedding)
+      throw InputError("the operation " + node.name + " takes tokens, int32, not " + std::string(name_of(input.dtype)));
     if (input.shape.rank() == 0)
       throw InputError("the operation " + node.name + " is given the field 'input', which the data does not have");
     if (input.id >= graph_.values.size() || graph_.values[input.id] != input)
@@ -107,7 +111,8 @@ ParameterId GraphBuilder::parameter(const Layer& owner, std::string_view suffix,
   const auto known = std::ranges::find(graph_.parameters, full, &GraphParameter::name);
   const auto id = ParameterId{static_cast<std::uint32_t>(known - graph_.parameters.begin())};
   if (known == graph_.parameters.end())
-    graph_.parameters.push_back({full, shape, options.fan_in, options.fan_out, options.initializer});
+    graph_.parameters.push_back(
+        {full, shape, options.fan_in, options.fan_out, options.initializer, options.zero_row, options.sparse});
   else if (known->shape != shape)
     throw InputError("the layer " + name(owner) + " is used twice, and its parameter " + full + " would be " +
                      known->shape.text() + " and " + shape.text());

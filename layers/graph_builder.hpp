@@ -19,6 +19,8 @@ class Layer;
 struct ParameterOptions {
   std::int64_t fan_in = 0, fan_out = 0;                   ///< of one neuron; both 0: it starts at zero, as a bias
   std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
+  std::optional<std::int64_t> zero_row = std::nullopt;    ///< of a table: a row that starts at zero
+  bool sparse = false;  ///< a table whose gradient is to be sparse; it is where embeddings alone read it
 };
 
 /// Writes a model's operations down, in the order in which they are to run. Layers are given it (Layer::build), and so
@@ -37,7 +39,7 @@ class GraphBuilder {
   [[nodiscard]] bool has_inputs() const noexcept { return !graph_.inputs.empty(); }
 
   /// An operation on `inputs`. Throws InputError for shapes that do not fit, and for whole numbers where the operation
-  /// is not a CustomOperation; LogicError for a value of another graph.
+  /// is neither an embedding, which takes nothing else, nor a CustomOperation; LogicError for a value of another graph.
   /// @param owner  whose name it has: `conv1`; null: the next of its own kind
   Value apply(OperationSpec operation, const std::vector<Value>& inputs, std::vector<ParameterId> parameters = {},
               std::vector<StateId> states = {}, const Layer* owner = nullptr);

@@ -5,8 +5,17 @@
 
 namespace ronda {
 
+namespace {
+
+Graph with_whole_gradients(Graph graph) {
+  for (GraphParameter& parameter : graph.parameters) parameter.sparse = false;
+  return graph;
+}
+
+}  // namespace
+
 HostProgram::HostProgram(Graph graph, Primitives& primitives, Picker& picker, const ProgramOptions& options)
-    : program_(std::move(graph), nullptr, primitives, picker, options) {
+    : program_(with_whole_gradients(std::move(graph)), nullptr, primitives, picker, options) {
   for (const ParameterRequest& request : program_.parameters())
     parameters_.push_back({.id = ParameterId{static_cast<std::uint32_t>(parameters_.size())},
                            .name = request.name,

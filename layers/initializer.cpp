@@ -26,6 +26,7 @@ constexpr EnumNames<Initializer, 10> initializer_names{{
 
 /// Variance of the weights: He et al., "Delving deep into rectifiers", ICCV 2015; Glorot and Bengio, AISTATS 2010.
 double variance(Initializer initializer, double fan_in, double fan_out) {
+  if (initializer == Initializer::standard_normal) return 1;
   const bool he = initializer == Initializer::he_normal || initializer == Initializer::he_uniform;
   return he ? 2.0 / fan_in : 2.0 / (fan_in + fan_out);
 }
@@ -45,7 +46,7 @@ void initialize(const Parameter& parameter, Initializer initializer, std::int64_
     const RngKey key(seed, Purpose::initial_values, parameter.name);
     const double deviation =
         std::sqrt(variance(initializer, static_cast<double>(fan_in), static_cast<double>(fan_out)));
-    const bool normal = initializer == Initializer::he_normal || initializer == Initializer::glorot_normal;
+    const bool normal = initializer != Initializer::he_uniform && initializer != Initializer::glorot_uniform;
     const auto scale = static_cast<float>(normal ? deviation : deviation * std::sqrt(3.0));  // uniform in ±√3·deviation
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = scale * (normal ? key.normal(i) : 2 * key.uniform(i) - 1);

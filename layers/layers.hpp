@@ -6,6 +6,7 @@
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/elementwise_loss.hpp>
+#include <ronda/layers/embedding.hpp>
 #include <ronda/layers/flatten.hpp>
 #include <ronda/layers/gelu.hpp>
 #include <ronda/layers/layer_norm.hpp>

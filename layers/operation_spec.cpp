@@ -3,6 +3,7 @@
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 
+#include <limits>
 #include <vector>
 
 namespace ronda {
@@ -62,6 +63,20 @@ Shape layer_normalized(const LayerNormSpec& spec, const Shape& in) {
 /// again.
 constexpr double operations_of_norm = 8;
 
+Shape embedded(const EmbeddingSpec& spec, const Shape& in) {
+  if (spec.rows < 1 || spec.width < 1 || spec.rows > std::numeric_limits<std::int32_t>::max())
+    throw InputError("an embedding has at least one row of at least one element, and rows that int32 counts, not " +
+                     std::to_string(spec.rows) + " of " + std::to_string(spec.width));
+  if (spec.padding < -1 || spec.padding >= spec.rows)
+    throw InputError("the padding of an embedding is -1 or one of its " + std::to_string(spec.rows) + " rows, not " +
+                     std::to_string(spec.padding));
+  if (spec.bag && in.rank() != 2) throw InputError("an embedding bag takes (N, tokens), not " + in.text());
+  if (spec.bag) return {in[0], spec.width};
+  std::vector<std::int64_t> extents(in.begin(), in.end());
+  extents.push_back(spec.width);
+  return Shape(extents);
+}
+
 Shape flattened(const Shape& in) {
   if (in.rank() < 2) throw InputError("a flatten takes (N, …), not " + in.text());
   return {in[0], in.without_batch().count()};
@@ -70,24 +85,24 @@ Shape flattened(const Shape& in) {
 }  // namespace
 
 std::string kind_of(const OperationSpec& operation) {
-  return std::visit(Overloaded{[](const DenseSpec&) -> std::string { return "dense"; },
-                               [](const ConvolutionSpec&) -> std::string { return "conv"; },
-                               [](const PoolSpec& spec) -> std::string {
-                                 return spec.kind == PoolKind::maximum ? "max_pool" : "average_pool";
-                               },
-                               [](const ElementwiseSpec& spec) -> std::string {
-                                 return elementwise::with_row(
-                                     spec.function, [](auto row) { return std::string(decltype(row)::type::name); });
-                               },
-                               [](const LayerNormSpec&) -> std::string { return "layer_norm"; },
-                               [](const AddSpec&) -> std::string { return "add"; },
-                               [](const ConcatSpec&) -> std::string { return "concat"; },
-                               [](const FlattenSpec&) -> std::string { return "flatten"; },
-                               [](const ReorderSpec&) -> std::string { return "reorder"; },
-                               [](const std::shared_ptr<const CustomOperation>& own) -> std::string {
-                                 return std::string(own->kind());
-                               }},
-                    operation);
+  return std::visit(
+      Overloaded{
+          [](const DenseSpec&) -> std::string { return "dense"; },
+          [](const ConvolutionSpec&) -> std::string { return "conv"; },
+          [](const PoolSpec& spec) -> std::string {
+            return spec.kind == PoolKind::maximum ? "max_pool" : "average_pool";
+          },
+          [](const ElementwiseSpec& spec) -> std::string {
+            return elementwise::with_row(spec.function,
+                                         [](auto row) { return std::string(decltype(row)::type::name); });
+          },
+          [](const AddSpec&) -> std::string { return "add"; },
+          [](const ConcatSpec&) -> std::string { return "concat"; },
+          [](const EmbeddingSpec& spec) -> std::string { return spec.bag ? "embedding_bag" : "embedding"; },
+          [](const FlattenSpec&) -> std::string { return "flatten"; },
+          [](const ReorderSpec&) -> std::string { return "reorder"; },
+          [](const std::shared_ptr<const CustomOperation>& own) -> std::string { return std::string(own->kind()); }},
+      operation);
 }
 
 Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs) {
@@ -99,6 +114,7 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const LayerNormSpec& spec) { return layer_normalized(spec, only(inputs, "a layer norm")); },
                  [&](const AddSpec&) { return sum_output(inputs); },
                  [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
+                 [&](const EmbeddingSpec& spec) { return embedded(spec, only(inputs, "an embedding")); },
                  [&](const FlattenSpec&) { return flattened(only(inputs, "a flatten")); },
                  [&](const ReorderSpec&) { return only(inputs, "a reorder"); },
                  [&](const std::shared_ptr<const CustomOperation>& own) { return own->output(inputs); }},
@@ -119,6 +135,9 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
                  [&](const ElementwiseSpec&) { return elements(); },
                  [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
                  [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
+                 [&](const EmbeddingSpec& spec) {
+                   return spec.bag ? static_cast<double>(inputs[0].count() * spec.width) : 0.0;
+                 },
                  [](const auto&) { return 0.0; }},
       operation);
 }

@@ -17,6 +17,8 @@ enum class Activation : std::uint8_t { none, relu };
 /// A row of elementwise.hpp.
 enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
 enum class PoolKind : std::uint8_t { maximum, average };
+/// How the rows of a bag become one.
+enum class BagMode : std::uint8_t { sum, mean };
 
 struct PoolSpec {
   PoolKind kind = PoolKind::maximum;
@@ -61,6 +63,14 @@ struct AddSpec {
   Activation activation = Activation::none;
 };
 
+/// The rows of a table (rows, width) that tokens, int32 (N, …), name: (N, …, width). As a bag, (N, T) becomes
+/// (N, width). A token equal to `padding` counts in no bag and has no gradient.
+struct EmbeddingSpec {
+  std::int64_t rows = 0, width = 0;
+  std::int64_t padding = -1;  ///< a row, or -1, which is a row of zeros that the table does not have
+  std::optional<BagMode> bag = std::nullopt;
+};
+
 /// Inputs one after another along `axis`, which is not the batch's; all other extents are equal. Plain layout.
 struct ConcatSpec {
   int axis = 0;
@@ -75,8 +85,9 @@ struct ReorderSpec {
 };
 
 /// What a node of a graph computes. A user's own is a CustomOperation.
-using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, AddSpec,
-                                   ConcatSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
+using OperationSpec =
+    std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, AddSpec, ConcatSpec,
+                 EmbeddingSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
 
 /// The field's word for it: `dense`, `conv`, `max_pool`, …
 [[nodiscard]] std::string kind_of(const OperationSpec& operation);

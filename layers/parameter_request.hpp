@@ -15,6 +15,8 @@ struct ParameterRequest {
   std::int64_t fan_in = 0, fan_out = 0;                ///< 0 for a bias
   std::optional<TensorDesc> flattened = std::nullopt;  ///< see Parameter
   std::optional<Initializer> initializer = std::nullopt;  ///< where the layer insists; otherwise the model's
+  std::optional<std::int64_t> zero_row = std::nullopt;    ///< of a table: a row that starts at zero
+  bool sparse = false;                                    ///< the parameter is to have Parameter::touched
 };
 
 }  // namespace ronda

@@ -1,6 +1,7 @@
-// Layers that have a weight and a bias.
+// Layers that have a weight.
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/dense.hpp>
+#include <ronda/layers/embedding.hpp>
 #include <ronda/layers/layer_norm.hpp>
 
 namespace ronda {
@@ -20,6 +21,16 @@ std::vector<ParameterId> factor_and_bias(const Layer& layer, const Shape& shape,
   std::vector<ParameterId> parameters{builder.parameter(layer, "weight", shape, {1, 1, Initializer::ones})};
   if (bias) parameters.push_back(builder.parameter(layer, "bias", shape));
   return parameters;
+}
+
+Value build_embedding(const Layer& layer, const EmbeddingSpec& spec, bool sparse, const Value& tokens,
+                      GraphBuilder& builder) {
+  static_cast<void>(output_shape(spec, {&tokens.shape, 1}));
+  ParameterOptions options{
+      .fan_in = spec.width, .fan_out = spec.width, .initializer = Initializer::standard_normal, .sparse = sparse};
+  if (spec.padding >= 0) options.zero_row = spec.padding;
+  return builder.apply(spec, {tokens}, {builder.parameter(layer, "weight", {spec.rows, spec.width}, options)}, {},
+                       &layer);
 }
 
 }  // namespace
@@ -42,6 +53,14 @@ Value LayerNorm::build(Value x, GraphBuilder& builder) const {
   std::vector<ParameterId> parameters;
   if (spec_.affine) parameters = factor_and_bias(*this, shape, spec_.bias, builder);
   return builder.apply(spec_, {x}, std::move(parameters), {}, this);
+}
+
+Value Embedding::build(Value tokens, GraphBuilder& builder) const {
+  return build_embedding(*this, spec_, sparse_, tokens, builder);
+}
+
+Value EmbeddingBag::build(Value tokens, GraphBuilder& builder) const {
+  return build_embedding(*this, spec_, sparse_, tokens, builder);
 }
 
 }  // namespace ronda

@@ -46,7 +46,7 @@ class HostUpdater final : public Updater {
   }
   void apply(const ArenaRange& range, Stream& stream) override {
     if (outcome_.applied == 0) return;
-    outcome_.spoiled = optimizer_.step(range, scalars(), stream) ? 0 : 1;
+    if (!optimizer_.step(range, scalars(), stream)) outcome_.spoiled = 1;
   }
   [[nodiscard]] bool reads_all_gradients() const noexcept override {
     return decide_.clip_norm > 0 || decide_.check_gradients || optimizer_.needs_norms();

@@ -57,6 +57,9 @@ void Optimizer::bind(OptimizerBindings bindings) {
     const auto count = static_cast<std::size_t>(segment.desc.padded_count());
     if (segment.group >= bindings.groups.size() || segment.desc.dtype != DType::float32 || segment.offset < free)
       throw LogicError("parameter " + segment.name + " does not fit into the optimizer's arena");
+    if (segment.touched != nullptr && needs_norms())
+      throw InputError("optimizer " + std::string(name()) + " needs norms of whole parameters, and the gradient of " +
+                       segment.name + " is sparse; take another optimizer, or an embedding with .sparse = false");
     free = segment.offset + count;
     longest = std::max(longest, count);
     steps_.push_back({.dimensions = static_cast<int>(segment.desc.shape.rank())});
@@ -67,7 +70,8 @@ void Optimizer::bind(OptimizerBindings bindings) {
   prepare(steps_);
 }
 
-/// Calls body(parameter, its part of `range`) for each that is not frozen and lies there.
+/// Calls body(parameter, its part of `range`) for each that is not frozen and lies there; of a sparse table for each
+/// row that is touched.
 template <class Body>
 void Optimizer::for_each_part(ArenaRange range, Body&& body) const {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
@@ -75,7 +79,16 @@ void Optimizer::for_each_part(ArenaRange range, Body&& body) const {
     const ArenaSegment& segment = bindings_.segments[i];
     const std::size_t end = segment.offset + static_cast<std::size_t>(segment.desc.padded_count());
     const Range part{std::max(segment.offset, first), std::min(end, first + range.count)};
-    if (part.begin < part.end && !bindings_.groups[segment.group].frozen) body(i, part);
+    if (part.begin >= part.end || bindings_.groups[segment.group].frozen) continue;
+    if (segment.touched == nullptr) {
+      body(i, part);
+      continue;
+    }
+    const auto width = static_cast<std::size_t>(segment.desc.shape[1]);
+    for (const std::int32_t row : segment.touched->rows()) {
+      const std::size_t begin = segment.offset + static_cast<std::size_t>(row) * width;
+      body(i, Range{begin, begin + width});
+    }
   }
 }
 
@@ -154,7 +167,8 @@ bool Optimizer::gradients_are_finite(ArenaRange range, Stream& stream) const {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   bool finite = true;
   for_each_part(range, [&](std::size_t, Range part) {
-    finite = finite && all_finite(stream.threads(), {range.gradients + (part.begin - first), part.size()});
+    finite =
+        finite && all_finite(threads_for(part.size(), stream), {range.gradients + (part.begin - first), part.size()});
   });
   return finite;
 }

@@ -12,6 +12,7 @@
 #include <ronda/core/state.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
+#include <ronda/core/touched_rows.hpp>
 #include <ronda/optim/rule.hpp>
 
 namespace ronda {
@@ -64,6 +65,7 @@ struct ArenaSegment {
   std::size_t offset = 0;                    ///< elements from the start of the arena
   std::size_t group = 0;                     ///< of `OptimizerBindings::groups`
   std::optional<TensorDesc> flattened = {};  ///< as in Parameter
+  const TouchedRows* touched = nullptr;      ///< as in Parameter; outlives the optimizer
 };
 
 /// The memory that an optimizer works on; the caller owns it and keeps it as long as the optimizer.
@@ -79,6 +81,10 @@ struct OptimizerBindings {
 /// parameters and state. What lies between parameters, and their padding, is zero and stays zero. Elements are updated
 /// each for itself, so the bits depend neither on threads nor on ranges. A denormal number counts as zero, so that the
 /// state of a weight without gradients ends at zero (see DenormalScope). Allocates nothing after bind.
+///
+/// Of a table with a sparse gradient the touched rows alone are updated, and counted in norms: the others keep values
+/// and states, also momentum, and have no weight decay. For Adam that is PyTorch's SparseAdam, but for epsilon, which
+/// is Adam's; the bias correction counts all updates.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -92,7 +98,8 @@ class Optimizer {
   [[nodiscard]] virtual bool has_two_passes() const noexcept = 0;
   [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }  ///< for groups that do not say
 
-  /// Throws LogicError for bindings that contradict themselves, InputError for a bad group.
+  /// Throws LogicError for bindings that contradict themselves, InputError for a bad group, and for a sparse table
+  /// where the rule needs norms.
   void bind(OptimizerBindings bindings);
   /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
   bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/step_control.hpp>
@@ -75,8 +76,12 @@ class Updater {
   [[nodiscard]] virtual bool reads_all_gradients() const noexcept = 0;
   /// Applies the decision: updates `range` of values and states from sums of gradients, and the layers' copy of these
   /// values. Reads no others. In the order of the stream; allocates nothing.
-  /// @param range  begins at a multiple of 16 elements
+  /// @param range  begins at a multiple of 16 elements; of the rows of sparse tables in it, those that are touched
   virtual void apply(const ArenaRange& range, Stream& stream) = 0;
+  /// One after the other.
+  void apply(std::span<const ArenaRange> ranges, Stream& stream) {
+    for (const ArenaRange& range : ranges) apply(range, stream);
+  }
   /// Both, where nobody else reads or writes these values.
   void step(const ArenaRange& range, const StepControl* total, Stream& stream) {
     decide(total, stream);

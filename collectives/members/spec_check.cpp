@@ -213,6 +213,17 @@ std::string complete(ReceiveSpec& spec, const SpecContext& context) {
   return complete_pair(spec.tensor, spec.from, context, spec.label);
 }
 
+std::string complete(SparseAllreduceSpec& spec, const SpecContext& /*context*/) {
+  const TensorDesc& table = spec.table.desc();
+  require_on_host(spec.table, spec.label);
+  if (table.dtype != DType::float32 || table.shape.rank() != 2 || !table.layout.is_plain())
+    throw LogicError(spec.label + " is of a plain table of float32, not of " + table.text());
+  if (spec.touched == nullptr || spec.touched->capacity() != static_cast<std::size_t>(table.shape[0]))
+    throw LogicError(spec.label + " has no list of touched rows for the " + std::to_string(table.shape[0]) +
+                     " of its table");
+  return "touched rows of " + table.text();
+}
+
 bool is_on_device(const CollectiveSpec& spec) { return std::visit(OnDevice{}, spec); }
 
 const std::string& label_of(const CollectiveSpec& spec) {
@@ -237,6 +248,10 @@ Description describe(const ScatterSpec& spec) {
 }
 Description describe(const AlltoallSpec& spec) {
   return {Kind::alltoall, spec.label, {}, 0, spec.outgoing.dtype()};  // counts are each rank's own
+}
+
+Description describe(const SparseAllreduceSpec& spec) {
+  return describe_elements(Kind::allreduce, spec.label, spec.table);
 }
 
 std::vector<Range> ranges_of(const Counts& counts) {

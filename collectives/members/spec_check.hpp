@@ -29,6 +29,7 @@ struct SpecContext {
 [[nodiscard]] std::string complete(AlltoallSpec& spec, const SpecContext& context);
 [[nodiscard]] std::string complete(SendSpec& spec, const SpecContext& context);
 [[nodiscard]] std::string complete(ReceiveSpec& spec, const SpecContext& context);
+[[nodiscard]] std::string complete(SparseAllreduceSpec& spec, const SpecContext& context);
 
 /// `mine` can be copied by the processor to this rank's part of `all`, or from it. Throws LogicError, InputError.
 /// @param counts  complete
@@ -49,6 +50,7 @@ void require_memory(const Tensor& tensor, const std::string& label);
 [[nodiscard]] Description describe(const GatherSpec& spec);
 [[nodiscard]] Description describe(const ScatterSpec& spec);
 [[nodiscard]] Description describe(const AlltoallSpec& spec);
+[[nodiscard]] Description describe(const SparseAllreduceSpec& spec);
 
 /// The parts of a whole, in elements, by rank.
 [[nodiscard]] std::vector<Range> ranges_of(const std::vector<std::size_t>& counts);

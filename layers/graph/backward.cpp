@@ -108,13 +108,14 @@ class BackwardPlanner {
   // ---- parameters ---------------------------------------------------------------------------------------------------
 
   /// The first step writes a parameter's gradient where it belongs. Later steps write into buffers, which are added.
+  /// To the gradient of a sparse table each step adds by itself.
   void write_parameter_gradients(BackwardCall& call) {
     const Step& step = lowered_.steps[call.step];
     call.parameter_gradients.resize(step.parameters.size());
     for (std::size_t i = 0; i < step.parameters.size(); ++i) {
       const std::size_t id = index_of(step.parameters[i]);
       call.ready_calls_follow = call.ready_calls_follow || shared_[id] > 1;
-      if (!written_[id]) {
+      if (!written_[id] || lowered_.parameters[id].sparse) {
         written_[id] = true;
         continue;
       }

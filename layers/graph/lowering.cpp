@@ -32,9 +32,14 @@ class Lowering {
                                     .desc = {},
                                     .fan_in = parameter.fan_in,
                                     .fan_out = parameter.fan_out,
-                                    .initializer = parameter.initializer});
+                                    .initializer = parameter.initializer,
+                                    .zero_row = parameter.zero_row,
+                                    .sparse = parameter.sparse && mode == Mode::training});
     for (const GraphNode& node : graph.nodes)
-      for (const ParameterId id : node.parameters) ++uses_[index_of(id)];
+      for (const ParameterId id : node.parameters) {
+        ++uses_[index_of(id)];
+        if (!std::holds_alternative<EmbeddingSpec>(node.operation)) result_.parameters[index_of(id)].sparse = false;
+      }
   }
 
   Lowered run(bool input_gradient) {

@@ -20,6 +20,8 @@ std::unique_ptr<Operation> make_layer_norm(const TensorDesc& input, const LayerN
 std::unique_ptr<Operation> make_add(std::span<const TensorDesc> inputs, const AddSpec& spec);
 /// Of any type; plain inputs.
 std::unique_ptr<Operation> make_concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec);
+/// Plain tokens.
+std::unique_ptr<Operation> make_embedding(const TensorDesc& tokens, const EmbeddingSpec& spec);
 std::unique_ptr<Operation> make_reorder(const TensorDesc& to);
 std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 

@@ -24,6 +24,7 @@ class ReferencePrimitives final : public Primitives {
                    [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(inputs.front(), spec); },
                    [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
                    [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
+                   [&](const EmbeddingSpec& spec) -> Made { return make_embedding(inputs.front(), spec); },
                    [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },
                    [](const auto&) -> Made { return nullptr; }},
         operation);

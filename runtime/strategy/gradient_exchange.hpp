@@ -15,7 +15,7 @@ namespace ronda {
 
 /// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
 ///
-///     begin, mark_ready for each gradient, reduce, (the decision), range_to_update, (its update), publish
+///     begin, mark_ready for each gradient, reduce, (the decision), ranges_to_update, (their update), publish
 ///
 /// All are in the order of the stream and allocate nothing. Collective.
 class GradientExchange {
@@ -33,8 +33,8 @@ class GradientExchange {
   /// From here on the step's sums are those of all ranks, and so are the gradients that are wanted.
   virtual void reduce(Sums wanted, Stream& stream) = 0;
   /// What this rank is to update. From here on until `publish` other ranks may write into this one's parameters: nobody
-  /// reads them but the update of this range.
-  [[nodiscard]] virtual const ArenaRange& range_to_update(Stream& stream) = 0;
+  /// reads them but the update of these ranges.
+  [[nodiscard]] virtual std::span<const ArenaRange> ranges_to_update(Stream& stream) = 0;
   /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them.
   virtual void publish(UpdateOutcome* outcome, Stream& stream) = 0;
 
@@ -53,6 +53,8 @@ class GradientExchange {
   [[nodiscard]] virtual std::span<const FusionBuffer::Bucket> buckets() const noexcept = 0;
   /// Lines for the plan that ranks compare.
   [[nodiscard]] virtual std::vector<std::string> describe() const = 0;
+  /// Bytes that the rows of sparse tables had in the mean of the steps, as this rank sent them; beside the buckets.
+  [[nodiscard]] virtual double sparse_bytes_per_step() const noexcept { return 0; }
   /// A line a bucket: the time that its runs took on this rank, and that of the cost model, where there is one.
   [[nodiscard]] virtual std::vector<std::string> report() const = 0;
   /// Seconds that `reduce` has waited so far: communication that nothing hid.

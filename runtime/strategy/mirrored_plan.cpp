@@ -54,7 +54,8 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   plan_.outputs = replica_->program().output().shape;
   plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
-      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.elements(), options_.micro_batches),
+      .gradients = planned.arena_bytes + planned.list_bytes() +
+                   GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches),
       .optimizer = exact * (optimizer_->states().size() + (options_.ema_decay > 0 ? 1 : 0)),
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};
@@ -85,9 +86,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   replica_->bind();
   const OptimizerBindings bindings = replica_->bindings(options_.group_of);
   optimizer_->bind(bindings);
-  accumulator_ =
-      std::make_unique<GradientAccumulator>(replica_->parameters(), replica_->gradients().data(),
-                                            replica_->plan().elements(), device.context, options_.micro_batches);
+  accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
   updater_ = options_.platform.make_updater(*device.context, *optimizer_, bindings, replica_->layer_arenas(),
                                             replica_->plan().elements(),
                                             {.schedule = schedule,

@@ -41,7 +41,7 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
         updater_->reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range, stream);
     clock_.lap(&StepTimes::communication);
     updater_->decide(&exchange_->sums(), stream);
-    updater_->apply(exchange_->range_to_update(stream), stream);
+    updater_->apply(exchange_->ranges_to_update(stream), stream);
     exchange_->publish(updater_->outcome(), stream);
     updater_->average(stream);
   });
@@ -111,7 +111,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   const FlushDenormals flushing = flush_denormals();
   step_sums_->write(total);  // the caller may have changed it
   updater_->decide(&exchange_->sums(), pass.stream);
-  updater_->apply(exchange_->range_to_update(pass.stream), pass.stream);
+  updater_->apply(exchange_->ranges_to_update(pass.stream), pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
   updater_->average(pass.stream);
   return end(queue_->outcome_by_hand());

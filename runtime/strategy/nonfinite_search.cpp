@@ -42,6 +42,7 @@ std::string explain_nonfinite(Replica& replica, const Communicator& communicator
                               std::uint64_t step, ControlBlock& sums, HostCopy& host) {
   const std::string lost = clear_nonfinite_parameters(replica, host);
   sums.clear();
+  replica.clear_sparse_gradients();
   StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
   replica.compute(batch, replica.pass(Mode::training, batch, step, sums.there()), clock);
   const auto all = communicator.gather_texts(nonfinite_here(replica, std::isfinite(sums.read().loss), host));

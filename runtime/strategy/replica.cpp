@@ -56,14 +56,28 @@ void Replica::take_memory(std::size_t states, bool keeps_average) {
   if (plan_.dtype == DType::float16) scale_ = device_.context->allocate(sizeof(LossScale));
 }
 
-void Replica::take_arenas(Buffer values, Buffer gradients) {
+void Replica::take_arenas(Buffer values, Buffer gradients, Buffer lists) {
   values_ = std::move(values);
   gradients_ = std::move(gradients);
+  lists_ = std::move(lists);
+  ArenaPlan places;
+  touched_.reserve(plan_.tables().size());
+  for (const GradientSlot& table : plan_.tables()) {
+    const std::size_t length = TouchedRows::length(plan_.rows(table));
+    auto* const list = reinterpret_cast<std::int32_t*>(lists_.data() + places.reserve(length * sizeof(std::int32_t)));
+    touched_.emplace_back(std::span(list, length));
+  }
 }
 
-ArenaRange Replica::arena() const noexcept {
+ArenaRange Replica::dense_arena() const noexcept {
   return {reinterpret_cast<float*>(trained().data()), reinterpret_cast<const float*>(gradients_.data()),
-          plan_.elements()};
+          plan_.dense_elements()};
+}
+
+ArenaRange Replica::sparse_arena() const noexcept {
+  const std::size_t first = plan_.dense_elements();
+  return {reinterpret_cast<float*>(trained().data()) + first, reinterpret_cast<const float*>(gradients_.data()) + first,
+          plan_.elements() - first};
 }
 
 LayerArenas Replica::layer_arenas() const noexcept {
@@ -86,6 +100,7 @@ void Replica::bind() {
         .master = master,
         .flattened = request.flattened};
   }
+  for (std::size_t i = 0; i < touched_.size(); ++i) parameters_[index_of(plan_.tables()[i].id)].touched = &touched_[i];
   std::vector<Tensor> states;
   for (std::size_t i = 0; i < layer_states_.size(); ++i) {
     const GraphState& state = program_.states()[i];
@@ -105,7 +120,8 @@ OptimizerBindings Replica::bindings(const std::function<ParameterGroup(std::stri
     const ParameterRequest& request = plan_.requests[index_of(slot.id)];
     bindings.groups.push_back(group_of ? group_of(slot.name) : ParameterGroup{});
     bindings.segments.push_back({slot.name, exact(request.desc), slot.offset / size_of(plan_.dtype),
-                                 bindings.groups.size() - 1, request.flattened});
+                                 bindings.groups.size() - 1, request.flattened,
+                                 parameters_[index_of(slot.id)].touched});
   }
   return bindings;
 }
@@ -127,6 +143,11 @@ void Replica::initialize(Initializer usual, std::uint64_t seed) {
     Parameter parameter = parameters_[index_of(slot.id)];
     parameter.value = Tensor(exact(request.desc), drawn + slot.offset / size_of(plan_.dtype));
     ronda::initialize(parameter, request.initializer.value_or(usual), request.fan_in, request.fan_out, seed);
+    if (request.zero_row) {
+      const auto width = static_cast<std::size_t>(request.desc.shape[1]);
+      std::ranges::fill(parameter.value.as<float>().subspan(static_cast<std::size_t>(*request.zero_row) * width, width),
+                        0.0F);
+    }
   }
   if (!here) device_.context->copy(drawn, trained().data(), trained().bytes(), stream());
   const LossScale first;
@@ -187,6 +208,16 @@ Pass Replica::pass(Mode mode, const Batch& batch, std::uint64_t step, StepContro
 const Tensor& Replica::forward(const Batch& batch, const Pass& pass) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = batch.field(program_.inputs()[i].field);
   return program_.forward(inputs_, pass);
+}
+
+void Replica::clear_sparse_gradients() {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    const Tensor& gradient = parameters_[index_of(plan_.tables()[i].id)].gradient;
+    const auto width = static_cast<std::size_t>(gradient.shape()[1]);
+    for (const std::int32_t row : touched_[i].rows())
+      std::fill_n(gradient.pointer<float>() + static_cast<std::size_t>(row) * width, width, 0.0F);
+    touched_[i].clear();
+  }
 }
 
 void Replica::compute(const Batch& batch, const Pass& pass, StepClock& clock) {

@@ -11,6 +11,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/host_copy.hpp>
+#include <ronda/core/touched_rows.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>
@@ -47,16 +48,21 @@ class Replica {
   /// layers read a half type, the float32 values that are trained. Throws ResourceError.
   /// @param keeps_average  one more arena, for an average of the values that are trained
   void take_memory(std::size_t states, bool keeps_average);
-  /// Is given the memory that other ranks may reach: the values that layers read, and the gradients.
-  void take_arenas(Buffer values, Buffer gradients);
+  /// Is given the memory that other ranks may reach: the values that layers read, the gradients, and the lists of the
+  /// touched rows of sparse tables.
+  void take_arenas(Buffer values, Buffer gradients, Buffer lists);
   [[nodiscard]] const Buffer& values() const noexcept { return values_; }
   [[nodiscard]] const Buffer& gradients() const noexcept { return gradients_; }
   /// The values that are trained, float32.
   [[nodiscard]] const Buffer& trained() const noexcept { return plan_.mixed() ? masters_ : values_; }
   /// An average of them; empty: none is kept.
   [[nodiscard]] const Buffer& average() const noexcept { return average_; }
-  /// All of it, for an updater.
-  [[nodiscard]] ArenaRange arena() const noexcept;
+  /// All parameters but sparse tables, for an updater.
+  [[nodiscard]] ArenaRange dense_arena() const noexcept;
+  /// The sparse tables; empty where the model has none.
+  [[nodiscard]] ArenaRange sparse_arena() const noexcept;
+  /// The rows that this step has touched of the table in plan().tables()[i].
+  [[nodiscard]] TouchedRows& touched(std::size_t i) noexcept { return touched_[i]; }
   [[nodiscard]] LayerArenas layer_arenas() const noexcept;
   /// Follows float16 gradients, in the device's memory; null for other types.
   [[nodiscard]] LossScale* more_scale() const noexcept { return reinterpret_cast<LossScale*>(scale_.data()); }
@@ -91,6 +97,8 @@ class Replica {
   /// Of the outputs; the gradient that `backward` begins with.
   const Tensor& loss(const Batch& batch, const Pass& pass) { return program_.loss(batch.target(), pass); }
   void backward(const Pass& pass) { program_.backward(pass); }
+  /// Before the first backward of a step: no row is touched, and all gradients of sparse tables are zero.
+  void clear_sparse_gradients();
   /// Forward, loss and backward; `pass.on_ready` is told of each gradient.
   void compute(const Batch& batch, const Pass& pass, StepClock& clock);
   /// Forward and loss. Returns the outputs.
@@ -110,7 +118,8 @@ class Replica {
   Program program_;
   ReplicaPlan plan_;
   std::vector<Tensor> inputs_;  ///< of a pass
-  Buffer values_, gradients_, activations_, states_, average_;
+  Buffer values_, gradients_, lists_, activations_, states_, average_;
+  std::vector<TouchedRows> touched_;  ///< of the sparse tables, in `lists_`
   std::vector<Buffer> layer_states_;
   Buffer masters_;  ///< float32, where values are of a half type; as many elements
   Buffer scale_;    ///< a LossScale, where gradients are float16

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,19 +12,29 @@ namespace ronda {
 
 /// Where the parameters of a program lie in a replica's arenas.
 struct ReplicaPlan {
-  /// Takes no memory. Throws InputError for a model without parameters, LogicError for parameters of another type than
-  /// the primitives'.
+  /// Takes no memory. Throws InputError for a model without parameters, and for sparse tables of a half type;
+  /// LogicError for parameters of another type than the primitives'.
   ReplicaPlan(const Program& program, const Primitives& primitives);
 
   DType dtype = DType::float32;            ///< of activations, gradients, and the values that layers read
   std::vector<ParameterRequest> requests;  ///< by ParameterId
-  /// Places of gradients and values, in the order in which backward finishes gradients: the last layer's first. The
-  /// optimizer's values and states are the same elements of their arenas.
+  /// Places of gradients and values, in the order in which backward finishes gradients: the last layer's first. Sparse
+  /// tables lie behind all others. The optimizer's values and states are the same elements of their arenas.
   std::vector<GradientSlot> slots;
+  std::size_t dense_slots = 0;     ///< of these, the first; the others are sparse tables
+  std::size_t dense_bytes = 0;     ///< of the gradients, without sparse tables
   std::size_t arena_bytes = 0;     ///< of the gradients, and of the values that layers read
   std::vector<std::string> lines;  ///< what ranks compare
 
   [[nodiscard]] std::size_t elements() const noexcept { return arena_bytes / size_of(dtype); }
+  [[nodiscard]] std::size_t dense_elements() const noexcept { return dense_bytes / size_of(dtype); }
+  [[nodiscard]] std::span<const GradientSlot> tables() const noexcept { return std::span(slots).subspan(dense_slots); }
+  /// Rows of a sparse table.
+  [[nodiscard]] std::size_t rows(const GradientSlot& table) const {
+    return static_cast<std::size_t>(requests[index_of(table.id)].desc.shape[0]);
+  }
+  /// Bytes of the lists of touched rows.
+  [[nodiscard]] std::size_t list_bytes() const;
   /// Whether the values that are trained are others than those that layers read.
   [[nodiscard]] bool mixed() const noexcept { return dtype != DType::float32; }
 };

@@ -10,6 +10,7 @@
 #include <ronda/collectives/host/algorithms/binomial_tree.hpp>
 #include <ronda/collectives/host/algorithms/exchange.hpp>
 #include <ronda/collectives/host/algorithms/ring.hpp>
+#include <ronda/collectives/host/algorithms/sparse_allreduce.hpp>
 #include <ronda/collectives/host/engine/planned_collective.hpp>
 #include <ronda/collectives/host/node/one_shot.hpp>
 #include <ronda/collectives/host/node/two_shot.hpp>
@@ -78,6 +79,90 @@ TEST_CASE("a ring gives every rank the same sum") {
         const auto data =
             ring(ranks, count, RingPart::allreduce, segment_bytes, [&](int rank) { return numbers(count, rank); });
         for (const auto& mine : data) CHECK(test::count_wrong<float>(mine, ranks) == 0);
+      }
+}
+
+/// A table with its touched rows.
+struct SparseTable {
+  SparseTable(std::size_t rows, std::size_t elements)
+      : width(elements), values(rows * elements), list(TouchedRows::length(rows)), touched(list) {}
+  /// As a step does: what the last one left is cleared.
+  void touch(const std::vector<std::int32_t>& rows, int rank) {
+    for (const std::int32_t row : touched.rows())
+      std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * width), width, 0.0F);
+    touched.clear();
+    for (const std::int32_t row : rows) {
+      touched.add(row);
+      for (std::size_t i = 0; i < width; ++i) values[static_cast<std::size_t>(row) * width + i] += share(row, i, rank);
+    }
+  }
+  static float share(std::int32_t row, std::size_t i, int rank) {
+    return static_cast<float>(row + 3 * static_cast<int>(i) + 1) * static_cast<float>(rank + 1);
+  }
+
+  std::size_t width;
+  std::vector<float> values;
+  std::vector<std::int32_t> list;
+  TouchedRows touched;
+};
+
+using RowsOfRank = std::function<std::vector<std::int32_t>(int rank)>;
+
+std::vector<std::int32_t> rows_from(std::int32_t first, std::int32_t end, std::int32_t stride = 1) {
+  std::vector<std::int32_t> rows;
+  for (std::int32_t row = first; row < end; row += stride) rows.push_back(row);
+  return rows;
+}
+
+TEST_CASE("a sparse allreduce gives every rank the sum of the touched rows, and their list") {
+  constexpr std::size_t rows = 97;
+  const std::vector<std::pair<std::string, RowsOfRank>> kinds{
+      {"none", [](int) { return rows_from(0, 0); }},
+      {"all the same", [](int) { return rows_from(5, 6); }},
+      {"all", [](int) { return rows_from(0, rows); }},
+      {"each its own", [](int rank) { return rows_from(rank, rows, 15); }},
+      {"some none, with repetitions", [](int rank) {
+         auto twice = rows_from(0, rank % 2 == 0 ? 0 : 90, 1 + rank);
+         const auto once = twice;
+         twice.insert(twice.end(), once.rbegin(), once.rend());
+         return twice;
+       }}};
+  for (const int ranks : rank_counts)
+    for (const std::size_t width : {1, 5, 64})
+      for (const std::size_t piece_bytes : {std::size_t{8}, std::size_t{300}, short_message_bytes}) {
+        ThreadNetwork network(ranks);
+        std::vector<std::unique_ptr<SparseTable>> tables;
+        for (int rank = 0; rank < ranks; ++rank) tables.push_back(std::make_unique<SparseTable>(rows, width));
+        std::vector<std::vector<std::vector<float>>> results(kinds.size());
+        std::vector<std::vector<std::vector<std::int32_t>>> lists(kinds.size());
+        for (auto& result : results) result.resize(tables.size());
+        for (auto& list : lists) list.resize(tables.size());
+        on_threads(ranks, [&](int rank) {
+          SparseTable& mine = *tables[static_cast<std::size_t>(rank)];
+          SparseAllreduce algorithm(std::make_unique<BorrowedTransport>(network.end(rank)), mine.values.data(), width,
+                                    mine.touched, piece_bytes);
+          for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+            mine.touch(kinds[kind].second(rank), rank);
+            run_to_end(algorithm);
+            results[kind][static_cast<std::size_t>(rank)] = mine.values;
+            lists[kind][static_cast<std::size_t>(rank)].assign(mine.touched.rows().begin(), mine.touched.rows().end());
+          }
+        });
+        for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+          INFO(ranks << " ranks, " << width << " wide, pieces of " << piece_bytes << " bytes, " << kinds[kind].first);
+          std::vector<float> sums(rows * width);
+          std::set<std::int32_t> touched;
+          for (int rank = 0; rank < ranks; ++rank)
+            for (const std::int32_t row : kinds[kind].second(rank)) {
+              touched.insert(row);
+              for (std::size_t i = 0; i < width; ++i)  // whole numbers: exact in any order
+                sums[static_cast<std::size_t>(row) * width + i] += SparseTable::share(row, i, rank);
+            }
+          for (const auto& values : results[kind]) REQUIRE(values == sums);
+          for (const auto& list : lists[kind]) REQUIRE(list == lists[kind].front());
+          REQUIRE(std::set(lists[kind].front().begin(), lists[kind].front().end()) == touched);
+          REQUIRE(lists[kind].front().size() == touched.size());
+        }
       }
 }
 

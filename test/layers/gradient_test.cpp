@@ -1,8 +1,11 @@
 // The plain loops against finite differences: everything else is compared with the plain loops.
 #include <ronda/layers/elementwise.hpp>
+#include <ronda/layers/host_program.hpp>
+#include <ronda/layers/picker.hpp>
 
 #include "support/gradient_probe.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -43,6 +46,108 @@ TEST_CASE("convolution gradients equal finite differences") {
   check(pooled, {2, 8, 9, 2}, "conv, relu and max pool");
   Sequential averaged(Conv2d(3, 3), AveragePool2d(3, 2, 1));
   check(averaged, {2, 8, 7, 2}, "conv and average pool");
+}
+
+namespace {
+
+/// An embedding on tokens, whole gradients: a sum of the outputs with random weights is differentiated.
+void check_embedding(const Layer& layer, const EmbeddingSpec& spec, std::vector<std::int32_t> tokens,
+                     const Shape& sample) {
+  const Field field{"input", sample, DType::int32};
+  const std::size_t samples = tokens.size() / static_cast<std::size_t>(std::max<std::int64_t>(sample.count(), 1));
+  const auto primitives = make_reference_primitives();
+  FirstPicker picker;
+  HostProgram model(build_graph(layer, {&field, 1}, samples), *primitives, picker);
+  CHECK(model.parameters()[0].name == std::string(layer.kind()) + "1.weight");
+  const auto table = model.parameters()[0].value.as<float>(), gradient = model.parameters()[0].gradient.as<float>();
+  fill(model.parameters()[0].value, 1, 1);
+  const Tensor input({model.program().input_desc(0).shape, DType::int32, {}}, tokens.data());
+  CpuStream stream;
+  StepControl control;
+  const Pass pass{.stream = stream, .control = &control, .on_ready = {}};
+  const auto outputs = model.program().forward({&input, 1}, pass).as<float>();
+  const std::size_t width = static_cast<std::size_t>(spec.width), each = static_cast<std::size_t>(sample.count());
+  std::vector<float> expected(outputs.size()), expected_gradient(table.size());
+  fill(model.program().output_gradient(), 2, 1);
+  const auto dy = model.program().output_gradient().as<float>();
+  for (std::size_t n = 0; n < samples; ++n) {
+    std::size_t count = 0;
+    for (std::size_t t = 0; t < each; ++t) count += tokens[n * each + t] != spec.padding ? 1 : 0;
+    const float factor = spec.bag == BagMode::mean && count > 0 ? 1 / static_cast<float>(count) : 1;
+    for (std::size_t t = 0; t < each; ++t)
+      for (std::size_t i = 0; i < width; ++i) {
+        const std::int32_t token = tokens[n * each + t];
+        const std::size_t at = (spec.bag ? n : n * each + t) * width + i;
+        const float element = token < 0 ? 0 : table[static_cast<std::size_t>(token) * width + i];
+        if (!spec.bag)
+          expected[at] = element;
+        else if (token != spec.padding)
+          expected[at] += factor * element;
+        if (token != spec.padding) expected_gradient[static_cast<std::size_t>(token) * width + i] += factor * dy[at];
+      }
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    REQUIRE(outputs[i] == Approx(expected[i]).epsilon(1e-5).margin(1e-6));
+  model.program().backward(pass);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    REQUIRE(gradient[i] == Approx(expected_gradient[i]).epsilon(1e-5).margin(1e-6));
+  const auto value = [&] {
+    double sum = 0;
+    const auto y = model.program().forward({&input, 1}, pass).as<float>();
+    for (std::size_t i = 0; i < y.size(); ++i) sum += double{y[i]} * dy[i];
+    return sum;
+  };
+  for (std::size_t i = 0; i < table.size(); i += 3) {
+    const float kept = table[i];
+    table[i] = kept + 0.5F;
+    const double above = value();
+    table[i] = kept - 0.5F;
+    const double below = value();
+    table[i] = kept;
+    REQUIRE(gradient[i] == Approx(above - below).epsilon(1e-4).margin(1e-4));  // linear: rounding alone
+  }
+}
+
+}  // namespace
+
+TEST_CASE("embeddings look rows up, bags add them, and gradients go back to the rows") {
+  const std::vector<std::int32_t> ragged{3, 1, -1, -1, 1, 1, 1, 6, -1, -1, -1, -1, 0, 2, 4, 5};
+  for (const std::int64_t width : {1, 3, 16}) {
+    check_embedding(Embedding(7, width), {.rows = 7, .width = width}, ragged, {4});
+    check_embedding(Embedding(7, width), {.rows = 7, .width = width}, ragged, {2, 2});
+    check_embedding(Embedding(7, width), {.rows = 7, .width = width}, ragged, {});
+    for (const BagMode mode : {BagMode::sum, BagMode::mean}) {
+      check_embedding(EmbeddingBag(7, width, mode), {.rows = 7, .width = width, .bag = mode}, ragged, {4});
+      check_embedding(EmbeddingBag(9, width, mode, {.padding = 2}),
+                      {.rows = 9, .width = width, .padding = 2, .bag = mode}, {2, 2, 0, 8, 2, 1, 7, 7, 3}, {3});
+    }
+  }
+  check_embedding(Embedding(5, 2, {.padding = 0}), {.rows = 5, .width = 2, .padding = 0}, {0, 4, 0, 1}, {2});
+}
+
+TEST_CASE("tokens that an embedding does not have, and inputs that are none, are refused") {
+  const auto error_of = [](const Layer& layer, const Field& field, std::vector<std::int32_t> tokens) {
+    try {
+      const auto primitives = make_reference_primitives();
+      FirstPicker picker;
+      HostProgram model(build_graph(layer, {&field, 1}, 2), *primitives, picker);
+      const Tensor input({model.program().input_desc(0).shape, DType::int32, {}}, tokens.data());
+      CpuStream stream;
+      static_cast<void>(model.program().forward({&input, 1}, {.stream = stream, .on_ready = {}}));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Field tokens{"input", {3}, DType::int32}, floats{"input", {3}, DType::float32};
+  CHECK(error_of(EmbeddingBag(7, 2), tokens, {0, 1, 6, -1, -1, 0}).empty());
+  CHECK_THAT(error_of(EmbeddingBag(7, 2), tokens, {0, 1, 2, 3, 7, 5}),
+             Contains("sample 1 of the batch has token 7 at place 1") && Contains("0 to 6"));
+  CHECK_THAT(error_of(Embedding(7, 2, {.padding = 0}), tokens, {0, -1, 2, 3, 4, 5}), Contains("token -1"));
+  CHECK_THAT(error_of(Embedding(7, 2), floats, {}), Contains("takes tokens, int32, not float32"));
+  CHECK_THAT(error_of(EmbeddingBag(7, 2), Field{"input", {3, 2}, DType::int32}, {}), Contains("(N, tokens)"));
+  CHECK_THAT(error_of(Embedding(0, 2), tokens, {}), Contains("at least one row"));
+  CHECK_THAT(error_of(Embedding(3, 2, {.padding = 3}), tokens, {}), Contains("padding"));
 }
 
 TEST_CASE("pooling gradients equal finite differences") {

@@ -72,6 +72,57 @@ void clip_sums(std::vector<float>& sums, const Clipping& clip, double factor) {
 
 }  // namespace
 
+TEST_CASE("of a sparse table the touched rows are updated as PyTorch's SparseAdam and SGD, and the others stay") {
+  constexpr std::size_t rows = 9, width = 7;
+  for (const char* name : {"sgd", "adam"}) {
+    const auto optimizer = make_optimizer({.name = name});
+    const bool adam = std::string_view(name) == "adam";
+    std::vector<float> values(rows * width), gradients(rows * width);
+    std::vector<std::vector<float>> states(optimizer->states().size(), std::vector<float>(rows * width));
+    std::vector<double> p(rows * width), m(rows * width), v(rows * width);
+    for (std::size_t i = 0; i < values.size(); ++i) p[i] = values[i] = RngKey(1, Purpose::test, "values").normal(i);
+    std::vector<std::int32_t> list(TouchedRows::length(rows));
+    TouchedRows touched(list);
+    OptimizerBindings bindings{.values = values.data(), .states = {}, .segments = {}, .device = {}};
+    for (auto& state : states) bindings.states.push_back(state.data());
+    bindings.segments.push_back(
+        {.name = "embedding1.weight", .desc = {Shape{rows, width}, DType::float32, {}}, .touched = &touched});
+    optimizer->bind(bindings);
+    CpuStream stream;
+    double squares = 0;
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      touched.clear();
+      std::ranges::fill(gradients, 0.0F);
+      squares = 0;
+      for (std::size_t row = step; row < rows; row += step + 1) {
+        touched.add(static_cast<std::int32_t>(rows - 1 - row));
+        for (std::size_t i = (rows - 1 - row) * width; i < (rows - row) * width; ++i) {
+          const double g = gradients[i] = RngKey(step, Purpose::test, "gradients").normal(i);
+          squares += g * g;
+          if (!adam) {
+            p[i] -= 0.1 * g;
+            continue;
+          }
+          const auto t = static_cast<double>(step);
+          m[i] += 0.1 * (g - m[i]);
+          v[i] += 0.001 * (g * g - v[i]);
+          p[i] -= 0.1 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m[i] / (std::sqrt(v[i]) + 1e-8);
+        }
+      }
+      const ArenaRange whole{values.data(), gradients.data(), values.size()};
+      CHECK(optimizer->squared_norm(whole, stream) == Approx(squares));
+      CHECK(optimizer->gradients_are_finite(whole, stream));
+      CHECK(optimizer->step(whole, {.learning_rate = 0.1, .step = step}, stream));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        REQUIRE(values[i] == Approx(p[i]).epsilon(1e-4).margin(1e-5));  // roundings of float32, of epsilon's place
+      for (std::size_t row = 0; step == 1 && row < rows; ++row)
+        if (std::ranges::find(touched.rows(), static_cast<std::int32_t>(row)) == touched.rows().end())
+          for (std::size_t i = row * width; i < (row + 1) * width; ++i)
+            REQUIRE(values[i] == RngKey(1, Purpose::test, "values").normal(i));
+    }
+  }
+}
+
 TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
   for (const MakeUpdater& make : makers)
     for (const OptimizerOptions& options : every_optimizer(0.01))

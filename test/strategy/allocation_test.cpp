@@ -83,6 +83,38 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
   }
 }
 
+TEST_CASE("nor does a step with a sparse table") {
+  std::vector<std::int32_t> tokens, labels;
+  const RngKey draw(5, Purpose::test, "tokens");
+  for (std::uint64_t i = 0; i < 40 * 6; ++i) tokens.push_back(static_cast<std::int32_t>(draw.below(500, i)));
+  for (std::int32_t n = 0; n < 40; ++n) labels.push_back(n % 2);
+  std::vector<Column> columns;
+  columns.push_back({"input", Shape{6}, std::move(tokens)});
+  columns.push_back({"target", Shape{}, std::move(labels)});
+  const MemoryDataset data(std::move(columns));
+  for (const std::size_t accumulate : {1, 2}) {
+    const Sequential model(EmbeddingBag(500, 64), Dense(2));
+    const SoftmaxCrossEntropy loss;
+    const BatchPlan plan(40, 16, shard_of(world().communicator()), accumulate);
+    BatchLoader loader(data, SampleOrder(40, 1, true), plan);
+    MirroredOptions options = MirroredOptions::for_data(data, plan);
+    options.clip_norm = accumulate == 1 ? 0 : 1;
+    options.node_update_bytes = accumulate == 1 ? 0 : std::numeric_limits<std::size_t>::max();
+    MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
+                              Schedule({.learning_rate = 0.01}), options);
+    const auto step = [&] {
+      for (std::size_t i = 0; i + 1 < accumulate; ++i) strategy.accumulate(loader.next());
+      strategy.train_step(loader.next());
+    };
+    step();
+    allocations = 0;
+    counting = true;
+    for (int k = 0; k < 7; ++k) step();
+    counting = false;
+    CHECK(allocations == 0);
+  }
+}
+
 TEST_CASE("a step on a device allocates nothing after the first two, replayed or call by call") {
   const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
   for (const auto way : {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl}) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -27,6 +28,8 @@ class Algorithm : public FrameOwner {
   virtual void visit(const std::string& /*name*/, StateVisitor& /*visitor*/) {}
   /// Bytes that it holds beside its operands: for compression, or for operands of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
+  /// Bytes that this rank has sent in all runs, where runs differ in them; else 0.
+  [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
 };
 
 }  // namespace ronda

@@ -53,6 +53,12 @@ std::size_t PlannedCollective::memory() const noexcept {
   return bytes;
 }
 
+std::uint64_t PlannedCollective::sent_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& algorithm : algorithms_) bytes += algorithm->sent_bytes();
+  return bytes;
+}
+
 void PlannedCollective::visit(StateVisitor& visitor) {
   for (std::size_t i = 0; i < algorithms_.size(); ++i)
     algorithms_[i]->visit(i == 0 ? description_.label : description_.label + "." + std::to_string(i), visitor);

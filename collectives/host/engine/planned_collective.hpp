@@ -43,6 +43,7 @@ class PlannedCollective final : public Collective {
   [[nodiscard]] std::string_view algorithm() const noexcept override { return name_; }
   [[nodiscard]] Compression compression() const noexcept override { return compression_; }
   [[nodiscard]] std::size_t memory() const noexcept override;
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept override;
   void visit(StateVisitor& visitor) override;
   [[nodiscard]] CollectiveTimes times() const noexcept override;
   /// What the model has for it.

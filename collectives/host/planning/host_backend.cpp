@@ -2,6 +2,7 @@
 #include <ronda/collectives/host/algorithms/exchange.hpp>
 #include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/host/algorithms/sequence.hpp>
+#include <ronda/collectives/host/algorithms/sparse_allreduce.hpp>
 #include <ronda/collectives/host/planning/host_backend.hpp>
 #include <ronda/collectives/members/spec_check.hpp>
 
@@ -118,6 +119,15 @@ std::unique_ptr<Collective> HostBackend::planned(const SendSpec& spec, bool /*of
 
 std::unique_ptr<Collective> HostBackend::planned(const ReceiveSpec& spec, bool /*often*/) {
   return planned_pair(Kind::receive, spec.tensor, spec.from, spec.label, received_);
+}
+
+std::unique_ptr<Collective> HostBackend::planned(const SparseAllreduceSpec& spec, bool /*often*/) {
+  auto collective =
+      links_.planned(std::make_unique<SparseAllreduce>(links_.across_all(), spec.table.pointer<float>(),
+                                                       static_cast<std::size_t>(spec.table.shape()[1]), *spec.touched),
+                     "owners", describe(spec));
+  collective->flush_denormals(true);
+  return collective;
 }
 
 std::unique_ptr<Collective> HostBackend::planned_pair(Kind kind, const Tensor& tensor, int peer,

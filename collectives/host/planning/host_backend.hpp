@@ -40,6 +40,7 @@ class HostBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Collective> planned(const AlltoallSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> planned(const SendSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> planned(const ReceiveSpec& spec, bool often);
+  [[nodiscard]] std::unique_ptr<Collective> planned(const SparseAllreduceSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);
   template <class Spec>

@@ -15,7 +15,7 @@ class BucketedAllreduce : public GradientExchange {
   void begin() override { buckets_.begin(); }
   void mark_ready(ParameterId id, Stream& stream) override { buckets_.mark_ready(id, stream); }
   void reduce(Sums /*wanted*/, Stream& stream) override { buckets_.wait(stream); }
-  [[nodiscard]] const ArenaRange& range_to_update(Stream& /*stream*/) override { return whole_; }
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&whole_, 1}; }
   void publish(UpdateOutcome* /*outcome*/, Stream& /*stream*/) override {}
 
   [[nodiscard]] StepControl& sums() noexcept override { return buckets_.control(); }

@@ -2,6 +2,7 @@
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+#include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
 
 #include <utility>
 
@@ -14,7 +15,7 @@ bool wants_node_reduce(const Communicator& communicator, const ReplicaPlan& plan
   const bool in_memory =
       options.algorithm == AllreduceAlgorithm::automatic || options.algorithm == AllreduceAlgorithm::node;
   return in_memory && options.compression == Compression::none && !plan.mixed() && communicator.size() > 1 &&
-         plan.arena_bytes >= node_update_bytes;
+         plan.dense_slots > 0 && plan.dense_bytes >= node_update_bytes;
 }
 
 /// Values in the memory that a node's ranks share. Where there is no room for the gradients, or for them, every rank
@@ -27,27 +28,42 @@ Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& s
   return values;
 }
 
-}  // namespace
-
-std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
-                                                std::size_t node_update_bytes, EventSink& sink) {
+/// Takes the arenas.
+std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator, Replica& replica,
+                                                      const FusionOptions& options, std::size_t node_update_bytes,
+                                                      EventSink& sink) {
   const ReplicaPlan& plan = replica.plan();
   const auto& context = replica.device().context;
   const bool on_host = context->device().kind == DeviceKind::cpu;
-  agree(communicator, [&] { require_fitting(options.algorithm, context->device().kind); });
-  if (!on_host && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
-  options.dtype = plan.dtype;
+  const std::vector<GradientSlot> slots(plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables()));
   Buffer gradients = communicator.allocate(plan.arena_bytes, on_host ? Memory::node_shared : Memory::on_device);
+  Buffer lists;
+  agree(communicator, [&] { lists = Buffer::host(plan.list_bytes()); });
   if (on_host && wants_node_reduce(communicator, plan, options, node_update_bytes)) {
-    replica.take_arenas(shared_values(communicator, plan.arena_bytes, sink), std::move(gradients));
-    if (auto shared = NodeReduce::make(communicator, plan.slots, replica.values(), replica.gradients(), options))
+    replica.take_arenas(shared_values(communicator, plan.arena_bytes, sink), std::move(gradients), std::move(lists));
+    if (auto shared = NodeReduce::make(communicator, slots, replica.values(), replica.gradients(),
+                                       plan.dense_elements(), options))
       return shared;
   } else {
     Buffer values;
     agree(communicator, [&] { values = context->allocate(plan.arena_bytes); });
-    replica.take_arenas(std::move(values), std::move(gradients));
+    replica.take_arenas(std::move(values), std::move(gradients), std::move(lists));
   }
-  return std::make_unique<BucketedAllreduce>(communicator, plan.slots, replica.gradients(), replica.arena(), options);
+  return std::make_unique<BucketedAllreduce>(communicator, slots, replica.gradients(), replica.dense_arena(), options);
+}
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
+                                                std::size_t node_update_bytes, EventSink& sink) {
+  const auto& context = replica.device().context;
+  const DeviceKind kind = context->device().kind;
+  agree(communicator, [&] { require_fitting(options.algorithm, kind); });
+  if (kind != DeviceKind::cpu && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
+  options.dtype = replica.plan().dtype;
+  auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
+  if (replica.plan().tables().empty()) return dense;
+  return std::make_unique<SparseExchange>(communicator, std::move(dense), replica);
 }
 
 }  // namespace ronda

@@ -15,7 +15,8 @@ Tensor tensor_of(const Buffer& arena) { return Tensor(std::span(floats(arena.dat
 }  // namespace
 
 std::unique_ptr<NodeReduce> NodeReduce::make(const Communicator& communicator, const std::vector<GradientSlot>& slots,
-                                             const Buffer& values, const Buffer& gradients, FusionOptions options) {
+                                             const Buffer& values, const Buffer& gradients, std::size_t count,
+                                             FusionOptions options) {
   Communicator group = communicator;
   if (group.topology().nodes > 1) return nullptr;
   const auto all_values = group.copies_on_node(tensor_of(values)),
@@ -23,15 +24,15 @@ std::unique_ptr<NodeReduce> NodeReduce::make(const Communicator& communicator, c
   if (all_values.empty() || all_gradients.empty()) return nullptr;
   options.late = true;
   return std::unique_ptr<NodeReduce>(
-      new NodeReduce(communicator, slots, values, gradients, options, all_values, all_gradients));
+      new NodeReduce(communicator, slots, gradients, count, options, all_values, all_gradients));
 }
 
-NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& values,
-                       const Buffer& gradients, const FusionOptions& options, const std::vector<std::byte*>& all_values,
-                       const std::vector<std::byte*>& all_gradients)
+NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots,
+                       const Buffer& gradients, std::size_t count, const FusionOptions& options,
+                       const std::vector<std::byte*>& all_values, const std::vector<std::byte*>& all_gradients)
     : BucketedAllreduce(communicator, slots, gradients, {}, options),
       communicator_(communicator),
-      count_(values.bytes() / sizeof(float)),
+      count_(count),
       meeting_memory_(communicator_.allocate(sizeof(float), Memory::node_shared)),
       meeting_(
           communicator_.plan(AllreduceSpec{.tensors = {tensor_of(meeting_memory_)}, .label = "the update of a node"})) {
@@ -63,9 +64,9 @@ void NodeReduce::reduce(Sums wanted, Stream& stream) {
     buckets_.wait_for_control(stream);
 }
 
-const ArenaRange& NodeReduce::range_to_update(Stream& /*stream*/) {
+std::span<const ArenaRange> NodeReduce::ranges_to_update(Stream& /*stream*/) {
   static_cast<void>(meet(true));
-  return reduced_ == Sums::of_all ? summed_ : to_sum_;
+  return {reduced_ == Sums::of_all ? &summed_ : &to_sum_, 1};
 }
 
 void NodeReduce::publish(UpdateOutcome* outcome, Stream& /*stream*/) {

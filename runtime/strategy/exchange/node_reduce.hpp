@@ -33,18 +33,20 @@ class NodeReduce final : public BucketedAllreduce {
   /// Null where the ranks are not all on one node, or the arenas not in its shared memory. Collective. The arenas
   /// outlive this object.
   /// @param values, gradients  float32 arenas of equal length, from `communicator.allocate`
+  /// @param count              of their elements, the first, that the ranks share out
   static std::unique_ptr<NodeReduce> make(const Communicator& communicator, const std::vector<GradientSlot>& slots,
-                                          const Buffer& values, const Buffer& gradients, FusionOptions options);
+                                          const Buffer& values, const Buffer& gradients, std::size_t count,
+                                          FusionOptions options);
 
   void reduce(Sums wanted, Stream& stream) override;
-  [[nodiscard]] const ArenaRange& range_to_update(Stream& stream) override;
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override;
   void publish(UpdateOutcome* outcome, Stream& stream) override;
   void gather(std::span<float* const> states) override;
   [[nodiscard]] std::vector<std::string> describe() const override;
 
  private:
-  NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& values,
-             const Buffer& gradients, const FusionOptions& options, const std::vector<std::byte*>& all_values,
+  NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& gradients,
+             std::size_t count, const FusionOptions& options, const std::vector<std::byte*>& all_values,
              const std::vector<std::byte*>& all_gradients);
   [[nodiscard]] Range range_of_rank(std::size_t rank) const noexcept;
   bool meet(bool good);

@@ -6,6 +6,7 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace ronda {
@@ -39,6 +40,7 @@ void add_exchange(Summary& summary, const GradientExchange& gradients) {
     summary.allreduce.bytes_per_step += bucket.bytes;
     if (bucket.compression != Compression::none) summary.allreduce.compression = name_of(bucket.compression);
   }
+  summary.allreduce.bytes_per_step += static_cast<std::uint64_t>(std::llround(gradients.sparse_bytes_per_step()));
 }
 
 Summary::Epoch summary_of(const EpochReport& epoch) {

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+namespace ronda {
+
+/// The exchange of a model with sparse tables: another exchange for all other gradients, and for each table a sparse
+/// allreduce, which starts when its gradient is ready. Every rank gets the sums of all touched rows, and updates them.
+class SparseExchange final : public GradientExchange {
+ public:
+  /// Collective.
+  /// @param dense    of the replica's other gradients
+  /// @param replica  has its arenas; outlives this object
+  SparseExchange(Communicator communicator, std::unique_ptr<GradientExchange> dense, Replica& replica);
+
+  void begin() override { dense_->begin(); }
+  void mark_ready(ParameterId id, Stream& stream) override;
+  void reduce(Sums wanted, Stream& stream) override;
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override;
+  void publish(UpdateOutcome* outcome, Stream& stream) override { dense_->publish(outcome, stream); }
+
+  [[nodiscard]] StepControl& sums() noexcept override { return dense_->sums(); }
+  [[nodiscard]] bool moves_alone() const noexcept override { return false; }  // the host reads which rows there are
+  void gather(std::span<float* const> states) override { dense_->gather(states); }
+  void visit(StateVisitor& visitor) override { dense_->visit(visitor); }
+  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return dense_->buckets(); }
+  [[nodiscard]] std::vector<std::string> describe() const override;
+  [[nodiscard]] double sparse_bytes_per_step() const noexcept override;
+  [[nodiscard]] std::vector<std::string> report() const override;
+  [[nodiscard]] double exposed_seconds() const noexcept override {
+    return dense_->exposed_seconds() + exposed_seconds_;
+  }
+  [[nodiscard]] std::size_t memory() const noexcept override;
+
+ private:
+  struct Table {
+    GradientSlot slot;
+    std::unique_ptr<Collective> sum;
+    Event done{};
+  };
+
+  std::unique_ptr<GradientExchange> dense_;
+  std::vector<Table> tables_;
+  std::vector<ArenaRange> ranges_;  ///< those of `dense_`, and the tables'
+  ArenaRange rows_;
+  double exposed_seconds_ = 0;
+};
+
+}  // namespace ronda

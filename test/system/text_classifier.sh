@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The classifier of texts: what it reaches, what it sends, that replicas and resumed trainings agree, and what it refuses.
+source "$(dirname "$0")/lib.sh"
+limit=60
+
+options=(--optimizer adam --learning-rate 0.002 --global-batch-size 128 --threads 1 --quiet)
+for ranks in 1 2 3; do
+  mpi $ranks "$apps/text_classifier" "${options[@]}" --epochs 5 --summary-json "$work/summary.json"
+  expect_status 0
+  accuracy=$(summary test_accuracy) sent=$(summary bytes_per_step)
+  echo "$ranks ranks: $accuracy of the test data, $sent bytes a step"
+  expect 'a good fit' at_least "$accuracy" 0.77
+  expect 'less than a tenth of the table sent' at_least $((65536 * 64 * 4 / 10)) "$sent"
+done
+
+# A training that ends and goes on is the training that does not end, to the bit; with frozen tables too.
+for more in "" "--freeze embedding_bag1.*"; do
+  # shellcheck disable=SC2086
+  mpi 2 "$apps/text_classifier" "${options[@]}" $more --steps 20 --audit-every 5 --summary-json "$work/summary.json"
+  expect_status 0
+  whole=$(summary parameter_hash)
+  rm -rf "$work/run"
+  # shellcheck disable=SC2086
+  mpi 2 "$apps/text_classifier" "${options[@]}" $more --steps 10 --checkpoint-dir "$work/run"
+  expect_status 0
+  # shellcheck disable=SC2086
+  mpi 2 "$apps/text_classifier" "${options[@]}" $more --steps 20 --checkpoint-dir "$work/run" --resume \
+    --summary-json "$work/summary.json"
+  expect_status 0
+  expect 'the same parameters' test "$(summary parameter_hash)" = "$whole"
+done
+
+# Plain SGD changes no row without a gradient: whole gradients do the same, but for rounding, and send everything.
+mpi 2 "$apps/text_classifier" --optimizer sgd --learning-rate 0.5 --global-batch-size 128 --steps 30 --threads 1 --quiet \
+  --summary-json "$work/summary.json"
+expect_status 0
+loss=$(summary final_train_loss)
+mpi 2 "$apps/text_classifier" --optimizer sgd --learning-rate 0.5 --global-batch-size 128 --steps 30 --threads 1 --quiet \
+  --whole-gradients --summary-json "$work/summary.json"
+expect_status 0
+expect 'the same loss' awk "BEGIN { d = $loss - $(summary final_train_loss); exit !(d * d < 1e-8) }"
+expect 'the whole table sent' at_least "$(summary bytes_per_step)" $((65536 * 64 * 4))
+
+refused() { # refused MESSAGE OPTION…
+  local message=$1
+  shift
+  mpi 2 "$apps/text_classifier" "$@"
+  expect_status 2
+  expect_message "$message"
+}
+refused 'lars.*embedding_bag1.weight is sparse' --optimizer lars --steps 1
+refused 'nowhere/train.tsv.gz' --data "$work/nowhere"
