@@ -134,6 +134,9 @@ struct ReceiveSpec {
 struct SparseAllreduceSpec {
   Tensor table;
   TouchedRows* touched = nullptr;  ///< of this table; outlives the collective
+  /// `automatic` and `node`: in the node's memory, where all ranks are on one and table and list are in what they
+  /// share; else, and by any other, by messages.
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   std::string label = "a sparse allreduce";
 };
 

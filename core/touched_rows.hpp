@@ -39,6 +39,8 @@ class TouchedRows {
   [[nodiscard]] std::span<const std::int32_t> rows() const noexcept {
     return std::span<const std::int32_t>(memory_).subspan(1, static_cast<std::size_t>(memory_[0]));
   }
+  /// The number of rows, then the rows: for those who read it where it is shared.
+  [[nodiscard]] std::span<std::int32_t> memory() const noexcept { return memory_; }
   /// Of the table.
   [[nodiscard]] std::size_t capacity() const noexcept { return known_.size(); }
 

@@ -221,7 +221,7 @@ std::string complete(SparseAllreduceSpec& spec, const SpecContext& /*context*/) 
   if (spec.touched == nullptr || spec.touched->capacity() != static_cast<std::size_t>(table.shape[0]))
     throw LogicError(spec.label + " has no list of touched rows for the " + std::to_string(table.shape[0]) +
                      " of its table");
-  return "touched rows of " + table.text();
+  return "touched rows of " + table.text() + " by " + std::string(name_of(spec.algorithm));
 }
 
 bool is_on_device(const CollectiveSpec& spec) { return std::visit(OnDevice{}, spec); }

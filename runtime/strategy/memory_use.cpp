@@ -8,8 +8,7 @@ std::string MemoryUse::text() const {
   return "a rank needs " + human_bytes(total()) + ": parameters " + human_bytes(parameters) + ", gradients " +
          human_bytes(gradients) + ", optimizer " + human_bytes(optimizer) + ", activations " +
          human_bytes(activations) + ", workspace " + human_bytes(workspace) +
-         (data > 0 ? ", data " + human_bytes(data) : "") +
-         (compression > 0 ? ", compression " + human_bytes(compression) : "");
+         (data > 0 ? ", data " + human_bytes(data) : "") + (exchange > 0 ? ", exchange " + human_bytes(exchange) : "");
 }
 
 void check_memory_limit(const MemoryUse& use, std::size_t limit, std::size_t rows, std::size_t micro_batches) {

@@ -10,10 +10,10 @@ struct MemoryUse {
   std::size_t activations = 0;  ///< kept from forward to backward, and gradients between layers; grows with the batch
   std::size_t workspace = 0;    ///< scratch of the primitives
   std::size_t data = 0;         ///< datasets that lie on the device
-  std::size_t compression = 0;  ///< what it has lost so far, and numbers as they are sent
+  std::size_t exchange = 0;     ///< what compression has lost so far, numbers as they are sent, lists of rows
 
   [[nodiscard]] std::size_t total() const noexcept {
-    return parameters + gradients + optimizer + activations + workspace + data + compression;
+    return parameters + gradients + optimizer + activations + workspace + data + exchange;
   }
   /// `a rank needs 12.0 MiB: parameters 1.0 MiB, …`.
   [[nodiscard]] std::string text() const;

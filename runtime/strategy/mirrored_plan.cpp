@@ -29,7 +29,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   agree(communicator_, [&] { take_memory(schedule); });
   keep_data(options_.device_data);
   options_.device_data.clear();  // they may go before the strategy
-  plan_.memory.compression = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
+  plan_.memory.exchange = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
   check_memory();
   plan_.picks = picker.answered();
   plan_.timed_something = picker.timed_something();

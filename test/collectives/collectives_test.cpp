@@ -46,6 +46,59 @@ std::size_t begin_of(const std::vector<std::size_t>& counts, int rank) {
 
 std::size_t total(const std::vector<std::size_t>& counts) { return begin_of(counts, static_cast<int>(counts.size())); }
 
+TEST_CASE("a sparse allreduce sums the touched rows of all ranks, in the node's memory and by messages") {
+  Communicator communicator = test::world().communicator();
+  constexpr std::int32_t rows = 1000;
+  for (const std::int64_t width : {1, 7, 64})
+    for (const auto memory : {Memory::node_shared, Memory::per_rank})
+      for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
+        const std::size_t length = TouchedRows::length(rows), count = static_cast<std::size_t>(rows * width);
+        const Buffer table_memory = communicator.allocate(count * sizeof(float), memory),
+                     list_memory = communicator.allocate(length * sizeof(std::int32_t), memory);
+        const std::span values(reinterpret_cast<float*>(table_memory.data()), count);
+        TouchedRows touched(std::span(reinterpret_cast<std::int32_t*>(list_memory.data()), length));
+        const Tensor table({Shape{rows, width}, DType::float32, {}}, values.data());
+        const auto sum =
+            communicator.plan(SparseAllreduceSpec{.table = table, .touched = &touched, .algorithm = algorithm});
+        for (const std::int32_t stride : {1, 3, 2000, 17}) {  // of 2000: ranks have one row, or none
+          std::vector<float> expected(count);
+          std::vector<std::int32_t> all;
+          std::ranges::fill(values, 0.0F);
+          touched.clear();
+          for (int rank = 0; rank < communicator.size(); ++rank)
+            for (std::int32_t row = 600 * rank; row < rows; row += stride) {
+              all.push_back(row);
+              if (rank == communicator.rank()) touched.add(row);
+              for (std::int64_t i = 0; i < width; ++i) {
+                const auto at = static_cast<std::size_t>(row * width + i);
+                const auto mine = static_cast<float>(row % 100 + i + rank);
+                expected[at] += mine;
+                if (rank == communicator.rank()) values[at] = mine;
+              }
+            }
+          sum->start().wait();
+          CHECK(std::ranges::equal(values, expected));
+          std::ranges::sort(all);
+          all.erase(std::unique(all.begin(), all.end()), all.end());
+          std::vector<std::int32_t> list(touched.rows().begin(), touched.rows().end());
+          auto first = list;
+          REQUIRE(list.size() == all.size());
+          communicator.broadcast(Tensor(std::span(first)));
+          CHECK(list == first);
+          std::ranges::sort(list);
+          CHECK(list == all);
+        }
+      }
+  std::vector<std::int32_t> list(4);
+  TouchedRows touched(list);  // of three rows
+  std::vector<float> numbers(8);
+  const Tensor table({Shape{4, 2}, DType::float32, {}}, numbers.data());
+  CHECK_THROWS_AS(communicator.plan(SparseAllreduceSpec{.table = Tensor(std::span(numbers)), .touched = &touched}),
+                  LogicError);
+  CHECK_THROWS_AS(communicator.plan(SparseAllreduceSpec{.table = table}), LogicError);
+  CHECK_THROWS_AS(communicator.plan(SparseAllreduceSpec{.table = table, .touched = &touched}), LogicError);
+}
+
 TEMPLATE_LIST_TEST_CASE("broadcast and reduce, from and to every rank", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size();

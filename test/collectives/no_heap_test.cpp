@@ -167,21 +167,24 @@ TEST_CASE("nor do collectives on a device, by NCCL and through the host") {
 
 TEST_CASE("nor does a sparse allreduce, whichever rows there are") {
   Communicator communicator = test::world().communicator();
-  constexpr std::size_t rows = 5000, width = 32;
-  std::vector<float> values(rows * width);
-  std::vector<std::int32_t> list(TouchedRows::length(rows));
-  TouchedRows touched(list);
-  const auto sum = communicator.plan(SparseAllreduceSpec{
-      .table = Tensor({Shape{rows, width}, DType::float32, {}}, values.data()), .touched = &touched});
-  communicator.barrier();
-  CHECK(allocations_in([&] {
-          for (std::int32_t step = 1; step < 6; ++step) {
-            touched.clear();
-            for (std::int32_t row = communicator.rank(); row < static_cast<std::int32_t>(rows); row += step * step)
-              touched.add(row);
-            sum->start().wait();
-          }
-        }) == 0);
+  constexpr std::int64_t rows = 5000, width = 32;
+  const std::size_t length = TouchedRows::length(rows);
+  const Buffer values = communicator.allocate(rows * width * sizeof(float), Memory::node_shared);
+  const Buffer list = communicator.allocate(length * sizeof(std::int32_t), Memory::node_shared);
+  const Tensor table({Shape{rows, width}, DType::float32, {}}, values.data());
+  TouchedRows touched(std::span(reinterpret_cast<std::int32_t*>(list.data()), length));
+  for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
+    const auto sum =
+        communicator.plan(SparseAllreduceSpec{.table = table, .touched = &touched, .algorithm = algorithm});
+    communicator.barrier();
+    CHECK(allocations_in([&] {
+            for (std::int32_t step = 1; step < 6; ++step) {
+              touched.clear();
+              for (std::int32_t row = communicator.rank(); row < rows; row += step * step) touched.add(row);
+              sum->start().wait();
+            }
+          }) == 0);
+  }
 }
 
 TEST_CASE("a step of the fusion buffer takes nothing from the heap") {

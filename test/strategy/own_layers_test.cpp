@@ -268,7 +268,7 @@ class MeanOfRows final : public CustomOperation {
   std::int64_t width_;
 };
 
-class Embedding final : public Layer {
+class OwnEmbedding final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "embedding"; }
   Value build(Value x, GraphBuilder& b) const override {
@@ -280,7 +280,7 @@ class Embedding final : public Layer {
 
 TEST_CASE("a model reads fields of the batch by their names, of whole numbers too") {
   const Sentences data;
-  const Embedding embedding;
+  const OwnEmbedding embedding;
   const Function model([&](Value, GraphBuilder& b) {
     const Value words = embedding.build(b.input("tokens"), b), numbers = b.input("numbers");
     return Sequential(Dense(16), ReLU(), Dense(3)).build(b.apply(ConcatSpec{1}, {words, numbers}), b);

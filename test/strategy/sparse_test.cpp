@@ -292,11 +292,20 @@ TEST_CASE("a touched row that is not finite is seen, and told of") {
 
 TEST_CASE("the rows that travel are counted") {
   const MemoryDataset data = equal_texts(8, {3, 5});
-  Run run(everybody(), bags(), data, {.global_batch = 8});
-  for (int k = 0; k < 3; ++k) run.step();
-  const auto ranks = static_cast<double>(world().size()), row_bytes = 4.0 + 6 * 4;
-  double sent = run.strategy.exchange().sparse_bytes_per_step();
-  everybody().allreduce(Tensor(std::span(&sent, 1)));
-  // Each of two rows goes once to its owner from all others, and back; two counts go between any two ranks.
-  CHECK(sent == 2 * (ranks - 1) * (2 * row_bytes) + 2 * ranks * (ranks - 1) * 4);
+  for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
+    Set set{.global_batch = 8};
+    set.algorithm = algorithm;
+    Run run(everybody(), bags(), data, set);
+    for (int k = 0; k < 3; ++k) run.step();
+    const bool messages = std::ranges::any_of(run.strategy.plan_lines(), [](const std::string& line) {
+      return line == "touched rows of embedding_bag1.weight by owners";
+    });
+    const bool one_node = world().size() > 1 && everybody().topology().nodes == 1;
+    CHECK(messages == !(one_node && algorithm == AllreduceAlgorithm::automatic));
+    const auto ranks = static_cast<double>(world().size()), row_bytes = 4.0 + 6 * 4;
+    double sent = run.strategy.exchange().sparse_bytes_per_step();
+    everybody().allreduce(Tensor(std::span(&sent, 1)));
+    // Each of two rows goes once to its owner from all others, and back; two counts go between any two ranks.
+    CHECK(sent == 2 * (ranks - 1) * (2 * row_bytes) + (messages ? 2 * ranks * (ranks - 1) * 4 : 0));
+  }
 }

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <ronda/collectives/host/engine/algorithm.hpp>
@@ -28,10 +27,10 @@ namespace ronda {
 ///
 /// Afterwards all ranks have the same bits, and the same list: the rows of owner 0, of owner 1, …
 ///
-/// Cost: 4 latencies; a rank sends each touched row that is another's once, and each row of its own to all. That is the
-/// idea of Renggli et al., "SparCML: high-performance sparse communication for machine learning", SC 2019, without its
-/// change to whole vectors: with u rows touched by any of the ranks it sends about u/n · (n-1) rows, whatever the
-/// table. Order of summation: the owner's part, then those of the ranks below it, downwards and around.
+/// Cost: 4 latencies, and with u rows touched by any rank at most about 2 (n-1)/n · u rows a rank, where owners have as
+/// many; whatever the table has. The two halves are the split allgather of Renggli et al., "SparCML: high-performance
+/// sparse communication for machine learning", SC 2019, without its change to whole vectors.
+/// Order of summation: the owner's part, then those of the ranks below it, downwards and around.
 class SparseAllreduce final : public Algorithm {
  public:
   /// @param table    rows of `width` elements, as many as `touched` has room for; it and `touched` outlive this object

@@ -3,9 +3,11 @@
 #include <ronda/collectives/host/algorithms/ring.hpp>
 #include <ronda/collectives/host/algorithms/sequence.hpp>
 #include <ronda/collectives/host/algorithms/sparse_allreduce.hpp>
+#include <ronda/collectives/host/node/node_sparse_allreduce.hpp>
 #include <ronda/collectives/host/planning/host_backend.hpp>
 #include <ronda/collectives/members/spec_check.hpp>
 
+#include <array>
 #include <utility>
 
 namespace ronda {
@@ -122,12 +124,27 @@ std::unique_ptr<Collective> HostBackend::planned(const ReceiveSpec& spec, bool /
 }
 
 std::unique_ptr<Collective> HostBackend::planned(const SparseAllreduceSpec& spec, bool /*often*/) {
-  auto collective =
-      links_.planned(std::make_unique<SparseAllreduce>(links_.across_all(), spec.table.pointer<float>(),
-                                                       static_cast<std::size_t>(spec.table.shape()[1]), *spec.touched),
-                     "owners", describe(spec));
+  Made made = make_sparse_allreduce(spec);
+  auto collective = links_.planned(std::move(made.algorithm), made.name, describe(spec));
   collective->flush_denormals(true);
   return collective;
+}
+
+HostBackend::Made HostBackend::make_sparse_allreduce(const SparseAllreduceSpec& spec) {
+  const auto width = static_cast<std::size_t>(spec.table.shape()[1]);
+  const bool in_memory = spec.algorithm == AllreduceAlgorithm::automatic || spec.algorithm == AllreduceAlgorithm::node;
+  if (in_memory && members_.size() > 1 && members_.topology().nodes == 1) {
+    const std::array places{elements_of(spec.table), elements_of(Tensor(spec.touched->memory()))};
+    const auto sites = memory_.locate(places);
+    std::string refusal;
+    const auto barriers = memory_.take_barriers(places.size(), refusal);
+    NodeCopies tables = memory_.copies_of(places[0], sites[0], barriers, 0),
+               lists = memory_.copies_of(places[1], sites[1], barriers, 1);
+    if (!tables.data.empty() && !lists.data.empty())
+      return {std::make_unique<NodeSparseAllreduce>(std::move(tables), std::move(lists), width, *spec.touched), "node"};
+  }
+  return {std::make_unique<SparseAllreduce>(links_.across_all(), spec.table.pointer<float>(), width, *spec.touched),
+          "owners"};
 }
 
 std::unique_ptr<Collective> HostBackend::planned_pair(Kind kind, const Tensor& tensor, int peer,

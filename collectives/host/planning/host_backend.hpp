@@ -15,7 +15,7 @@ class HostBackend final : public Backend {
  public:
   /// @param members, agreement, links, memory  outlive this object
   HostBackend(Members& members, Agreement& agreement, Links& links, NodeMemory& memory)
-      : members_(members), links_(links), allreduces_(members, agreement, links, memory) {}
+      : members_(members), links_(links), memory_(memory), allreduces_(members, agreement, links, memory) {}
 
   [[nodiscard]] std::unique_ptr<Collective> plan(const CollectiveSpec& spec, bool often) override;
 
@@ -41,6 +41,7 @@ class HostBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Collective> planned(const SendSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> planned(const ReceiveSpec& spec, bool often);
   [[nodiscard]] std::unique_ptr<Collective> planned(const SparseAllreduceSpec& spec, bool often);
+  [[nodiscard]] Made make_sparse_allreduce(const SparseAllreduceSpec& spec);
   [[nodiscard]] std::unique_ptr<Algorithm> to_and_from_root(std::span<const std::span<std::byte>> parts,
                                                             std::span<std::byte> mine, int root, bool gathers);
   template <class Spec>
@@ -51,6 +52,7 @@ class HostBackend final : public Backend {
 
   Members& members_;
   Links& links_;
+  NodeMemory& memory_;
   AllreducePlanner allreduces_;
   PairSequences sent_, received_;
 };

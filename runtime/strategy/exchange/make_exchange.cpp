@@ -38,7 +38,7 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
   const std::vector<GradientSlot> slots(plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables()));
   Buffer gradients = communicator.allocate(plan.arena_bytes, on_host ? Memory::node_shared : Memory::on_device);
   Buffer lists;
-  agree(communicator, [&] { lists = Buffer::host(plan.list_bytes()); });
+  if (!plan.tables().empty()) lists = communicator.allocate(plan.list_bytes(), Memory::node_shared);
   if (on_host && wants_node_reduce(communicator, plan, options, node_update_bytes)) {
     replica.take_arenas(shared_values(communicator, plan.arena_bytes, sink), std::move(gradients), std::move(lists));
     if (auto shared = NodeReduce::make(communicator, slots, replica.values(), replica.gradients(),
@@ -63,7 +63,7 @@ std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Repl
   options.dtype = replica.plan().dtype;
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;
-  return std::make_unique<SparseExchange>(communicator, std::move(dense), replica);
+  return std::make_unique<SparseExchange>(communicator, std::move(dense), replica, options.algorithm);
 }
 
 }  // namespace ronda

@@ -7,14 +7,17 @@
 
 namespace ronda {
 
-SparseExchange::SparseExchange(Communicator communicator, std::unique_ptr<GradientExchange> dense, Replica& replica)
+SparseExchange::SparseExchange(Communicator communicator, std::unique_ptr<GradientExchange> dense, Replica& replica,
+                               AllreduceAlgorithm algorithm)
     : dense_(std::move(dense)), rows_(replica.sparse_arena()) {
   const auto tables = replica.plan().tables();
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const Tensor gradient(replica.plan().requests[index_of(tables[i].id)].desc,
                           replica.gradients().data() + tables[i].offset);
-    tables_.push_back({tables[i], communicator.plan(SparseAllreduceSpec{
-                                      .table = gradient, .touched = &replica.touched(i), .label = tables[i].name})});
+    tables_.push_back(
+        {tables[i],
+         communicator.plan(SparseAllreduceSpec{
+             .table = gradient, .touched = &replica.touched(i), .algorithm = algorithm, .label = tables[i].name})});
   }
   ranges_.resize(2);
 }

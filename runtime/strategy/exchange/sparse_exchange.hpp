@@ -18,7 +18,9 @@ class SparseExchange final : public GradientExchange {
   /// Collective.
   /// @param dense    of the replica's other gradients
   /// @param replica  has its arenas; outlives this object
-  SparseExchange(Communicator communicator, std::unique_ptr<GradientExchange> dense, Replica& replica);
+  /// @param algorithm  see SparseAllreduceSpec
+  SparseExchange(Communicator communicator, std::unique_ptr<GradientExchange> dense, Replica& replica,
+                 AllreduceAlgorithm algorithm);
 
   void begin() override { dense_->begin(); }
   void mark_ready(ParameterId id, Stream& stream) override;
