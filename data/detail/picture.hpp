@@ -17,13 +17,17 @@ class PictureError : public InputError {
 /// A picture in memory: red, green and blue, a byte each. Its memory is kept for the next one.
 struct Picture {
   static constexpr std::int64_t channels = 3;
-  static constexpr std::uint64_t most_pixels = std::uint64_t{1} << 27;  ///< more are refused, before memory is taken
+  static constexpr std::uint64_t most_pixels = std::uint64_t{1} << 27;
+  /// Of a byte of a file: a deflated one is at most 1032, and 8 pixels each; a JPEG's block of 64 pixels is a bit or
+  /// more.
+  static constexpr std::uint64_t most_pixels_a_byte = 1032 * 8;
 
   std::int64_t height = 0, width = 0;
   std::vector<std::uint8_t> pixels;
 
-  /// Throws PictureError for more pixels than most_pixels, or none.
-  void resize(std::uint64_t new_height, std::uint64_t new_width);
+  /// Throws PictureError for no pixels, for more than most_pixels, and for more than a file of this size can have, so
+  /// that none takes memory that it does not fill.
+  void resize(std::uint64_t new_height, std::uint64_t new_width, std::size_t file_bytes);
   [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels.data() + y * width * channels; }
 };
 

@@ -121,7 +121,7 @@ OptionalFormat jpeg_format() {
 void decode_jpeg(std::span<const std::byte> file, Picture& picture) {
   Decoder decoder;
   decoder.read_header(file);
-  picture.resize(decoder.height(), decoder.width());
+  picture.resize(decoder.height(), decoder.width(), file.size());
   std::vector<std::uint8_t> wide(std::size_t{4} * decoder.width());
   decoder.read_rows(picture.pixels.data(), wide.data());
 }

@@ -92,7 +92,7 @@ OptionalFormat png_format() { return {"PNG", std::string("libpng ") + PNG_LIBPNG
 void decode_png(std::span<const std::byte> file, Picture& picture) {
   Decoder decoder(file);
   decoder.read_header();
-  picture.resize(decoder.height(), decoder.width());
+  picture.resize(decoder.height(), decoder.width(), file.size());
   decoder.read_rows(picture.pixels.data());
 }
 

@@ -177,7 +177,8 @@ TEST_CASE("a compressed chunk that is damaged is an error of the sample that is 
     writer.write("x", {64, 100}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, noise, 64);
   }
   std::string bytes = read_file(path);
-  for (std::size_t i = bytes.size() * 3 / 4; i < bytes.size() * 3 / 4 + 200; ++i) bytes[i] = static_cast<char>(~bytes[i]);
+  for (std::size_t i = bytes.size() * 3 / 4; i < bytes.size() * 3 / 4 + 200; ++i)
+    bytes[i] = static_cast<char>(~bytes[i]);
   write_file(path, bytes);
   const auto data = open_hdf5(path, {{"input", "x"}});
   Batch batch(data->fields(), 1);

@@ -65,7 +65,7 @@ void write_pictures(const std::filesystem::path& folder) {
   write_picture(folder / "cat" / "x.jpg", color_png(8, 8, noise(8 * 8 * 3, 5)));  // its first bytes count
 }
 
-std::vector<float> row_of(const Dataset& data, std::uint64_t sample, std::uint64_t epoch = 0) {
+std::vector<float> pixels_of(const Dataset& data, std::uint64_t sample, std::uint64_t epoch = 0) {
   Batch batch(data.fields(), 1);
   const std::vector<std::uint64_t> samples{sample};
   data.read({samples, epoch, 3}, batch);
@@ -159,7 +159,7 @@ TEST_CASE("resampling is what a plain loop makes of the definition: larger, smal
   Resampler resample;
   for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{13, 9}, {40, 31}, {1, 1}, {2, 50}}) {
     Picture picture;
-    picture.resize(static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width));
+    picture.resize(static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width), 10000);
     picture.pixels = noise(picture.pixels.size());
     for (const std::int64_t size : {1, 5, 16, 20}) {
       const auto whole = [&](std::int64_t extent) {
@@ -195,7 +195,7 @@ TEST_CASE("a folder of pictures has PyTorch's order of classes and files; the fi
   const auto labels = batch.target().as<std::int32_t>();
   CHECK(std::vector<std::int32_t>(labels.begin(), labels.end()) == std::vector<std::int32_t>{1, 1, 0, 0, 0});
   const Bytes square = noise(8 * 8 * 3, 5);  // of the size asked for: no byte is changed
-  const auto values = row_of(data, 0);
+  const auto values = pixels_of(data, 0);
   for (std::size_t i = 0; i < square.size(); ++i) REQUIRE(values[i] == static_cast<float>(square[i]) / 255.0F);
 }
 
@@ -207,9 +207,9 @@ TEST_CASE("the middle of a picture is cropped from its resized form; the numbers
   // 10 x 25 is resized to 8 x 20; 7 x 7 of that begin at round(0.5) = 0, ties to even, and at round(6.5) = 6.
   const ResampleAxis rows{0, 10 / 8.0, 0, 10}, columns{6 * 25 / 20.0, 25 / 20.0, 0, 25};
   const auto expected = resampled(wide, 25, rows, columns, 7);
-  const auto values = row_of(data, 0);
+  const auto values = pixels_of(data, 0);
   for (std::size_t i = 0; i < expected.size(); ++i) REQUIRE(std::abs(values[i] - expected[i]) < 1e-5);
-  CHECK(row_of(data, 0, 3) == values);  // a training varies nothing that is not asked for
+  CHECK(pixels_of(data, 0, 3) == values);  // a training varies nothing that is not asked for
 }
 
 TEST_CASE("random crops are the same in any batch and with any number of readers, and others in each epoch") {
@@ -225,10 +225,10 @@ TEST_CASE("random crops are the same in any batch and with any number of readers
     together.read({samples, epoch, 3}, batch);
     const auto values = batch.input().as<float>();
     for (std::size_t row = 0; row < samples.size(); ++row)
-      REQUIRE(std::ranges::equal(values.subspan(row * 8 * 8 * 3, 8 * 8 * 3), row_of(data, samples[row], epoch)));
+      REQUIRE(std::ranges::equal(values.subspan(row * 8 * 8 * 3, 8 * 8 * 3), pixels_of(data, samples[row], epoch)));
   }
-  CHECK(row_of(data, 2, 1) != row_of(data, 2, 2));
-  CHECK(row_of(data, 2, 1) != row_of(data, 2, 0));
+  CHECK(pixels_of(data, 2, 1) != pixels_of(data, 2, 2));
+  CHECK(pixels_of(data, 2, 1) != pixels_of(data, 2, 0));
 }
 
 TEST_CASE("a damaged picture is an error with file, sample, expectation and finding, or a sample of weight 0") {
@@ -237,19 +237,21 @@ TEST_CASE("a damaged picture is an error with file, sample, expectation and find
   const std::string jpeg = jpeg_of(40, 40, 3, noise(4800)), png = color_png(9, 9, noise(243));
   std::string flipped = png;
   flipped[flipped.find("IDAT") + 20] ^= 1;
-  const std::vector<std::pair<std::string, const char*>> files{{jpeg.substr(0, jpeg.size() / 2), "whole JPEG"},
-                                                               {jpeg.substr(0, 30), "whole JPEG"},
-                                                               {jpeg.substr(0, 3), "whole JPEG"},
-                                                               {png.substr(0, png.size() / 2), "whole PNG"},
-                                                               {png.substr(0, 8), "whole PNG"},
-                                                               {flipped, "whole PNG"},
-                                                               {"text", "neither's first bytes in 4 bytes"},
-                                                               {"", "neither's first bytes in 0"}};
+  const std::vector<std::pair<std::string, const char*>> files{
+      {jpeg.substr(0, jpeg.size() / 2), "whole JPEG"},
+      {jpeg.substr(0, 30), "whole JPEG"},
+      {jpeg.substr(0, 3), "whole JPEG"},
+      {png.substr(0, png.size() / 2), "whole PNG"},
+      {png.substr(0, 8), "whole PNG"},
+      {flipped, "whole PNG"},
+      {png.substr(0, 16) + std::string("\0\0\x40\0\0\0\x10\0", 8) + png.substr(24), "PNG"},  // larger, and its checksum
+      {"text", "neither's first bytes in 4 bytes"},
+      {"", "neither's first bytes in 0"}};
   const ImageFolderOptions options{.size = 8, .resize = 8, .readers = 2};
   for (const auto& [file, finding] : files) {
     write_file(folder / "dog/a.PNG", file);
     const ImageFolder strict(folder.path(), options);
-    require_mentions(message_of<InputError>([&] { (void)row_of(strict, 3); }),
+    require_mentions(message_of<InputError>([&] { (void)pixels_of(strict, 3); }),
                      {"dog/a.PNG, sample 3", finding, ".skip_damaged"});
     ImageFolderOptions lenient = options;
     lenient.skip_damaged = true;
@@ -264,13 +266,14 @@ TEST_CASE("a damaged picture is an error with file, sample, expectation and find
       CHECK(std::ranges::equal(values.subspan(3 * 192, 192), values.first(192)));  // a sound one's
     }
     CHECK(data.damaged() == std::vector<std::uint64_t>{3});
-    CHECK(row_of(data, 3) == std::vector<float>(192));
+    CHECK(pixels_of(data, 3) == std::vector<float>(192));
   }
   std::filesystem::remove(folder / "dog/a.PNG");
   write_file(folder / "dog/a.png", jpeg);
   const ImageFolder data(folder.path(), options);
   std::filesystem::remove(folder / "dog/a.png");
-  require_mentions(message_of<InputError>([&] { (void)row_of(data, 3); }), {"dog/a.png, sample 3", "cannot be read"});
+  require_mentions(message_of<InputError>([&] { (void)pixels_of(data, 3); }),
+                   {"dog/a.png, sample 3", "cannot be read"});
 }
 
 TEST_CASE("of a batch with several damaged pictures the first one's error is thrown, whatever the readers") {

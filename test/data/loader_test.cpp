@@ -1,15 +1,19 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/data/detail/reader_team.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
 
 #include "support/allocations.hpp"
 #include "support/catch.hpp"
+#include "support/message.hpp"
 
 using namespace ronda;
 
@@ -208,4 +212,29 @@ TEST_CASE("what does not belong together is refused") {
   const MemoryDataset data = numbers(10);
   REQUIRE_THROWS_AS(BatchLoader(data, SampleOrder(11, 1, true), BatchPlan(10, 2)), LogicError);
   REQUIRE_THROWS_AS(BatchLoader(data, SampleOrder(10, 1, true), BatchPlan(9, 2)), LogicError);
+}
+
+TEST_CASE("a team of readers does each part once, and throws what the first part that failed threw") {
+  for (const std::size_t readers : {1, 2, 5}) {
+    ReaderTeam team(readers);
+    CHECK(team.readers() == readers);
+    std::vector<int> done(100);
+    for (const std::size_t count : {0, 1, 7, 100})
+      for (int times = 0; times < 20; ++times) {
+        std::ranges::fill(done, 0);
+        std::vector<int> mine(readers);
+        team.run(count, [&](std::size_t reader, std::size_t i) {
+          ++done[i];
+          ++mine[reader];
+        });
+        for (std::size_t i = 0; i < done.size(); ++i) REQUIRE(done[i] == (i < count ? 1 : 0));
+        REQUIRE(std::accumulate(mine.begin(), mine.end(), std::size_t{0}) == count);
+      }
+    for (int times = 0; times < 20; ++times)
+      CHECK(test::message_of<InputError>([&] {
+              team.run(50, [](std::size_t, std::size_t i) {
+                if (i % 7 == 3) throw InputError(std::to_string(i));
+              });
+            }) == "3");
+  }
 }

@@ -1,11 +1,10 @@
-#include <zlib.h>
-
 #include <bit>
 #include <string>
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/mnist.hpp>
 
+#include "data/files.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/temporary_folder.hpp"
@@ -28,20 +27,12 @@ std::string idx(const std::vector<std::uint32_t>& extents, std::string_view data
   return text.append(data);
 }
 
-std::string gzipped(const TemporaryFolder& folder, const std::string& content) {
-  const auto path = folder / "scratch.gz";
-  const gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-  gzclose(file);
-  return read_file(path);
-}
-
 /// A whole data set of 2 × 2 images: three for training, two for testing.
 void write_set(const TemporaryFolder& folder) {
   write_file(folder / "train-images-idx3-ubyte", idx({3, 2, 2}, "abcdefghijkl"));
   write_file(folder / "train-labels-idx1-ubyte", idx({3}, std::string_view("\0\1\2", 3)));
-  write_file(folder / "t10k-images-idx3-ubyte.gz", gzipped(folder, idx({2, 2, 2}, "mnopqrst")));
-  write_file(folder / "t10k-labels-idx1-ubyte.gz", gzipped(folder, idx({2}, std::string_view("\3\4", 2))));
+  write_file(folder / "t10k-images-idx3-ubyte.gz", gzipped(idx({2, 2, 2}, "mnopqrst")));
+  write_file(folder / "t10k-labels-idx1-ubyte.gz", gzipped(idx({2}, std::string_view("\3\4", 2))));
 }
 
 }  // namespace
@@ -50,7 +41,7 @@ TEST_CASE("plain and gzipped files give the same") {
   const TemporaryFolder folder;
   const std::string content = idx({2, 3}, "abcdef");
   write_file(folder / "plain", content);
-  write_file(folder / "zipped", gzipped(folder, content));
+  write_file(folder / "zipped", gzipped(content));
   for (const char* name : {"plain", "zipped"}) {
     const IdxArray array = read_idx(folder / name, 2);
     REQUIRE(array.shape == Shape{2, 3});
@@ -65,7 +56,7 @@ TEST_CASE("a damaged IDX file is refused with file, expectation and finding") {
     write_file(path, content);
     return message_of<InputError>([&] { (void)read_idx(path, 2); });
   };
-  const std::string good = idx({2, 3}, "abcdef"), zipped = gzipped(folder, good);
+  const std::string good = idx({2, 3}, "abcdef"), zipped = gzipped(good);
   require_mentions(message(""), {"file", "header of 12 bytes", "found 0"});
   require_mentions(message(idx({2, 3}, "abcdef", 0xd02)), {"magic number 2050", "found 3330"});
   require_mentions(message(idx({2, 3}, "abcde")), {"6 bytes", "(2, 3)", "found only 5"});

@@ -1,6 +1,4 @@
 // Texts as tokens: labelled sentences, and windows of a file for language models.
-#include <zlib.h>
-
 #include <array>
 #include <cmath>
 #include <string>
@@ -10,6 +8,7 @@
 #include <ronda/data/labelled_text.hpp>
 #include <ronda/data/text_windows.hpp>
 
+#include "data/files.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/temporary_folder.hpp"
@@ -27,12 +26,6 @@ Tokens tokens_of(const Tokenizer& tokenizer, std::string_view text, std::size_t 
   for (std::size_t i = count; i < most; ++i) REQUIRE(tokens[i] == -1);  // what it does not write it leaves
   tokens.resize(count);
   return tokens;
-}
-
-void write_gzipped(const std::filesystem::path& path, const std::string& content) {
-  const gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-  gzclose(file);
 }
 
 std::vector<std::int32_t> row_of(const Dataset& data, const char* field, std::uint64_t sample) {
@@ -97,7 +90,7 @@ TEST_CASE("a vocabulary is of the most frequent words, or of a file's lines") {
   const auto path = folder / "words";
   write_file(path, "Film\r\ngood\n");
   CHECK(tokens_of(read_vocabulary(path), "good FILM bad") == Tokens{3, 2, 1});
-  write_gzipped(path, "film\ngood");
+  write_file(path, gzipped("film\ngood"));
   CHECK(read_vocabulary(path).words() == std::vector<std::string>{"film", "good"});
   const auto message = [&](const std::string& content) {
     write_file(path, content);
@@ -112,11 +105,8 @@ TEST_CASE("labelled lines are read, plain or gzipped, with all that lines may en
   const TemporaryFolder folder;
   const auto path = folder / "text";
   const std::string content = "\xef\xbb\xbflabel\ttext\r\n1\tgood film\r\n\r\n0\t\n12\tno end";
-  for (const bool gzipped : {false, true}) {
-    if (gzipped)
-      write_gzipped(path, content);
-    else
-      write_file(path, content);
+  for (const std::string& file : {content, gzipped(content)}) {
+    write_file(path, file);
     const LabelledText text = read_labelled_text(path);
     CHECK(text.texts == std::vector<std::string>{"good film", "", "no end"});
     CHECK(text.labels == std::vector<std::int32_t>{1, 0, 12});
@@ -142,7 +132,7 @@ TEST_CASE("a damaged line is refused with file, line, expectation and finding") 
   require_mentions(message("1\ta\n0\tb\n"), {"text, line 1", "names of columns", ".header = false"});
   require_mentions(message("label\ttext\n"), {"no texts"});
   require_mentions(message(""), {"no texts"});
-  std::string cut = (write_gzipped(path, std::string(1000, 'x')), read_file(path));
+  const std::string cut = gzipped(std::string(1000, 'x'));
   require_mentions(message(cut.substr(0, cut.size() - 9)), {"text", "gzip stream"});
   require_mentions(message_of<InputError>([&] { (void)read_labelled_text(folder / "nowhere"); }), {"nowhere"});
   require_mentions(message_of<InputError>([&] { (void)read_labelled_text(folder.path()); }), {"directory"});
