@@ -131,8 +131,9 @@ void ConfusionMatrix::add(const Tensor& outputs, const Tensor& targets, std::spa
 std::vector<MetricValue> ConfusionMatrix::values(std::span<const double> sums) const {
   const std::int64_t classes = std::llround(std::sqrt(static_cast<double>(sums.size())));
   std::vector<MetricValue> values(1);
-  values.front() = {
-      .metric = {"confusion_matrix", false}, .values = {sums.begin(), sums.end()}, .shape = {classes, classes}};
+  values.front().metric.name = "confusion_matrix";
+  values.front().values.assign(sums.begin(), sums.end());
+  values.front().shape = {classes, classes};
   return values;
 }
 

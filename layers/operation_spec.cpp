@@ -96,6 +96,7 @@ std::string kind_of(const OperationSpec& operation) {
             return elementwise::with_row(spec.function,
                                          [](auto row) { return std::string(decltype(row)::type::name); });
           },
+          [](const LayerNormSpec&) -> std::string { return "layer_norm"; },
           [](const AddSpec&) -> std::string { return "add"; },
           [](const ConcatSpec&) -> std::string { return "concat"; },
           [](const EmbeddingSpec& spec) -> std::string { return spec.bag ? "embedding_bag" : "embedding"; },

@@ -12,7 +12,7 @@ std::unique_ptr<Optimizer> make_lion(const OptimizerOptions& options) {
   return std::make_unique<RuleOptimizer<Lion>>(options.name, rule, *options.weight_decay, update_lion);
 }
 
-constexpr OptimizerRow lion_rows[] = {{"lion", 0.0001, make_lion, {{{"beta1", 0.9}, {"beta2", 0.99}}}, 0, true}};
+constexpr OptimizerRow lion_rows[] = {{"lion", 0.0003, make_lion, {{{"beta1", 0.9}, {"beta2", 0.99}}}, 0, true}};
 
 }  // namespace
 

@@ -16,7 +16,7 @@ std::unique_ptr<Optimizer> make_nadam(const OptimizerOptions& options) {
 }
 
 constexpr OptimizerRow nadam_rows[] = {
-    {"nadam", 0.001, make_nadam, {{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"momentum_decay", 0.004}}}}};
+    {"nadam", 0.002, make_nadam, {{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"momentum_decay", 0.004}}}}};
 
 }  // namespace
 

@@ -25,7 +25,7 @@ std::unique_ptr<Optimizer> make_rmsprop(const OptimizerOptions& options) {
 }
 
 constexpr OptimizerRow rmsprop_rows[] = {
-    {"rmsprop", 0.001, make_rmsprop, {{{"alpha", 0.99}, {"epsilon", 1e-8}, {"momentum", 0}, {"centered"}}}}};
+    {"rmsprop", 0.01, make_rmsprop, {{{"alpha", 0.99}, {"epsilon", 1e-8}, {"momentum", 0}, {"centered"}}}}};
 
 }  // namespace
 

@@ -117,7 +117,7 @@ class Lowering {
                                    return make(node, inputs);
                                  },
                                  [&](const ElementwiseSpec& spec) {
-                                   const TensorDesc& given = result_.places[inputs.front()].desc;
+                                   const TensorDesc& given = result_.values[inputs.front()].desc;
                                    const bool padded = given.padded_count() != given.count();
                                    if (padded && !elementwise::keeps_zero(spec.function))
                                      inputs.front() = to_plain(inputs.front());

@@ -130,8 +130,8 @@ Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
   state_->average_states();
   Evaluation evaluation;
   state_->with_average([&] {
-    evaluation =
-        ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_, see, metrics);
+    evaluation = ronda::evaluate(*replica_, *queue_, communicator_, loader, state_->updates(), *other_sums_, host_copy_,
+                                 see, metrics);
   });
   return evaluation;
 }

@@ -322,7 +322,8 @@ std::vector<std::vector<T>> run_on_operands(int ranks, std::size_t count, Reduce
 
 TEST_CASE("each allreduce has a name and a number of its own, and is found by both") {
   std::set<AllreduceAlgorithm> numbers;
-  const Topology two_nodes{.nodes = 2, .ranks_on_node = 2, .most_ranks_on_a_node = 2, .fewest_ranks_on_a_node = 2};
+  Topology two_nodes;
+  two_nodes.nodes = two_nodes.ranks_on_node = two_nodes.most_ranks_on_a_node = two_nodes.fewest_ranks_on_a_node = 2;
   for (const AllreduceRow* row : allreduce_rows()) {
     CHECK(numbers.insert(row->algorithm).second);
     CHECK(parse_allreduce(row->name) == row->algorithm);

@@ -3,6 +3,7 @@
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/picker.hpp>
 
+#include "layers/bench.hpp"
 #include "support/gradient_probe.hpp"
 
 #include <algorithm>

@@ -29,7 +29,7 @@ namespace {
 constexpr float scale = 0.25F;  // of loss gradients
 const float nan_number = std::nanf("");
 
-std::vector<float> random_numbers(std::size_t count, std::uint64_t stream, float largest) {
+std::vector<float> drawn_numbers(std::size_t count, std::uint64_t stream, float largest) {
   const RngKey key(11, Purpose::test, stream);
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = largest * (2 * key.uniform(i) - 1);
@@ -38,8 +38,8 @@ std::vector<float> random_numbers(std::size_t count, std::uint64_t stream, float
 
 /// A loss of outputs and targets of its own.
 template <class Target>
-struct Bench {
-  Bench(const Loss& loss, const Shape& shape, std::vector<float> x, std::vector<Target> y, std::vector<float> w)
+struct LossBench {
+  LossBench(const Loss& loss, const Shape& shape, std::vector<float> x, std::vector<Target> y, std::vector<float> w)
       : desc{shape, DType::float32, {}},
         outputs(std::move(x)),
         targets(std::move(y)),
@@ -85,7 +85,7 @@ struct Bench {
 };
 
 template <class Target>
-void check_torch(Bench<Target> bench, double loss, const std::vector<double>& gradient) {
+void check_torch(LossBench<Target> bench, double loss, const std::vector<double>& gradient) {
   CHECK(bench.mean() == Approx(loss).epsilon(1e-6));  // PyTorch computes in float32
   const std::vector<double> found = bench.mean_gradient();
   for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(found[i] == Approx(gradient[i]).margin(2e-7));
@@ -93,7 +93,7 @@ void check_torch(Bench<Target> bench, double loss, const std::vector<double>& gr
 
 /// Of the sum of losses, by each output that is away from a kink.
 template <class Target>
-void check_differences(Bench<Target>& bench) {
+void check_differences(LossBench<Target>& bench) {
   bench.run();
   const std::vector<float> gradient = bench.gradient;
   constexpr float step = 0x1p-8F;
@@ -165,7 +165,7 @@ TEST_CASE("losses of numbers have PyTorch's values and gradients") {
   const std::vector<float> x{0.5F, -1.25F, 3, 0, -0.75F, 2}, y{0.25F, 0.5F, -1, 0, -0.5F, 1},
       shares{1, 0, 0, 0.75F, 1, 1}, ones{1, 1, 1};
   const auto check = [&](const Loss& loss, double mean, const std::vector<double>& gradient) {
-    check_torch(Bench<float>(loss, shape, x, y, ones), mean, gradient);
+    check_torch(LossBench<float>(loss, shape, x, y, ones), mean, gradient);
   };
   check(MeanSquaredError(), 3.36458325, {0.0833333358, -0.583333373, 1.33333337, 0, -0.0833333358, 0.333333343});
   check(L1Loss(), 1.20833337, {0.166666672, -0.166666672, 0.166666672, 0, -0.166666672, 0.166666672});
@@ -174,9 +174,9 @@ TEST_CASE("losses of numbers have PyTorch's values and gradients") {
   check(SmoothL1Loss(), 0.885416687, {0.0416666679, -0.166666672, 0.166666672, 0, -0.0416666679, 0.166666672});
   check(SmoothL1Loss(0.5), 1.02083337, {0.0833333358, -0.166666672, 0.166666672, 0, -0.0833333358, 0.166666672});
   check(SmoothL1Loss(0), 1.20833337, {0.166666672, -0.166666672, 0.166666672});
-  check_torch(Bench<float>(BCEWithLogitsLoss(), shape, x, shares, ones), 0.955256641,
+  check_torch(LossBench<float>(BCEWithLogitsLoss(), shape, x, shares, ones), 0.955256641,
               {-0.0629234388, 0.0371166877, 0.158762351, -0.0416666679, -0.113196455, -0.0198671613});
-  check_torch(Bench<float>(BCEWithLogitsLoss({3, 0.5F}), shape, x, shares, ones), 1.43834031,
+  check_torch(LossBench<float>(BCEWithLogitsLoss({3, 0.5F}), shape, x, shares, ones), 1.43834031,
               {-0.188770339, 0.0371166877, 0.158762351, -0.010416667, -0.339589357, -0.00993358064});
 }
 
@@ -187,9 +187,9 @@ TEST_CASE("cross entropy has PyTorch's values and gradients, with weights, ignor
   const std::vector<float> classes{1, 2.5F, 0.5F};
   const auto check = [&](const Loss& loss, const std::vector<std::int32_t>& y, double mean,
                          const std::vector<double>& gradient) {
-    check_torch(Bench<std::int32_t>(loss, {4, 3}, x, y, {1, 1, 1, 1}), mean, gradient);
-    check_torch(Bench<std::int32_t>(loss, {2, 2, 3}, x, y, {1, 1}), mean, gradient);
-    check_torch(Bench<std::int32_t>(loss, {1, 2, 2, 3}, x, y, {1}), mean, gradient);
+    check_torch(LossBench<std::int32_t>(loss, {4, 3}, x, y, {1, 1, 1, 1}), mean, gradient);
+    check_torch(LossBench<std::int32_t>(loss, {2, 2, 3}, x, y, {1, 1}), mean, gradient);
+    check_torch(LossBench<std::int32_t>(loss, {1, 2, 2, 3}, x, y, {1}), mean, gradient);
   };
   check(SoftmaxCrossEntropy(), labels, 1.31657207,
         {0.0589400604, 0.010242248, -0.0691823214, 0.308646441, -0.317966729, 0.00932031404, 0, 0, 0, -0.157595158,
@@ -208,7 +208,7 @@ TEST_CASE("losses of numbers equal their formulas, and their gradients finite di
   for (const NumberLoss& each : number_losses())
     for (const Shape& shape : {Shape{4, 3}, Shape{3, 5, 3}, Shape{5, 2, 2, 3}}) {
       const auto rows = static_cast<std::size_t>(shape[0]), columns = static_cast<std::size_t>(shape.count()) / rows;
-      auto x = random_numbers(rows * columns, 1, 3), y = random_numbers(rows * columns, 2, 3);
+      auto x = drawn_numbers(rows * columns, 1, 3), y = drawn_numbers(rows * columns, 2, 3);
       if (each.binary)
         for (float& share : y) share = std::abs(share) / 3;
       std::vector<float> weights(rows, 1);
@@ -223,14 +223,14 @@ TEST_CASE("losses of numbers equal their formulas, and their gradients finite di
         metric +=
             share * (each.binary ? double((x[i] > 0) == (y[i] > 0.5F)) : each.unit * std::abs(double{x[i]} - y[i]));
       }
-      Bench<float> bench(*each.loss, shape, x, y, weights);
+      LossBench<float> bench(*each.loss, shape, x, y, weights);
       const StepControl sums = bench.run();
       CHECK(sums.loss == Approx(loss).epsilon(1e-9));
       CHECK(sums.metric == Approx(metric).epsilon(1e-12));
       CHECK(sums.weight == weight);
       for (std::size_t i = (rows - 1) * columns; i < bench.gradient.size(); ++i) CHECK(bench.gradient[i] == 0);
       if (each.unit == 1) {
-        Bench<float> smaller(*each.loss, shape, random_numbers(rows * columns, 1, 3), y, weights);
+        LossBench<float> smaller(*each.loss, shape, drawn_numbers(rows * columns, 1, 3), y, weights);
         check_differences(smaller);
       }
     }
@@ -243,7 +243,7 @@ TEST_CASE("cross entropy equals its formula, and its gradient finite differences
         CrossEntropyOptions{.weight = classes, .ignore_index = 3, .label_smoothing = 0.2}})
     for (const std::int64_t rows_of_sample : {1, 3}) {
       const std::size_t rows = 4 * static_cast<std::size_t>(rows_of_sample);
-      const std::vector<float> x = random_numbers(rows * 6, 5, 3);
+      const std::vector<float> x = drawn_numbers(rows * 6, 5, 3);
       std::vector<std::int32_t> labels(rows);
       for (std::size_t n = 0; n < rows; ++n) labels[n] = static_cast<std::int32_t>(n * 5 % 6);
       labels[1] = options.ignore_index;
@@ -264,7 +264,7 @@ TEST_CASE("cross entropy equals its formula, and its gradient finite differences
         weight += of_sample * weight_of(label);
       }
       const Shape shape = rows_of_sample == 1 ? Shape{4, 6} : Shape{4, rows_of_sample, 6};
-      Bench<std::int32_t> bench(SoftmaxCrossEntropy(options), shape, x, labels, weights);
+      LossBench<std::int32_t> bench(SoftmaxCrossEntropy(options), shape, x, labels, weights);
       const StepControl sums = bench.run();
       CHECK(sums.loss == Approx(loss).epsilon(1e-6));  // float32 exponentials and logarithms
       CHECK(sums.weight == Approx(weight).epsilon(1e-12));
@@ -274,7 +274,7 @@ TEST_CASE("cross entropy equals its formula, and its gradient finite differences
 
 TEST_CASE("sums and gradients of a loss have the same bits on any number of threads") {
   const Shape shape{211, 301};
-  const auto x = random_numbers(211 * 301, 1, 3), y = random_numbers(211 * 301, 2, 1);
+  const auto x = drawn_numbers(211 * 301, 1, 3), y = drawn_numbers(211 * 301, 2, 1);
   std::vector<std::int32_t> labels(211);
   for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<std::int32_t>(n);
   const auto check = [](auto bench) {
@@ -284,13 +284,13 @@ TEST_CASE("sums and gradients of a loss have the same bits on any number of thre
     CHECK((one.loss == four.loss && one.metric == four.metric && one.weight == four.weight));
     CHECK(gradient == bench.gradient);
   };
-  check(Bench<float>(HuberLoss(), shape, x, y, std::vector<float>(211, 1)));
-  check(Bench<std::int32_t>(SoftmaxCrossEntropy(0.1), shape, x, labels, std::vector<float>(211, 1)));
+  check(LossBench<float>(HuberLoss(), shape, x, y, std::vector<float>(211, 1)));
+  check(LossBench<std::int32_t>(SoftmaxCrossEntropy(0.1), shape, x, labels, std::vector<float>(211, 1)));
 }
 
 TEST_CASE("a NaN in the outputs makes loss and gradient NaN, and is right for nothing") {
   for (const NumberLoss& each : number_losses()) {
-    Bench<float> bench(*each.loss, {2, 3}, {1, 1, nan_number, 1, 1, 1}, {1, 0, 0, 1, 1, 1}, {1, 1});
+    LossBench<float> bench(*each.loss, {2, 3}, {1, 1, nan_number, 1, 1, 1}, {1, 0, 0, 1, 1, 1}, {1, 1});
     const StepControl sums = bench.run();
     CHECK(std::isnan(sums.loss));
     CHECK(std::isnan(bench.gradient[2]));
@@ -298,7 +298,7 @@ TEST_CASE("a NaN in the outputs makes loss and gradient NaN, and is right for no
     if (each.binary) CHECK(sums.metric == Approx(4.0 / 3));  // not the output of 1 for 0, nor the NaN
   }
   for (const std::int32_t label : {0, 1, 2}) {
-    Bench<std::int32_t> bench(SoftmaxCrossEntropy({.weight = {1, 2, 3}}), {1, 3}, {1, nan_number, 2}, {label}, {1});
+    LossBench<std::int32_t> bench(SoftmaxCrossEntropy({.weight = {1, 2, 3}}), {1, 3}, {1, nan_number, 2}, {label}, {1});
     const StepControl sums = bench.run();
     CHECK((std::isnan(sums.loss) && sums.metric == 0));
     for (const float d : bench.gradient) CHECK(std::isnan(d));
@@ -312,13 +312,13 @@ TEST_CASE("where no row counts, sums and gradients are zero") {
     CHECK(std::ranges::all_of(bench.gradient, [](float d) { return d == 0; }));
   };
   const std::vector<float> x(6, nan_number);
-  for (const NumberLoss& each : number_losses()) check(Bench<float>(*each.loss, {2, 3}, x, x, {0, 0}));
-  check(Bench<std::int32_t>(SoftmaxCrossEntropy(), {2, 3}, x, {5, -1}, {0, 0}));
-  check(Bench<std::int32_t>(SoftmaxCrossEntropy(), {1, 2, 3}, x, {-100, -100}, {1}));
+  for (const NumberLoss& each : number_losses()) check(LossBench<float>(*each.loss, {2, 3}, x, x, {0, 0}));
+  check(LossBench<std::int32_t>(SoftmaxCrossEntropy(), {2, 3}, x, {5, -1}, {0, 0}));
+  check(LossBench<std::int32_t>(SoftmaxCrossEntropy(), {1, 2, 3}, x, {-100, -100}, {1}));
 }
 
 TEST_CASE("large logits cost what they should, and neither overflow nor vanish") {
-  Bench<float> bench(BCEWithLogitsLoss(), {4, 1}, {80, -80, 1e30F, -30}, {0, 1, 1, 0}, {1, 0, 1, 1});
+  LossBench<float> bench(BCEWithLogitsLoss(), {4, 1}, {80, -80, 1e30F, -30}, {0, 1, 1, 0}, {1, 0, 1, 1});
   const StepControl sums = bench.run();
   CHECK(sums.loss == Approx(80 + std::exp(-30.0)));
   CHECK(bench.gradient[0] == scale);
@@ -327,7 +327,7 @@ TEST_CASE("large logits cost what they should, and neither overflow nor vanish")
 }
 
 TEST_CASE("ten equal outputs cost ln 10, and a label that is none is refused") {
-  Bench<std::int32_t> bench(SoftmaxCrossEntropy(), {1, 10}, std::vector<float>(10, 1), {3}, {1});
+  LossBench<std::int32_t> bench(SoftmaxCrossEntropy(), {1, 10}, std::vector<float>(10, 1), {3}, {1});
   CHECK(bench.run().loss == Approx(std::log(10.0)).epsilon(1e-6));
   for (const std::int32_t label : {10, -1, std::numeric_limits<std::int32_t>::min()}) {
     bench.targets[0] = label;
@@ -344,13 +344,13 @@ TEST_CASE("a loss refuses outputs, targets and options that it does not take") {
     CHECK_THROWS_AS(made(*each.loss, {3}), InputError);
     CHECK_THROWS_AS(each.loss->make({{2, 3}, DType::int32, {}}, *primitives), InputError);
     CHECK_FALSE(each.loss->runs_on_any_device());
-    Bench<float> bench(*each.loss, {3, 3}, std::vector<float>(9), std::vector<float>(9), {1, 1, 1});
+    LossBench<float> bench(*each.loss, {3, 3}, std::vector<float>(9), std::vector<float>(9), {1, 1, 1});
     bench.target_shape = {9};
     CHECK_THROWS_AS(bench.run(), InputError);
     bench.target_shape = {9, 1};
     CHECK_THROWS_AS(bench.run(), InputError);
   }
-  Bench<float> flat(L1Loss(), {3, 1}, {1, 2, 3}, {1, 1, 1}, {1, 1, 1});
+  LossBench<float> flat(L1Loss(), {3, 1}, {1, 2, 3}, {1, 1, 1}, {1, 1, 1});
   flat.target_shape = {3};
   CHECK(flat.run().loss == 3);
   for (const double bad : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,19 @@ namespace ronda::test {
 [[nodiscard]] inline std::string text_of(const OptimizerOptions& options) {
   return options.name + (options.momentum ? " with momentum" : "") +
          (options.momentum_decay == 0.0 ? " without decay of momentum" : "") + (options.centered ? ", centered" : "");
+}
+
+/// How gradients are clipped: not, by their norm, by value.
+struct Clipping {
+  double norm = 0, value = 0;
+};
+inline constexpr Clipping clippings[] = {{}, {.norm = 0.5}, {.value = 0.02}};
+
+/// Gradients as clipping by value leaves their sums.
+inline void clip_sums(std::vector<float>& sums, const Clipping& clip, double factor) {
+  if (clip.value == 0) return;
+  const auto limit = static_cast<float>(clip.value / factor);
+  for (float& sum : sums) sum = std::clamp(sum, -limit, limit);
 }
 
 /// Four parameters in three groups, one of them frozen, with gaps between them, the last a matrix; random values.

@@ -22,7 +22,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
   for (const OptimizerOptions& options : every_optimizer(0.01))
-    for (const double clip : {0.0, 0.5}) {
+    for (const Clipping& clip : clippings) {
       const auto optimizer = make_optimizer(options);
       Arena arena(*optimizer);
       optimizer->bind(arena.bindings());
@@ -38,9 +38,10 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
       total.loss = 3;
       total.weight = 12;
       gpu->copy(&total, control.data(), sizeof total, *stream);
-      const auto update =
-          make_cuda_updater(*gpu, *optimizer, bindings, {.gradients = gradients.data()}, count,
-                            {.schedule = constant_rate(), .loss_scale = 0.25F, .clip_norm = clip}, *stream);
+      const auto update = make_cuda_updater(
+          *gpu, *optimizer, bindings, {.gradients = gradients.data()}, count,
+          {.schedule = constant_rate(), .loss_scale = 0.25F, .clip_norm = clip.norm, .clip_value = clip.value},
+          *stream);
       for (std::uint64_t t = 1; t <= 5; ++t) {
         arena.fill_gradients(t);
         gpu->copy(arena.gradients.data(), gradients.data(), bytes, *stream);
@@ -52,11 +53,12 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
         stream->synchronize();
         REQUIRE(outcome.applied == 1);
         REQUIRE(outcome.updates == t);
-        const double factor = clip > 0 ? clip_factor(outcome.gradient_norm, clip) / 3 : 1 / (12 * 0.25);
+        const double factor = clip.norm > 0 ? clip_factor(outcome.gradient_norm, clip.norm) / 3 : 1 / (12 * 0.25);
+        clip_sums(arena.gradients, clip, factor);
         const StepScalars scalars{0.1, factor, t};
         if (optimizer->needs_norms()) optimizer->measure(arena.gradients.data(), scalars, cpu);
         optimizer->step(arena.whole(), scalars, cpu);
-        INFO(text_of(options) << ", clip " << clip << ", update " << t);
+        INFO(text_of(options) << ", clipped by norm " << clip.norm << " or value " << clip.value << ", update " << t);
         for (std::size_t i = 0; i < count; ++i)  // a GPU's pow may round a bias correction's last bit otherwise
           REQUIRE(found[i] == Approx(arena.values[i]).epsilon(1e-6).margin(1e-7));
       }

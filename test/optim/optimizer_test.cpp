@@ -201,14 +201,17 @@ TEST_CASE("20 steps of LAMB follow its paper's formulas, with a rate for each ma
 }
 
 TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
-  constexpr std::size_t count = 9 * 14565;  // 2^17 + 13
+  constexpr std::size_t count = 9 * 14565;      // 2^17 + 13
+  std::vector<float> starts(1009), drawn(997);  // drawing a number takes longer than an update
+  for (std::size_t i = 0; i < starts.size(); ++i) starts[i] = random_at("start", i);
+  for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = random_at("gradient", i);
   for (const OptimizerOptions& options : every_optimizer(0.01)) {
     const auto train = [&](int threads, std::size_t cut) {
       Trained trained(options, count, {{"w", {Shape{count / 9, 9}, DType::float32, {}}, 0, 0}});
       CpuStream stream(threads);
-      for (std::size_t i = 0; i < count; ++i) trained.values[i] = random_at("start", i % 1009);
+      for (std::size_t i = 0; i < count; ++i) trained.values[i] = starts[i % starts.size()];
       for (std::uint64_t t = 1; t <= 3; ++t) {
-        for (std::size_t i = 0; i < count; ++i) trained.gradients[i] = random_at("gradient", (i + t) % 997);
+        for (std::size_t i = 0; i < count; ++i) trained.gradients[i] = drawn[(i + t) % drawn.size()];
         float* const values = trained.values.data();
         float* const gradients = trained.gradients.data();
         const StepScalars scalars{0.01, 0.5, t};

@@ -34,12 +34,6 @@ Schedule halving() {
   return Schedule({.name = "step", .learning_rate = 0.1, .total_steps = 2, .step_factor = 0.5, .step_every = 1});
 }
 
-/// How gradients are clipped: not, by their norm, by value.
-struct Clipping {
-  double norm = 0, value = 0;
-};
-constexpr Clipping clippings[] = {{}, {.norm = 0.5}, {.value = 0.02}};
-
 /// An updater with an arena and its sums.
 struct Update {
   Update(const MakeUpdater& make, Optimizer& optimizer, Arena& given, const Clipping& clip, bool check) : arena(given) {
@@ -62,13 +56,6 @@ struct Update {
   StepControl total;
   std::unique_ptr<Updater> updater;
 };
-
-/// Gradients as clipping by value leaves their sums.
-void clip_sums(std::vector<float>& sums, const Clipping& clip, double factor) {
-  if (clip.value == 0) return;
-  const auto limit = static_cast<float>(clip.value / factor);
-  for (float& sum : sums) sum = std::clamp(sum, -limit, limit);
-}
 
 }  // namespace
 

@@ -64,11 +64,13 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       options.global_batch = 16;
       options.micro_batches = accumulate;
       options.clip_norm = by_parts ? 0 : 1;
+      options.ema_decay = 0.9;
       options.fusion.first_bucket_bytes = 256;
       options.fusion.algorithm = algorithm;
       options.node_update_bytes = by_parts ? 0 : std::numeric_limits<std::size_t>::max();
-      MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
-                                Schedule({.learning_rate = 0.01}), options);
+      MirroredStrategy strategy(world().communicator(), model, loss,
+                                make_optimizer({.name = by_parts ? "adam" : "lamb"}), Schedule({.learning_rate = 0.01}),
+                                options);
       const auto step = [&] {
         for (std::size_t i = 0; i + 1 < accumulate; ++i) strategy.accumulate(loader.next());
         strategy.train_step(loader.next());

@@ -91,9 +91,12 @@ Communicator alone() { return world().communicator().split(world().rank(), 0); }
 TEST_CASE("any number of ranks trains what one rank trains, exactly weighted") {
   const MemoryDataset data =
       toy_images(302, {9, 7, 1}, 4);  // batches of 100: the last has 2 samples, so ranks stay empty
-  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "adagrad", "adadelta", "lion", "lamb"})
+  for (const OptimizerRow& optimizer : optimizer_rows())
     for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring, AllreduceAlgorithm::mpi}) {
-      Set set{.global_batch = 100, .optimizer = optimizer};
+      if (algorithm != AllreduceAlgorithm::automatic && optimizer.name != "nesterov" && optimizer.name != "lars")
+        continue;
+      INFO(optimizer.name);
+      Set set{.global_batch = 100, .optimizer = std::string(optimizer.name)};
       set.algorithm = algorithm;
       Run one(alone(), mlp(), data, set), many(everybody(), mlp(), data, set);
       for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k) {
@@ -230,9 +233,12 @@ TEST_CASE("an update by parts leaves the bits of everybody's own") {
   struct Clipping {
     double norm = 0, value = 0;
   };
-  for (const char* optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lion", "lamb"})
+  for (const std::string optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lion", "lamb"})
     for (const Clipping& clip : {Clipping{}, Clipping{.norm = 0.1}, Clipping{.value = 0.001}})
       for (const std::size_t accumulate : {1, 3}) {
+        const bool clipping = clip.norm + clip.value > 0;
+        if (clipping && optimizer != "nesterov" && optimizer != "lars" && optimizer != "lamb") continue;
+        INFO(optimizer << ", clipped by norm " << clip.norm << " or value " << clip.value);
         Set set{.global_batch = 50, .accumulate = accumulate, .optimizer = optimizer, .clip_norm = clip.norm};
         set.clip_value = clip.value;
         set.ema_decay = accumulate == 1 ? 0 : 0.9;
@@ -426,18 +432,22 @@ TEST_CASE("an average of the parameters is evaluated in their place, and trainin
     for (std::size_t i = 0; i < average.size(); ++i)
       CHECK(average[i] == Approx(expected[i]).epsilon(1e-5).margin(1e-6));
     CHECK(averaging.parameters() == plain.parameters());
-    const Evaluation of_average = averaging.strategy.evaluate(averaging.loader);
-    CHECK(of_average.loss != plain.strategy.evaluate(plain.loader).loss);
+    const auto tested = [](Run& run) {
+      run.loader.seek(1);
+      return run.strategy.evaluate(run.loader).loss;
+    };
+    const double of_average = tested(averaging);
+    CHECK(of_average != tested(plain));
     std::size_t at = 0;
     for (const auto& p : plain.strategy.parameters()) {
       const auto count = static_cast<std::size_t>(p.value.desc().count());
       from_file(p, std::span(average).subspan(at, count), p.value);
       at += count;
     }
-    CHECK(plain.strategy.evaluate(plain.loader).loss == of_average.loss);
+    CHECK(tested(plain) == of_average);
     CHECK_THROWS_AS(averaging.strategy.state().with_average([] { throw std::runtime_error("enough"); }),
                     std::runtime_error);
-    CHECK(averaging.strategy.evaluate(averaging.loader).loss == of_average.loss);
+    CHECK(tested(averaging) == of_average);
   }
   Set bad{.global_batch = 50};
   bad.ema_decay = 1;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/error.hpp>
@@ -327,16 +328,15 @@ TEST_CASE("an average of the parameters goes on from a checkpoint, to the bit, a
     };
     TrainingOptions options = options_for(3);
     options.ema_decay = 0.75;
-    options.save = files.path / "average.safetensors";
+    if (place == Place::processor) options.save = files.path / "average.safetensors";
     const auto whole = hashes(*train(options));
     CHECK(whole.first != whole.second);
-
-    TrainingOptions unchanged = options_for(1);
-    unchanged.init = options.save;
-    unchanged.freeze = {"dense*"};
-    CHECK(train(unchanged)->hash() == whole.second);
-
-    options.save.clear();
+    if (place == Place::processor) {
+      TrainingOptions unchanged = options_for(1);
+      unchanged.init = std::exchange(options.save, {});
+      unchanged.freeze = {"dense*"};
+      CHECK(train(unchanged)->hash() == whole.second);
+    }
     options.checkpoint_dir = folder.path;
     run_until(5, options, train);
     options.resume = true;

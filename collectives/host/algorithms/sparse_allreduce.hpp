@@ -40,7 +40,7 @@ class SparseAllreduce final : public Algorithm {
 
   /// Collective over the transport's ranks.
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
+  void visit_traffic(const std::function<void(Traffic&)>& look) override { look(*transport_); }
   [[nodiscard]] std::size_t memory() const noexcept override;
   [[nodiscard]] std::uint64_t sent_bytes() const noexcept override { return sent_; }
 

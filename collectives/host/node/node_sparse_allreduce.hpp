@@ -29,7 +29,7 @@ class NodeSparseAllreduce final : public Algorithm {
   NodeSparseAllreduce(NodeCopies tables, NodeCopies lists, std::size_t width, TouchedRows& touched);
 
   Task run() override;
-  void each_traffic(const std::function<void(Traffic&)>& look) override { look(barrier_); }
+  void visit_traffic(const std::function<void(Traffic&)>& look) override { look(barrier_); }
   [[nodiscard]] std::size_t memory() const noexcept override { return list_.size() * sizeof(std::int32_t); }
   /// What would be sent, where owners had no memory in common with others.
   [[nodiscard]] std::uint64_t sent_bytes() const noexcept override { return sent_; }
