@@ -99,7 +99,10 @@ double Schedule::rate(std::uint64_t step) const noexcept {
 double Schedule::restarting_cosine(double step) const noexcept {
   double length = first_cosine_;
   if (restart_factor_ == 1) step = std::fmod(step, length);
-  for (; step >= length; length *= restart_factor_) step -= length;
+  while (step >= length) {
+    step -= length;
+    length *= restart_factor_;
+  }
   return 0.5 * (1 + std::cos(std::numbers::pi * step / length));
 }
 
