@@ -24,6 +24,7 @@ struct Hdf5Field {
 ///
 /// Throws InputError that names file and dataset, what was expected and found: where one is missing, of another type,
 /// or without samples, where the numbers of samples differ, and in a build without HDF5.
-[[nodiscard]] std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, std::vector<Hdf5Field> fields);
+[[nodiscard]] std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file,
+                                                 const std::vector<Hdf5Field>& fields);
 
 }  // namespace ronda

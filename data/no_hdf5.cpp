@@ -6,7 +6,7 @@ namespace ronda {
 
 OptionalFormat hdf5_format() { return {"HDF5", "", "libhdf5-dev"}; }
 
-std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, std::vector<Hdf5Field>) {
+std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, const std::vector<Hdf5Field>&) {
   throw InputError(file.string() + ": " + lacking(hdf5_format()).what());
 }
 

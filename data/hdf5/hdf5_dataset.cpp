@@ -15,7 +15,7 @@ namespace {
 
 class Hdf5Dataset final : public Dataset {
  public:
-  Hdf5Dataset(const std::filesystem::path& path, std::vector<Hdf5Field> fields);
+  Hdf5Dataset(const std::filesystem::path& path, const std::vector<Hdf5Field>& fields);
   ~Hdf5Dataset() override {
     const auto locked = lock();
     close();
@@ -49,7 +49,7 @@ class Hdf5Dataset final : public Dataset {
   mutable std::vector<std::byte> sample_;  ///< as the file has it; used under the lock
 };
 
-Hdf5Dataset::Hdf5Dataset(const std::filesystem::path& path, std::vector<Hdf5Field> fields) {
+Hdf5Dataset::Hdf5Dataset(const std::filesystem::path& path, const std::vector<Hdf5Field>& fields) {
   const auto locked = lock();
   const Silence silence;
   try {
@@ -119,8 +119,8 @@ OptionalFormat hdf5_format() {
   return {"HDF5", "HDF5 " + version, "libhdf5-dev"};
 }
 
-std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, std::vector<Hdf5Field> fields) {
-  return std::make_unique<hdf5::Hdf5Dataset>(file, std::move(fields));
+std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, const std::vector<Hdf5Field>& fields) {
+  return std::make_unique<hdf5::Hdf5Dataset>(file, fields);
 }
 
 }  // namespace ronda
