@@ -40,11 +40,11 @@ printf 'compression = "int8"\nallreduce = "ring"\n' >"$work/config.toml"
 trained 2 mnist_softmax --steps 2 --config "$work/config.toml"
 expect_summary compression int8
 mpi 2 "$apps/mnist_mlp" --steps 1 --allreduce ring --compression int8 --verbose
-expect 'its memory in the plan' grep -Eq 'a rank needs .*, compression [0-9.]+ [KM]iB' "$work/err"
+expect 'its memory in the plan' grep -Eq 'a rank needs .*, exchange [0-9.]+ [KM]iB' "$work/err"
 needs=$(sed -n 's/.*a rank needs \([0-9.]*\) MiB.*/\1/p' "$work/err")
 mpi 2 "$apps/mnist_mlp" --steps 1 --allreduce ring --compression int8 --memory-limit "$(awk -v x="$needs" 'BEGIN { print int((x - 0.3) * 1024) "K" }')"
 expect_status 2
-expect_message 'compression .* the limit is'
+expect_message 'exchange .* the limit is'
 
 # ---- what cannot be
 
