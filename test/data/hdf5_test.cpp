@@ -70,7 +70,8 @@ void write_set(const std::filesystem::path& path) {
   writer.write("y32", {7}, H5T_NATIVE_INT32, H5T_STD_I32BE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 0});
   writer.write("y8", {7}, H5T_NATIVE_INT32, H5T_STD_U8LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 255});
   writer.write("signed", {7}, H5T_NATIVE_INT32, H5T_STD_I8LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, -128});
-  writer.write("huge", {7}, H5T_NATIVE_INT64, H5T_STD_I64LE, std::vector<std::int64_t>{0, 0, 0, std::int64_t{1} << 31});
+  writer.write("huge", {7}, H5T_NATIVE_INT64, H5T_STD_I64LE,
+               std::vector<std::int64_t>{0, 0, 0, std::int64_t{1} << 31, 0, 0, 0});
   writer.write("u16", {7}, H5T_NATIVE_INT32, H5T_STD_U16LE, std::vector<std::int32_t>(7));
   writer.write("half", {7}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(7));
   writer.write("six", {6}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(6));
