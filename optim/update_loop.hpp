@@ -61,21 +61,12 @@ template <class Rule, class Width>
       store(copy + part.offset, values);
 }
 
-/// The one loop of every update rule. For RONDA_MULTIVERSION functions.
-/// Returns whether all that was written is finite. A state's error need not show in the value: a square that is
-/// infinite divides, a sign has no size.
-template <UpdateRule Rule>
-[[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const typename Rule::Scalars& given) {
+/// Elements of one part, without other ranks' gradients and copies. Returns the largest magnitude that was written.
+/// @tparam clips  whether gradients are clipped: where they are not, the loop does not pay for it
+template <class Rule, bool clips>
+[[nodiscard, gnu::always_inline]] inline std::int32_t update_plain(const ArenaPart& part,
+                                                                   const typename Rule::Scalars& scalars) {
   constexpr std::size_t states = Rule::states.size();
-  const typename Rule::Scalars scalars = given;  // nothing that is written can change it
-  if (!part.more_gradients.empty() || !part.copies.empty()) {
-    alignas(64) std::array<std::int32_t, 16> largest{};
-    by_lanes(static_cast<std::int64_t>(part.count), [&](std::int64_t at, auto width) RONDA_INLINE {
-      update_lanes<Rule>(part, static_cast<std::size_t>(at), width, scalars, largest);
-    });
-    finish_past_caches();
-    return is_finite(*std::ranges::max_element(largest));
-  }
   const float limit = part.gradient_limit;
   float* __restrict values = part.values;
   const float* __restrict gradients = part.gradients;
@@ -86,7 +77,7 @@ template <UpdateRule Rule>
   for (std::size_t i = 0; i < part.count; ++i) {
     float value = values[i];
     float a = states > 0 ? first[i] : 0, b = states > 1 ? second[i] : 0, c = states > 2 ? third[i] : 0;
-    apply_rule<Rule>(scalars, value, clipped(gradients[i], limit), a, b, c);
+    apply_rule<Rule>(scalars, value, clips ? clipped(gradients[i], limit) : gradients[i], a, b, c);
     largest = std::max(largest, magnitude(value));
     if constexpr (states > 0) largest = std::max(largest, magnitude(a));
     if constexpr (states > 1) largest = std::max(largest, magnitude(b));
@@ -96,7 +87,25 @@ template <UpdateRule Rule>
     if constexpr (states > 1) second[i] = b;
     if constexpr (states > 2) third[i] = c;
   }
-  return is_finite(largest);
+  return largest;
+}
+
+/// The one loop of every update rule. For RONDA_MULTIVERSION functions.
+/// Returns whether all that was written is finite. A state's error need not show in the value: a square that is
+/// infinite divides, a sign has no size.
+template <UpdateRule Rule>
+[[nodiscard, gnu::always_inline]] inline bool update_each(const ArenaPart& part, const typename Rule::Scalars& given) {
+  const typename Rule::Scalars scalars = given;  // nothing that is written can change it
+  if (!part.more_gradients.empty() || !part.copies.empty()) {
+    alignas(64) std::array<std::int32_t, 16> largest{};
+    by_lanes(static_cast<std::int64_t>(part.count), [&](std::int64_t at, auto width) RONDA_INLINE {
+      update_lanes<Rule>(part, static_cast<std::size_t>(at), width, scalars, largest);
+    });
+    finish_past_caches();
+    return is_finite(*std::ranges::max_element(largest));
+  }
+  const bool clips = is_finite(magnitude(part.gradient_limit));
+  return is_finite(clips ? update_plain<Rule, true>(part, scalars) : update_plain<Rule, false>(part, scalars));
 }
 
 /// The first pass of a rule that has two. For RONDA_MULTIVERSION functions. Returns the sum of the squares of what was
