@@ -46,7 +46,8 @@ skip() { # skip REASON: this machine cannot run the test
 fail() {
   echo "$what" >>"$failed"
   printf 'FAILED: %s: %s\n' "$what" "$*"
-  sed 's/^/    | /' "$work/out" "$work/err" 2>/dev/null | tail -20
+  # What a test program says of a failed check, and the end.
+  { grep -h -m 3 -A 6 'FAILED' "$work/out"; tail -qn 20 "$work/out" "$work/err"; } 2>/dev/null | sed 's/^/    | /'
 }
 
 expect() { # expect TEXT COMMAND…: the command succeeds

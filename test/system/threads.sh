@@ -25,8 +25,9 @@ what='threads that were not asked for'
 bound
 silent
 expect 'one thread' grep -q 'cpu with 1 thread each' "$work/err"
-mpi 1 "$apps/mnist_softmax" --steps 2 --threads 64
-warned '64 threads'
+many=$((4 * cores))
+mpi 1 "$apps/mnist_softmax" --steps 2 --threads $many
+warned "$many threads"
 mpi 2 "$apps/mnist_softmax" --steps 2 --threads 4
 ((cores > 7)) || warned '4 threads'
 
