@@ -14,18 +14,18 @@
 namespace ronda {
 namespace {
 
-constexpr std::size_t count = std::size_t{1} << 20;
+constexpr std::size_t many = std::size_t{1} << 20;
 
 // Run with RONDA_SHARED_MEMORY_LIMIT of 18 MiB: 16 of them are MPI's.
 TEST_CASE("memory that does not fit is private, and reductions still work") {
   Communicator communicator = test::world().communicator();
-  const Buffer memory = communicator.allocate(count * sizeof(float), Memory::node_shared);
+  const Buffer memory = communicator.allocate(many * sizeof(float), Memory::node_shared);
   const auto notes = communicator.take_notes();
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].find("/dev/shm has 18.0 MiB free") != std::string::npos);
   CHECK(communicator.take_notes().empty());
 
-  const auto data = test::elements_in<float>(memory, count);
+  const auto data = test::elements_in<float>(memory, many);
   const auto reduction =
       communicator.plan(AllreduceSpec{{Tensor(data)}, ReduceOp::sum, AllreduceAlgorithm::automatic, "test"});
   CHECK(reduction->algorithm() != "node");

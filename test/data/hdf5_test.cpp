@@ -53,7 +53,7 @@ class Writer {
   hid_t file_;
 };
 
-std::vector<float> counting(std::size_t count) {
+std::vector<float> eighths(std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) / 8;
   return values;
@@ -62,10 +62,10 @@ std::vector<float> counting(std::size_t count) {
 /// Seven samples in all the ways that a file may have them.
 void write_set(const std::filesystem::path& path) {
   Writer writer(path);
-  writer.write("train/x", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(42), 2);
-  writer.write("plain", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(42));
-  writer.write("big_endian", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32BE, counting(42));
-  writer.write("double", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F64LE, counting(42));
+  writer.write("train/x", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, eighths(42), 2);
+  writer.write("plain", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, eighths(42));
+  writer.write("big_endian", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32BE, eighths(42));
+  writer.write("double", {7, 2, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F64LE, eighths(42));
   writer.write("train/y", {7}, H5T_NATIVE_INT32, H5T_STD_I64LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 0});
   writer.write("y32", {7}, H5T_NATIVE_INT32, H5T_STD_I32BE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 0});
   writer.write("y8", {7}, H5T_NATIVE_INT32, H5T_STD_U8LE, std::vector<std::int32_t>{6, 5, 4, 3, 2, 1, 255});
@@ -73,11 +73,11 @@ void write_set(const std::filesystem::path& path) {
   writer.write("huge", {7}, H5T_NATIVE_INT64, H5T_STD_I64LE,
                std::vector<std::int64_t>{0, 0, 0, std::int64_t{1} << 31, 0, 0, 0});
   writer.write("u16", {7}, H5T_NATIVE_INT32, H5T_STD_U16LE, std::vector<std::int32_t>(7));
-  writer.write("half", {7}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(7));
-  writer.write("six", {6}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(6));
+  writer.write("half", {7}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, eighths(7));
+  writer.write("six", {6}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, eighths(6));
   writer.write("none", {0, 3}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{});
-  writer.write("scalar", {}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(1));
-  writer.write("axes", {7, 1, 1, 1, 1, 1, 1}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, counting(7));
+  writer.write("scalar", {}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, eighths(1));
+  writer.write("axes", {7, 1, 1, 1, 1, 1, 1}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, eighths(7));
 }
 
 }  // namespace

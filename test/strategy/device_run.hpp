@@ -8,9 +8,21 @@
 
 #include "support/devices.hpp"
 #include "support/fake_training.hpp"
+#include "support/ranks.hpp"
 #include "support/rounded_primitives.hpp"
 
 namespace ronda::test {
+
+/// How devices' gradients are summed.
+inline constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
+
+inline Sequential mlp() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
+inline Sequential cnn() {
+  return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(8, 3), ReLU(), Flatten(), Dense(4));
+}
+
+inline Communicator everybody() { return world().communicator(); }
+inline Communicator alone() { return world().communicator().split(world().rank(), 0); }
 
 struct DeviceSet {
   std::size_t global_batch = 100;

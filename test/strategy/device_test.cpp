@@ -13,14 +13,6 @@ using namespace ronda::test;
 
 namespace {
 
-constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
-
-Sequential mlp() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
-Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(8, 3), ReLU(), Flatten(), Dense(4)); }
-
-Communicator everybody() { return world().communicator(); }
-Communicator alone() { return world().communicator().split(world().rank(), 0); }
-
 bool same(const StepResult& a, const StepResult& b) {
   return a.loss == b.loss && a.metric == b.metric && a.weight == b.weight && a.learning_rate == b.learning_rate &&
          a.gradient_norm == b.gradient_norm && a.nonfinite == b.nonfinite && a.stop == b.stop;

@@ -15,14 +15,7 @@ using namespace ronda::test;
 
 namespace {
 
-constexpr AllreduceAlgorithm ways[] = {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl};
 constexpr DType halves[] = {DType::float16, DType::bfloat16};
-
-Sequential mlp() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
-Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(8, 3), ReLU(), Flatten(), Dense(4)); }
-
-Communicator alone() { return world().communicator().split(world().rank(), 0); }
-Communicator everybody() { return world().communicator(); }
 
 /// What layers read is what the optimizer keeps, rounded.
 bool rounded(const MirroredStrategy& strategy) {

@@ -6,7 +6,7 @@
 namespace ronda {
 namespace {
 
-constexpr std::size_t line = 16;  ///< floats: ranks write to cache lines of their own
+constexpr std::size_t per_line = 16;  ///< floats: ranks write to cache lines of their own
 
 float* floats(std::byte* arena) { return reinterpret_cast<float*>(arena); }
 
@@ -52,8 +52,8 @@ NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<Gradi
 }
 
 Range NodeReduce::range_of_rank(std::size_t rank) const noexcept {
-  const Range lines = part_of((count_ + line - 1) / line, rank, static_cast<std::size_t>(communicator_.size()));
-  return {std::min(lines.begin * line, count_), std::min(lines.end * line, count_)};
+  const Range lines = part_of((count_ + per_line - 1) / per_line, rank, static_cast<std::size_t>(communicator_.size()));
+  return {std::min(lines.begin * per_line, count_), std::min(lines.end * per_line, count_)};
 }
 
 void NodeReduce::reduce(Sums wanted, Stream& stream) {
