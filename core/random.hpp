@@ -27,8 +27,14 @@ class RngKey {
   RngKey(std::uint64_t seed, Purpose purpose, std::uint64_t stream = 0);
   RngKey(std::uint64_t seed, Purpose purpose, std::string_view stream);
 
+  /// Another stream of the same seed and purpose: what `name` draws where this key is common to many.
+  [[nodiscard]] RngKey derived(std::string_view name) const noexcept;
+
   /// 128 random bits for position `counter`, by Philox: no state, so element i is had without elements 0 … i-1.
   [[nodiscard]] std::array<std::uint32_t, 4> bits(std::uint64_t counter) const noexcept;
+
+  /// The same for sixteen positions at once, and several times as fast: words 4i to 4i + 3 are bits(counters[i]).
+  void bits(const std::array<std::uint64_t, 16>& counters, std::array<std::uint32_t, 64>& words) const noexcept;
 
   /// Element `index` of a stream uniform in [0, 1); 24 bits.
   [[nodiscard]] float uniform(std::uint64_t index) const noexcept;

@@ -73,12 +73,14 @@ void Batch::copy_from(const Batch& other) {
   check_alike(other);
   std::memcpy(memory_.data(), other.memory_.data(), memory_.bytes());
   real_ = other.real_;
+  first_row_ = other.first_row_;
 }
 
 void Batch::copy_from(const Batch& other, DeviceContext& context, Stream& stream) {
   check_alike(other);
   context.copy(other.memory_.data(), memory_.data(), memory_.bytes(), stream);
   real_ = other.real_;
+  first_row_ = other.first_row_;
 }
 
 const Tensor& Batch::field(std::string_view name) const {

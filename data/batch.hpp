@@ -46,6 +46,11 @@ class Batch {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t real() const noexcept { return real_; }  ///< rows that hold samples of their own
 
+  /// The place of row 0 in the global batch, as the loader said: a sample of a step has the same place on any number of
+  /// ranks. 0 where nobody said.
+  [[nodiscard]] std::size_t first_row() const noexcept { return first_row_; }
+  void set_first_row(std::size_t place) noexcept { first_row_ = place; }
+
   /// Whether a device copies from it by itself: see staging.
   [[nodiscard]] bool pinned() const noexcept { return pinned_; }
 
@@ -74,7 +79,7 @@ class Batch {
   std::vector<std::string> names_;
   std::vector<Tensor> tensors_;
   Tensor weights_;
-  std::size_t capacity_, real_ = 0;
+  std::size_t capacity_, real_ = 0, first_row_ = 0;
   Buffer memory_;
   bool pinned_ = false;
   const Dataset* source_ = nullptr;

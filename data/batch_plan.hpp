@@ -43,6 +43,10 @@ class BatchPlan {
   /// This shard's samples of `step` (from 0 in its epoch) and micro-batch, as places in the epoch's order; may be
   /// empty.
   [[nodiscard]] Range part(std::size_t step, std::size_t micro_batch = 0) const noexcept;
+  /// The place in its global batch where that part begins.
+  [[nodiscard]] std::size_t first_row(std::size_t step, std::size_t micro_batch = 0) const noexcept {
+    return part(step, micro_batch).begin - global(step).begin;
+  }
 
  private:
   [[nodiscard]] Range global(std::size_t step) const noexcept;

@@ -43,6 +43,7 @@ class Assembler {
     const auto end = std::copy(samples_.begin() + static_cast<std::ptrdiff_t>(part.begin),
                                samples_.begin() + static_cast<std::ptrdiff_t>(part.end), rows_.begin());
     std::fill(end, rows_.end(), part.size() > 0 ? *(end - 1) : 0);
+    batch.set_first_row(plan_.first_row(position.step, position.micro_batch));
     if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
     batch.set_real(part.size());
     data_.read({rows_, varies_ ? position.epoch : 0, order_.seed()}, batch);

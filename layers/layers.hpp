@@ -5,6 +5,7 @@
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/dense.hpp>
+#include <ronda/layers/dropout.hpp>
 #include <ronda/layers/elementwise_loss.hpp>
 #include <ronda/layers/embedding.hpp>
 #include <ronda/layers/flatten.hpp>

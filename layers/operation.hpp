@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/core/parameter.hpp>
@@ -68,6 +69,7 @@ struct OperationContext {
   Mode mode = Mode::training;
   bool input_gradient = true;      ///< whether some input's gradient is needed
   bool shared_parameters = false;  ///< others read its parameters too: they lie in the one layout that all read
+  std::string_view name = {};      ///< in its model, `dropout1`: tells its random numbers from others'
 };
 
 }  // namespace ronda

@@ -15,6 +15,13 @@ const Shape& only(std::span<const Shape> inputs, const char* what) {
   return inputs.front();
 }
 
+/// The only input of what keeps the shape and treats channels apart.
+const Shape& with_channels(std::span<const Shape> inputs, const char* what) {
+  const Shape& shape = only(inputs, what);
+  if (shape.rank() < 2) throw InputError(std::string(what) + " takes (N, …, channels), not " + shape.text());
+  return shape;
+}
+
 Shape dense_output(const DenseSpec& spec, const Shape& in) {
   if (in.rank() != 2)
     throw InputError("a dense layer takes (N, features), not " + in.text() + "; put a Flatten before it");
@@ -97,6 +104,7 @@ std::string kind_of(const OperationSpec& operation) {
                                          [](auto row) { return std::string(decltype(row)::type::name); });
           },
           [](const LayerNormSpec&) -> std::string { return "layer_norm"; },
+          [](const DropoutSpec&) -> std::string { return "dropout"; },
           [](const AddSpec&) -> std::string { return "add"; },
           [](const ConcatSpec&) -> std::string { return "concat"; },
           [](const EmbeddingSpec& spec) -> std::string { return spec.bag ? "embedding_bag" : "embedding"; },
@@ -113,6 +121,7 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const PoolSpec& spec) { return pool_output(only(inputs, "a pooling"), spec); },
                  [&](const ElementwiseSpec&) { return only(inputs, "a function of each element"); },
                  [&](const LayerNormSpec& spec) { return layer_normalized(spec, only(inputs, "a layer norm")); },
+                 [&](const DropoutSpec&) { return with_channels(inputs, "a dropout"); },
                  [&](const AddSpec&) { return sum_output(inputs); },
                  [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
                  [&](const EmbeddingSpec& spec) { return embedded(spec, only(inputs, "an embedding")); },
@@ -135,6 +144,7 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
                  [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel * spec.kernel); },
                  [&](const ElementwiseSpec&) { return elements(); },
                  [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
+                 [&](const DropoutSpec&) { return elements(); },
                  [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
                  [&](const EmbeddingSpec& spec) {
                    return spec.bag ? static_cast<double>(inputs[0].count() * spec.width) : 0.0;

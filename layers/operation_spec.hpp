@@ -58,6 +58,11 @@ struct LayerNormSpec {
   bool bias = true;    ///< beside a weight
 };
 
+/// 0 with probability p, otherwise x / (1 − p): in training. In evaluation x.
+struct DropoutSpec {
+  double p = 0.5;
+};
+
 /// activation(the sum of two or more inputs), all of one shape and layout.
 struct AddSpec {
   Activation activation = Activation::none;
@@ -86,7 +91,7 @@ struct ReorderSpec {
 
 /// What a node of a graph computes. A user's own is a CustomOperation.
 using OperationSpec =
-    std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, AddSpec, ConcatSpec,
+    std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, DropoutSpec, AddSpec, ConcatSpec,
                  EmbeddingSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
 
 /// The field's word for it: `dense`, `conv`, `max_pool`, …

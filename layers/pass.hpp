@@ -31,8 +31,10 @@ class OnReady {
 struct Pass {
   Stream& stream;
   Mode mode = Mode::training;
-  std::uint64_t step = 0;           ///< from 1; the same on all ranks
-  RngKey key{0, Purpose::layer};    ///< for layers that draw random numbers
+  std::uint64_t step = 0;         ///< from 1; the same on all ranks
+  RngKey key{0, Purpose::layer};  ///< of the step, for layers that draw random numbers
+  std::uint64_t first_row = 0;  ///< the place of row 0 in the global batch: what is drawn for a row by its place is the
+                                ///< same on any number of ranks
   const Tensor* weights = nullptr;  ///< float32 (N): 1 a sample, 0 a padding row, or what the user weighs samples with
   float loss_scale = 1;             ///< a power of two that the loss gradient is multiplied with …
   const float* more_scale = nullptr;  ///< … and another, in the memory of the stream's device; null: 1

@@ -123,6 +123,11 @@ class Lowering {
                                      inputs.front() = to_plain(inputs.front());
                                    return like_input(inputs.front(), make(node, inputs));
                                  },
+                                 [&](const DropoutSpec&) {
+                                   if (mode_ == Mode::evaluation) return inputs.front();
+                                   inputs.front() = in_file_order(inputs.front());
+                                   return make(node, inputs);
+                                 },
                                  [&](const AddSpec&) { return make_alike(node, std::move(inputs)); },
                                  [&](const ConcatSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const LayerNormSpec&) { return make(node, all_plain(std::move(inputs))); },
@@ -186,13 +191,14 @@ class Lowering {
       descs.push_back(result_.values[input].desc);
       gradient = gradient || result_.values[input].gradient;
     }
-    Step step{.name = node.name,
-              .spec = node.operation,
-              .inputs = inputs,
-              .parameters = node.parameters,
-              .states = node.states,
-              .operation = make_operation(
-                  node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node)})};
+    Step step{
+        .name = node.name,
+        .spec = node.operation,
+        .inputs = inputs,
+        .parameters = node.parameters,
+        .states = node.states,
+        .operation = make_operation(
+            node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node), node.name})};
     fix_layouts(step);
     const OperationPlan& plan = step.operation->plan();
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +

@@ -71,12 +71,14 @@ RONDA_MULTIVERSION void sum_only(const float* dy, float* sums, const Images& ima
 
 std::optional<Images> images_of(const TensorDesc& tensor) {
   const Shape& shape = tensor.shape;
-  if (shape.rank() == 2) {
-    if (!same_bytes(tensor, {shape, tensor.dtype, {}})) return std::nullopt;
-    return Images{shape[0], 1, 1, 1, shape[1]};
-  }
-  if (shape.rank() != 4) return std::nullopt;
+  if (shape.rank() < 2) return std::nullopt;
   const TensorDesc plain{shape, tensor.dtype, {}};
+  if (shape.rank() != 4) {
+    if (!same_bytes(tensor, plain)) return std::nullopt;
+    std::int64_t positions = 1;
+    for (int axis = 1; axis + 1 < shape.rank(); ++axis) positions *= shape[axis];
+    return Images{shape[0], 1, 1, positions, shape[shape.rank() - 1]};
+  }
   const Images whole{shape[0], 1, shape[1], shape[2], shape[3]};
   const auto blocks = tensor.layout.blocks();
   const bool in_groups = blocks.empty() || (blocks.size() == 1 && blocks[0].axis == 3);

@@ -28,7 +28,8 @@ inline Buffer zeros(const Images& images) {
 }
 inline float* data(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
 
-/// Of (N, C) or (N, H, W, C). Nothing for layouts that lie in another way, which no primitive here prefers.
+/// Of (N, H, W, C), or of a plain (N, …, C). Nothing for layouts that lie in another way, which no primitive here
+/// prefers.
 std::optional<Images> images_of(const TensorDesc& tensor);
 
 /// y = max(x, 0), element by element, as `rectified` has it.

@@ -27,4 +27,23 @@ class Accessor {
   std::vector<std::vector<std::int64_t>> offsets_;
 };
 
+/// Offsets of elements by their number in row-major order, for loops that do not ask how many axes there are.
+class Elements {
+ public:
+  explicit Elements(const TensorDesc& desc) : shape_(desc.shape) {
+    for (int axis = 0; axis < shape_.rank(); ++axis) offsets_.push_back(desc.layout.offsets(shape_, axis));
+  }
+  [[nodiscard]] std::int64_t count() const noexcept { return shape_.count(); }
+  [[nodiscard]] std::size_t operator[](std::int64_t number) const {
+    std::int64_t offset = 0;
+    for (int axis = shape_.rank() - 1; axis >= 0; number /= shape_[axis--])
+      offset += offsets_[static_cast<std::size_t>(axis)][static_cast<std::size_t>(number % shape_[axis])];
+    return static_cast<std::size_t>(offset);
+  }
+
+ private:
+  Shape shape_;
+  std::vector<std::vector<std::int64_t>> offsets_;
+};
+
 }  // namespace ronda::reference

@@ -10,7 +10,7 @@ class ReferencePrimitives final : public Primitives {
   [[nodiscard]] std::string name() const override { return "reference loops"; }
 
   std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
-                                  const OperationContext&) override {
+                                  const OperationContext& context) override {
     using Made = std::unique_ptr<Operation>;
     return std::visit(
         Overloaded{[&](const DenseSpec& spec) -> Made {
@@ -22,6 +22,7 @@ class ReferencePrimitives final : public Primitives {
                    [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
                    [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },
                    [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(inputs.front(), spec); },
+                   [&](const DropoutSpec& spec) -> Made { return make_dropout(inputs.front(), spec, context.name); },
                    [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
                    [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
                    [&](const EmbeddingSpec& spec) -> Made { return make_embedding(inputs.front(), spec); },

@@ -198,6 +198,7 @@ Pass Replica::pass(Mode mode, const Batch& batch, std::uint64_t step, StepContro
           .mode = mode,
           .step = step,
           .key = RngKey(seed_, Purpose::layer, step),
+          .first_row = batch.first_row(),
           .weights = &batch.weights(),
           .loss_scale = loss_scale_,
           .more_scale = reinterpret_cast<const float*>(scale_.data()),

@@ -65,4 +65,21 @@ TEST_CASE("equal keys give equal numbers, others do not") {
                               RngKey(5, Purpose::sample_order, 4), RngKey(5, Purpose::sample_order, "3")})
     REQUIRE(key.bits(9) != other.bits(9));
   REQUIRE(key.bits(9) != key.bits(10));
+  REQUIRE(key.derived("a").bits(9) == RngKey(5, Purpose::sample_order, 3).derived("a").bits(9));
+  for (const RngKey& other :
+       {key, key.derived("b"), key.derived("a").derived("a"), RngKey(5, Purpose::sample_order, 4).derived("a"),
+        RngKey(6, Purpose::sample_order, 3).derived("a")})
+    REQUIRE(key.derived("a").bits(9) != other.bits(9));
+}
+
+TEST_CASE("sixteen positions at once have the same bits") {
+  const RngKey key(5, Purpose::test, 3);
+  std::array<std::uint64_t, 16> counters{};
+  std::array<std::uint32_t, 64> words{};
+  for (std::size_t i = 0; i < 16; ++i) counters[i] = i % 3 == 0 ? i : (std::uint64_t{i} << 33) + 7 * i;
+  key.bits(counters, words);
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto expected = key.bits(counters[i]);
+    for (std::size_t w = 0; w < 4; ++w) REQUIRE(words[4 * i + w] == expected[w]);
+  }
 }

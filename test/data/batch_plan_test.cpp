@@ -33,6 +33,7 @@ TEST_CASE("an epoch is every sample once, each step the same samples on any numb
               REQUIRE(plan.samples(step) == whole.part(step).size());
               for (std::size_t micro = 0; micro < accumulate; ++micro) {
                 const Range part = plan.part(step, micro);
+                REQUIRE(plan.first_row(step, micro) == at - whole.part(step).begin);
                 REQUIRE(part.begin == at);  // contiguous: rank after rank, micro-batch after micro-batch
                 REQUIRE(part.size() <= plan.capacity());
                 at = part.end;

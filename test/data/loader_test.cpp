@@ -67,7 +67,9 @@ TEST_CASE("loaders of all shards give every sample once an epoch, in the order o
           const Range part = plan.part(step, micro);
           const std::vector<std::int32_t> expected(samples.begin() + static_cast<std::ptrdiff_t>(part.begin),
                                                    samples.begin() + static_cast<std::ptrdiff_t>(part.end));
-          REQUIRE(real_samples(loader.next()) == expected);
+          const Batch& batch = loader.next();
+          REQUIRE(real_samples(batch) == expected);
+          REQUIRE(batch.first_row() == part.begin - 10 * step);
         }
     }
   }
@@ -87,6 +89,7 @@ TEST_CASE("a loader that names samples names those of one that gives values, pad
       const Batch &expected = values.next(), &found = names.next();
       REQUIRE(found.source() == &data);
       REQUIRE(found.real() == expected.real());
+      REQUIRE(found.first_row() == expected.first_row());
       REQUIRE(found.request()[0] == expected.real());
       const auto labels = expected.target().as<std::int32_t>();  // sample i is the number i
       REQUIRE(std::vector<std::uint64_t>(labels.begin(), labels.end()) ==

@@ -177,6 +177,12 @@ TEST_CASE("layer norm gradients equal finite differences") {
         "layer norms behind convolutions");
 }
 
+TEST_CASE("dropout gradients equal finite differences") {
+  for (const Shape& shape : {Shape{3, 1}, Shape{4, 17}, Shape{2, 3, 9}, Shape{2, 4, 3, 5}})
+    check(Dropout(0.4), shape, "dropout");
+  check(Sequential(Dense(9), Dropout(), Dense(4)), {3, 5}, "dropout between dense layers");
+}
+
 TEST_CASE("GELU has PyTorch's values") {
   const std::pair<float, float> values[] = {{-3, -0.00404969F},  {-1, -0.15865526F}, {-0.5F, -0.15426877F}, {0, 0},
                                             {0.5F, 0.34573123F}, {1, 0.84134474F},   {2, 1.95449974F},      {10, 10}};

@@ -128,6 +128,27 @@ TEST_CASE("randomly changed samples train alike on any number of ranks, also fro
   CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
 }
 
+TEST_CASE("any number of ranks and micro-batches drops the same elements") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  const auto model = [] {
+    return Sequential(Flatten(), Dense(33), ReLU(), Dropout(0.5), Dense(16), ReLU(), Dropout(0.2), Dense(4));
+  };
+  const Set set{.global_batch = 100};
+  Run one(alone(), model(), data, set), many(everybody(), model(), data, set),
+      pieces(everybody(), model(), data, {.global_batch = 100, .accumulate = 3}),
+      none(alone(), Sequential(Flatten(), Dense(33), ReLU(), Dense(16), ReLU(), Dense(4)), data, set);
+  CHECK(none.step().loss != Approx(one.step().loss).epsilon(1e-3));
+  many.step();
+  pieces.step();
+  for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k) {
+    const double loss = one.step().loss;
+    CHECK(many.step().loss == Approx(loss).epsilon(1e-4));
+    CHECK(pieces.step().loss == Approx(loss).epsilon(1e-4));
+  }
+  CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
+  CHECK(relative_distance(pieces.parameters(), one.parameters()) < 1e-4);
+}
+
 TEST_CASE("a convolutional network too, for the first steps") {
   const MemoryDataset data = toy_images(90, {12, 12, 1}, 4);
   // Plain loops: what each number of ranks takes for fastest would differ by more than the order of sums.

@@ -121,6 +121,7 @@ const Batch& DeviceStepQueue::place(const Batch& batch) {
   if (const DeviceDataset* const data = find(batch.source())) {
     gather(*data, batch.request().data(), there);
     there.note_real(batch.real());
+    there.set_first_row(batch.first_row());
   } else {
     there.copy_from(batch, *device_.context, *device_.stream);
     if (batch.pinned()) device_.stream->synchronize();  // whoever filled it may do so again
