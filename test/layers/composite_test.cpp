@@ -5,6 +5,7 @@
 
 #include "../../apps/residual_network.hpp"
 #include "../../examples/custom_loop/prelu.hpp"
+#include "layers/comparison.hpp"
 #include "support/gradient_probe.hpp"
 #include "support/plain_model.hpp"
 #include "support/seed.hpp"
@@ -210,6 +211,53 @@ TEST_CASE("layers that are used twice, on images of two sizes and with and witho
     check_against_differences("used twice " + std::to_string(seed), model, {2, 8, 8, 16}, options);
     check_against_differences("with pooling " + std::to_string(seed), pooled(), {2, 10, 10, 16}, options);
     check_against_differences("of few channels " + std::to_string(seed), pooled(), {2, 10, 10, 1}, options);
+  }
+}
+
+namespace {
+
+/// What the rows of a batch are.
+struct Rows {
+  std::int64_t samples, padding;
+  float scale;  ///< of the numbers in padding rows
+};
+
+/// The gradients of all parameters. The loss gradient of padding rows is 0, as their weight makes it.
+std::vector<float> gradients(const Layer& layer, std::int64_t extent, const Rows& rows, std::uint64_t seed) {
+  const auto primitives = make_onednn_primitives(1);
+  AnyPicker picker(seed);  // picks alike for all rows
+  const std::int64_t count = rows.samples + rows.padding, pixels = extent * extent;
+  PlainModel model(layer, {count, extent, extent, 1}, *primitives, picker);
+  const std::int64_t outputs = model.output().shape[1];
+  auto x = random_numbers(count * pixels, 1, 1), dy = random_numbers(count * outputs, 2, 1);
+  for (auto i = static_cast<std::size_t>(rows.samples * pixels); i < x.size(); ++i) x[i] *= rows.scale;
+  std::fill(dy.begin() + rows.samples * outputs, dy.end(), 0.0F);
+  model.forward(Tensor({{count, extent, extent, 1}, DType::float32, {}}, x.data()));
+  model.backward(Tensor(model.output(), dy.data()));
+  std::vector<float> all;
+  for (const Parameter& parameter : model.parameters()) {
+    const auto values = to_file(parameter, parameter.gradient);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("padding rows give nothing to any gradient, whatever they hold and whatever is picked") {
+  const Sequential pooled(Conv2d(16, 3), ReLU(), MaxPool2d(2), Conv2d(16, 3), ReLU(), MaxPool2d(2), Conv2d(8, 1),
+                          ReLU(), AveragePool2d(2), Flatten(), Dense(10));
+  const auto check = [](const Layer& layer, std::int64_t extent, std::uint64_t seed) {
+    INFO("seed " << seed << ", images of " << extent);
+    const auto padded = gradients(layer, extent, {2, 1, 1}, seed);
+    CHECK(gradients(layer, extent, {2, 1, 0}, seed) == padded);
+    CHECK(gradients(layer, extent, {2, 1, 1e6F}, seed) == padded);
+    check_close("the samples alone", padded, gradients(layer, extent, {2, 0, 1}, seed),
+                1e-6F);  // another order of sums
+  };
+  for (std::uint64_t seed = test::seed(); seed < test::seed() + 6; ++seed) {
+    check(apps::residual_network(), 28, seed);
+    check(pooled, 14, seed);
   }
 }
 
