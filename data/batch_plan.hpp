@@ -40,8 +40,8 @@ class BatchPlan {
   }
   /// Samples of `step` over all shards; step < steps_per_epoch().
   [[nodiscard]] std::size_t samples(std::size_t step) const noexcept { return global(step).size(); }
-  /// This shard's samples of `step` (from 0 in its epoch) and micro-batch, as places in the epoch's order; may be
-  /// empty.
+  /// This shard's samples of `step` (from 0 in its epoch) and micro-batch, as places in the epoch's order. May be
+  /// empty; its begin is then the place of another sample of the step.
   [[nodiscard]] Range part(std::size_t step, std::size_t micro_batch = 0) const noexcept;
   /// The place in its global batch where that part begins.
   [[nodiscard]] std::size_t first_row(std::size_t step, std::size_t micro_batch = 0) const noexcept {

@@ -42,7 +42,7 @@ class Assembler {
     const Range part = plan_.part(position.step, position.micro_batch);
     const auto end = std::copy(samples_.begin() + static_cast<std::ptrdiff_t>(part.begin),
                                samples_.begin() + static_cast<std::ptrdiff_t>(part.end), rows_.begin());
-    std::fill(end, rows_.end(), part.size() > 0 ? *(end - 1) : 0);
+    std::fill(end, rows_.end(), samples_[part.size() > 0 ? part.end - 1 : part.begin]);
     batch.set_first_row(plan_.first_row(position.step, position.micro_batch));
     if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
     batch.set_real(part.size());

@@ -21,7 +21,8 @@ struct LoaderOptions {
 
 /// Gives this shard's micro-batches, one after the other and epoch after epoch, without end.
 ///
-/// Rows of a batch beyond its real samples repeat the last real one (or sample 0 where there is none) with weight 0.
+/// Rows of a batch beyond its real samples repeat the last real one, or where there is none another one of the step's
+/// global batch, with weight 0: a sample whose numbers are not finite spoils no step but its own, as 0 · NaN is NaN.
 /// The others weigh 1, or what the dataset says. Allocates nothing after construction. One thread uses it.
 class BatchLoader {
  public:

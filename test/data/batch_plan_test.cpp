@@ -36,6 +36,7 @@ TEST_CASE("an epoch is every sample once, each step the same samples on any numb
                 REQUIRE(plan.first_row(step, micro) == at - whole.part(step).begin);
                 REQUIRE(part.begin == at);  // contiguous: rank after rank, micro-batch after micro-batch
                 REQUIRE(part.size() <= plan.capacity());
+                REQUIRE(part.begin < whole.part(step).end);  // a sample of the step, whether it is ours or not
                 at = part.end;
               }
             }

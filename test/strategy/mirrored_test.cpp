@@ -149,6 +149,25 @@ TEST_CASE("any number of ranks and micro-batches drops the same elements") {
   CHECK(relative_distance(pieces.parameters(), one.parameters()) < 1e-4);
 }
 
+TEST_CASE("a sample that is not finite spoils the step that it is in, and no other, on any number of ranks") {
+  constexpr std::size_t size = 302, pixels = 6;  // the last batch of an epoch has 2 samples, so ranks stay empty
+  std::vector<std::uint64_t> order(size);
+  SampleOrder(size, 1, true).write(1, order);
+  REQUIRE((order[size - 2] != 0 && order[size - 1] != 0));
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()})
+    for (const std::uint64_t sample : {std::uint64_t{0}, order[size - 1]})
+      for (const std::size_t accumulate : {1, 3}) {
+        INFO("sample " << sample << " is " << value << ", " << accumulate << " micro-batches");
+        std::vector<float> inputs(size * pixels, 1.0F);
+        std::fill_n(inputs.begin() + static_cast<std::ptrdiff_t>(sample * pixels), pixels, value);
+        const MemoryDataset data(std::move(inputs), {2, 3, 1}, std::vector<std::int32_t>(size, 1));
+        Run run(everybody(), mlp(), data, {.global_batch = 100, .accumulate = accumulate});
+        run.loader.seek(1, run.plan.steps_per_epoch() - 1);
+        const StepResult result = run.step();
+        CHECK((result.nonfinite || result.spoiled) == (sample != 0));
+      }
+}
+
 TEST_CASE("a convolutional network too, for the first steps") {
   const MemoryDataset data = toy_images(90, {12, 12, 1}, 4);
   // Plain loops: what each number of ranks takes for fastest would differ by more than the order of sums.
