@@ -29,6 +29,26 @@ Shape dense_output(const DenseSpec& spec, const Shape& in) {
   return {in[0], spec.outputs};
 }
 
+/// Windows of an image.
+struct Windows {
+  const char* what;
+  HeightWidth kernel, stride, padding;
+};
+
+/// (H + 2·padding − kernel) / stride + 1, and the same of W.
+HeightWidth window_count(const HeightWidth& image, const Windows& w) {
+  if (!w.kernel.at_least(1) || !w.stride.at_least(1) || !w.padding.at_least(0))
+    throw InputError(std::string(w.what) + ": .kernel and .stride are at least 1 and .padding at least 0, not " +
+                     w.kernel.text() + ", " + w.stride.text() + " and " + w.padding.text());
+  const std::int64_t height = image.height + 2 * w.padding.height - w.kernel.height,
+                     width = image.width + 2 * w.padding.width - w.kernel.width;
+  if (height < 0 || width < 0)
+    throw InputError(std::string(w.what) + ": .kernel = " + w.kernel.text() + " does not fit images of " +
+                     std::to_string(image.height) + "x" + std::to_string(image.width) +
+                     " pixels with .padding = " + w.padding.text());
+  return {height / w.stride.height + 1, width / w.stride.width + 1};
+}
+
 Shape convolved(const ConvolutionSpec& spec, const Shape& in) {
   const Shape output = convolution_output(spec, in);
   return spec.pool ? pool_output(output, *spec.pool) : output;
@@ -141,7 +161,7 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
                  [&](const ConvolutionSpec& spec) {
                    return products(convolution_output(spec, inputs[0]), inputs[0][3] * spec.kernel * spec.kernel);
                  },
-                 [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel * spec.kernel); },
+                 [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel.area()); },
                  [&](const ElementwiseSpec&) { return elements(); },
                  [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
                  [&](const DropoutSpec&) { return elements(); },
@@ -153,31 +173,26 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
       operation);
 }
 
-std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                          const char* what) {
-  if (kernel < 1 || stride < 1 || padding < 0)
-    throw InputError(std::string(what) + ": kernel and stride are at least 1 and padding at least 0, not " +
-                     std::to_string(kernel) + ", " + std::to_string(stride) + ", " + std::to_string(padding));
-  if (extent + 2 * padding < kernel)
-    throw InputError(std::string(what) + ": a kernel of " + std::to_string(kernel) + " does not fit " +
-                     std::to_string(extent) + " pixels with " + std::to_string(padding) + " of padding on each side");
-  return (extent + 2 * padding - kernel) / stride + 1;
-}
-
 Shape convolution_output(const ConvolutionSpec& spec, const Shape& in) {
   if (in.rank() != 4) throw InputError("a convolution takes (N, H, W, C), not " + in.text());
   if (spec.outputs < 1) throw InputError("a convolution has at least one output channel");
-  return {in[0], window_count(in[1], spec.kernel, spec.stride, spec.padding, "convolution"),
-          window_count(in[2], spec.kernel, spec.stride, spec.padding, "convolution"), spec.outputs};
+  const HeightWidth windows = window_count({in[1], in[2]}, {"convolution", spec.kernel, spec.stride, spec.padding});
+  return {in[0], windows.height, windows.width, spec.outputs};
 }
 
 Shape pool_output(const Shape& in, const PoolSpec& spec) {
   if (in.rank() != 4) throw InputError("a pooling takes (N, H, W, C), not " + in.text());
-  if (2 * spec.padding > spec.kernel)  // a window could lie in the padding alone
-    throw InputError("pooling: padding " + std::to_string(spec.padding) + " is more than half of kernel " +
-                     std::to_string(spec.kernel));
-  return {in[0], window_count(in[1], spec.kernel, spec.stride, spec.padding, "pooling"),
-          window_count(in[2], spec.kernel, spec.stride, spec.padding, "pooling"), in[3]};
+  const HeightWidth windows = window_count({in[1], in[2]}, {"pooling", spec.kernel, spec.stride, spec.padding});
+  // A window could lie in the padding alone.
+  if (2 * spec.padding.height > spec.kernel.height || 2 * spec.padding.width > spec.kernel.width)
+    throw InputError("pooling: .padding = " + spec.padding.text() +
+                     " is more than half of .kernel = " + spec.kernel.text());
+  return {in[0], windows.height, windows.width, in[3]};
+}
+
+PoolSpec global_average(const Shape& in) {
+  if (in.rank() != 4) throw InputError("a pooling takes (N, H, W, C), not " + in.text());
+  return {PoolKind::average, {in[1], in[2]}, 1, 0};
 }
 
 Shape normalized_shape(const LayerNormSpec& spec, const Shape& in) {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include <ronda/core/tensor.hpp>
+#include <ronda/layers/height_width.hpp>
 
 namespace ronda {
 
@@ -22,8 +23,7 @@ enum class BagMode : std::uint8_t { sum, mean };
 
 struct PoolSpec {
   PoolKind kind = PoolKind::maximum;
-  std::int64_t kernel = 2, stride = 2,
-               padding = 0;  ///< both directions; average counts only real elements under padding
+  HeightWidth kernel = 2, stride = 2, padding = 0;  ///< average counts only real elements under padding
   bool operator==(const PoolSpec&) const = default;
 };
 
@@ -104,11 +104,10 @@ using OperationSpec =
 /// numbers, and for a user's own. Backward takes about twice that where the operation has parameters.
 [[nodiscard]] double flops_of(const OperationSpec& operation, std::span<const Shape> inputs);
 
-/// (H + 2·padding − kernel) / stride + 1. Throws InputError, naming `what`, where that is no positive size.
-std::int64_t window_count(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                          const char* what);
 [[nodiscard]] Shape convolution_output(const ConvolutionSpec& spec, const Shape& input);  ///< before pooling
 [[nodiscard]] Shape pool_output(const Shape& input, const PoolSpec& spec);
+/// One window over a whole image.
+[[nodiscard]] PoolSpec global_average(const Shape& input);
 /// Of weight and bias, as in files: the last axes, those of whole images as (C, H, W), which is PyTorch's order. Throws
 /// InputError for an input that has not so many.
 [[nodiscard]] Shape normalized_shape(const LayerNormSpec& spec, const Shape& input);

@@ -15,22 +15,30 @@ class Pool2d : public Layer {
   PoolSpec spec_;
 };
 
-/// The largest of each kernel × kernel window; among equals the first gets the gradient, as in PyTorch.
+/// The largest of each window (`3`, or `{1, 7}` of a row); among equals the first gets the gradient, as in PyTorch.
 class MaxPool2d final : public Pool2d {
  public:
   /// @param stride  0: as large as the kernel
-  explicit MaxPool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
+  explicit MaxPool2d(HeightWidth kernel, HeightWidth stride = 0, HeightWidth padding = 0)
       : Pool2d({PoolKind::maximum, kernel, stride == 0 ? kernel : stride, padding}) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "max_pool"; }
 };
 
-/// The mean of each kernel × kernel window; padding does not count.
+/// The mean of each window; padding does not count.
 class AveragePool2d final : public Pool2d {
  public:
   /// @param stride  0: as large as the kernel
-  explicit AveragePool2d(std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0)
+  explicit AveragePool2d(HeightWidth kernel, HeightWidth stride = 0, HeightWidth padding = 0)
       : Pool2d({PoolKind::average, kernel, stride == 0 ? kernel : stride, padding}) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "average_pool"; }
+};
+
+/// The mean of each channel over the whole image: (N, H, W, C) becomes (N, 1, 1, C), for images of any size, as
+/// PyTorch's AdaptiveAvgPool2d(1).
+class GlobalAveragePool final : public Layer {
+ public:
+  [[nodiscard]] std::string_view kind() const noexcept override { return "average_pool"; }
+  Value build(Value x, GraphBuilder& builder) const override { return builder.apply(global_average(x.shape), {x}); }
 };
 
 }  // namespace ronda

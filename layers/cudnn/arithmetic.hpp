@@ -89,22 +89,45 @@ struct CopyColumns {
 template <Number T>
 using ReluGradient = ElementwiseGradient<elementwise::Relu, T>;
 
-/// Pooling of (N, height, width, channels) to (N, rows, columns, channels), square windows.
+/// Windows along one direction of an image.
+struct PoolDirection {
+  std::int64_t extent, windows, kernel, stride, padding;
+
+  /// The first real element of a window, and the place behind the last.
+  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t begin(std::int64_t window) const {
+    const std::int64_t at = window * stride - padding;
+    return at > 0 ? at : 0;
+  }
+  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t end(std::int64_t window) const {
+    const std::int64_t behind = window * stride - padding + kernel;
+    return behind < extent ? behind : extent;
+  }
+  /// The first window that an element lies in, and whether it lies in that one or another behind it.
+  [[nodiscard]] RONDA_HOST_DEVICE std::int64_t first_window(std::int64_t element) const {
+    const std::int64_t behind = element + padding - kernel;
+    return behind < 0 ? 0 : behind / stride + 1;
+  }
+  [[nodiscard]] RONDA_HOST_DEVICE bool reaches(std::int64_t window, std::int64_t element) const {
+    return window < windows && window * stride - padding <= element;
+  }
+};
+
+/// Pooling of (N, height, width, channels): the windows of its rows and of its columns.
 struct PoolGeometry {
-  std::int64_t height, width, channels, rows, columns, kernel, stride, padding;
+  PoolDirection vertical, horizontal;
+  std::int64_t channels;
   bool maximum;
 
   struct Window {
     std::int64_t top, bottom, left, right;  ///< of real elements; bottom and right are behind the last
+    [[nodiscard]] RONDA_HOST_DEVICE float area() const { return static_cast<float>((bottom - top) * (right - left)); }
   };
   [[nodiscard]] RONDA_HOST_DEVICE Window window(std::int64_t row, std::int64_t column) const {
-    const std::int64_t top = row * stride - padding, left = column * stride - padding;
-    return {top > 0 ? top : 0, top + kernel < height ? top + kernel : height, left > 0 ? left : 0,
-            left + kernel < width ? left + kernel : width};
+    return {vertical.begin(row), vertical.end(row), horizontal.begin(column), horizontal.end(column)};
   }
   [[nodiscard]] RONDA_HOST_DEVICE std::int64_t place(std::int64_t n, std::int64_t h, std::int64_t w,
                                                      std::int64_t c) const {
-    return ((n * height + h) * width + w) * channels + c;
+    return ((n * vertical.extent + h) * horizontal.extent + w) * channels + c;
   }
   /// The place of the first of the largest elements, or of the last NaN, as PyTorch.
   template <Number T>
@@ -129,8 +152,9 @@ struct Pool {
   bool relu = false;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PoolGeometry& g = geometry;
-    const std::int64_t c = i % g.channels, column = i / g.channels % g.columns;
-    const std::int64_t row = i / g.channels / g.columns % g.rows, n = i / g.channels / g.columns / g.rows;
+    const std::int64_t rows = g.vertical.windows, columns = g.horizontal.windows;
+    const std::int64_t c = i % g.channels, column = i / g.channels % columns;
+    const std::int64_t row = i / g.channels / columns % rows, n = i / g.channels / columns / rows;
     const auto window = g.window(row, column);
     if (g.maximum) {
       const T largest = x[g.winner(x, window, n, c)];
@@ -143,7 +167,7 @@ struct Pool {
         const float value = as_float(x[g.place(n, h, w, c)]);
         sum += relu ? rectified(value) : value;
       }
-    y[i] = as_number<T>(sum / static_cast<float>((window.bottom - window.top) * (window.right - window.left)));
+    y[i] = as_number<T>(sum / window.area());
   }
 };
 
@@ -158,16 +182,13 @@ struct PoolGradient {
   bool relu;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PoolGeometry& g = geometry;
-    const std::int64_t c = i % g.channels, w = i / g.channels % g.width;
-    const std::int64_t h = i / g.channels / g.width % g.height, n = i / g.channels / g.width / g.height;
-    const auto first = [&](std::int64_t at) {
-      const std::int64_t behind = at + g.padding - g.kernel;
-      return behind < 0 ? 0 : behind / g.stride + 1;
-    };
+    const std::int64_t height = g.vertical.extent, width = g.horizontal.extent;
+    const std::int64_t c = i % g.channels, w = i / g.channels % width;
+    const std::int64_t h = i / g.channels / width % height, n = i / g.channels / width / height;
     float sum = 0;
     if (!(relu && as_float(x[i]) <= 0))
-      for (std::int64_t row = first(h); row < g.rows && row * g.stride - g.padding <= h; ++row)
-        for (std::int64_t column = first(w); column < g.columns && column * g.stride - g.padding <= w; ++column)
+      for (std::int64_t row = g.vertical.first_window(h); g.vertical.reaches(row, h); ++row)
+        for (std::int64_t column = g.horizontal.first_window(w); g.horizontal.reaches(column, w); ++column)
           sum += part(row, column, n, c, i);
     dx[i] = as_number<T>(sum);
   }
@@ -176,10 +197,10 @@ struct PoolGradient {
   [[nodiscard]] RONDA_HOST_DEVICE float part(std::int64_t row, std::int64_t column, std::int64_t n, std::int64_t c,
                                              std::int64_t i) const {
     const auto window = geometry.window(row, column);
-    const float gradient =
-        as_float(dy[((n * geometry.rows + row) * geometry.columns + column) * geometry.channels + c]);
+    const std::int64_t position = (n * geometry.vertical.windows + row) * geometry.horizontal.windows + column;
+    const float gradient = as_float(dy[position * geometry.channels + c]);
     if (geometry.maximum) return geometry.winner(x, window, n, c) == i ? gradient : 0.0F;
-    return gradient / static_cast<float>((window.bottom - window.top) * (window.right - window.left));
+    return gradient / window.area();
   }
 };
 

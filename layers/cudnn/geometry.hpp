@@ -6,14 +6,9 @@ namespace ronda::cudnn {
 
 [[nodiscard]] inline PoolGeometry geometry(const Shape& input, const PoolSpec& spec) {
   const Shape output = pool_output(input, spec);
-  return {.height = input[1],
-          .width = input[2],
+  return {.vertical = {input[1], output[1], spec.kernel.height, spec.stride.height, spec.padding.height},
+          .horizontal = {input[2], output[2], spec.kernel.width, spec.stride.width, spec.padding.width},
           .channels = input[3],
-          .rows = output[1],
-          .columns = output[2],
-          .kernel = spec.kernel,
-          .stride = spec.stride,
-          .padding = spec.padding,
           .maximum = spec.kind == PoolKind::maximum};
 }
 

@@ -245,8 +245,8 @@ class Directions {
   [[nodiscard]] std::string pooling() const {
     if (!spec_.pool) return "";
     return std::string(spec_.pool->kind == PoolKind::maximum ? " maximum" : " average") + " of " +
-           std::to_string(spec_.pool->kernel) + " stride " + std::to_string(spec_.pool->stride) + " padding " +
-           std::to_string(spec_.pool->padding);
+           spec_.pool->kernel.text() + " stride " + spec_.pool->stride.text() + " padding " +
+           spec_.pool->padding.text();
   }
 
   const Runtime& runtime_;

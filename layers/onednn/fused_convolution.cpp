@@ -169,14 +169,14 @@ Windows windows_of(const ConvolutionProblem& spec, const Images& input, const Im
                   pooled.height,
                   pooled.width,
                   pooled.lanes,
-                  pool.stride * spec.stride * below,
-                  pool.stride * spec.stride * channels,
-                  pool.kernel * pool.kernel,
+                  pool.stride.height * spec.stride * below,
+                  pool.stride.width * spec.stride * channels,
+                  pool.kernel.area(),
                   {},
                   spec.activation == Activation::relu};
   for (std::int64_t place = 0; place < windows.places; ++place)
     windows.place_at[static_cast<std::size_t>(place)] =
-        (place / pool.kernel * below + place % pool.kernel * channels) * spec.stride;
+        (place / pool.kernel.width * below + place % pool.kernel.width * channels) * spec.stride;
   return windows;
 }
 
@@ -184,7 +184,7 @@ Windows windows_of(const ConvolutionProblem& spec, const Images& input, const Im
 
 std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                          const TensorDesc& convolved, const TensorDesc& weight) {
-  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16 || spec.pool->padding != 0)
+  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel.area() > 256 || spec.pool->padding != 0)
     return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
   if (!input || !output || output->lanes % vector != 0) return nullptr;

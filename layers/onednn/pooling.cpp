@@ -13,7 +13,7 @@ namespace {
 struct Plane {
   std::int64_t height, width, lanes;  ///< of the input
   std::int64_t out_height, out_width;
-  std::int64_t kernel, stride, padding;
+  HeightWidth kernel, stride, padding;
   bool relu;  ///< what is pooled is rectified
 
   [[nodiscard]] std::int64_t input_at(std::int64_t h, std::int64_t w) const { return (h * width + w) * lanes; }
@@ -26,12 +26,12 @@ struct WindowPart {
   std::int64_t top, left;  ///< of the whole window; negative in the padding
   std::int64_t kh_begin, kh_end, kw_begin, kw_end;
   WindowPart(const Plane& p, std::int64_t oh, std::int64_t ow)
-      : top(oh * p.stride - p.padding),
-        left(ow * p.stride - p.padding),
+      : top(oh * p.stride.height - p.padding.height),
+        left(ow * p.stride.width - p.padding.width),
         kh_begin(std::max<std::int64_t>(0, -top)),
-        kh_end(std::min(p.kernel, p.height - top)),
+        kh_end(std::min(p.kernel.height, p.height - top)),
         kw_begin(std::max<std::int64_t>(0, -left)),
-        kw_end(std::min(p.kernel, p.width - left)) {}
+        kw_end(std::min(p.kernel.width, p.width - left)) {}
   [[nodiscard]] float area() const { return static_cast<float>((kh_end - kh_begin) * (kw_end - kw_begin)); }
 };
 
@@ -40,7 +40,7 @@ template <class Body>
 [[gnu::always_inline]] inline void each_in_window(const Plane& p, const WindowPart& window, Body&& body) {
   for (std::int64_t kh = window.kh_begin; kh < window.kh_end; ++kh)
     for (std::int64_t kw = window.kw_begin; kw < window.kw_end; ++kw)
-      body(p.input_at(window.top + kh, window.left + kw), static_cast<float>(kh * p.kernel + kw));
+      body(p.input_at(window.top + kh, window.left + kw), static_cast<float>(kh * p.kernel.width + kw));
 }
 
 /// Calls `body(window, offset in the output, width)` for every position and piece of lanes; the offset of the lane in
@@ -109,7 +109,7 @@ template <class Winner>
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     Maximum maximum;
     maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane,
-                  static_cast<float>(window.kh_begin * p.kernel + window.kw_begin), width);
+                  static_cast<float>(window.kh_begin * p.kernel.width + window.kw_begin), width);
     each_in_window(p, window,
                    [&](std::int64_t in, float place) RONDA_INLINE { maximum.take(x + in + lane, place, width); });
     maximum.store(y + out, winners + out, p.relu, width);

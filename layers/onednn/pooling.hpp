@@ -7,8 +7,8 @@
 namespace ronda::onednn {
 
 /// Pooling by plain loops over vectors of channels, 3 to 5 times as fast as the library's. Of each window's maximum the
-/// place is remembered (kh · kernel + kw; the first of equals, the last NaN), in a byte where it fits. A ReLU before
-/// the pooling is part of it: of the maximum, or of each element of a mean.
+/// place is remembered (kh · kernel.width + kw; the first of equals, the last NaN), in a byte where it fits. A ReLU
+/// before the pooling is part of it: of the maximum, or of each element of a mean.
 class Pooling {
  public:
   /// @param input   what is pooled
@@ -23,7 +23,7 @@ class Pooling {
   void backward(const float* dy, const std::byte* winners, float* dx, int threads) const;
 
  private:
-  [[nodiscard]] bool is_wide() const noexcept { return spec_.kernel * spec_.kernel > 256; }
+  [[nodiscard]] bool is_wide() const noexcept { return spec_.kernel.area() > 256; }
 
   PoolSpec spec_;
   Images input_, output_;

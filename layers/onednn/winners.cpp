@@ -55,7 +55,7 @@ TensorDesc inputs_by_sixteens(const TensorDesc& weight) {
 
 std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                        const TensorDesc& convolved, const TensorDesc& weight) {
-  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel > 16) return nullptr;
+  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel.area() > 256) return nullptr;
   if ((spec.kernel != 3 && spec.kernel != 5) || spec.padding != 0) return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
   if (!input || !output || input->lanes % vector != 0) return nullptr;
@@ -71,7 +71,7 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
       pooled_(convolved),
       blocks_(input.groups * input.lanes / vector),
       taps_(spec.kernel * spec.kernel),
-      places_(spec.pool->kernel * spec.pool->kernel),
+      places_(spec.pool->kernel.area()),
       to_parameter_(make_weight_reorder(runtime, inputs_by_sixteens(weight), weight)),
       from_parameter_(make_weight_reorder(runtime, weight, inputs_by_sixteens(weight))),
       parameter_bytes_(weight.bytes()),
@@ -81,7 +81,7 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
   pooled_.width = pooled[2];
   for (std::int64_t place = 0; place < places_; ++place)
     place_at_[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(
-        (place / spec.pool->kernel * input.width + place % spec.pool->kernel) * spec.stride * input.lanes);
+        (place / spec.pool->kernel.width * input.width + place % spec.pool->kernel.width) * spec.stride * input.lanes);
   constexpr std::int64_t cached_floats = 6000;  // most of a first-level cache
   group_ = static_cast<std::size_t>(std::clamp<std::int64_t>(cached_floats / (input.positions() * vector), 1, 8));
   list_length_ = std::max(group_ * static_cast<std::size_t>(pooled_.positions()) + 1,
@@ -92,8 +92,9 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
 /// Where the window of a pooled position starts in the input; before it where the pool is padded.
 std::int64_t WinnerGradients::window_at(std::int64_t i, std::int64_t j) const {
   const PoolSpec& pool = *spec_.pool;
-  return ((i * pool.stride - pool.padding) * input_.width + j * pool.stride - pool.padding) * spec_.stride *
-         input_.lanes;
+  const std::int64_t row = i * pool.stride.height - pool.padding.height,
+                     column = j * pool.stride.width - pool.padding.width;
+  return (row * input_.width + column) * spec_.stride * input_.lanes;
 }
 
 /// Where sixteen channels of a sample start.

@@ -60,10 +60,12 @@ class Pool final : public Operation {
 
   template <class Body>
   void each_in_window(std::int64_t oh, std::int64_t ow, Body body) const {
-    const std::int64_t top = oh * spec_.stride - spec_.padding, left = ow * spec_.stride - spec_.padding;
-    for (std::int64_t h = std::max<std::int64_t>(top, 0); h < std::min(top + spec_.kernel, input_.shape[1]); ++h)
-      for (std::int64_t w = std::max<std::int64_t>(left, 0); w < std::min(left + spec_.kernel, input_.shape[2]); ++w)
-        body(h, w);
+    const std::int64_t top = oh * spec_.stride.height - spec_.padding.height,
+                       left = ow * spec_.stride.width - spec_.padding.width;
+    const std::int64_t bottom = std::min(top + spec_.kernel.height, input_.shape[1]),
+                       right = std::min(left + spec_.kernel.width, input_.shape[2]);
+    for (std::int64_t h = std::max<std::int64_t>(top, 0); h < bottom; ++h)
+      for (std::int64_t w = std::max<std::int64_t>(left, 0); w < right; ++w) body(h, w);
   }
 
   /// The first of the largest, or the last NaN, as PyTorch.

@@ -59,8 +59,13 @@ TEST_CASE("pooling on a GPU computes what the plain loops compute, to the bit") 
   const auto reference = make_reference_primitives();
   FirstPicker picker;
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
-    for (const auto& [kernel, stride, padding] : {std::array{2, 2, 0}, {3, 2, 1}, {3, 1, 1}, {2, 3, 0}, {5, 2, 2}}) {
-      const PoolSpec spec{kind, kernel, stride, padding};
+    for (const PoolSpec& spec : {PoolSpec{kind, 2, 2, 0},
+                                 {kind, 3, 2, 1},
+                                 {kind, 3, 1, 1},
+                                 {kind, 2, 3, 0},
+                                 {kind, 5, 2, 2},
+                                 {kind, {1, 4}, {2, 3}, {0, 2}},
+                                 {kind, {9, 7}, 1, 0}}) {
       const TensorDesc input{{2, 9, 7, 3}, DType::float32, {}};
       const auto operation = test::make_pool(*reference, input, spec, {picker});
       const Shape out = operation->plan().output.shape;
@@ -71,7 +76,7 @@ TEST_CASE("pooling on a GPU computes what the plain loops compute, to the bit") 
       const cudnn::PoolGeometry geometry = cudnn::geometry(input.shape, spec);
       for_each(out.count(), cudnn::Pool<float>{geometry, x.data(), y.data()});
       for_each(input.count(), cudnn::PoolGradient<float>{geometry, x.data(), dy.data(), dx.data(), false});
-      INFO("kernel " << kernel << " stride " << stride << " padding " << padding);
+      INFO("kernel " << spec.kernel.text() << " stride " << spec.stride.text() << " padding " << spec.padding.text());
       CHECK(y == expected.y);
       CHECK(dx == expected.dx);
       for_each(input.count(), cudnn::PoolGradient<float>{geometry, x.data(), dy.data(), dx.data(), true});
@@ -172,8 +177,8 @@ TEST_CASE("ReLU, bias and pooling on a GPU keep NaN, as the plain loops do") {
     return all;
   };
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
-    for (const auto& [kernel, stride, padding] : {std::array{2, 2, 0}, {3, 2, 1}, {2, 1, 1}}) {
-      const PoolSpec spec{kind, kernel, stride, padding};
+    for (const PoolSpec& spec :
+         {PoolSpec{kind, 2, 2, 0}, {kind, 3, 2, 1}, {kind, 2, 1, 1}, {kind, {3, 2}, 2, {1, 0}}}) {
       const TensorDesc input{{2, 9, 7, 3}, DType::float32, {}};
       const auto relu = test::make_relu(*reference, input, {picker}),
                  pool = test::make_pool(*reference, input, spec, {picker});

@@ -257,7 +257,8 @@ TEST_CASE("convolution on a GPU equals the plain loops, with and without pooling
 
 TEST_CASE("pooling and ReLU on a GPU equal the plain loops") {
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
-    for (const PoolSpec& spec : {PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 2, 3, 0}})
+    for (const PoolSpec& spec :
+         {PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 2, 3, 0}, PoolSpec{kind, {7, 6}, 1, 0}})
       compare("pooling", image(2, 7, 6, 17),
               [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
                 return make_pool(primitives, given, spec, context);

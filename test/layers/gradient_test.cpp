@@ -5,6 +5,7 @@
 
 #include "layers/bench.hpp"
 #include "support/gradient_probe.hpp"
+#include "support/plain_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -159,6 +160,11 @@ TEST_CASE("pooling gradients equal finite differences") {
     AveragePool2d mean(3, 2, padding);
     check(mean, {2, 7, 6, 3}, "average pool");
   }
+  check(MaxPool2d({1, 3}, {2, 1}), {2, 5, 6, 3}, "max pool of rows");
+  check(AveragePool2d({3, 2}, {1, 2}, {1, 0}), {2, 5, 6, 3}, "average pool of unequal sides");
+  check(GlobalAveragePool(), {2, 5, 3, 4}, "global average pool");
+  check(Sequential(Conv2d(3, 3), ReLU(), GlobalAveragePool(), Flatten(), Dense(2)), {2, 5, 6, 2},
+        "global average pool behind a convolution");
   ReLU relu;
   check(relu, {3, 5}, "relu");
   check(GELU(), {3, 50}, "gelu");
@@ -206,4 +212,24 @@ TEST_CASE("SiLU, tanh and the sigmoid have PyTorch's values, also where e to the
 TEST_CASE("a flattened image gives a dense layer the same columns, whatever lies between") {
   Sequential model(Conv2d(4, 3), Flatten(), Dense(5));
   check(model, {2, 5, 4, 2}, "conv, flatten, dense");
+}
+
+TEST_CASE("a global average pool gives the mean of each channel, of images of any size") {
+  for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{3, 5, 2, 4}, Shape{2, 1, 9, 17}}) {
+    const auto primitives = make_reference_primitives();
+    FirstPicker picker;
+    PlainModel model(GlobalAveragePool(), shape, *primitives, picker);
+    REQUIRE(model.output().shape == Shape{shape[0], 1, 1, shape[3]});
+    std::vector<float> x = random_numbers(shape.count(), 1, 1);
+    const auto found = model.forward(Tensor({shape, DType::float32, {}}, x.data())).as<float>();
+    const std::int64_t pixels = shape[1] * shape[2], channels = shape[3];
+    for (std::int64_t n = 0; n < shape[0]; ++n)
+      for (std::int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (std::int64_t p = 0; p < pixels; ++p) sum += x[static_cast<std::size_t>((n * pixels + p) * channels + c)];
+        CHECK(found[static_cast<std::size_t>(n * channels + c)] ==
+              Approx(sum / static_cast<double>(pixels)).margin(1e-6));
+      }
+  }
+  CHECK_THROWS_AS(build_graph(GlobalAveragePool(), {2, 8}), InputError);
 }

@@ -83,7 +83,9 @@ TEST_CASE("convolution with pooling equals the plain loops") {
           Case{image(2, 12, 10, 16), 24, 5, {kind, 2, 2, 0}}, Case{image(2, 10, 9, 3), 40, 5, {kind, 3, 2, 0}},
           Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}}, Case{image(3, 11, 10, 2), 20, 3, {kind, 2, 2, 0}, 2, 1},
           Case{image(2, 9, 8, 1), 16, 5, {kind, 3, 1, 0}, 1, 2}, Case{image(2, 8, 7, 8), 32, 3, {kind, 2, 2, 0}, 1, 1},
-          Case{image(1, 3, 3, 1), 16, 3, {kind, 1, 1, 0}}})
+          Case{image(1, 3, 3, 1), 16, 3, {kind, 1, 1, 0}}, Case{image(2, 9, 8, 1), 32, 3, {kind, {2, 3}, {3, 1}, 0}},
+          Case{image(2, 9, 11, 32), 32, 3, {kind, {1, 2}, {2, 3}, {0, 1}}},
+          Case{image(2, 6, 9, 16), 16, 3, {kind, {4, 7}, 1, 0}}})
       for (const bool bias : {true, false}) {  // a layer without has no ReLU here: all four would take long
         const Activation activation = bias ? Activation::relu : Activation::none;
         compare("convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
@@ -99,8 +101,9 @@ TEST_CASE("pooling equals the plain loops") {
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
     for (const char* layout : {"plain", "adbc16d", "adbc8d", "adbc"})
       for (const std::int64_t channels : {1, 3, 8, 17, 32, 56})
-        for (const PoolSpec& spec : {PoolSpec{kind, 1, 1, 0}, PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1},
-                                     PoolSpec{kind, 3, 1, 0}, PoolSpec{kind, 2, 3, 0}}) {
+        for (const PoolSpec& spec :
+             {PoolSpec{kind, 1, 1, 0}, PoolSpec{kind, 2, 2, 0}, PoolSpec{kind, 3, 2, 1}, PoolSpec{kind, 3, 1, 0},
+              PoolSpec{kind, 2, 3, 0}, PoolSpec{kind, {1, 3}, {2, 1}, {0, 1}}, PoolSpec{kind, {7, 6}, 1, 0}}) {
           const TensorDesc input = image(2, 7, 6, channels, layout);
           compare("pooling " + input.text(), input, [&](Primitives& primitives, const OperationContext& context) {
             return make_pool(primitives, input, spec, context);

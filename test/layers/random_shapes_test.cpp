@@ -40,11 +40,19 @@ class Dice {
 PoolSpec random_pool(Dice& dice, std::int64_t height, std::int64_t width) {
   PoolSpec pool;
   pool.kind = dice.between(0, 2) > 0 ? PoolKind::maximum : PoolKind::average;
-  pool.kernel = dice.between(1, 4);
-  pool.padding = dice.between(0, pool.kernel / 2);  // with stride 1 the pool may grow
-  if (std::min(height, width) + 2 * pool.padding < pool.kernel) pool.kernel = pool.padding = 1;
-  if (pool.kernel == 1) pool.padding = 0;
-  pool.stride = dice.between(1, 3);
+  const bool square = dice.yes();
+  const auto direction = [&](std::int64_t extent, std::int64_t& kernel, std::int64_t& stride, std::int64_t& padding) {
+    kernel = dice.between(1, 4);
+    padding = dice.between(0, kernel / 2);  // with stride 1 the pool may grow
+    if (extent + 2 * padding < kernel) kernel = padding = 1;
+    if (kernel == 1) padding = 0;
+    stride = dice.between(1, 3);
+  };
+  direction(square ? std::min(height, width) : height, pool.kernel.height, pool.stride.height, pool.padding.height);
+  if (square)
+    pool = {pool.kind, pool.kernel.height, pool.stride.height, pool.padding.height};
+  else
+    direction(width, pool.kernel.width, pool.stride.width, pool.padding.width);
   return pool;
 }
 
@@ -66,8 +74,8 @@ ConvolutionProblem random_convolution(Dice& dice) {
 }
 
 std::string text_of(const PoolSpec& pool) {
-  return (pool.kind == PoolKind::maximum ? " maximum of " : " average of ") + std::to_string(pool.kernel) + " stride " +
-         std::to_string(pool.stride) + " padding " + std::to_string(pool.padding);
+  return (pool.kind == PoolKind::maximum ? " maximum of " : " average of ") + pool.kernel.text() + " stride " +
+         pool.stride.text() + " padding " + pool.padding.text();
 }
 std::string text_of(const ConvolutionProblem& spec) {
   return spec.input.text() + " to " + std::to_string(spec.outputs) + " kernel " + std::to_string(spec.kernel) +
