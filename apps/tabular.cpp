@@ -108,6 +108,7 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
   }
   model.add(Dense(1));
   MeanSquaredError loss(scales.deviations[target]);
+  command_line.training.prediction_units = {scales.deviations[target], scales.means[target]};
   const auto describe = [&](const Evaluation& result) {
     std::ostringstream text;
     text << "test mse " << result.loss;

@@ -27,6 +27,12 @@ enum class DeviceChoice : std::uint8_t { automatic, cpu, cuda };
 [[nodiscard]] DeviceChoice parse_device(std::string_view name);
 [[nodiscard]] std::string_view name_of(DeviceChoice choice) noexcept;
 
+/// What a number x of the network is in the units of the data: factor * x + offset.
+struct DataUnits {
+  double factor = 1, offset = 0;
+  [[nodiscard]] float of(float x) const noexcept { return static_cast<float>(factor * x + offset); }
+};
+
 /// How to train: what the applications' options say, with their defaults.
 struct TrainingOptions {
   std::string application = "training";  ///< for messages and the summary
@@ -92,6 +98,7 @@ struct TrainingOptions {
 
   std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {}, tensorboard = {},
                         predictions = {};  ///< empty: none
+  DataUnits prediction_units = {};  ///< where the targets were scaled: `predictions` are written as the data has them
 
   std::filesystem::path checkpoint_dir = {};    ///< where the training is saved; empty: nowhere
   CheckpointInterval checkpoint_every = {};     ///< neither steps nor seconds: at the end alone

@@ -27,6 +27,21 @@ for ranks in 1 2 3; do
   expect 'R² of each epoch and of the last test' test "$(grep -c '"r2": 0' "$work/summary.json")" -ge 15
 done
 
+# Predictions have the table's units too.
+mpi 2 "$apps/tabular" --data "$work/table.csv" --test "$work/table.csv" --target y --ignore name --global-batch-size 50 --epochs 15 \
+  --predictions "$work/outputs.safetensors"
+expect_status 0
+cat >"$work/off.py" <<'END'
+import csv, json, struct, sys
+with open(sys.argv[1], "rb") as file:
+    header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))["outputs"]
+    outputs = struct.unpack(f"<{header['shape'][0]}f", file.read())
+targets = [float(row["y"]) for row in csv.DictReader(open(sys.argv[2]))]
+assert len(outputs) == len(targets)
+print(sum((a - b) ** 2 for a, b in zip(outputs, targets)) / len(targets))
+END
+expect 'predictions near the targets' at_least 1.8 "$(python3 "$work/off.py" "$work/outputs.safetensors" "$work/table.csv")"
+
 refused() { # refused MESSAGE OPTION…
   local message=$1
   shift

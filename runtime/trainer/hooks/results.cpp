@@ -25,6 +25,7 @@ void write_predictions(TrainingRun& run) {
                 all.begin() + static_cast<std::ptrdiff_t>(part.begin * columns));
   });
   run.strategy().communicator().allreduce(Tensor(std::span(all)));
+  for (float& output : all) output = run.options().prediction_units.of(output);
   agree(run.world().communicator(), [&] {
     const Shape shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
     const NamedTensor tensor{"outputs", shape, std::move(all)};
