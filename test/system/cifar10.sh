@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The networks for colour images, on files in CIFAR-10's format made here: what they reach, that augmented trainings are the same on
+# any number of ranks and after a resumption, and what is refused.
+source "$(dirname "$0")/lib.sh"
+limit=100
+
+# Ten classes: each has a place where its images are brighter, and two channels to be so in.
+cat >"$work/images.py" <<'END'
+import random, sys
+from pathlib import Path
+folder = Path(sys.argv[1])
+draw = random.Random(5)
+def record(label):
+    planes = [bytearray(draw.randbytes(1024)) for _ in range(3)]
+    row, column = 3 + 5 * (label % 5), 8 + 12 * (label // 5)
+    for channel in (label % 3, (label + 1) % 3):
+        for y in range(row, row + 6):
+            for x in range(column, column + 6):
+                planes[channel][32 * y + x] = 200 + draw.randrange(56)
+    return bytes([label]) + b"".join(planes)
+for name, count in [(f"data_batch_{i}.bin", 120) for i in range(1, 6)] + [("test_batch.bin", 200)]:
+    (folder / name).write_bytes(b"".join(record(draw.randrange(10)) for _ in range(count)))
+END
+mkdir "$work/images"
+python3 "$work/images.py" "$work/images"
+
+options=(--data "$work/images" --optimizer adam --learning-rate 0.002 --schedule constant --global-batch-size 50 --threads 1 --quiet
+  --summary-json "$work/summary.json")
+mpi 2 "$apps/cifar10_cnn" "${options[@]}" --epochs 6
+expect_status 0
+echo "cifar10_cnn: $(summary test_accuracy) of the test images"
+expect 'a good fit' at_least "$(summary test_accuracy)" 0.9
+
+losses=()
+for ranks in 1 2 3; do
+  mpi $ranks "$apps/cifar10_cnn" "${options[@]}" --augment --steps 5
+  expect_status 0
+  losses+=("$(summary final_train_loss)")
+done
+echo "augmented, on 1, 2 and 3 ranks: losses ${losses[*]}"
+expect 'the same loss on 1, 2 and 3 ranks' awk -v a="${losses[0]}" -v b="${losses[1]}" -v c="${losses[2]}" \
+  'BEGIN { exit !(a > 0 && (a - b)^2 < 1e-8 && (a - c)^2 < 1e-8) }'
+mpi 1 "$apps/cifar10_cnn" "${options[@]}" --steps 5
+expect 'another loss without' awk -v a="${losses[0]}" -v b="$(summary final_train_loss)" 'BEGIN { exit !((a - b)^2 > 1e-6) }'
+
+what='a resumption in the second epoch'
+mpi 2 "$apps/cifar10_cnn" "${options[@]}" --augment --steps 20 --checkpoint-dir "$work/run" --checkpoint-every 15
+expect_status 0
+whole=$(summary parameter_hash)
+mpi 2 "$apps/cifar10_cnn" "${options[@]}" --augment --steps 20 --resume-from "$work/run/step-15"
+expect_status 0
+expect 'the second part alone' test "$(summary resumed_step)" -eq 15
+expect 'the same parameters' test "$(summary parameter_hash)" = "$whole"
+
+mpi 2 "$apps/cifar10_cnn" --steps 1
+expect_status 2
+expect_message 'scripts/fetch_cifar.sh 10 FOLDER'
+mpi 2 "$apps/cifar10_cnn" --steps 1 --data "$work/nowhere"
+expect_status 2
+expect_message 'nowhere'
+truncate -s -7 "$work/images/data_batch_3.bin"
+mpi 2 "$apps/cifar10_cnn" --steps 1 --data "$work/images"
+expect_status 2
+expect_message 'data_batch_3.bin'
