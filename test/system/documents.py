@@ -61,6 +61,10 @@ NOT_RUN = {
     "mpirun -n 4 python3 program.py": "the program of the page, which is run",
     "test/system/kills.sh build/release/apps build/release/test/checkpoint/counted_training 100": FOR_HOURS,
     "mpirun -n 2 build/release/apps/mnist_cnn --config examples/cnn.toml": "takes minutes; system.accuracy trains the network",
+    "scripts/fetch_cifar.sh 10 data": "fetches 170 MB from a site that is not ours",
+    "mpirun -n 2 build/release/apps/cifar10_cnn --config examples/cifar10.toml --data data":
+        "needs CIFAR-10; system.cifar10 trains the network",
+    "scripts/scaling.sh mnist_cnn": "takes minutes; system.scaling runs it",
 }
 # Documents whose commands are those of a measurement, or of a GPU.
 NOT_RUN_DOCUMENTS = {"docs/gpu.md": NEEDS_GPU, "docs/gpu-results.md": NEEDS_GPU, "docs/performance.md": FOR_HOURS}
