@@ -14,8 +14,6 @@ struct HeightWidth {
 
   [[nodiscard]] constexpr std::int64_t area() const noexcept { return height * width; }
   [[nodiscard]] constexpr bool is_square() const noexcept { return height == width; }
-  /// Whether both are at least that.
-  [[nodiscard]] constexpr bool at_least(std::int64_t least) const noexcept { return height >= least && width >= least; }
   /// `3`, or `1x7`.
   [[nodiscard]] std::string text() const {
     return std::to_string(height) + (is_square() ? "" : "x" + std::to_string(width));

@@ -3,6 +3,7 @@
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -32,21 +33,42 @@ Shape dense_output(const DenseSpec& spec, const Shape& in) {
 /// Windows of an image.
 struct Windows {
   const char* what;
-  HeightWidth kernel, stride, padding;
+  HeightWidth kernel, stride, padding, dilation = 1, trailing = 0;
 };
 
-/// (H + 2·padding − kernel) / stride + 1, and the same of W.
-HeightWidth window_count(const HeightWidth& image, const Windows& w) {
-  if (!w.kernel.at_least(1) || !w.stride.at_least(1) || !w.padding.at_least(0))
-    throw InputError(std::string(w.what) + ": .kernel and .stride are at least 1 and .padding at least 0, not " +
-                     w.kernel.text() + ", " + w.stride.text() + " and " + w.padding.text());
-  const std::int64_t height = image.height + 2 * w.padding.height - w.kernel.height,
-                     width = image.width + 2 * w.padding.width - w.kernel.width;
+void require_from(std::int64_t least, const HeightWidth& value, const char* field, const Windows& windows) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (std::min(value.height, value.width) >= least && std::max(value.height, value.width) <= most) return;
+  throw InputError(std::string(windows.what) + ": " + field + " = " + value.text() + " is not from " +
+                   std::to_string(least) + " to " + std::to_string(most));
+}
+
+/// (H + padding − dilation · (kernel − 1) − 1) / stride + 1, with the padding of both sides, and the same of W.
+HeightWidth window_count(const HeightWidth& image, const Windows& windows) {
+  const auto& [what, kernel, stride, padding, dilation, trailing] = windows;
+  require_from(1, kernel, ".kernel", windows);
+  require_from(1, stride, ".stride", windows);
+  require_from(0, padding, ".padding", windows);
+  require_from(1, dilation, ".dilation", windows);
+  require_from(0, trailing, ".trailing", windows);
+  const std::int64_t height =
+      image.height + 2 * padding.height + trailing.height - dilation.height * (kernel.height - 1) - 1;
+  const std::int64_t width = image.width + 2 * padding.width + trailing.width - dilation.width * (kernel.width - 1) - 1;
   if (height < 0 || width < 0)
-    throw InputError(std::string(w.what) + ": .kernel = " + w.kernel.text() + " does not fit images of " +
+    throw InputError(std::string(what) + ": .kernel = " + kernel.text() +
+                     (dilation == 1 ? "" : " with .dilation = " + dilation.text()) + " does not fit images of " +
                      std::to_string(image.height) + "x" + std::to_string(image.width) +
-                     " pixels with .padding = " + w.padding.text());
-  return {height / w.stride.height + 1, width / w.stride.width + 1};
+                     " pixels with .padding = " + padding.text());
+  return {height / stride.height + 1, width / stride.width + 1};
+}
+
+void require_groups(const ConvolutionSpec& spec, std::int64_t channels) {
+  const std::string groups = "convolution: .groups = " + std::to_string(spec.groups);
+  if (spec.groups < 1) throw InputError(groups + " is not at least 1");
+  if (channels % spec.groups != 0)
+    throw InputError(groups + " does not divide the " + std::to_string(channels) + " channels of the input");
+  if (spec.outputs % spec.groups != 0)
+    throw InputError(groups + " does not divide the " + std::to_string(spec.outputs) + " channels of the output");
 }
 
 Shape convolved(const ConvolutionSpec& spec, const Shape& in) {
@@ -159,7 +181,8 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
   return std::visit(
       Overloaded{[&](const DenseSpec&) { return products(output_shape(operation, inputs), inputs[0][1]); },
                  [&](const ConvolutionSpec& spec) {
-                   return products(convolution_output(spec, inputs[0]), inputs[0][3] * spec.kernel * spec.kernel);
+                   return products(convolution_output(spec, inputs[0]),
+                                   inputs[0][3] / spec.groups * spec.kernel.area());
                  },
                  [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel.area()); },
                  [&](const ElementwiseSpec&) { return elements(); },
@@ -176,8 +199,23 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
 Shape convolution_output(const ConvolutionSpec& spec, const Shape& in) {
   if (in.rank() != 4) throw InputError("a convolution takes (N, H, W, C), not " + in.text());
   if (spec.outputs < 1) throw InputError("a convolution has at least one output channel");
-  const HeightWidth windows = window_count({in[1], in[2]}, {"convolution", spec.kernel, spec.stride, spec.padding});
+  require_groups(spec, in[3]);
+  const HeightWidth windows = window_count(
+      {in[1], in[2]}, {"convolution", spec.kernel, spec.stride, spec.padding, spec.dilation, spec.trailing});
   return {in[0], windows.height, windows.width, spec.outputs};
+}
+
+Shape weight_shape(const ConvolutionSpec& spec, const Shape& in) {
+  return {spec.outputs, in[3] / spec.groups, spec.kernel.height, spec.kernel.width};
+}
+
+std::string text_of_windows(const ConvolutionSpec& spec) {
+  std::string text =
+      "kernel " + spec.kernel.text() + " stride " + spec.stride.text() + " padding " + spec.padding.text();
+  if (spec.trailing != 0) text += " trailing " + spec.trailing.text();
+  if (spec.dilation != 1) text += " dilation " + spec.dilation.text();
+  if (spec.groups != 1) text += " groups " + std::to_string(spec.groups);
+  return text;
 }
 
 Shape pool_output(const Shape& in, const PoolSpec& spec) {

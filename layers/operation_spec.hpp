@@ -35,12 +35,20 @@ struct DenseSpec {
   Activation activation = Activation::none;
 };
 
-/// Cross-correlation of (N, H, W, C) with weights (out, in, kernel, kernel), then activation, then pooling.
+/// Cross-correlation of (N, H, W, C) with weights (outputs, C / groups, kernel's height and width), then activation,
+/// then pooling.
 struct ConvolutionSpec {
-  std::int64_t outputs = 0, kernel = 3, stride = 1, padding = 0;
+  std::int64_t outputs = 0;
+  HeightWidth kernel = 3, stride = 1, padding = 0;
   bool bias = true;
   Activation activation = Activation::none;
   std::optional<PoolSpec> pool = std::nullopt;
+  HeightWidth dilation = 1;  ///< pixels from an element of the kernel to the next
+  std::int64_t groups = 1;   ///< parts of the channels, each convolved by itself with a part of the outputs
+  HeightWidth trailing = 0;  ///< zeros below and to the right, beyond those of `padding` on all sides
+
+  /// Whether a kernel takes neighbouring pixels and all channels, and has as many zeros on all sides.
+  [[nodiscard]] bool is_usual() const noexcept { return dilation == 1 && groups == 1 && trailing == 0; }
 };
 
 /// A function of each element.
@@ -105,6 +113,9 @@ using OperationSpec =
 [[nodiscard]] double flops_of(const OperationSpec& operation, std::span<const Shape> inputs);
 
 [[nodiscard]] Shape convolution_output(const ConvolutionSpec& spec, const Shape& input);  ///< before pooling
+[[nodiscard]] Shape weight_shape(const ConvolutionSpec& spec, const Shape& input);
+/// Where its windows lie: `kernel 1x7 stride 1 padding 0x3`, and what else is not as usual.
+[[nodiscard]] std::string text_of_windows(const ConvolutionSpec& spec);
 [[nodiscard]] Shape pool_output(const Shape& input, const PoolSpec& spec);
 /// One window over a whole image.
 [[nodiscard]] PoolSpec global_average(const Shape& input);

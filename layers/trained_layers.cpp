@@ -1,4 +1,5 @@
 // Layers that have a weight.
+#include <ronda/core/error.hpp>
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/embedding.hpp>
@@ -41,11 +42,27 @@ Value Dense::build(Value x, GraphBuilder& builder) const {
   return build_trained(*this, spec_, x, {spec_.outputs, inputs}, inputs, spec_.outputs, builder);
 }
 
+Conv2d::Conv2d(std::int64_t outputs, HeightWidth kernel, const Conv2dOptions& options)
+    : spec_{.outputs = outputs,
+            .kernel = kernel,
+            .stride = options.stride,
+            .padding = options.padding,
+            .bias = options.bias,
+            .dilation = options.dilation,
+            .groups = options.groups} {
+  if (options.padding != same_padding) return;
+  if (options.stride != 1)
+    throw InputError("a convolution with .padding = same_padding has .stride = 1, not " + options.stride.text());
+  const HeightWidth zeros{options.dilation.height * (kernel.height - 1), options.dilation.width * (kernel.width - 1)};
+  spec_.padding = {zeros.height / 2, zeros.width / 2};
+  spec_.trailing = {zeros.height % 2, zeros.width % 2};
+}
+
 Value Conv2d::build(Value x, GraphBuilder& builder) const {
   static_cast<void>(output_shape(spec_, {&x.shape, 1}));
-  const std::int64_t channels = x.shape[3], window = spec_.kernel * spec_.kernel;
-  return build_trained(*this, spec_, x, {spec_.outputs, channels, spec_.kernel, spec_.kernel}, channels * window,
-                       spec_.outputs * window, builder);
+  const Shape weight = weight_shape(spec_, x.shape);
+  const std::int64_t window = spec_.kernel.area();
+  return build_trained(*this, spec_, x, weight, weight[1] * window, spec_.outputs * window, builder);
 }
 
 Value LayerNorm::build(Value x, GraphBuilder& builder) const {

@@ -19,8 +19,7 @@ class Convolution final : public Operation {
   Convolution(std::shared_ptr<Library> library, const ConvolutionProblem& spec, const OperationContext& context)
       : library_(std::move(library)), spec_(spec), inner_{convolution_output(spec), dtype_of<T>, {}} {
     require_plain(spec.input, dtype_of<T>, "a convolution");
-    const std::int64_t channels = spec.input.shape[3];
-    plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, dtype_of<T>, weight_layout()}};
+    plan_.parameters = {{weight_shape(spec, spec.input.shape), dtype_of<T>, weight_layout()}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, dtype_of<T>, {}});
     plan_.output = inner_;
     if (spec.pool) {
@@ -152,10 +151,9 @@ class Convolution final : public Operation {
   }
 
   [[nodiscard]] std::string question(const char* direction) const {
-    const auto number = [](std::int64_t n) { return std::to_string(n); };
-    return std::string("convolution ") + direction + " " + spec_.input.shape.text() + " to " + number(spec_.outputs) +
-           " kernel " + number(spec_.kernel) + " stride " + number(spec_.stride) + " padding " + number(spec_.padding) +
-           (spec_.bias ? "" : " no bias") + (rectifies() ? " relu" : "");
+    return std::string("convolution ") + direction + " " + spec_.input.shape.text() + " to " +
+           std::to_string(spec_.outputs) + " " + text_of_windows(spec_) + (spec_.bias ? "" : " no bias") +
+           (rectifies() ? " relu" : "");
   }
 
   /// The ways to compute one thing, with what can be picked. Where `known` names an engine nothing else is built.

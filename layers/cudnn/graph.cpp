@@ -40,12 +40,13 @@ void check(fe::error_t status, const char* call) {
 class FrontendGraph final : public Graph {
  public:
   FrontendGraph(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules)
-      : rules_(rules), window_{{spec.padding, spec.padding}, {spec.stride, spec.stride}} {
+      : rules_(rules), window_(spec) {
     graph_.set_io_data_type(type_of(dtype_of_layers(rules.precision)))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     const Dims x = image(spec.input.shape), y = image(convolution_output(spec));
-    const Dims w = channels_last(spec.outputs, spec.input.shape[3], spec.kernel, spec.kernel);
+    const Shape weight = weight_shape(spec, spec.input.shape);
+    const Dims w = channels_last(weight[0], weight[1], weight[2], weight[3]);
     switch (kind) {
       case ConvolutionGraph::data_gradient: describe_data_gradient(y, w, x); break;
       case ConvolutionGraph::weight_gradient: describe_weight_gradient(y, x, w); break;
@@ -90,7 +91,10 @@ class FrontendGraph final : public Graph {
   template <class Operation>
   [[nodiscard]] Operation windowed() const {
     Operation operation;
-    operation.set_padding(window_.padding).set_stride(window_.stride).set_dilation({1, 1});
+    operation.set_pre_padding(window_.before)
+        .set_post_padding(window_.after)
+        .set_stride(window_.stride)
+        .set_dilation(window_.dilation);
     return operation;
   }
 
@@ -155,7 +159,12 @@ class FrontendGraph final : public Graph {
   }
 
   struct Window {
-    Numbers padding, stride;
+    Numbers before, after, stride, dilation;
+    explicit Window(const ConvolutionSpec& spec)
+        : before{spec.padding.height, spec.padding.width},
+          after{spec.padding.height + spec.trailing.height, spec.padding.width + spec.trailing.width},
+          stride{spec.stride.height, spec.stride.width},
+          dilation{spec.dilation.height, spec.dilation.width} {}
   };
 
   EngineRules rules_;

@@ -1,7 +1,7 @@
 #pragma once
 #include <dnnl.hpp>
 
-#include <cstdint>
+#include <ronda/layers/operation_spec.hpp>
 
 /// The one place that knows oneDNN 2 from oneDNN 3: in 3 an operation's description and its primitive's became one
 /// thing, and descriptors of memory are opaque. Everything here says the same in both.
@@ -13,11 +13,14 @@ using dnnl::memory;
 using dnnl::primitive_attr;
 using dnnl::prop_kind;
 
-/// Square windows, as Ronda's convolutions have.
+/// Where the windows of a convolution lie.
 struct Window {
-  std::int64_t stride, padding;
-  [[nodiscard]] memory::dims strides() const { return {stride, stride}; }
-  [[nodiscard]] memory::dims paddings() const { return {padding, padding}; }
+  memory::dims strides, gaps, before, after;  ///< gaps: pixels between neighbouring elements of the kernel
+  explicit Window(const ConvolutionSpec& spec)
+      : strides{spec.stride.height, spec.stride.width},
+        gaps{spec.dilation.height - 1, spec.dilation.width - 1},
+        before{spec.padding.height, spec.padding.width},
+        after{spec.padding.height + spec.trailing.height, spec.padding.width + spec.trailing.width} {}
 };
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -34,17 +37,17 @@ inline dnnl::convolution_forward::primitive_desc convolution_forward(const engin
                                                                      const memory::desc& x, const memory::desc& weight,
                                                                      const memory::desc& bias, const memory::desc& y,
                                                                      const primitive_attr& attributes) {
-  return {e, prop_kind::forward_training, a, x, weight, bias, y, w.strides(), w.paddings(), w.paddings(), attributes};
+  return {e, prop_kind::forward_training, a, x, weight, bias, y, w.strides, w.gaps, w.before, w.after, attributes};
 }
 inline dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
     const engine& e, algorithm a, const Window& w, const memory::desc& dx, const memory::desc& weight,
     const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
-  return {e, a, dx, weight, dy, w.strides(), w.paddings(), w.paddings(), hint, attributes};
+  return {e, a, dx, weight, dy, w.strides, w.gaps, w.before, w.after, hint, attributes};
 }
 inline dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const engine& e, algorithm a, const Window& w, const memory::desc& x, const memory::desc& dweight,
     const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
-  return {e, a, x, dweight, dy, w.strides(), w.paddings(), w.paddings(), hint, attributes};
+  return {e, a, x, dweight, dy, w.strides, w.gaps, w.before, w.after, hint, attributes};
 }
 inline dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& e, const memory::desc& x,
                                                                          const memory::desc& weight,
@@ -100,17 +103,17 @@ inline dnnl::convolution_forward::primitive_desc convolution_forward(const engin
                                                                      const memory::desc& x, const memory::desc& weight,
                                                                      const memory::desc& bias, const memory::desc& y,
                                                                      const primitive_attr& attributes) {
-  return {{prop_kind::forward_training, a, x, weight, bias, y, w.strides(), w.paddings(), w.paddings()}, attributes, e};
+  return {{prop_kind::forward_training, a, x, weight, bias, y, w.strides, w.gaps, w.before, w.after}, attributes, e};
 }
 inline dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
     const engine& e, algorithm a, const Window& w, const memory::desc& dx, const memory::desc& weight,
     const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
-  return {{a, dx, weight, dy, w.strides(), w.paddings(), w.paddings()}, attributes, e, hint};
+  return {{a, dx, weight, dy, w.strides, w.gaps, w.before, w.after}, attributes, e, hint};
 }
 inline dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const engine& e, algorithm a, const Window& w, const memory::desc& x, const memory::desc& dweight,
     const memory::desc& dy, const dnnl::convolution_forward::primitive_desc& hint, const primitive_attr& attributes) {
-  return {{a, x, dweight, dy, w.strides(), w.paddings(), w.paddings()}, attributes, e, hint};
+  return {{a, x, dweight, dy, w.strides, w.gaps, w.before, w.after}, attributes, e, hint};
 }
 inline dnnl::inner_product_forward::primitive_desc inner_product_forward(const engine& e, const memory::desc& x,
                                                                          const memory::desc& weight,

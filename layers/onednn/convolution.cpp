@@ -47,14 +47,15 @@ class Directions {
       : runtime_(runtime),
         spec_(spec),
         output_shape_(convolution_output(spec)),
-        window_{spec.stride, spec.padding},
+        window_(spec),
         shared_weight_(context.shared_parameters),
         x_(to_memory_desc(spec.input, Axes::image)),
         bias_(spec.bias ? plain_layout({spec.outputs}, Axes::weight) : memory::desc()) {
     forward =
         choose(context.picker, "forward", spec.input.layout.tag(), [&](const Way& way) { return make_forward(way); });
     output = to_tensor_desc(forward->output(), Axes::image).value();
-    weight = to_tensor_desc(forward->input(1), Axes::weight).value();
+    weight = spec.groups > 1 ? TensorDesc{weight_shape(spec, spec.input.shape), DType::float32, {}}
+                             : to_tensor_desc(forward->input(1), Axes::weight).value();
     fused = FusedConvolution::make(runtime, spec, output, weight);
     forward_is_fused = choose_fused(context.picker);
     if (context.mode == Mode::evaluation) return;
@@ -95,13 +96,16 @@ class Directions {
   [[nodiscard]] memory::desc image(const Shape& shape, const Way& way) const {
     return way.plain ? plain_layout(shape, Axes::image) : any_layout(shape, Axes::image);
   }
-  [[nodiscard]] memory::desc any_weight() const {
-    return any_layout({spec_.outputs, spec_.input.shape[3], spec_.kernel, spec_.kernel}, Axes::weight);
+  /// As the library has it: with an axis of its own for the groups, if there are some. The bytes of rows are the same.
+  [[nodiscard]] Shape library_weight() const {
+    const Shape w = weight_shape(spec_, spec_.input.shape);
+    return spec_.groups == 1 ? w : Shape{spec_.groups, w[0] / spec_.groups, w[1], w[2], w[3]};
   }
-  /// The forward primitive's choice, or rows where other operations read it too: then each reorders it.
+  [[nodiscard]] memory::desc any_weight() const { return any_layout(library_weight(), Axes::weight); }
+  /// The forward primitive's choice, or rows where other operations read it too, or where there are groups, whose
+  /// blocks no Layout names: then each reorders it.
   [[nodiscard]] memory::desc given_weight(const memory::desc& chosen) const {
-    if (!shared_weight_) return chosen;
-    return plain_layout({spec_.outputs, spec_.input.shape[3], spec_.kernel, spec_.kernel}, Axes::weight);
+    return shared_weight_ || spec_.groups > 1 ? plain_layout(library_weight(), Axes::weight) : chosen;
   }
   [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const Way& way) const {
     return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
@@ -113,9 +117,10 @@ class Directions {
     const auto d = describe_forward(way);
     const auto y = to_tensor_desc(d.dst_desc(), Axes::image);
     if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
-    if (!y || !images_of(*y) || !to_tensor_desc(d.weights_desc(), Axes::weight)) return nullptr;
+    const memory::desc given = given_weight(d.weights_desc());
+    if (!y || !images_of(*y) || !to_tensor_desc(given, Axes::weight)) return nullptr;
     std::vector<Computation::Argument> inputs{{DNNL_ARG_SRC, x_, d.src_desc()},
-                                              {DNNL_ARG_WEIGHTS, given_weight(d.weights_desc()), d.weights_desc()}};
+                                              {DNNL_ARG_WEIGHTS, given, d.weights_desc()}};
     if (spec_.bias) inputs.push_back({DNNL_ARG_BIAS, bias_, bias_});
     return computation(d, dnnl::convolution_forward(d), std::move(inputs), {DNNL_ARG_DST, d.dst_desc(), d.dst_desc()});
   }
@@ -234,11 +239,9 @@ class Directions {
   }
 
   [[nodiscard]] std::string text() const {
-    return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " kernel " +
-           std::to_string(spec_.kernel) + " stride " + std::to_string(spec_.stride) + " padding " +
-           std::to_string(spec_.padding) + (spec_.bias ? "" : " without bias") +
-           (spec_.activation == Activation::relu ? " with relu" : "") + pooling() +
-           (shared_weight_ ? " weights in rows" : "");
+    return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " " + text_of_windows(spec_) +
+           (spec_.bias ? "" : " without bias") + (spec_.activation == Activation::relu ? " with relu" : "") +
+           pooling() + (shared_weight_ ? " weights in rows" : "");
   }
 
   /// Part of the question, since it decides which ways there are.

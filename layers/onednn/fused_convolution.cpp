@@ -162,21 +162,21 @@ TensorDesc outputs_by_sixteens(const TensorDesc& weight) {
 
 Windows windows_of(const ConvolutionProblem& spec, const Images& input, const Images& pooled) {
   const PoolSpec& pool = *spec.pool;
-  const std::int64_t channels = input.lanes, below = (input.width + 2 * spec.padding) * channels;
-  Windows windows{spec.kernel,
-                  spec.kernel * channels,
+  const std::int64_t channels = input.lanes, below = (input.width + 2 * spec.padding.width) * channels;
+  Windows windows{spec.kernel.height,
+                  spec.kernel.width * channels,
                   below,
                   pooled.height,
                   pooled.width,
                   pooled.lanes,
-                  pool.stride.height * spec.stride * below,
-                  pool.stride.width * spec.stride * channels,
+                  pool.stride.height * spec.stride.height * below,
+                  pool.stride.width * spec.stride.width * channels,
                   pool.kernel.area(),
                   {},
                   spec.activation == Activation::relu};
   for (std::int64_t place = 0; place < windows.places; ++place)
-    windows.place_at[static_cast<std::size_t>(place)] =
-        (place / pool.kernel.width * below + place % pool.kernel.width * channels) * spec.stride;
+    windows.place_at[static_cast<std::size_t>(place)] = place / pool.kernel.width * spec.stride.height * below +
+                                                        place % pool.kernel.width * spec.stride.width * channels;
   return windows;
 }
 
@@ -184,7 +184,8 @@ Windows windows_of(const ConvolutionProblem& spec, const Images& input, const Im
 
 std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                          const TensorDesc& convolved, const TensorDesc& weight) {
-  if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel.area() > 256 || spec.pool->padding != 0)
+  if (!spec.is_usual() || !spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel.area() > 256 ||
+      spec.pool->padding != 0)
     return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
   if (!input || !output || output->lanes % vector != 0) return nullptr;
@@ -199,7 +200,7 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
       input_(input),
       pooled_(convolved),
       sixteens_(convolved.groups * convolved.lanes / vector),
-      weights_of_sixteen_(spec.kernel * spec.kernel * input.lanes * vector),
+      weights_of_sixteen_(spec.kernel.area() * input.lanes * vector),
       to_parameter_(make_weight_reorder(runtime, outputs_by_sixteens(weight), weight)),
       from_parameter_(make_weight_reorder(runtime, weight, outputs_by_sixteens(weight))),
       parameter_bytes_(weight.bytes()) {
@@ -214,7 +215,7 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
   ArenaPlan scratch;
   const auto workers = static_cast<std::size_t>(threads_);
   sums_bytes_ = bytes(sixteens_ * weights_of_sixteen_);
-  padded_bytes_ = spec.padding > 0 ? bytes((input.height + 2 * spec.padding) * windows_.below) : 0;
+  padded_bytes_ = spec.padding == 0 ? 0 : bytes((input.height + 2 * spec.padding.height) * windows_.below);
   sums_offset_ = scratch.reserve(workers * sums_bytes_);  // the first worker's; forward: the weights
   bias_offset_ = scratch.reserve(bytes(sixteens_ * vector));
   padded_offset_ = scratch.reserve(workers * padded_bytes_);
@@ -239,9 +240,10 @@ void FusedConvolution::each_sample(const float* x, std::byte* scratch, Body&& bo
 const float* FusedConvolution::padded(const float* sample, float* into) const {
   if (spec_.padding == 0) return sample;
   const std::int64_t row = input_.width * input_.lanes;
-  std::fill_n(into, (input_.height + 2 * spec_.padding) * windows_.below, 0.0F);
+  std::fill_n(into, (input_.height + 2 * spec_.padding.height) * windows_.below, 0.0F);
   for (std::int64_t h = 0; h < input_.height; ++h)
-    std::copy_n(sample + h * row, row, into + (h + spec_.padding) * windows_.below + spec_.padding * input_.lanes);
+    std::copy_n(sample + h * row, row,
+                into + (h + spec_.padding.height) * windows_.below + spec_.padding.width * input_.lanes);
   return into;
 }
 

@@ -40,11 +40,10 @@ class OnednnPrimitives final : public Primitives {
               });
             },
             [&](const ConvolutionSpec& spec) -> Made {
-              return making(
-                  what + " to " + std::to_string(spec.outputs) + " channels with kernel " + std::to_string(spec.kernel),
-                  [&] {
-                    return make_convolution(runtime_, {spec, inputs.front()}, context);
-                  });
+              return making(what + " to " + std::to_string(spec.outputs) + " channels with " + text_of_windows(spec),
+                            [&] {
+                              return make_convolution(runtime_, {spec, inputs.front()}, context);
+                            });
             },
             [&](const PoolSpec& spec) -> Made { return make_pool(runtime_, inputs.front(), spec, context); },
             [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(runtime_, inputs.front(), spec); },

@@ -56,7 +56,7 @@ TensorDesc inputs_by_sixteens(const TensorDesc& weight) {
 std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                        const TensorDesc& convolved, const TensorDesc& weight) {
   if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel.area() > 256) return nullptr;
-  if ((spec.kernel != 3 && spec.kernel != 5) || spec.padding != 0) return nullptr;
+  if (!spec.is_usual() || (spec.kernel != 3 && spec.kernel != 5) || spec.padding != 0) return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
   if (!input || !output || input->lanes % vector != 0) return nullptr;
   return std::unique_ptr<WinnerGradients>(new WinnerGradients(runtime, spec, *input, *output, weight));
@@ -70,7 +70,7 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
       convolved_(convolved),
       pooled_(convolved),
       blocks_(input.groups * input.lanes / vector),
-      taps_(spec.kernel * spec.kernel),
+      taps_(spec.kernel.area()),
       places_(spec.pool->kernel.area()),
       to_parameter_(make_weight_reorder(runtime, inputs_by_sixteens(weight), weight)),
       from_parameter_(make_weight_reorder(runtime, weight, inputs_by_sixteens(weight))),
@@ -79,9 +79,11 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
   const Shape pooled = pool_output({convolved.samples, convolved.height, convolved.width, spec.outputs}, *spec.pool);
   pooled_.height = pooled[1];
   pooled_.width = pooled[2];
-  for (std::int64_t place = 0; place < places_; ++place)
-    place_at_[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(
-        (place / spec.pool->kernel.width * input.width + place % spec.pool->kernel.width) * spec.stride * input.lanes);
+  for (std::int64_t place = 0; place < places_; ++place) {
+    const std::int64_t row = place / spec.pool->kernel.width * spec.stride.height,
+                       column = place % spec.pool->kernel.width * spec.stride.width;
+    place_at_[static_cast<std::size_t>(place)] = static_cast<std::int32_t>((row * input.width + column) * input.lanes);
+  }
   constexpr std::int64_t cached_floats = 6000;  // most of a first-level cache
   group_ = static_cast<std::size_t>(std::clamp<std::int64_t>(cached_floats / (input.positions() * vector), 1, 8));
   list_length_ = std::max(group_ * static_cast<std::size_t>(pooled_.positions()) + 1,
@@ -94,7 +96,7 @@ std::int64_t WinnerGradients::window_at(std::int64_t i, std::int64_t j) const {
   const PoolSpec& pool = *spec_.pool;
   const std::int64_t row = i * pool.stride.height - pool.padding.height,
                      column = j * pool.stride.width - pool.padding.width;
-  return (row * input_.width + column) * spec_.stride * input_.lanes;
+  return (row * spec_.stride.height * input_.width + column * spec_.stride.width) * input_.lanes;
 }
 
 /// Where sixteen channels of a sample start.
@@ -117,7 +119,7 @@ void WinnerGradients::backward_weights(const float* x, const float* dy, const st
 /// The weight gradients of some output channels.
 void WinnerGradients::add_channels(Range channels, const float* x, const float* dy, const std::uint8_t* winners,
                                    float* sums, Winner* list) const {
-  const auto accumulate = accumulate_of(spec_.kernel);
+  const auto accumulate = accumulate_of(spec_.kernel.width);
   const std::int64_t channel_size = blocks_ * taps_ * vector, sample_size = input_.groups * input_.image_size();
   const auto samples = static_cast<std::size_t>(input_.samples);
   std::fill(sums + static_cast<std::int64_t>(channels.begin) * channel_size,
@@ -130,7 +132,7 @@ void WinnerGradients::add_channels(Range channels, const float* x, const float* 
       for (std::int64_t block = 0; block < blocks_; ++block)
         accumulate(list, count, x + static_cast<std::int64_t>(first) * sample_size + input_block(block),
                    {input_.width * input_.lanes, input_.lanes}, sums + channel * channel_size + block * taps_ * vector,
-                   {spec_.kernel * vector, vector});
+                   {spec_.kernel.width * vector, vector});
     }
   }
 }
@@ -174,7 +176,7 @@ void WinnerGradients::backward_data(const float* dy, const std::uint8_t* winners
 /// The input gradient of one sample, window by window: its winners of all channels, listed by place.
 void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std::uint8_t* winners,
                                  const float* weights, float* dx, Winner* lists) const {
-  const auto accumulate = accumulate_of(spec_.kernel);
+  const auto accumulate = accumulate_of(spec_.kernel.width);
   const std::int64_t lanes = pooled_.lanes, channel_size = blocks_ * taps_ * vector, length = spec_.outputs + 1;
   const std::int64_t sample_size = input_.groups * input_.image_size();
   float* sample_dx = dx + sample * sample_size;
@@ -202,7 +204,7 @@ void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std
         float* corner = sample_dx + window_at(i, j) + place_at_[static_cast<std::size_t>(place)];
         for (std::int64_t block = 0; block < blocks_; ++block)
           accumulate(lists + place * length, static_cast<std::size_t>(count), weights + block * taps_ * vector,
-                     {spec_.kernel * vector, vector}, corner + input_block(block),
+                     {spec_.kernel.width * vector, vector}, corner + input_block(block),
                      {input_.width * input_.lanes, input_.lanes});
       }
     }

@@ -69,7 +69,8 @@ class WinnerGradients {
   int threads_;
   ConvolutionProblem spec_;
   Images input_, convolved_, pooled_;
-  std::int64_t blocks_, taps_, places_;       ///< sixteens of input channels, kernel², places in a window of the pool
+  std::int64_t blocks_, taps_,
+      places_;  ///< sixteens of input channels, elements of the kernel, places in a window of the pool
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window
   std::size_t group_;                         ///< samples whose winners make one list: their input stays in cache
   Kernel to_parameter_, from_parameter_;      ///< between (o, c/16, kh, kw, 16) and the parameter's layout

@@ -9,8 +9,7 @@ class Convolution final : public Operation {
  public:
   explicit Convolution(const ConvolutionProblem& spec)
       : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
-    const std::int64_t channels = spec.input.shape[3];
-    plan_.parameters = {{Shape{spec.outputs, channels, spec.kernel, spec.kernel}, DType::float32, {}}};
+    plan_.parameters = {{weight_shape(spec, spec.input.shape), DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
     plan_.output = inner_;
     plan_.scratch_bytes = 2 * inner_.bytes();
@@ -35,7 +34,8 @@ class Convolution final : public Operation {
     const Accessor x(input), y(result_), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
       float sum = spec_.bias ? memory_.parameters[1]->value.template pointer<float>()[o] : 0.0F;
-      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) { sum += x(n, h, w, c) * weight(o, c, kh, kw); });
+      each_tap(oh, ow, o,
+               [&](auto h, auto w, auto c, auto kh, auto kw, auto i) { sum += x(n, h, w, c) * weight(o, i, kh, kw); });
       y(n, oh, ow, o) = spec_.activation == Activation::relu ? rectified(sum) : sum;
     });
     if (pool_) pool_->forward({&result_, 1}, pass);
@@ -66,8 +66,9 @@ class Convolution final : public Operation {
     std::fill_n(weights.pointer<float>(), weights.desc().padded_count(), 0.0F);
     const Accessor dw(weights);
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      each_tap(oh, ow,
-               [&](auto h, auto w, auto kh, auto kw, auto c) { dw(o, c, kh, kw) += dz(n, oh, ow, o) * x(n, h, w, c); });
+      each_tap(oh, ow, o, [&](auto h, auto w, auto c, auto kh, auto kw, auto i) {
+        dw(o, i, kh, kw) += dz(n, oh, ow, o) * x(n, h, w, c);
+      });
     });
     if (!spec_.bias) return;
     float* db = memory_.parameters[1]->gradient.pointer<float>();
@@ -79,8 +80,8 @@ class Convolution final : public Operation {
     std::fill_n(memory_.input_gradient().pointer<float>(), spec_.input.padded_count(), 0.0F);
     const Accessor dx(memory_.input_gradient()), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      each_tap(oh, ow, [&](auto h, auto w, auto kh, auto kw, auto c) {
-        dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, c, kh, kw);
+      each_tap(oh, ow, o, [&](auto h, auto w, auto c, auto kh, auto kw, auto i) {
+        dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, i, kh, kw);
       });
     });
   }
@@ -93,14 +94,17 @@ class Convolution final : public Operation {
           for (std::int64_t o = 0; o < inner_.shape[3]; ++o) body(n, h, w, o);
   }
 
+  /// Calls `body(h, w, c, kh, kw, i)` for each element of the input that an output sees, and of its weight.
   template <class Body>
-  void each_tap(std::int64_t oh, std::int64_t ow, Body body) const {
+  void each_tap(std::int64_t oh, std::int64_t ow, std::int64_t o, Body body) const {
     const Shape& in = spec_.input.shape;
-    for (std::int64_t kh = 0; kh < spec_.kernel; ++kh)
-      for (std::int64_t kw = 0; kw < spec_.kernel; ++kw) {
-        const std::int64_t h = oh * spec_.stride - spec_.padding + kh, w = ow * spec_.stride - spec_.padding + kw;
+    const std::int64_t channels = in[3] / spec_.groups, first = o / (spec_.outputs / spec_.groups) * channels;
+    for (std::int64_t kh = 0; kh < spec_.kernel.height; ++kh)
+      for (std::int64_t kw = 0; kw < spec_.kernel.width; ++kw) {
+        const std::int64_t h = oh * spec_.stride.height - spec_.padding.height + kh * spec_.dilation.height,
+                           w = ow * spec_.stride.width - spec_.padding.width + kw * spec_.dilation.width;
         if (h < 0 || h >= in[1] || w < 0 || w >= in[2]) continue;
-        for (std::int64_t c = 0; c < in[3]; ++c) body(h, w, kh, kw, c);
+        for (std::int64_t i = 0; i < channels; ++i) body(h, w, first + i, kh, kw, i);
       }
   }
 

@@ -133,6 +133,11 @@ TEST_CASE("residual blocks and concatenations of layers that choose their layout
   check_against_differences("joined convolutions",
                             Sequential(Concat(Conv2d(16, 3, 1, 1), Conv2d(16, 1)), Conv2d(8, 3), Flatten(), Dense(4)),
                             {2, 6, 5, 1}, options);
+  const Conv2d depthwise(16, {3, 2}, {.padding = same_padding, .groups = 16});
+  check_against_differences("a depthwise convolution that is used twice",
+                            Sequential(Conv2d(16, 3), depthwise, Residual(Sequential(depthwise, ReLU(), Conv2d(16, 1))),
+                                       GlobalAveragePool(), Flatten(), Dense(4)),
+                            {2, 6, 7, 1}, options);
   check_against_differences(
       "residual blocks of dense layers",
       Sequential(Dense(8), Residual(Sequential(Dense(8), PReLU(), Residual(Sequential(Dense(8))))), Dense(4)), {3, 5},

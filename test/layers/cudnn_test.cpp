@@ -32,6 +32,20 @@ TEST_CASE("every graph of a convolution passes cuDNN's check") {
         }
 }
 
+TEST_CASE("graphs of convolutions of unequal sides, with dilation, groups and uneven padding pass it too") {
+  for (const ConvolutionSpec& spec :
+       {ConvolutionSpec{.outputs = 16, .kernel = {1, 7}, .stride = {2, 1}, .padding = {0, 3}},
+        ConvolutionSpec{.outputs = 16, .padding = {2, 1}, .dilation = {2, 3}},
+        ConvolutionSpec{.outputs = 16, .kernel = {2, 4}, .padding = {0, 1}, .trailing = 1},
+        ConvolutionSpec{.outputs = 16, .groups = 2}, ConvolutionSpec{.outputs = 8, .padding = 1, .groups = 8}})
+    for (const auto kind : {ConvolutionGraph::forward, ConvolutionGraph::forward_bias, ConvolutionGraph::data_gradient,
+                            ConvolutionGraph::weight_gradient})
+      for (const Precision precision : precisions) {
+        INFO(text_of_windows(spec));
+        CHECK_NOTHROW(make_graph({spec, {{4, 9, 12, 8}, dtype_of_layers(precision), {}}}, kind, {precision}));
+      }
+}
+
 TEST_CASE("a graph that makes no sense does not pass") {
   ConvolutionProblem spec{{.outputs = 8}, {{2, 8, 8, 4}, DType::float32, {}}};
   spec.stride = 0;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 using namespace ronda;
@@ -18,6 +19,20 @@ namespace {
 
 void check(const Layer& layer, const Shape& shape, const std::string& what) {
   check_against_differences(what + " " + shape.text(), layer, shape);
+}
+
+/// With windows that are no squares, have steps in them, or see some channels alone; and images that just hold them.
+std::vector<std::pair<Shape, Conv2d>> unusual_convolutions() {
+  return {{{2, 5, 9, 3}, Conv2d(4, {1, 7})},
+          {{2, 9, 5, 3}, Conv2d(4, {7, 1}, {.padding = {3, 0}})},
+          {{1, 4, 5, 2}, Conv2d(3, 3, {.stride = {1, 3}, .padding = {1, 0}})},
+          {{2, 7, 8, 3}, Conv2d(2, {3, 2}, {.stride = {2, 1}, .padding = {2, 1}, .dilation = {2, 3}, .bias = false})},
+          {{1, 5, 5, 2}, Conv2d(3, 3, {.dilation = 2})},
+          {{2, 5, 4, 5}, Conv2d(5, 3, {.padding = 1, .groups = 5})},
+          {{2, 5, 4, 3}, Conv2d(6, {1, 3}, {.groups = 3})},
+          {{2, 5, 6, 6}, Conv2d(4, 3, {.stride = 2, .padding = 1, .groups = 2})},
+          {{2, 4, 5, 3}, Conv2d(2, {2, 4}, {.padding = same_padding})},
+          {{1, 3, 2, 4}, Conv2d(4, {4, 2}, {.padding = same_padding, .dilation = {1, 3}, .groups = 2})}};
 }
 
 }  // namespace
@@ -44,10 +59,124 @@ TEST_CASE("convolution gradients equal finite differences") {
     Sequential fused(Conv2d(c.outputs, c.kernel, c.stride, c.padding), ReLU());
     check(fused, c.input, "conv with relu");
   }
+  for (const auto& [input, layer] : unusual_convolutions()) {
+    check(layer, input, "unusual conv");
+    check(Sequential(layer, ReLU()), input, "unusual conv with relu");
+  }
   Sequential pooled(Conv2d(3, 3), ReLU(), MaxPool2d(2));
   check(pooled, {2, 8, 9, 2}, "conv, relu and max pool");
   Sequential averaged(Conv2d(3, 3), AveragePool2d(3, 2, 1));
   check(averaged, {2, 8, 7, 2}, "conv and average pool");
+}
+
+namespace {
+
+/// PyTorch's Conv2d: sums over an image with its zeros around it.
+struct PlainConvolution {
+  HeightWidth kernel, stride, before, after, dilation;
+  std::int64_t groups;
+
+  /// @param in  (N, H, W, C), of x
+  [[nodiscard]] std::vector<float> operator()(std::span<const float> x, const Shape& in, std::span<const float> weight,
+                                              std::span<const float> bias) const {
+    const std::int64_t height = in[1] + before.height + after.height, width = in[2] + before.width + after.width;
+    const auto padded = [&](std::int64_t n, std::int64_t row, std::int64_t column, std::int64_t c) -> double {
+      const std::int64_t h = row - before.height, w = column - before.width;
+      const bool zero = h < 0 || h >= in[1] || w < 0 || w >= in[2];
+      return zero ? 0 : x[static_cast<std::size_t>(((n * in[1] + h) * in[2] + w) * in[3] + c)];
+    };
+    const auto outputs = static_cast<std::int64_t>(bias.size());
+    const std::int64_t each = in[3] / groups;
+    std::vector<float> y;
+    for (std::int64_t n = 0; n < in[0]; ++n)
+      for (std::int64_t top = 0; top + dilation.height * (kernel.height - 1) < height; top += stride.height)
+        for (std::int64_t left = 0; left + dilation.width * (kernel.width - 1) < width; left += stride.width)
+          for (std::int64_t o = 0; o < outputs; ++o) {
+            double sum = bias[static_cast<std::size_t>(o)];
+            const std::int64_t group = o * groups / outputs;
+            auto next = static_cast<std::size_t>(o * each * kernel.area());
+            for (std::int64_t c = group * each; c < (group + 1) * each; ++c)
+              for (std::int64_t kh = 0; kh < kernel.height; ++kh)
+                for (std::int64_t kw = 0; kw < kernel.width; ++kw)
+                  sum += weight[next++] * padded(n, top + kh * dilation.height, left + kw * dilation.width, c);
+            y.push_back(static_cast<float>(sum));
+          }
+    return y;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("convolutions of all windows, paddings, dilations and groups give PyTorch's sums") {
+  struct Case {
+    Shape input;
+    Conv2d layer;
+    PlainConvolution plain;
+    std::int64_t outputs;
+    Shape output;
+  };
+  for (const Case& c :
+       {Case{{2, 5, 9, 3}, Conv2d(4, {1, 7}), {{1, 7}, 1, 0, 0, 1, 1}, 4, {2, 5, 3, 4}},
+        Case{{2, 9, 5, 3}, Conv2d(4, {7, 1}, {.padding = {3, 0}}), {{7, 1}, 1, {3, 0}, {3, 0}, 1, 1}, 4, {2, 9, 5, 4}},
+        Case{{1, 4, 5, 2}, Conv2d(3, 3, {.stride = {1, 3}}), {3, {1, 3}, 0, 0, 1, 1}, 3, {1, 2, 1, 3}},
+        Case{{2, 7, 8, 3},
+             Conv2d(2, {3, 2}, {.stride = {2, 1}, .padding = {2, 1}, .dilation = {2, 3}}),
+             {{3, 2}, {2, 1}, {2, 1}, {2, 1}, {2, 3}, 1},
+             2,
+             {2, 4, 7, 2}},
+        Case{{2, 5, 4, 5}, Conv2d(5, 3, {.padding = 1, .groups = 5}), {3, 1, 1, 1, 1, 5}, 5, {2, 5, 4, 5}},
+        Case{{2, 5, 6, 6}, Conv2d(4, 3, {.groups = 2}), {3, 1, 0, 0, 1, 2}, 4, {2, 3, 4, 4}},
+        Case{{2, 4, 5, 3},
+             Conv2d(2, {2, 5}, {.padding = same_padding}),
+             {{2, 5}, 1, {0, 2}, {1, 2}, 1, 1},
+             2,
+             {2, 4, 5, 2}},
+        Case{{1, 3, 2, 4},
+             Conv2d(8, 4, {.padding = same_padding, .dilation = {1, 3}, .groups = 4}),
+             {4, 1, {1, 4}, {2, 5}, {1, 3}, 4},
+             8,
+             {1, 3, 2, 8}}}) {
+    INFO(c.input.text() << " to " << c.output.text());
+    const auto primitives = make_reference_primitives();
+    FirstPicker picker;
+    PlainModel model(c.layer, c.input, *primitives, picker);
+    CHECK(model.output().shape == c.output);
+    CHECK(model.parameters()[0].value.shape() ==
+          Shape{c.outputs, c.input[3] / c.plain.groups, c.plain.kernel.height, c.plain.kernel.width});
+    std::vector<float> x = random_numbers(c.input.count(), 1, 1);
+    const auto found = model.forward(Tensor({c.input, DType::float32, {}}, x.data())).as<float>();
+    const auto numbers = [&](std::size_t i) { return to_file(model.parameters()[i], model.parameters()[i].value); };
+    check_close("convolution", {found.begin(), found.end()}, c.plain(x, c.input, numbers(0), numbers(1)), 1e-6F);
+  }
+}
+
+TEST_CASE("a convolution that does not fit is refused, and its field is named") {
+  const auto error_of = [](const Shape& input, std::int64_t outputs, HeightWidth kernel, const Conv2dOptions& options) {
+    try {
+      static_cast<void>(build_graph(Conv2d(outputs, kernel, options), input));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(error_of({2, 5, 5, 8}, 8, 5, {.groups = 8}).empty());
+  CHECK_THAT(error_of({2, 5, 5, 8}, 6, 3, {.groups = 3}), Contains(".groups = 3 does not divide the 8 channels"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, 3, {.groups = 3}), Contains("does not divide the 8 channels of the output"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, 3, {.groups = 0}), Contains(".groups = 0"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, {1, 0}, {}), Contains(".kernel = 1x0"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, 3, {.stride = {1, 0}}), Contains(".stride = 1x0"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, 3, {.padding = {-1, 0}}), Contains(".padding = -1x0"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, 3, {.dilation = 0}), Contains(".dilation = 0"));
+  CHECK_THAT(error_of({2, 5, 9, 6}, 8, 3, {.dilation = 3}),
+             Contains(".kernel = 3 with .dilation = 3 does not fit images of 5x9 pixels"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, {1, 6}, {}), Contains(".kernel = 1x6 does not fit"));
+  CHECK_THAT(error_of({2, 5, 5, 6}, 8, 3, {.stride = 2, .padding = same_padding}), Contains(".stride = 1, not 2"));
+}
+
+TEST_CASE("a weight of a grouped convolution starts by the inputs that an output has") {
+  const Graph graph = build_graph(Conv2d(6, {3, 2}, {.groups = 2}), {1, 5, 5, 4});
+  CHECK(graph.parameters[0].fan_in == 12);
+  CHECK(graph.parameters[0].fan_out == 36);  // as PyTorch counts it
 }
 
 namespace {

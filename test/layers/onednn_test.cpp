@@ -67,6 +67,58 @@ TEST_CASE("convolution equals the plain loops") {
                 });
 }
 
+TEST_CASE("convolutions of unequal sides, with dilation, groups and uneven padding equal the plain loops") {
+  const ConvolutionSpec row{.kernel = {1, 7}, .padding = {0, 3}}, column{.kernel = {7, 1}, .stride = {2, 1}},
+      dilated{.kernel = {3, 2}, .stride = {1, 3}, .padding = {2, 1}, .dilation = {2, 3}},
+      wide{.padding = 2, .dilation = 2}, even{.kernel = {2, 4}, .padding = {0, 1}, .trailing = 1};
+  const auto groups = [](ConvolutionSpec spec, std::int64_t count) {
+    spec.groups = count;
+    return spec;
+  };
+  const ConvolutionSpec square{.padding = 1};
+  struct Case {
+    TensorDesc input;
+    std::int64_t outputs;
+    ConvolutionSpec spec;
+  };
+  for (const Case& c :
+       {Case{image(2, 5, 9, 3), 16, row}, Case{image(3, 6, 8, 32, "adbc16d"), 32, row},
+        Case{image(2, 9, 5, 17), 5, column}, Case{image(2, 8, 9, 16), 32, dilated}, Case{image(1, 7, 8, 3), 4, dilated},
+        Case{image(2, 9, 9, 32), 32, wide}, Case{image(2, 5, 6, 16), 16, even}, Case{image(2, 5, 6, 3), 17, even},
+        Case{image(3, 7, 6, 32), 32, groups(square, 32)}, Case{image(2, 7, 6, 17), 17, groups(square, 17)},
+        Case{image(2, 7, 6, 8, "adbc8d"), 16, groups(square, 8)}, Case{image(2, 7, 6, 6), 4, groups(square, 2)},
+        Case{image(2, 7, 6, 64, "adbc16d"), 32, groups(square, 2)}, Case{image(2, 8, 9, 32), 64, groups(dilated, 4)},
+        Case{image(2, 5, 6, 16), 16, groups(even, 16)}})
+    for (const bool pooled : {false, true}) {  // pooled without bias and ReLU: all combinations would take long
+      ConvolutionProblem problem{c.spec, c.input};
+      problem.outputs = c.outputs;
+      problem.bias = !pooled;
+      problem.activation = pooled ? Activation::none : Activation::relu;
+      if (pooled) problem.pool = PoolSpec{PoolKind::maximum, {2, 1}, {2, 1}, 0};
+      compare("convolution " + c.input.text() + " to " + std::to_string(c.outputs) + " " + text_of_windows(problem),
+              c.input, [&](Primitives& primitives, const OperationContext& context) {
+                return make_convolution(primitives, problem, context);
+              });
+    }
+}
+
+TEST_CASE("a convolution of few channels is fused with its pooling too where its sides are unequal") {
+  for (const ConvolutionSpec& spec :
+       {ConvolutionSpec{.outputs = 16, .kernel = {1, 5}, .stride = {2, 1}, .padding = {0, 2}},
+        ConvolutionSpec{.outputs = 20, .kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 0}}}) {
+    ConvolutionProblem problem{spec, image(3, 9, 10, 2)};
+    problem.activation = Activation::relu;
+    problem.pool = PoolSpec{PoolKind::maximum, {1, 2}, {2, 1}, 0};
+    const auto make = [&](Primitives& primitives, const OperationContext& context) {
+      return make_convolution(primitives, problem, context);
+    };
+    compare("fused " + text_of_windows(problem), problem.input, make);
+    const auto library = make_onednn_primitives(1);
+    ForcingPicker second(1);
+    CHECK_THAT(make(*library, {second})->plan().picks, Contains("forward fused"));
+  }
+}
+
 TEST_CASE("convolution with pooling equals the plain loops") {
   struct Case {
     TensorDesc input;

@@ -56,6 +56,14 @@ PoolSpec random_pool(Dice& dice, std::int64_t height, std::int64_t width) {
   return pool;
 }
 
+void make_unusual(ConvolutionSpec& spec, Dice& dice) {
+  spec.kernel.width = dice.between(1, 4);
+  spec.padding.width = dice.between(0, 2);
+  spec.stride.width = dice.between(1, 3);
+  if (dice.yes()) spec.dilation = {dice.between(1, 3), dice.between(1, 2)};
+  if (dice.yes()) spec.trailing = {dice.between(0, 1), dice.between(0, 1)};
+}
+
 ConvolutionProblem random_convolution(Dice& dice) {
   ConvolutionProblem spec;
   const char* const layouts[] = {"plain", "adbc16d", "adbc8d", "adbc"};
@@ -63,9 +71,17 @@ ConvolutionProblem random_convolution(Dice& dice) {
   spec.kernel = dice.one_of(kernels);
   spec.padding = dice.between(0, 2);
   spec.stride = dice.between(1, 2);
-  spec.input = image(dice.between(1, 3), dice.between(spec.kernel, 9), dice.between(spec.kernel, 9),
-                     dice.one_of(channels), dice.one_of(layouts));
+  if (dice.yes()) make_unusual(spec, dice);
+  const HeightWidth least{spec.dilation.height * (spec.kernel.height - 1) + 1,
+                          spec.dilation.width * (spec.kernel.width - 1) + 1};
+  spec.input = image(dice.between(1, 3), dice.between(least.height, least.height + 4),
+                     dice.between(least.width, least.width + 4), dice.one_of(channels), dice.one_of(layouts));
   spec.outputs = dice.one_of(outputs);
+  const std::int64_t in = spec.input.shape[3];
+  if (dice.between(0, 2) == 0 && in > 1) {
+    spec.groups = dice.yes() || in % 2 != 0 ? in : 2;
+    spec.outputs = dice.between(1, 3) * spec.groups;
+  }
   spec.bias = dice.yes();
   spec.activation = dice.yes() ? Activation::relu : Activation::none;
   const Shape convolved = convolution_output(spec);
@@ -78,8 +94,7 @@ std::string text_of(const PoolSpec& pool) {
          pool.stride.text() + " padding " + pool.padding.text();
 }
 std::string text_of(const ConvolutionProblem& spec) {
-  return spec.input.text() + " to " + std::to_string(spec.outputs) + " kernel " + std::to_string(spec.kernel) +
-         " stride " + std::to_string(spec.stride) + " padding " + std::to_string(spec.padding) +
+  return spec.input.text() + " to " + std::to_string(spec.outputs) + " " + text_of_windows(spec) +
          (spec.bias ? "" : " without bias") + (spec.activation == Activation::relu ? " with relu" : "") +
          (spec.pool ? text_of(*spec.pool) : "");
 }
