@@ -255,6 +255,26 @@ TEST_CASE("convolution on a GPU equals the plain loops, with and without pooling
       }
 }
 
+TEST_CASE("unusual convolutions on a GPU equal the plain loops, or there is one error where cuDNN has none") {
+  for (const ConvolutionSpec& spec :
+       {ConvolutionSpec{.outputs = 16, .kernel = {1, 7}, .stride = {2, 1}, .padding = {0, 3}},
+        ConvolutionSpec{.outputs = 16, .padding = {2, 1}, .dilation = {2, 3}},
+        ConvolutionSpec{.outputs = 16, .kernel = {2, 4}, .padding = {0, 1}, .trailing = 1},
+        ConvolutionSpec{.outputs = 16, .groups = 2}, ConvolutionSpec{.outputs = 8, .padding = 1, .groups = 8}}) {
+    try {
+      compare(
+          "convolution " + text_of_windows(spec), image(4, 9, 12, 8),
+          [&](Primitives& primitives, const TensorDesc& given, const OperationContext& context) {
+            return make_convolution(primitives, {spec, given}, context);
+          },
+          Try::first_and_last);
+    } catch (const DeviceError& error) {
+      CHECK_THAT(error.what(), Contains("NVIDIA's libraries have nothing for convolution"));
+      WARN(error.what());
+    }
+  }
+}
+
 TEST_CASE("pooling and ReLU on a GPU equal the plain loops") {
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
     for (const PoolSpec& spec :
