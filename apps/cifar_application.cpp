@@ -42,12 +42,13 @@ int run(World& world, CommandLine& command_line, const CifarOptions& options,
   agree(world.communicator(), [&] { cifar = load_cifar10(options.data); });
   std::ostringstream variant;
   variant << (options.augment ? "augmented" : "as they are") << ", label smoothing " << options.label_smoothing;
-  command_line.training.variant = variant.str();
+  command_line.training.variant = variant.str() + command_line.training.variant;
   std::vector<Transform> transforms;
   if (options.augment) transforms = {random_crop(4), random_flip()};
   transforms.push_back(normalized());
   const TransformedDataset training(cifar->train, transforms), test(cifar->test, {normalized()});
-  return train(world, command_line, make_model(), SoftmaxCrossEntropy(options.label_smoothing), training, test);
+  return train(world, command_line, make_model(), SoftmaxCrossEntropy(options.label_smoothing), training, test,
+               {std::make_shared<ConfusionMatrix>()});
 }
 
 }  // namespace

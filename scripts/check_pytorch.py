@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
 
 try:
+    import colour_images
     import mnist
     import torch
     import torch_models
@@ -27,8 +28,7 @@ except ImportError as error:
     print(f"check_pytorch.py: skipped: {error}")
     sys.exit(77)
 
-GLOBAL_BATCH_SIZE = 128
-STEPS = 300  # less than an epoch
+STEPS = 300  # less than an epoch of MNIST
 OUTPUT_TOLERANCE = 1e-5  # of logits, absolute where they are below 1
 
 
@@ -41,6 +41,9 @@ class Application:
     learning_rate: float
     close_steps: int
     loss_tolerance: float  # relative, in each of the first close_steps
+    batch: int = 128
+    steps: int = STEPS
+    colour: bool = False  # trains on files in CIFAR-10's format that are made here
 
 
 APPLICATIONS = [
@@ -48,6 +51,8 @@ APPLICATIONS = [
     Application("mnist_mlp", "mlp", 0.1, STEPS, 1e-4),
     Application("mnist_cnn", "cnn", 0.05, 50, 5e-3),
     Application("mnist_resnet", "resnet", 0.1, 50, 5e-3),
+    Application("cifar10_cnn", "colour_cnn", 0.05, 30, 1e-3, batch=64, steps=30, colour=True),
+    Application("cifar10_resnet", "colour_resnet18", 0.02, 30, 1e-3, batch=64, steps=30, colour=True),
 ]
 LATE_STEPS = slice(199, STEPS)  # steps 200 to 300: the mean of their losses is compared for all
 LATE_TOLERANCE = 0.1
@@ -70,9 +75,9 @@ class Checks:
         print(f"  {'ok    ' if good else 'FAILED'} {what}" + ("" if good else f": found {found}, expected {expected}"))
 
 
-def read_images(directory, part):
-    images, labels = mnist.read(directory, part)
-    return torch.from_numpy(images).unsqueeze(1), torch.from_numpy(labels)
+def read_images(reader, directory, part):
+    images, labels = (torch.from_numpy(array) for array in reader.read(directory, part))
+    return images if images.dim() == 4 else images.unsqueeze(1), labels
 
 
 def train_in_pytorch(application, parameters, images, labels):
@@ -81,8 +86,8 @@ def train_in_pytorch(application, parameters, images, labels):
     model.load_state_dict(parameters)
     optimizer = torch.optim.SGD(model.parameters(), lr=application.learning_rate)
     losses = []
-    for begin in range(0, STEPS * GLOBAL_BATCH_SIZE, GLOBAL_BATCH_SIZE):
-        batch = slice(begin, begin + GLOBAL_BATCH_SIZE)
+    for begin in range(0, application.steps * application.batch, application.batch):
+        batch = slice(begin, begin + application.batch)
         optimizer.zero_grad()
         loss = functional.cross_entropy(model(images[batch]), labels[batch])
         loss.backward()
@@ -91,11 +96,11 @@ def train_in_pytorch(application, parameters, images, labels):
     return torch.tensor(losses, dtype=torch.float64)
 
 
-def train_in_ronda(application, ranks, options, files):
+def train_in_ronda(application, ranks, options, data, files):
     """Runs ours from files/init; leaves metrics, saved parameters, predictions and a summary beside it."""
     command = ["mpirun", "-n", ranks, "--oversubscribe", options.build / "apps" / application.name]
-    command += ["--data", options.data, "--no-shuffle", "--init", files / "init", "--steps", STEPS]
-    command += ["--global-batch-size", GLOBAL_BATCH_SIZE, "--optimizer", "sgd"]
+    command += ["--data", data, "--no-shuffle", "--init", files / "init", "--steps", application.steps]
+    command += ["--global-batch-size", application.batch, "--optimizer", "sgd"] + ["--no-augment"] * application.colour
     command += ["--schedule", "constant", "--learning-rate", application.learning_rate]
     command += ["--metrics", files / "metrics", "--save", files / "saved", "--predictions", files / "predictions"]
     command += ["--summary-json", files / "summary", "--quiet"]
@@ -107,14 +112,17 @@ def train_in_ronda(application, ranks, options, files):
 def check_losses(checks, application, expected, files):
     metrics = [json.loads(line) for line in (files / "metrics").read_text().splitlines()]
     steps = [record["step"] for record in metrics]
-    checks.equal(f"metrics of steps 1 to {STEPS}", steps, list(range(1, STEPS + 1)))
-    if steps != list(range(1, STEPS + 1)):
+    all_steps = list(range(1, application.steps + 1))
+    checks.equal(f"metrics of steps 1 to {application.steps}", steps, all_steps)
+    if steps != all_steps:
         return
     found = torch.tensor([record["loss"] for record in metrics], dtype=torch.float64)
     difference = ((found - expected).abs() / expected)[: application.close_steps].max()
     checks.at_most(
         f"relative difference of the losses, first {application.close_steps} steps", difference, application.loss_tolerance
     )
+    if application.steps < STEPS:
+        return
     late, expected_late = found[LATE_STEPS].mean(), expected[LATE_STEPS].mean()
     checks.at_most(
         f"relative difference of the mean loss of steps 200 to {STEPS} ({late:.4f}, PyTorch {expected_late:.4f})",
@@ -133,6 +141,7 @@ def check_files(checks, application, images, labels, files):
     if shapes != expected_shapes:
         return
     model.load_state_dict(saved)
+    model.eval()
     with torch.no_grad():
         outputs = torch.cat([model(part) for part in images.split(1000)])
     loss = functional.cross_entropy(outputs.double(), labels).item()
@@ -155,7 +164,7 @@ def check_files(checks, application, images, labels, files):
         checks.at_most("difference of the outputs on the test set", difference, OUTPUT_TOLERANCE)
 
 
-def check(checks, application, options, train, test):
+def check(checks, application, options, data, train, test):
     torch.manual_seed(1)
     parameters = torch_models.build(application.model).state_dict()
     expected = train_in_pytorch(application, parameters, *train)
@@ -164,7 +173,7 @@ def check(checks, application, options, train, test):
         with tempfile.TemporaryDirectory() as directory:
             files = Path(directory)
             save_file(parameters, files / "init")
-            status = train_in_ronda(application, ranks, options, files)
+            status = train_in_ronda(application, ranks, options, data, files)
             checks.equal("exit status", status, 0)
             if status == 0:
                 check_losses(checks, application, expected, files)
@@ -188,10 +197,13 @@ def main():
         if not (options.build / "apps" / application.name).exists():
             print(f"check_pytorch.py: {options.build}/apps/{application.name} is missing; build it first", file=sys.stderr)
             return 2
-    train, test = read_images(options.data, "train"), read_images(options.data, "test")
     checks = Checks()
-    for application in applications:
-        check(checks, application, options, train, test)
+    with tempfile.TemporaryDirectory() as made:
+        colour_images.make(made, in_a_file=400, tests=500)
+        for application in applications:
+            data, reader = (made, colour_images) if application.colour else (options.data, mnist)
+            train, test = read_images(reader, data, "train"), read_images(reader, data, "test")
+            check(checks, application, options, data, train, test)
     print(f"PyTorch {torch.__version__}: " + (f"{checks.failed} comparisons FAILED" if checks.failed else "all agree"))
     return 1 if checks.failed else 0
 

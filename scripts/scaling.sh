@@ -3,4 +3,4 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 command -v python3 >/dev/null || { echo "scaling.sh: python3 is missing; install it (Debian: python3)" >&2; exit 2; }
-exec python3 "$here/scaling/scaling.py" "$@"
+exec python3 "$here/plots/scaling.py" "$@"

@@ -8,9 +8,13 @@ HIDDEN = {"softmax": [], "mlp": [128], "mlp4096": [4096, 4096, 4096]}
 
 
 def build(workload):
-    """Takes images (N, 1, 28, 28), gives logits (N, 10)."""
+    """Takes images (N, 1, 28, 28), or (N, 3, 32, 32) for colour_…; gives logits (N, 10)."""
     if workload == "resnet":
         return Residual()
+    if workload == "colour_resnet18":
+        return ResNet18()
+    if workload == "colour_cnn":
+        return _convolutional(channels=3, left=4)
     return _convolutional() if workload == "cnn" else _dense(HIDDEN[workload])
 
 
@@ -48,10 +52,49 @@ class Residual(nn.Module):
         return self.dense1(nn.functional.avg_pool2d(x, 7).flatten(1))
 
 
-def _convolutional():
+class ResNet18(nn.Module):
+    """For images of 32 x 32 pixels; layers are numbered in the order of use, shortcuts after what they are beside."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = 0
+        self.stem = self._convolution(3, 64, 3, 1)
+        self.blocks, inputs = [], 64
+        for channels in (64, 128, 256, 512):
+            for number in range(2):
+                stride = 2 if number == 0 and channels != 64 else 1
+                first = self._convolution(inputs, channels, 3, stride)
+                second = self._convolution(channels, channels, 3, 1)
+                shortcut = self._convolution(inputs, channels, 1, stride) if stride == 2 else None
+                self.blocks.append((first, second, shortcut))
+                inputs = channels
+        self.dense1 = nn.Linear(512, 10)
+
+    def _convolution(self, inputs, channels, kernel, stride):
+        """The names of a convolution and its normalisation."""
+        self.convs += 1
+        names = f"conv{self.convs}", f"batch_norm{self.convs}"
+        self.add_module(names[0], nn.Conv2d(inputs, channels, kernel, stride, kernel // 2, bias=False))
+        self.add_module(names[1], nn.BatchNorm2d(channels))
+        return names
+
+    def _normalised(self, names, x):
+        return getattr(self, names[1])(getattr(self, names[0])(x))
+
+    def forward(self, x):
+        relu = nn.functional.relu
+        x = relu(self._normalised(self.stem, x))
+        for first, second, shortcut in self.blocks:
+            y = self._normalised(second, relu(self._normalised(first, x)))
+            x = relu(y + (self._normalised(shortcut, x) if shortcut else x))
+        return self.dense1(x.mean((2, 3)))
+
+
+def _convolutional(channels=1, left=3):
+    """@param left  pixels a side before the dense layers"""
     return nn.Sequential(
         OrderedDict(
-            conv1=nn.Conv2d(1, 32, 3),
+            conv1=nn.Conv2d(channels, 32, 3),
             relu1=nn.ReLU(),
             pool1=nn.MaxPool2d(2),
             conv2=nn.Conv2d(32, 64, 3),
@@ -60,7 +103,7 @@ def _convolutional():
             conv3=nn.Conv2d(64, 64, 3),
             relu3=nn.ReLU(),
             flatten=nn.Flatten(),
-            dense1=nn.Linear(64 * 3 * 3, 64),
+            dense1=nn.Linear(64 * left * left, 64),
             relu4=nn.ReLU(),
             dense2=nn.Linear(64, 10),
         )

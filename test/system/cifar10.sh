@@ -4,32 +4,38 @@
 source "$(dirname "$0")/lib.sh"
 limit=100
 
-# Ten classes: each has a place where its images are brighter, and two channels to be so in.
-cat >"$work/images.py" <<'END'
-import random, sys
-from pathlib import Path
-folder = Path(sys.argv[1])
-draw = random.Random(5)
-def record(label):
-    planes = [bytearray(draw.randbytes(1024)) for _ in range(3)]
-    row, column = 3 + 5 * (label % 5), 8 + 12 * (label // 5)
-    for channel in (label % 3, (label + 1) % 3):
-        for y in range(row, row + 6):
-            for x in range(column, column + 6):
-                planes[channel][32 * y + x] = 200 + draw.randrange(56)
-    return bytes([label]) + b"".join(planes)
-for name, count in [(f"data_batch_{i}.bin", 120) for i in range(1, 6)] + [("test_batch.bin", 200)]:
-    (folder / name).write_bytes(b"".join(record(draw.randrange(10)) for _ in range(count)))
-END
-mkdir "$work/images"
-python3 "$work/images.py" "$work/images"
+scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
+python3 "$scripts/peers/colour_images.py" "$work/images"
 
 options=(--data "$work/images" --optimizer adam --learning-rate 0.002 --schedule constant --global-batch-size 50 --threads 1 --quiet
   --summary-json "$work/summary.json")
-mpi 2 "$apps/cifar10_cnn" "${options[@]}" --epochs 6
+mpi 2 "$apps/cifar10_cnn" "${options[@]}" --epochs 6 --metrics "$work/metrics.jsonl"
 expect_status 0
 echo "cifar10_cnn: $(summary test_accuracy) of the test images"
 expect 'a good fit' at_least "$(summary test_accuracy)" 0.9
+
+# Its pictures.
+what='plot_training.sh'
+plot=$scripts/plot_training.sh
+run "$plot" "$work/metrics.jsonl" "$work/summary.json"
+expect_status 0
+cat >"$work/pictures.py" <<'END'
+import json, sys, xml.dom.minidom
+from pathlib import Path
+folder = Path(sys.argv[1])
+def elements(name, tag):
+    return xml.dom.minidom.parse(str(folder / name)).getElementsByTagName(tag)
+points = [line.getAttribute("points").split() for line in elements("metrics.svg", "polyline")]
+assert [len(line) for line in points] == [72, 6, 72, 6, 72], points  # loss and accuracy of 72 steps and 6 tests, the rate
+matrix = json.loads((folder / "summary.json").read_text())["test_metrics"]["confusion_matrix"]
+assert sum(map(sum, matrix)) == 200
+assert len(elements("summary.svg", "title")) == 100
+END
+expect 'curves of all steps and tests, and a matrix' python3 "$work/pictures.py" "$work"
+run "$plot" "$work/summary.json"
+expect_status 2
+run "$plot" "$work/nowhere.jsonl"
+expect_status 2
 
 losses=()
 for ranks in 1 2 3; do

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from plot import svg
+import svg
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -177,15 +177,10 @@ def plot(results):
         speeds[kind] = [(one["ranks"], one["samples_per_second"]) for one in mine]
         efficiencies[kind] = [(one["ranks"], 100 * one["speedup"] / one["ranks"]) for one in mine]
     alone = next(one["samples_per_second"] for one in results if one["ranks"] == 1)
-    speeds["(ideal)"] = [(ranks, alone * ranks) for ranks in sorted({one["ranks"] for one in results})]
-    return svg([("samples a second", "", speeds), ("efficiency", " %", efficiencies)])
-
-
-def write(path, text):
-    """Beside, then in its place: nothing is half written."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    part.replace(path)
+    at = sorted({one["ranks"] for one in results})
+    speeds["(ideal)"] = [(ranks, alone * ranks) for ranks in at]
+    panels = [svg.lines("samples a second", "ranks", speeds, at=at), svg.lines("efficiency", "ranks", efficiencies, " %", at)]
+    return svg.page(panels)
 
 
 def main():
@@ -197,9 +192,9 @@ def main():
     machine = {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "system": platform.platform()}
     command = [options.program.name, *options.options]
     whole = {"command": command, "launcher": options.launcher, "rounds": options.rounds, "machine": machine, "results": results}
-    write(options.out / "scaling.json", json.dumps(whole, indent=2) + "\n")
-    write(options.out / "scaling.md", text)
-    write(options.out / "scaling.svg", plot(results))
+    svg.write(options.out / "scaling.json", json.dumps(whole, indent=2) + "\n")
+    svg.write(options.out / "scaling.md", text)
+    svg.write(options.out / "scaling.svg", plot(results))
     print(text)
     print(f"{options.out}/scaling.md, scaling.json and scaling.svg")
 
