@@ -37,7 +37,7 @@ struct OperationMemory {
   Tensor output;
   std::vector<Tensor> input_gradients = {};  ///< one an input; empty where nobody needs it
   std::vector<Parameter*> parameters = {};   ///< weight, bias
-  std::vector<Tensor> states = {};           ///< of a user's own operation
+  std::vector<Tensor> states = {};           ///< what it keeps from step to step, plain
   std::byte* pass = nullptr;
   std::byte* scratch = nullptr;
 

@@ -123,6 +123,10 @@ class Lowering {
                                      inputs.front() = to_plain(inputs.front());
                                    return like_input(inputs.front(), make(node, inputs));
                                  },
+                                 [&](const BatchNormSpec&) {
+                                   inputs.front() = in_file_order(inputs.front());
+                                   return make(node, inputs);
+                                 },
                                  [&](const DropoutSpec&) {
                                    if (mode_ == Mode::evaluation) return inputs.front();
                                    inputs.front() = in_file_order(inputs.front());
