@@ -16,7 +16,7 @@ namespace ronda {
 /// Running values move by `momentum` towards each batch's mean and unbiased variance, unless those are not finite, or
 /// of a single value. Each rank has its own until the ranks evaluate or save the model: then all take the mean over the
 /// ranks, to the same bits (Scope::averaged).
-class BatchNorm final : public Layer {
+class BatchNorm : public Layer {
  public:
   /// @param affine  whether there are weight and bias
   /// Throws InputError where epsilon is negative or momentum not in [0, 1].
@@ -24,8 +24,23 @@ class BatchNorm final : public Layer {
   [[nodiscard]] std::string_view kind() const noexcept override { return "batch_norm"; }
   Value build(Value x, GraphBuilder& builder) const override;
 
+ protected:
+  explicit BatchNorm(const BatchNormSpec& spec);
+
  private:
   BatchNormSpec spec_;
+};
+
+/// A BatchNorm whose mean and variance, and whose gradients, are those of all ranks' rows together: N ranks compute
+/// what one would, to rounding. Each pass costs an allreduce in forward and one in backward, which the layer waits for.
+/// With micro-batches the rows are those of one micro-batch, so that the result depends on how they are cut.
+///
+/// The running values have the same bits on all ranks at any time. Names and files are BatchNorm's: either reads what
+/// the other has written. In a program without a strategy it is a BatchNorm.
+class SyncBatchNorm final : public BatchNorm {
+ public:
+  explicit SyncBatchNorm(float epsilon = 1e-5F, float momentum = 0.1F, bool affine = true)
+      : BatchNorm(BatchNormSpec{.momentum = momentum, .epsilon = epsilon, .affine = affine, .synchronized = true}) {}
 };
 
 /// PyTorch's names: the shape decides.

@@ -71,7 +71,8 @@ struct LayerNormSpec {
 /// of training, int64.
 struct BatchNormSpec {
   float momentum = 0.1F, epsilon = 1e-5F;
-  bool affine = true;  ///< whether there are weight and bias
+  bool affine = true;         ///< whether there are weight and bias
+  bool synchronized = false;  ///< mean and variance are those of all ranks' rows together
   Activation activation = Activation::none;
 };
 

@@ -47,10 +47,11 @@ Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, s
   return columns;
 }
 
-OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::string picks) {
+OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::size_t numbers, std::string picks) {
   const TensorDesc channels{{input.shape[input.shape.rank() - 1]}, input.dtype, {}};
   return {.output = input,
           .parameters = std::vector<TensorDesc>(spec.affine ? 2 : 0, channels),
+          .rank_sums = spec.synchronized ? numbers : 0,
           .picks = std::move(picks),
           .backward_reads_output = false};
 }

@@ -67,10 +67,13 @@ Value Conv2d::build(Value x, GraphBuilder& builder) const {
 }
 
 BatchNorm::BatchNorm(float epsilon, float momentum, bool affine)
-    : spec_{.momentum = momentum, .epsilon = epsilon, .affine = affine} {
-  if (!(epsilon >= 0)) throw InputError("a batch norm's epsilon is at least 0, not " + std::to_string(epsilon));
-  if (!(momentum >= 0 && momentum <= 1))
-    throw InputError("a batch norm's momentum is from 0 to 1, not " + std::to_string(momentum));
+    : BatchNorm(BatchNormSpec{.momentum = momentum, .epsilon = epsilon, .affine = affine}) {}
+
+BatchNorm::BatchNorm(const BatchNormSpec& spec) : spec_(spec) {
+  if (!(spec.epsilon >= 0))
+    throw InputError("a batch norm's epsilon is at least 0, not " + std::to_string(spec.epsilon));
+  if (!(spec.momentum >= 0 && spec.momentum <= 1))
+    throw InputError("a batch norm's momentum is from 0 to 1, not " + std::to_string(spec.momentum));
 }
 
 Value BatchNorm::build(Value x, GraphBuilder& builder) const {
@@ -78,8 +81,9 @@ Value BatchNorm::build(Value x, GraphBuilder& builder) const {
   const Shape channels{x.shape[x.shape.rank() - 1]};
   std::vector<ParameterId> parameters;
   if (spec_.affine) parameters = factor_and_bias(*this, channels, true, builder);
-  std::vector<StateId> states{builder.state(*this, "running_mean", channels),
-                              builder.state(*this, "running_var", channels, DType::float32, 1),
+  const Scope scope = spec_.synchronized ? Scope::replicated : Scope::averaged;
+  std::vector<StateId> states{builder.state(*this, "running_mean", channels, DType::float32, 0, scope),
+                              builder.state(*this, "running_var", channels, DType::float32, 1, scope),
                               builder.state(*this, "num_batches_tracked", {}, DType::int64, 0, Scope::replicated)};
   return builder.apply(spec_, {x}, std::move(parameters), std::move(states), this);
 }

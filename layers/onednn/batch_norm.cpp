@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace ronda::onednn {
 namespace {
 
 /// By our own loops, in whatever layout the neighbours like, with the ReLU behind. Both directions have two halves:
-/// sums of each channel over this rank's rows, which several ranks could add up, and what follows from sums and their
-/// count. Threads sum up samples of their own, and their sums are added in order: equal bits from run to run.
+/// sums of each channel over this rank's rows, which all ranks add up where they are synchronised, and what follows
+/// from sums and their count. Threads sum up samples of their own, and their sums are added in order: equal bits from
+/// run to run.
 class BatchNormalization final : public Operation {
  public:
   BatchNormalization(const Runtime& runtime, const TensorDesc& input, const Images& images, const BatchNormSpec& spec,
@@ -22,14 +24,15 @@ class BatchNormalization final : public Operation {
         channels_(input.shape[input.shape.rank() - 1]),
         padded_(images.groups * images.lanes),
         training_(mode == Mode::training) {
-    plan_ = plan_of_norm(input, spec, "our loops");
+    plan_ = plan_of_norm(input, spec, 1 + 2 * static_cast<std::size_t>(padded_), "our loops");
     const auto numbers = static_cast<std::size_t>(padded_);
     ArenaPlan kept, scratch;
     kept.reserve(sizeof(double));
     norm_offset_ = kept.reserve(4 * numbers * sizeof(float));
     plan_.pass_bytes = training_ ? kept.bytes() : 0;
     if (!training_) scratch.reserve(kept.bytes());
-    sums_offset_ = scratch.reserve(training_ ? 2 * static_cast<std::size_t>(threads_) * numbers * sizeof(double) : 0);
+    sums_offset_ =
+        scratch.reserve(training_ ? (1 + 2 * static_cast<std::size_t>(threads_) * numbers) * sizeof(double) : 0);
     channels_offset_ = scratch.reserve(training_ ? 2 * numbers * sizeof(float) : 0);
     plan_.scratch_bytes = scratch.bytes();
   }
@@ -44,9 +47,9 @@ class BatchNormalization final : public Operation {
     const float* weights = weights_of(pass);
     if (pass.mode == Mode::training) ++*memory_.states[2].pointer<std::int64_t>();
     double& count = *reinterpret_cast<double*>(kept_);
-    count = pass.mode == Mode::training ? counted_values(weights) : 0;
+    count = pass.mode == Mode::training ? add_values(x, weights, pass) : 0;
     if (count > 0)
-      set_norm_of_batch(sums_of_values(x, weights), count);
+      set_norm_of_batch(count);
     else
       set_norm_of_running_values();
     auto* y = memory_.output.pointer<float>();
@@ -68,8 +71,9 @@ class BatchNormalization final : public Operation {
                      [](double sum) { return static_cast<float>(sum); });
       pass.on_ready(memory_.parameters[p]->id, pass.stream);
     }
-    if (!memory_.input_gradient().empty())
-      write_input_gradient(x, dy, weights, sums, memory_.input_gradient().pointer<float>());
+    if (memory_.input_gradient().empty()) return;
+    add_over_ranks(pass);
+    write_input_gradient(x, dy, weights, sums, memory_.input_gradient().pointer<float>());
   }
 
  private:
@@ -81,21 +85,31 @@ class BatchNormalization final : public Operation {
     return static_cast<double>((images_.samples - padding) * images_.positions());
   }
 
-  /// Σx and Σx² of each channel.
-  ChannelSums sums_of_values(const float* x, const float* weights) const {
+  /// Sums up Σx and Σx² of each channel. Returns of how many values.
+  double add_values(const float* x, const float* weights, const Pass& pass) const {
+    const double count = counted_values(weights);
     float* shift = of_channels(0);
-    set_shift(x, weights, shift);
+    if (count > 0)
+      set_shift(x, weights, shift);
+    else
+      std::fill_n(shift, padded_, 0.0F);
     const ChannelSums sums =
         add_over_rows(weights, [&](std::int64_t at, std::int64_t channel, const ChannelSums& mine, const Piece& piece) {
           add_moments(x + at, shift + channel, mine, piece);
         });
-    const double count = counted_values(weights);
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double origin = shift[c];
       sums.second[c] += origin * (2 * sums.first[c] + origin * count);
       sums.first[c] += origin * count;
     }
-    return sums;
+    *count_of_sums() = count;
+    add_over_ranks(pass);
+    return *count_of_sums();
+  }
+
+  /// The sums, and their count, of all ranks' rows.
+  void add_over_ranks(const Pass& pass) const {
+    if (spec_.synchronized && pass.ranks != nullptr) pass.ranks->add_up(std::span(count_of_sums(), plan_.rank_sums));
   }
 
   /// The first pixel that counts: near enough to the mean.
@@ -135,7 +149,8 @@ class BatchNormalization final : public Operation {
 
   // ---- what follows from sums ---------------------------------------------------------------------------------------
 
-  void set_norm_of_batch(const ChannelSums& sums, double count) {
+  void set_norm_of_batch(double count) {
+    const ChannelSums sums = sums_of(0);
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double mean = sums.first[c] / count;
       const double variance = std::max(sums.second[c] / count - mean * mean, 0.0);  // NaN stays
@@ -199,9 +214,10 @@ class BatchNormalization final : public Operation {
   [[nodiscard]] float* of_channels(int number) const {
     return reinterpret_cast<float*>(memory_.scratch + channels_offset_) + number * padded_;
   }
+  /// Before the sums of the first worker, which become those of all.
+  [[nodiscard]] double* count_of_sums() const { return reinterpret_cast<double*>(memory_.scratch + sums_offset_); }
   [[nodiscard]] ChannelSums sums_of(std::size_t worker) const {
-    double* first =
-        reinterpret_cast<double*>(memory_.scratch + sums_offset_) + 2 * static_cast<std::int64_t>(worker) * padded_;
+    double* first = count_of_sums() + 1 + 2 * static_cast<std::int64_t>(worker) * padded_;
     return {first, first + padded_};
   }
   /// body(worker, its samples)

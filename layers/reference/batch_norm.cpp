@@ -7,15 +7,17 @@
 namespace ronda::reference {
 namespace {
 
-/// Channel by channel; sums are float64. What a batch was normalised by is kept from forward to backward.
+/// Channel by channel; sums are float64, of all ranks' rows where they are synchronised. What a batch was normalised by
+/// is kept from forward to backward.
 class BatchNormalization final : public Operation {
  public:
   BatchNormalization(const TensorDesc& input, const BatchNormSpec& spec, Mode mode)
       : spec_(spec),
         elements_(input),
         channels_(input.shape[input.shape.rank() - 1]),
-        per_row_(input.shape.without_batch().count()) {
-    plan_ = plan_of_norm(input, spec, "plain loops");
+        per_row_(input.shape.without_batch().count()),
+        sums_(1 + 2 * static_cast<std::size_t>(channels_)) {
+    plan_ = plan_of_norm(input, spec, sums_.size(), "plain loops");
     training_ = mode == Mode::training;
     (training_ ? plan_.pass_bytes : plan_.scratch_bytes) = static_cast<std::size_t>(channels_) * sizeof(Moments);
   }
@@ -28,8 +30,8 @@ class BatchNormalization final : public Operation {
     const auto x = inputs.front().as<float>(), y = memory_.output.as<float>();
     std::ranges::fill(y, 0.0F);  // padding too
     if (pass.mode == Mode::training) ++*memory_.states[2].pointer<std::int64_t>();
+    if (pass.mode != Mode::training || !set_batch_moments(x, pass)) set_running_moments();
     for (std::int64_t c = 0; c < channels_; ++c) {
-      moments_[c] = pass.mode == Mode::training ? batch_moments(x, c, pass) : running_moments(c);
       each_of_channel(c, nullptr, [&](std::size_t i) {
         const float value = affine(c, x[i]);
         y[i] = spec_.activation == Activation::relu ? rectified(value) : value;
@@ -39,28 +41,24 @@ class BatchNormalization final : public Operation {
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     const auto x = inputs.front().as<float>(), dy = output_gradient.as<float>();
-    std::vector<double> sums, along;
-    for (std::int64_t c = 0; c < channels_; ++c) {
-      double sum = 0, product = 0;
+    std::ranges::fill(sums_, 0.0);
+    for (std::int64_t c = 0; c < channels_; ++c)
       each_of_channel(c, pass.weights, [&](std::size_t i) {
-        sum += before_activation(c, x[i], dy[i]);
-        product += double{before_activation(c, x[i], dy[i])} * moments_[c].normalized(x[i]);
+        first(c) += before_activation(c, x[i], dy[i]);
+        second(c) += double{before_activation(c, x[i], dy[i])} * moments_[c].normalized(x[i]);
       });
-      sums.push_back(sum);
-      along.push_back(product);
-    }
     for (std::size_t p = 0; p < memory_.parameters.size(); ++p) {
-      std::ranges::copy(p == 0 ? along : sums, memory_.parameters[p]->gradient.as<float>().begin());
+      std::copy_n(p == 0 ? &second(0) : &first(0), channels_, memory_.parameters[p]->gradient.pointer<float>());
       pass.on_ready(memory_.parameters[p]->id, pass.stream);
     }
     if (memory_.input_gradient().empty()) return;
+    add_over_ranks(pass);
     const auto dx = memory_.input_gradient().as<float>();
     std::ranges::fill(dx, 0.0F);  // rows that do not count, and padding
     for (std::int64_t c = 0; c < channels_; ++c) {
       const Moments& moments = moments_[c];
-      const auto channel = static_cast<std::size_t>(c);
       each_of_channel(c, pass.weights, [&](std::size_t i) {
-        const double constant = sums[channel] + moments.normalized(x[i]) * along[channel];
+        const double constant = first(c) + moments.normalized(x[i]) * second(c);
         const double gradient = before_activation(c, x[i], dy[i]) - constant / moments.count;
         dx[i] = static_cast<float>(gradient * weight(c) / moments.deviation);
       });
@@ -74,20 +72,41 @@ class BatchNormalization final : public Operation {
     [[nodiscard]] double normalized(float x) const { return (x - mean) / deviation; }
   };
 
-  Moments running_moments(std::int64_t c) const {
-    return {memory_.states[0].pointer<float>()[c],
-            std::sqrt(double{memory_.states[1].pointer<float>()[c]} + double{spec_.epsilon}), 0};
+  [[nodiscard]] float& running(std::size_t state, std::int64_t c) const {
+    return memory_.states[state].pointer<float>()[c];
   }
-  Moments batch_moments(std::span<const float> x, std::int64_t c, const Pass& pass) const {
-    double count = 0, sum = 0, squares = 0;
-    each_of_channel(c, pass.weights, [&](std::size_t i) { sum += x[i], ++count; });
-    if (count == 0) return running_moments(c);
-    const double mean = sum / count;
-    each_of_channel(c, pass.weights, [&](std::size_t i) { squares += (x[i] - mean) * (x[i] - mean); });
-    const double variance = squares / count;
-    move_running_values(spec_, memory_.states[0].pointer<float>()[c], memory_.states[1].pointer<float>()[c], mean,
-                        variance, count);
-    return {mean, std::sqrt(variance + double{spec_.epsilon}), count};
+  void set_running_moments() {
+    for (std::int64_t c = 0; c < channels_; ++c)
+      moments_[c] = {running(0, c), std::sqrt(double{running(1, c)} + double{spec_.epsilon}), 0};
+  }
+  /// False where no row counts.
+  bool set_batch_moments(std::span<const float> x, const Pass& pass) {
+    std::ranges::fill(sums_, 0.0);
+    each_of_channel(0, pass.weights, [&](std::size_t) { ++sums_[0]; });
+    for (std::int64_t c = 0; c < channels_; ++c)
+      each_of_channel(c, pass.weights, [&](std::size_t i) { first(c) += x[i]; });
+    add_over_ranks(pass);
+    const double count = sums_[0];
+    if (count == 0) return false;
+    for (std::int64_t c = 0; c < channels_; ++c) moments_[c] = {first(c) / count, 0, count};
+    std::ranges::fill(sums_, 0.0);
+    for (std::int64_t c = 0; c < channels_; ++c)
+      each_of_channel(c, pass.weights,
+                      [&](std::size_t i) { second(c) += (x[i] - moments_[c].mean) * (x[i] - moments_[c].mean); });
+    add_over_ranks(pass);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const double variance = second(c) / count;
+      move_running_values(spec_, running(0, c), running(1, c), moments_[c].mean, variance, count);
+      moments_[c].deviation = std::sqrt(variance + double{spec_.epsilon});
+    }
+    return true;
+  }
+
+  /// Two sums of each channel.
+  [[nodiscard]] double& first(std::int64_t c) { return sums_[static_cast<std::size_t>(1 + c)]; }
+  [[nodiscard]] double& second(std::int64_t c) { return sums_[static_cast<std::size_t>(1 + channels_ + c)]; }
+  void add_over_ranks(const Pass& pass) {
+    if (spec_.synchronized && pass.ranks != nullptr) pass.ranks->add_up(sums_);
   }
 
   [[nodiscard]] float affine(std::int64_t c, float x) const {
@@ -114,6 +133,7 @@ class BatchNormalization final : public Operation {
   Elements elements_;
   std::int64_t channels_, per_row_;
   bool training_;
+  std::vector<double> sums_;  ///< a count, and two sums of each channel
   OperationMemory memory_;
   Moments* moments_ = nullptr;
 };

@@ -406,7 +406,11 @@ TEST_CASE("a batch norm's parameters and states have PyTorch's names and first v
   CHECK(graph.states[2].shape == Shape{});
   CHECK(graph.states[4].shape == Shape{4});
   CHECK(graph.states[4].scope == Scope::averaged);
+  const Graph synchronized = build_graph(SyncBatchNorm(), {2, 7});
+  CHECK(synchronized.parameters[0].name == "batch_norm1.weight");
+  CHECK(synchronized.states[0].scope == Scope::replicated);
   CHECK_THROWS_AS(BatchNorm(-1), InputError);
+  CHECK_THROWS_AS(SyncBatchNorm(1e-5F, -0.1F), InputError);
   CHECK_THROWS_AS(BatchNorm(1e-5F, 1.5F), InputError);
   CHECK_THROWS_AS(build_graph(BatchNorm(), {5}), InputError);
 }
