@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
@@ -102,6 +104,7 @@ TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch'
   const Sequential model = make_model(), other = make_model();
   TrainingOptions options{.epochs = 2, .global_batch_size = 30};
   options.save = folder.path / "model";
+  options.checkpoint_dir = folder.path / "checkpoints";
   Trainer trainer(world(), model, loss, options);
   trainer.fit(data);  // nobody evaluates
   const auto [values, integers] = batch_norm_states(trainer.strategy());
@@ -117,6 +120,14 @@ TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch'
   const auto counter = std::ranges::find(written, "batch_norm2.num_batches_tracked", &NamedTensor::name);
   REQUIRE(counter != written.end());
   CHECK((counter->shape == Shape{} && counter->integers == std::vector<std::int64_t>{6}));
+
+  const std::filesystem::path checkpoint = list_checkpoints(options.checkpoint_dir).back().path;
+  write_safetensors(folder.path / ("exported" + std::to_string(world().rank())),
+                    model_in(checkpoint, read_manifest(manifest_of(checkpoint)), false));
+  const Predictions exported = predict(model, folder.path / ("exported" + std::to_string(world().rank())), inputs),
+                    saved = predict(model, folder.path / "model", inputs);
+  for (std::size_t i = 0; i < saved.values.size(); ++i)
+    CHECK(exported.values[i] == Approx(saved.values[i]).margin(1e-6));
 
   TrainingOptions further{.epochs = 1, .global_batch_size = 90};
   further.init = folder.path / "model";
