@@ -1,6 +1,5 @@
 // What is in a folder of checkpoints: list, verify, show, export. Needs no MPI.
 #include <iostream>
-#include <set>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +8,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -148,23 +148,11 @@ int show(const fs::path& place, bool json) {
   return 0;
 }
 
-/// What an optimizer keeps of a parameter is named after it: `conv1.weight.momentum_buffer`.
-bool belongs_to_another(const std::string& name, const std::set<std::string>& names) {
-  return names.contains(name.substr(0, name.rfind('.')));
-}
-
 int export_parameters(const fs::path& file, const fs::path& place, bool all) {
   const fs::path checkpoint = one_at(place);
   const CheckpointManifest manifest = verify_checkpoint(checkpoint);
-  std::set<std::string> names;
-  for (const auto& part : manifest.parts) names.insert(part.tensors.begin(), part.tensors.end());
-  std::vector<NamedTensor> tensors;
-  for (const auto& part : manifest.parts)
-    for (auto& tensor : read_safetensors(checkpoint / part.file).tensors)
-      if (names.contains(tensor.name) && (all || !belongs_to_another(tensor.name, names)))
-        tensors.push_back(std::move(tensor));
-  std::ranges::sort(tensors, {}, &NamedTensor::name);
-  write_safetensors(file, tensors, {{"format", "pt"}, {"step", std::to_string(manifest.step)}});
+  write_safetensors(file, model_in(checkpoint, manifest, all),
+                    {{"format", "pt"}, {"step", std::to_string(manifest.step)}});
   return 0;
 }
 

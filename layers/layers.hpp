@@ -1,5 +1,6 @@
 #pragma once
 /// Every layer, loss and metric there is.
+#include <ronda/layers/batch_norm.hpp>
 #include <ronda/layers/bce_with_logits_loss.hpp>
 #include <ronda/layers/concat.hpp>
 #include <ronda/layers/conv2d.hpp>

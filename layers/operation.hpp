@@ -25,6 +25,7 @@ struct OperationPlan {
   std::vector<TensorDesc> parameters = {};  ///< weight, then bias, in the layouts it wants; gradients have the same
   std::size_t pass_bytes = 0;               ///< kept from forward to backward, beside input and output
   std::size_t scratch_bytes = 0;            ///< within one call
+  std::size_t rank_sums = 0;                ///< how many numbers at once it adds up over the ranks in a pass; 0: none
   std::string picks = {};                   ///< what was chosen, for --verbose and the plan
   bool backward_reads_inputs = true, backward_reads_output = true;
   bool in_place = false;  ///< forward may write its output where its first input lies
@@ -37,7 +38,7 @@ struct OperationMemory {
   Tensor output;
   std::vector<Tensor> input_gradients = {};  ///< one an input; empty where nobody needs it
   std::vector<Parameter*> parameters = {};   ///< weight, bias
-  std::vector<Tensor> states = {};           ///< of a user's own operation
+  std::vector<Tensor> states = {};           ///< what it keeps from step to step, plain
   std::byte* pass = nullptr;
   std::byte* scratch = nullptr;
 

@@ -146,6 +146,7 @@ std::string kind_of(const OperationSpec& operation) {
                                          [](auto row) { return std::string(decltype(row)::type::name); });
           },
           [](const LayerNormSpec&) -> std::string { return "layer_norm"; },
+          [](const BatchNormSpec&) -> std::string { return "batch_norm"; },
           [](const DropoutSpec&) -> std::string { return "dropout"; },
           [](const AddSpec&) -> std::string { return "add"; },
           [](const ConcatSpec&) -> std::string { return "concat"; },
@@ -163,6 +164,7 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const PoolSpec& spec) { return pool_output(only(inputs, "a pooling"), spec); },
                  [&](const ElementwiseSpec&) { return only(inputs, "a function of each element"); },
                  [&](const LayerNormSpec& spec) { return layer_normalized(spec, only(inputs, "a layer norm")); },
+                 [&](const BatchNormSpec&) { return with_channels(inputs, "a batch norm"); },
                  [&](const DropoutSpec&) { return with_channels(inputs, "a dropout"); },
                  [&](const AddSpec&) { return sum_output(inputs); },
                  [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
@@ -187,6 +189,7 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
                  [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel.area()); },
                  [&](const ElementwiseSpec&) { return elements(); },
                  [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
+                 [&](const BatchNormSpec&) { return operations_of_norm * elements(); },
                  [&](const DropoutSpec&) { return elements(); },
                  [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
                  [&](const EmbeddingSpec& spec) {

@@ -66,6 +66,16 @@ struct LayerNormSpec {
   bool bias = true;    ///< beside a weight
 };
 
+/// activation((x − mean) / √(variance + epsilon) · weight + bias), with mean and variance of each channel, the last
+/// axis, over all others. States: the running mean and variance, one element a channel each, and the number of passes
+/// of training, int64.
+struct BatchNormSpec {
+  float momentum = 0.1F, epsilon = 1e-5F;
+  bool affine = true;         ///< whether there are weight and bias
+  bool synchronized = false;  ///< mean and variance are those of all ranks' rows together
+  Activation activation = Activation::none;
+};
+
 /// 0 with probability p, otherwise x / (1 − p): in training. In evaluation x.
 struct DropoutSpec {
   double p = 0.5;
@@ -99,8 +109,8 @@ struct ReorderSpec {
 
 /// What a node of a graph computes. A user's own is a CustomOperation.
 using OperationSpec =
-    std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, DropoutSpec, AddSpec, ConcatSpec,
-                 EmbeddingSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
+    std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, BatchNormSpec, DropoutSpec,
+                 AddSpec, ConcatSpec, EmbeddingSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
 
 /// The field's word for it: `dense`, `conv`, `max_pool`, …
 [[nodiscard]] std::string kind_of(const OperationSpec& operation);

@@ -5,6 +5,7 @@
 #include <ronda/core/random.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
+#include <ronda/layers/rank_sums.hpp>
 
 namespace ronda {
 
@@ -39,6 +40,7 @@ struct Pass {
   float loss_scale = 1;             ///< a power of two that the loss gradient is multiplied with …
   const float* more_scale = nullptr;  ///< … and another, in the memory of the stream's device; null: 1
   StepControl* control = nullptr;     ///< where the loss adds its sums; in the memory of the stream's device
+  RankSums* ranks = nullptr;          ///< of the ranks that train together; null: this one is alone
   OnReady on_ready;                   ///< called by a layer for each parameter whose gradient is complete
 
   /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.

@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/primitives.hpp>
 
+#include <cmath>
 #include <utility>
 
 namespace ronda {
@@ -44,6 +45,23 @@ Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, s
                   .backward_reads_inputs = false,
                   .backward_reads_output = false};
   return columns;
+}
+
+OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::size_t numbers, std::string picks) {
+  const TensorDesc channels{{input.shape[input.shape.rank() - 1]}, input.dtype, {}};
+  return {.output = input,
+          .parameters = std::vector<TensorDesc>(spec.affine ? 2 : 0, channels),
+          .rank_sums = spec.synchronized ? numbers : 0,
+          .picks = std::move(picks),
+          .backward_reads_output = false};
+}
+
+void move_running_values(const BatchNormSpec& spec, float& running_mean, float& running_variance, double mean,
+                         double variance, double count) {
+  if (!std::isfinite(mean) || !std::isfinite(variance) || count < 2) return;
+  const double momentum = spec.momentum, unbiased = variance * count / (count - 1);
+  running_mean = static_cast<float>((1 - momentum) * running_mean + momentum * mean);
+  running_variance = static_cast<float>((1 - momentum) * running_variance + momentum * unbiased);
 }
 
 NormalizedRows rows_of(const TensorDesc& input, const LayerNormSpec& spec, std::string picks) {

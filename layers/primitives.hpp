@@ -98,6 +98,15 @@ struct NormalizedRows {
 /// Throws LogicError for an input that is not plain.
 [[nodiscard]] NormalizedRows rows_of(const TensorDesc& input, const LayerNormSpec& spec, std::string picks);
 
+/// The plan of a batch norm, whatever its layout. Backward computes what a ReLU let through anew, from the input.
+/// @param numbers  that a synchronised one adds up over the ranks at once
+[[nodiscard]] OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::size_t numbers,
+                                         std::string picks);
+/// Moves running values towards a batch's: `mean` and `variance`, the biased one, of `count` values. Not where those
+/// are not finite, so that one spoiled batch does not spoil all evaluations to come, nor where there is a single value.
+void move_running_values(const BatchNormSpec& spec, float& running_mean, float& running_variance, double mean,
+                         double variance, double count);
+
 /// Calls one function for each alternative of an OperationSpec.
 template <class... Functions>
 struct Overloaded : Functions... {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace ronda {
@@ -82,6 +83,13 @@ const TensorDesc& Program::input_desc(std::size_t input) const {
   std::size_t value = 0;
   while (plan_->lowered.values[value].input != input) ++value;
   return plan_->lowered.values[value].desc;
+}
+
+std::vector<std::size_t> Program::rank_sums() const {
+  std::set<std::size_t> counts;
+  for (const Step& step : plan_->lowered.steps)
+    if (const std::size_t count = step.operation->plan().rank_sums; count > 0) counts.insert(count);
+  return {counts.begin(), counts.end()};
 }
 
 std::vector<OperationCosts> Program::costs() const {

@@ -61,6 +61,8 @@ class Program {
   [[nodiscard]] std::span<const std::string> lines() const noexcept;
   /// Its name: a user's own operation runs on the processor alone. Empty: there is none.
   [[nodiscard]] const std::string& first_cpu_only_operation() const noexcept;
+  /// How many numbers at once its operations add up over the ranks (RankSums); each count once.
+  [[nodiscard]] std::vector<std::size_t> rank_sums() const;
   /// By operation, without times.
   [[nodiscard]] std::vector<OperationCosts> costs() const;
 

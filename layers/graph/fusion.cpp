@@ -24,6 +24,7 @@ bool take_pooling(ConvolutionSpec& convolution, const OperationSpec& next) {
 /// Whether `operation` does `next`'s work too from now on.
 bool absorb(OperationSpec& operation, const OperationSpec& next) {
   return std::visit(Overloaded{[&](DenseSpec& spec) { return take_relu(spec.activation, next); },
+                               [&](BatchNormSpec& spec) { return take_relu(spec.activation, next); },
                                [&](AddSpec& spec) { return take_relu(spec.activation, next); },
                                [&](ConvolutionSpec& spec) {
                                  return !spec.pool && (take_pooling(spec, next) || take_relu(spec.activation, next));

@@ -123,6 +123,10 @@ class Lowering {
                                      inputs.front() = to_plain(inputs.front());
                                    return like_input(inputs.front(), make(node, inputs));
                                  },
+                                 [&](const BatchNormSpec&) {
+                                   inputs.front() = in_file_order(inputs.front());
+                                   return make(node, inputs);
+                                 },
                                  [&](const DropoutSpec&) {
                                    if (mode_ == Mode::evaluation) return inputs.front();
                                    inputs.front() = in_file_order(inputs.front());
@@ -200,6 +204,8 @@ class Lowering {
         .operation = make_operation(
             node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node), node.name})};
     fix_layouts(step);
+    if (step.operation->plan().rank_sums > 0 && result_.first_cpu_only_operation.empty())
+      result_.first_cpu_only_operation = node.name;
     const OperationPlan& plan = step.operation->plan();
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
                             plan.picks);

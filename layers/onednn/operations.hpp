@@ -13,6 +13,8 @@ std::unique_ptr<Operation> make_pool(const Runtime&, const TensorDesc& input, co
 std::unique_ptr<Operation> make_elementwise(const Runtime&, const TensorDesc& input, const ElementwiseSpec&);
 std::unique_ptr<Operation> make_layer_norm(const Runtime&, const TensorDesc& input, const LayerNormSpec&,
                                            const OperationContext&);
+std::unique_ptr<Operation> make_batch_norm(const Runtime&, const TensorDesc& input, const BatchNormSpec&,
+                                           const OperationContext&);
 std::unique_ptr<Operation> make_dropout(const Runtime&, const TensorDesc& input, const DropoutSpec&,
                                         const OperationContext&);
 std::unique_ptr<Operation> make_add(const Runtime&, std::span<const TensorDesc> inputs, const AddSpec&);

@@ -48,6 +48,7 @@ class OnednnPrimitives final : public Primitives {
             [&](const PoolSpec& spec) -> Made { return make_pool(runtime_, inputs.front(), spec, context); },
             [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(runtime_, inputs.front(), spec); },
             [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(runtime_, inputs.front(), spec, context); },
+            [&](const BatchNormSpec& spec) -> Made { return make_batch_norm(runtime_, inputs.front(), spec, context); },
             [&](const DropoutSpec& spec) -> Made { return make_dropout(runtime_, inputs.front(), spec, context); },
             [&](const AddSpec& spec) -> Made { return make_add(runtime_, inputs, spec); },
             [&](const ReorderSpec& spec) -> Made {

@@ -14,6 +14,8 @@ std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec);
 std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec);
 /// Element by element in the order of the bytes: the output has the input's layout.
 std::unique_ptr<Operation> make_elementwise(const TensorDesc& input, const ElementwiseSpec& spec);
+/// In the input's layout.
+std::unique_ptr<Operation> make_batch_norm(const TensorDesc& input, const BatchNormSpec& spec, Mode mode);
 /// In the input's layout; `name` as in OperationContext.
 std::unique_ptr<Operation> make_dropout(const TensorDesc& input, const DropoutSpec& spec, std::string_view name);
 /// Rows of plain inputs.

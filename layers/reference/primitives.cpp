@@ -13,21 +13,23 @@ class ReferencePrimitives final : public Primitives {
                                   const OperationContext& context) override {
     using Made = std::unique_ptr<Operation>;
     return std::visit(
-        Overloaded{[&](const DenseSpec& spec) -> Made {
-                     return make_dense({spec, inputs.front()});
-                   },
-                   [&](const ConvolutionSpec& spec) -> Made {
-                     return make_convolution({spec, inputs.front()});
-                   },
-                   [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
-                   [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },
-                   [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(inputs.front(), spec); },
-                   [&](const DropoutSpec& spec) -> Made { return make_dropout(inputs.front(), spec, context.name); },
-                   [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
-                   [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
-                   [&](const EmbeddingSpec& spec) -> Made { return make_embedding(inputs.front(), spec); },
-                   [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },
-                   [](const auto&) -> Made { return nullptr; }},
+        Overloaded{
+            [&](const DenseSpec& spec) -> Made {
+              return make_dense({spec, inputs.front()});
+            },
+            [&](const ConvolutionSpec& spec) -> Made {
+              return make_convolution({spec, inputs.front()});
+            },
+            [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
+            [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },
+            [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(inputs.front(), spec); },
+            [&](const BatchNormSpec& spec) -> Made { return make_batch_norm(inputs.front(), spec, context.mode); },
+            [&](const DropoutSpec& spec) -> Made { return make_dropout(inputs.front(), spec, context.name); },
+            [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
+            [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
+            [&](const EmbeddingSpec& spec) -> Made { return make_embedding(inputs.front(), spec); },
+            [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },
+            [](const auto&) -> Made { return nullptr; }},
         operation);
   }
 };

@@ -94,7 +94,11 @@ void Checkpointer::check_directory() {
 }
 
 void Checkpointer::bind(std::span<const State> states, const ComputeDevice& device) {
-  std::ranges::copy_if(states, std::back_inserter(counters_), is_counter);
+  for (const State& state : states)
+    if (is_counter(state))
+      counters_.push_back(state);
+    else if (state.scope == Scope::averaged)
+      averaged_.push_back(state.name);
   agree(communicator_,
         [&] { snapshot_.emplace(share_of(states, communicator_.rank(), communicator_.size()), device); });
   last_save_ = steady_seconds();
@@ -170,6 +174,7 @@ void Checkpointer::save(CheckpointManifest manifest) {
     const auto numbers = counter.tensor.as<std::int64_t>();
     manifest.counters[counter.name].assign(numbers.begin(), numbers.end());
   }
+  manifest.averaged = averaged_;
   manifest_ = std::move(manifest);
   snapshot_->take();
   writer_->write_part(*snapshot_, manifest_.step);

@@ -97,7 +97,8 @@ class Checkpointer {
   std::optional<FolderLock> lock_;  ///< rank 0's
   std::optional<Snapshot> snapshot_;
   std::vector<State> counters_;
-  CheckpointManifest manifest_;  ///< of the one under way, or the last
+  std::vector<std::string> averaged_;  ///< names
+  CheckpointManifest manifest_;        ///< of the one under way, or the last
   struct {
     std::uint64_t step = 0;
     double saved = 0;       ///< when

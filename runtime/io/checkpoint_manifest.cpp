@@ -116,6 +116,7 @@ std::string manifest_text(const CheckpointManifest& m) {
   Json json = {{"format", manifest_format}, {"version", CheckpointManifest::version}};
   json.update(progress_json(m));
   json["counters"] = m.counters;
+  if (!m.averaged.empty()) json["averaged"] = m.averaged;
   json["environment"] = m.environment;
   json["picks"] = m.picks;
   json["plan"] = m.plan;
@@ -154,6 +155,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
       .get_list("history", m.history, epoch_from)
       .get_list("parts", m.parts, part_from);
   m.current = epoch_from(object.object("current"));
+  if (object.has("averaged")) object.get("averaged", m.averaged);
   if (object.has("hooks")) object.get("hooks", m.hooks);
   m.metric = {"accuracy", true};
   if (object.has("metric")) object.object("metric").get("name", m.metric.name).get("share", m.metric.share);

@@ -38,17 +38,18 @@ struct CheckpointManifest {
   double last_loss = 0;                                       ///< of the last step
   bool audited = false;                                       ///< all replicas were seen to be equal at this step
   std::map<std::string, std::vector<std::int64_t>> counters;  ///< states that are whole numbers, the same on all ranks
-  int ranks = 1, hosts = 1;                                   ///< that wrote it
-  std::map<std::string, std::string> options;                 ///< on which the training depends, by the options' names
-  std::map<std::string, std::string> environment;             ///< what the plan was made for
-  std::map<std::string, std::string, std::less<>> picks;      ///< what was chosen by timing
-  std::vector<std::string> plan;                              ///< what came of it, a line each
-  EpochReport current;                                        ///< the epoch under way: sums, not means, in train_*
-  double weight = 0;                                          ///< the samples' weights that these sums are over
-  std::vector<EpochReport> history;                           ///< epochs that are over
-  std::vector<CheckpointPart> parts;                          ///< by rank
-  std::map<std::string, std::vector<double>> hooks;           ///< what hooks need to go on, by their names; finite
-  Metric metric;                                              ///< that the epochs' reports hold
+  std::vector<std::string> averaged;  ///< states of which each rank has its own, and all take the mean to evaluate
+  int ranks = 1, hosts = 1;           ///< that wrote it
+  std::map<std::string, std::string> options;             ///< on which the training depends, by the options' names
+  std::map<std::string, std::string> environment;         ///< what the plan was made for
+  std::map<std::string, std::string, std::less<>> picks;  ///< what was chosen by timing
+  std::vector<std::string> plan;                          ///< what came of it, a line each
+  EpochReport current;                                    ///< the epoch under way: sums, not means, in train_*
+  double weight = 0;                                      ///< the samples' weights that these sums are over
+  std::vector<EpochReport> history;                       ///< epochs that are over
+  std::vector<CheckpointPart> parts;                      ///< by rank
+  std::map<std::string, std::vector<double>> hooks;       ///< what hooks need to go on, by their names; finite
+  Metric metric;                                          ///< that the epochs' reports hold
 };
 
 /// A manifest that is whole, but of another version.

@@ -17,6 +17,9 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 using Entry = SafetensorsFile::Entry;
 
+/// The format's word for a type that is read.
+const char* format_name(DType dtype) { return dtype == DType::int64 ? "I64" : "F32"; }
+
 /// Makes sense of a header; knows the file's name for errors.
 class Header {
  public:
@@ -37,8 +40,9 @@ class Header {
     if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
         !value.contains("data_offsets"))
       throw bad("expected dtype, shape and data_offsets, and nothing else");
-    if (value["dtype"] != "F32")
-      throw bad("expected dtype F32, found " + shown(value["dtype"]) + "; save it as float32");
+    const DType dtype = value["dtype"] == format_name(DType::int64) ? DType::int64 : DType::float32;
+    if (value["dtype"] != format_name(dtype))
+      throw bad("expected dtype F32 or I64, found " + shown(value["dtype"]) + "; save it as float32");
     const auto numbers = [&](const char* key) {
       std::vector<std::uint64_t> result;
       if (!value[key].is_array()) throw bad(std::string("expected a list of numbers as ") + key);
@@ -55,7 +59,7 @@ class Header {
     if (offsets[0] > offsets[1] || offsets[1] > data_bytes_)
       throw bad("data_offsets " + value["data_offsets"].dump() + " lie outside of the file's " +
                 std::to_string(data_bytes_) + " bytes of data; it is cut off or damaged");
-    std::uint64_t bytes = sizeof(float);
+    std::uint64_t bytes = size_of(dtype);
     for (const std::uint64_t extent : extents)  // beside a 0 the product tells nothing
       if (extent > std::numeric_limits<std::int64_t>::max() || __builtin_mul_overflow(bytes, extent, &bytes))
         throw bad("shape " + value["shape"].dump() + " overflows");
@@ -63,7 +67,7 @@ class Header {
       throw bad("shape " + value["shape"].dump() + " needs " + std::to_string(bytes) + " bytes, data_offsets give " +
                 std::to_string(offsets[1] - offsets[0]));
     const std::vector<std::int64_t> signed_extents(extents.begin(), extents.end());
-    return {name, Shape(signed_extents), offsets[0], offsets[1]};
+    return {name, Shape(signed_extents), dtype, offsets[0], offsets[1]};
   }
 
   /// Every byte of the data belongs to exactly one tensor.
@@ -135,12 +139,18 @@ std::string SafetensorsFile::read_header() {
   return text;
 }
 
-std::vector<float> SafetensorsFile::read(const Entry& entry) {
-  std::vector<float> values((entry.end - entry.begin) / sizeof(float));
+template <class T>
+std::vector<T> SafetensorsFile::read_as(const Entry& entry) {
+  if (entry.dtype != dtype_of<T>)
+    throw InputError(path_.string() + ": tensor '" + entry.name + "' has dtype " + format_name(entry.dtype) +
+                     ", expected " + format_name(dtype_of<T>));
+  std::vector<T> values((entry.end - entry.begin) / sizeof(T));
   file_.seekg(static_cast<std::streamoff>(data_begin_ + entry.begin));
   read_bytes(reinterpret_cast<char*>(values.data()), entry.end - entry.begin);
   return values;
 }
+template std::vector<float> SafetensorsFile::read_as(const Entry& entry);
+template std::vector<std::int64_t> SafetensorsFile::read_as(const Entry& entry);
 
 void SafetensorsFile::read_bytes(char* to, std::uint64_t count) {
   if (!file_.read(to, static_cast<std::streamsize>(count))) throw InputError("cannot read " + path_.string());
@@ -150,7 +160,13 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
   SafetensorsFile file(path);
   Safetensors result;
   result.metadata = file.metadata();
-  for (const auto& entry : file.entries()) result.tensors.push_back({entry.name, entry.shape, file.read(entry)});
+  for (const auto& entry : file.entries()) {
+    NamedTensor& tensor = result.tensors.emplace_back(NamedTensor{entry.name, entry.shape});
+    if (entry.dtype == DType::int64)
+      tensor.integers = file.read_integers(entry);
+    else
+      tensor.values = file.read(entry);
+  }
   return result;
 }
 
@@ -161,11 +177,13 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
   std::uint64_t at = 0;
   for (const auto& tensor : tensors) {
     const auto count = static_cast<std::uint64_t>(tensor.shape.count());
-    if (tensor.values.size() != count || header.contains(tensor.name))
-      throw LogicError("tensor '" + tensor.name + "' " + tensor.shape.text() + " has " +
-                       std::to_string(tensor.values.size()) + " values, or a name that comes twice");
-    const std::uint64_t end = at + count * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"},
+    const std::size_t given = tensor.values.size() + tensor.integers.size();
+    const DType dtype = tensor.integers.empty() ? DType::float32 : DType::int64;
+    if (given != count || (dtype == DType::int64 && !tensor.values.empty()) || header.contains(tensor.name))
+      throw LogicError("tensor '" + tensor.name + "' " + tensor.shape.text() + " has " + std::to_string(given) +
+                       " values, of two types, or a name that comes twice");
+    const std::uint64_t end = at + count * size_of(dtype);
+    header[tensor.name] = {{"dtype", format_name(dtype)},
                            {"shape", std::vector<std::int64_t>(tensor.shape.begin(), tensor.shape.end())},
                            {"data_offsets", {at, end}}};
     at = end;
@@ -184,7 +202,10 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
   };
   write(std::as_bytes(std::span(&length, 1)));
   write(std::as_bytes(std::span(text)));
-  for (const auto& tensor : tensors) write(std::as_bytes(std::span(tensor.values)));
+  for (const auto& tensor : tensors) {
+    write(std::as_bytes(std::span(tensor.values)));
+    write(std::as_bytes(std::span(tensor.integers)));
+  }
   file.commit();
   return {bytes, hash.text()};
 }

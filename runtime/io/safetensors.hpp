@@ -7,16 +7,18 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/dtype.hpp>
 #include <ronda/core/shape.hpp>
 #include <ronda/runtime/io/file_sum.hpp>
 
 namespace ronda {
 
-/// A tensor of a file: float32, row-major.
+/// A tensor of a file, row-major: float32, or whole numbers.
 struct NamedTensor {
   std::string name;
   Shape shape;
-  std::vector<float> values;  ///< shape.count()
+  std::vector<float> values = {};           ///< shape.count()
+  std::vector<std::int64_t> integers = {};  ///< of an int64 tensor; then `values` is empty
 };
 
 /// A safetensors file (https://github.com/huggingface/safetensors, "Format"): 8 bytes with the length of a JSON header,
@@ -35,19 +37,24 @@ class SafetensorsFile {
   struct Entry {
     std::string name;
     Shape shape;
+    DType dtype = DType::float32;      ///< or int64
     std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header on
   };
 
   /// Throws InputError that names file, tensor, and what is wrong: nothing of a damaged file is accepted, nor any type
-  /// but F32. The header and the file's size are checked here, all of them.
+  /// but F32 and I64. The header and the file's size are checked here, all of them.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }  ///< in the order of their bytes
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
-  /// The values of one of the entries; shape.count(). Throws InputError where they cannot be read.
-  [[nodiscard]] std::vector<float> read(const Entry& entry);
+  /// The values of one of the entries; shape.count(). Throws InputError where they cannot be read, or are of the other
+  /// type.
+  [[nodiscard]] std::vector<float> read(const Entry& entry) { return read_as<float>(entry); }
+  [[nodiscard]] std::vector<std::int64_t> read_integers(const Entry& entry) { return read_as<std::int64_t>(entry); }
 
  private:
+  template <class T>
+  std::vector<T> read_as(const Entry& entry);
   std::string read_header();
   void read_bytes(char* to, std::uint64_t count);
 

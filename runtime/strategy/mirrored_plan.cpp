@@ -26,6 +26,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size(), options_.ema_decay > 0); });
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
+  if (communicator_.size() > 1)
+    rank_sums_ = std::make_unique<PlannedRankSums>(communicator_, replica_->program().rank_sums());
   agree(communicator_, [&] { take_memory(schedule); });
   keep_data(options_.device_data);
   options_.device_data.clear();  // they may go before the strategy

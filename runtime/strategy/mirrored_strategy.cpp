@@ -64,7 +64,9 @@ void MirroredStrategy::start(const Batch& batch) {
 }
 
 Pass MirroredStrategy::training_pass(const Batch& batch) {
-  return replica_->pass(Mode::training, batch, state_->next_step(), &exchange_->sums());
+  Pass pass = replica_->pass(Mode::training, batch, state_->next_step(), &exchange_->sums());
+  pass.ranks = rank_sums_.get();
+  return pass;
 }
 
 // ---- a step by hand -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <ronda/runtime/strategy/control_block.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/planned_rank_sums.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 #include <ronda/runtime/strategy/step_clock.hpp>
 #include <ronda/runtime/strategy/step_queue.hpp>
@@ -112,6 +113,7 @@ class MirroredStrategy final : public Strategy {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<GradientExchange> exchange_;
+  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one rank
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<ControlBlock> step_sums_;   ///< in the exchange's memory

@@ -44,7 +44,8 @@ std::string explain_nonfinite(Replica& replica, const Communicator& communicator
   sums.clear();
   replica.clear_sparse_gradients();
   StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
-  replica.compute(batch, replica.pass(Mode::training, batch, step, sums.there()), clock);
+  replica.with_states_kept(
+      [&] { replica.compute(batch, replica.pass(Mode::training, batch, step, sums.there()), clock); });
   const auto all = communicator.gather_texts(nonfinite_here(replica, std::isfinite(sums.read().loss), host));
   std::string text;
   for (std::size_t rank = 0; rank < all.size(); ++rank)

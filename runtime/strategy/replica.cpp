@@ -235,6 +235,13 @@ const Tensor& Replica::evaluate(const Batch& batch, const Pass& pass) {
   return outputs;
 }
 
+void Replica::with_states_kept(FunctionRef<void()> body) {
+  std::vector<std::vector<std::byte>> kept;  // operations with states are the processor's
+  for (const Buffer& state : layer_states_) kept.emplace_back(state.data(), state.data() + state.bytes());
+  body();
+  for (std::size_t i = 0; i < kept.size(); ++i) std::ranges::copy(kept[i], layer_states_[i].data());
+}
+
 std::vector<OperationCosts> Replica::measure(std::span<const Field> fields) {
   const auto rows = static_cast<std::size_t>(program_.input_desc(0).shape[0]);
   Batch samples(fields, rows);
@@ -246,15 +253,13 @@ std::vector<OperationCosts> Replica::measure(std::span<const Field> fields) {
   };
   for (const GraphInput& input : program_.inputs()) draw(samples.field(input.field), input.field);
   draw(program_.output_gradient(), "gradient");
-  std::vector<std::vector<std::byte>> kept;  // operations with states are the processor's
-  for (const Buffer& state : layer_states_) kept.emplace_back(state.data(), state.data() + state.bytes());
   const bool here = values_.device().kind == DeviceKind::cpu;
   std::optional<Batch> there;
   if (!here) there.emplace(fields, rows, *device_.context).copy_from(samples, *device_.context, stream());
   const Batch& batch = here ? samples : *there;
   for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = batch.field(program_.inputs()[i].field);
-  auto costs = program_.measure(inputs_, pass(Mode::training, batch, 1, nullptr));
-  for (std::size_t i = 0; i < kept.size(); ++i) std::ranges::copy(kept[i], layer_states_[i].data());
+  std::vector<OperationCosts> costs;
+  with_states_kept([&] { costs = program_.measure(inputs_, pass(Mode::training, batch, 1, nullptr)); });
   return costs;
 }
 

@@ -10,6 +10,7 @@
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/compute_device.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/core/host_copy.hpp>
 #include <ronda/core/touched_rows.hpp>
 #include <ronda/data/batch.hpp>
@@ -104,6 +105,8 @@ class Replica {
   /// Forward and loss. Returns the outputs.
   const Tensor& evaluate(const Batch& batch, const Pass& pass);
 
+  /// Calls `body`, which may compute. What layers keep is as before then.
+  void with_states_kept(FunctionRef<void()> body);
   /// What each operation costs here, on random samples. The gradients are others then; states are as before.
   [[nodiscard]] std::vector<OperationCosts> measure(std::span<const Field> fields);
 

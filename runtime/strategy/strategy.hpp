@@ -51,7 +51,7 @@ class Strategy {
   ///               memory: until this returns
   virtual void begin_step(const Batch& batch) = 0;
   virtual StepResult finish_step() = 0;
-  /// Forward and backward of a micro-batch before the last one. No communication.
+  /// Forward and backward of a micro-batch before the last one. No communication but that of layers, a SyncBatchNorm's.
   virtual void accumulate(const Batch& batch) = 0;
   [[nodiscard]] virtual std::size_t steps_in_flight() const noexcept = 0;
   [[nodiscard]] virtual std::size_t max_in_flight() const noexcept = 0;

@@ -26,6 +26,19 @@ void TrainingState::broadcast_parameters() {
   restart_average();
 }
 
+void TrainingState::broadcast_states() {
+  struct Broadcast final : StateVisitor {
+    explicit Broadcast(Communicator& all) : communicator(all) {}
+    void visit(const State& state) override {
+      const Tensor& tensor = state.tensor;
+      if (state.scope == Scope::per_rank) return;
+      communicator.broadcast(Tensor({Shape{tensor.desc().padded_count()}, tensor.dtype(), {}}, tensor.data()));
+    }
+    Communicator& communicator;
+  } broadcast(parts_.communicator);
+  visit_layer_states(broadcast);
+}
+
 void TrainingState::with_average(FunctionRef<void()> body) {
   require_none_in_flight(parts_.queue, "with_average");
   if (parts_.replica.average().bytes() == 0 || shows_average_) return body();

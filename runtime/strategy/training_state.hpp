@@ -43,6 +43,9 @@ class TrainingState {
   /// Copies rank 0's parameters to all ranks, and renews what layers read of them in a half type. Call it after setting
   /// parameters (`Parameter::master`, if there is one). Collective.
   void broadcast_parameters();
+  /// Copies rank 0's of what layers keep to all ranks, without what each rank has for itself (Scope::per_rank). Call it
+  /// after setting such states. Collective.
+  void broadcast_states();
 
   /// With MirroredOptions::ema_decay: calls `body`, during which the parameters are their exponential moving average
   /// over the updates so far. Without: calls it. No step may begin in it. Not collective.
@@ -55,6 +58,8 @@ class TrainingState {
   void visit(StateVisitor& visitor);
   /// The part of it that the model's outputs depend on: parameters, and what layers keep.
   void visit_model(StateVisitor& visitor);
+  /// What layers keep.
+  void visit_layer_states(StateVisitor& visitor) { parts_.replica.visit_layer_states(visitor); }
   /// Gathers the optimizer's state on every rank, if each has only a part of it (NodeReduce): call it before `visit`
   /// reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
   void gather_state() { parts_.exchange.gather(parts_.replica.states()); }

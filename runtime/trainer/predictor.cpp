@@ -44,7 +44,12 @@ Predictor::Predictor(const Layer& model, std::span<const Field> fields, const Pr
       primitives_(make_onednn_primitives(checked(options.threads))),
       program_(planned(model, fields, options.batch_size, *primitives_)) {}
 
-void Predictor::load(const std::filesystem::path& path) { load_parameters(path, program_.parameters()); }
+void Predictor::load(const std::filesystem::path& path) {
+  std::vector<State> states;
+  const auto kept = program_.program().states();
+  for (std::size_t i = 0; i < kept.size(); ++i) states.push_back({kept[i].name, program_.states()[i], kept[i].scope});
+  load_parameters(path, program_.parameters(), states);
+}
 
 Predictions Predictor::predict(const Dataset& data) {
   use_threads(options_.threads);

@@ -36,7 +36,8 @@ class Predictor {
   Predictor(const Layer& model, std::span<const Field> fields, const PredictorOptions& options = {});
   Predictor(const Predictor&) = delete;  // its program knows its memory
 
-  /// Those of a file that `--save` or PyTorch wrote (safetensors). Throws InputError where they are not this model's.
+  /// Those of a file that `--save` or PyTorch wrote (safetensors), with what layers keep. Throws InputError where they
+  /// are not this model's.
   void load(const std::filesystem::path& path);
   /// To be set one by one; `from_file` brings plain numbers.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return program_.parameters(); }

@@ -2,6 +2,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/file_sinks.hpp>
@@ -210,9 +211,13 @@ void Trainer::set_parameters(const TrainingSetup& setup, const std::optional<Res
   }
   if (setup.options.init.empty()) return;
   agree(world_.communicator(), [&] {
-    if (world_.rank() == 0) load_parameters(setup.options.init, strategy_->parameters());
+    if (world_.rank() != 0) return;
+    StateList states;
+    strategy_->state().visit_layer_states(states);
+    load_parameters(setup.options.init, strategy_->parameters(), states.states());
   });
   strategy_->broadcast_parameters();
+  strategy_->state().broadcast_states();
 }
 
 /// Collective.

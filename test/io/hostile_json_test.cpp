@@ -57,6 +57,7 @@ std::vector<Kind> kinds() {
   all.push_back({"plan", read_file(folder / "plan"), same, [](const fs::path& p) { (void)read_plan(p); }});
   CheckpointManifest manifest;
   manifest.counters = {{"count", {1, 2}}};
+  manifest.averaged = {"batch_norm1.running_mean"};
   manifest.options = {{"seed", "1"}};
   manifest.plan = {"line"};
   manifest.history.resize(1);

@@ -34,6 +34,8 @@ TEST_CASE("what was written is read back, bit for bit") {
       {"conv1.weight", Shape{2, 1, 1, 3}, {1, -0.0F, 3.5F, std::numeric_limits<float>::infinity(), 1e-42F, 6}},
       {"empty", Shape{0, 4}, {}},
       {"scalar", Shape{}, {42}},
+      {"counter", Shape{}, {}, {-3}},
+      {"counters", Shape{2}, {}, {std::numeric_limits<std::int64_t>::max(), 1}},
       {"ünï \"code\"", Shape{1}, {7}}};
   write_safetensors(folder / "file", tensors, {{"format", "pt"}});
   const Safetensors read = read_safetensors(folder / "file");
@@ -43,6 +45,7 @@ TEST_CASE("what was written is read back, bit for bit") {
     REQUIRE(read.tensors[i].name == tensors[i].name);
     REQUIRE(read.tensors[i].shape == tensors[i].shape);
     REQUIRE(read.tensors[i].values == tensors[i].values);
+    REQUIRE(read.tensors[i].integers == tensors[i].integers);
   }
   REQUIRE(std::signbit(read.tensors[0].values[1]));
 }
@@ -81,6 +84,7 @@ TEST_CASE("nothing of a damaged file is accepted") {
   require_mentions(of(a8 + R"(,"a":)" + tensor("F32", "[0]", "[8,8]") + "}", 8), {"\"a\"", "twice"});
   require_mentions(of(R"({"a":{"dtype":"F32","shape":[2]}})", 8), {"'a'", "data_offsets"});
   require_mentions(of(R"({"a":)" + tensor("F16", "[4]", "[0,8]") + "}", 8), {"'a'", "F32", "F16"});
+  require_mentions(of(R"({"a":)" + tensor("I64", "[2]", "[0,8]") + "}", 8), {"'a'", "[2]", "16", "8"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[3]", "[0,8]") + "}", 8), {"'a'", "[3]", "12", "8"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[-2]", "[0,8]") + "}", 8), {"'a'", "shape"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[4294967296,4294967296]", "[0,8]") + "}", 8), {"overflows"});
@@ -97,10 +101,20 @@ TEST_CASE("nothing of a damaged file is accepted") {
   require_mentions(message_of<InputError>([&] { (void)read_safetensors(folder.path()); }), {"Is a directory"});
 }
 
+TEST_CASE("whole numbers are not read as floats, nor floats as whole numbers") {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "file", std::vector<NamedTensor>{{"a", Shape{1}, {1}}, {"b", Shape{}, {}, {2}}});
+  SafetensorsFile file(folder / "file");
+  require_mentions(message_of<InputError>([&] { (void)file.read_integers(file.entries()[0]); }), {"'a'", "F32", "I64"});
+  require_mentions(message_of<InputError>([&] { (void)file.read(file.entries()[1]); }), {"'b'", "F32", "I64"});
+  REQUIRE(file.read_integers(file.entries()[1]) == std::vector<std::int64_t>{2});
+}
+
 TEST_CASE("tensors that contradict themselves are not written") {
   const TemporaryFolder folder;
   const auto write = [&](std::vector<NamedTensor> tensors) { write_safetensors(folder / "file", tensors); };
   REQUIRE_THROWS_AS(write({{"a", Shape{2}, {1}}}), LogicError);
+  REQUIRE_THROWS_AS(write({{"a", Shape{2}, {1}, {1}}}), LogicError);
   REQUIRE_THROWS_AS(write({{"a", Shape{1}, {1}}, {"a", Shape{1}, {1}}}), LogicError);
   REQUIRE_FALSE(std::filesystem::exists(folder / "file"));
 }

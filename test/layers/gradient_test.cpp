@@ -312,6 +312,14 @@ TEST_CASE("layer norm gradients equal finite differences") {
         "layer norms behind convolutions");
 }
 
+TEST_CASE("batch norm gradients equal finite differences") {
+  // With the usual epsilon two rows are normalised to plus and minus 1 whatever they were: nothing is left to compare.
+  for (const Shape& shape : {Shape{2, 3}, Shape{9, 17}, Shape{3, 4, 5}, Shape{2, 4, 3, 5}})
+    for (const bool affine : {true, false}) check(BatchNorm(0.1F, 0.1F, affine), shape, "batch norm");
+  check(Sequential(Conv2d(6, 3), BatchNorm(1e-2F), ReLU(), Flatten(), BatchNorm(0.1F), Dense(3)), {4, 5, 6, 2},
+        "batch norms behind a convolution and a flatten");
+}
+
 TEST_CASE("dropout gradients equal finite differences") {
   for (const Shape& shape : {Shape{3, 1}, Shape{4, 17}, Shape{2, 3, 9}, Shape{2, 4, 3, 5}})
     check(Dropout(0.4), shape, "dropout");

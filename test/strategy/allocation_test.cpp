@@ -54,7 +54,8 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
   for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
     for (const std::size_t accumulate : {1, 2}) {
       const bool by_parts = accumulate == 1;
-      Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dropout(0.2), Dense(4));
+      Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), SyncBatchNorm(), ReLU(), Dropout(0.2),
+                       Dense(4));
       SoftmaxCrossEntropy loss;
       const BatchPlan plan(40, 16, shard_of(world().communicator()), accumulate);
       BatchLoader loader(data, SampleOrder(40, 1, true), plan);

@@ -2,6 +2,7 @@
 // kernels compute. What goes between the ranks is real, through the host's memory, or NCCL's stand-in.
 #include "strategy/device_run.hpp"
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
 
@@ -453,4 +454,8 @@ TEST_CASE("what devices do not do yet is refused on all ranks together") {
   };
   options.fusion.algorithm = AllreduceAlgorithm::ring;
   CHECK_THROWS_AS(make(), InputError);
+  options.fusion.algorithm = AllreduceAlgorithm::staged;
+  CHECK_NOTHROW(make());
+  model.add(SyncBatchNorm());  // which would ask other ranks from within a device's work
+  require_mentions(message_of<InputError>(make), {"batch_norm1", ".device = cpu"});
 }

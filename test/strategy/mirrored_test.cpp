@@ -5,12 +5,14 @@
 #include "support/toy_data.hpp"
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/hash.hpp>
 #include <ronda/data/image_transforms.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -85,6 +87,25 @@ Sequential cnn() { return Sequential(Conv2d(8, 3), ReLU(), MaxPool2d(2), Conv2d(
 
 Communicator everybody() { return world().communicator(); }
 Communicator alone() { return world().communicator().split(world().rank(), 0); }
+
+/// The float32 numbers.
+std::vector<float> kept_by_layers(Run& run) {
+  struct Kept final : StateVisitor {
+    void visit(const State& state) override {
+      if (state.tensor.dtype() != DType::float32) return;
+      const auto numbers = to_file(state);
+      all.insert(all.end(), numbers.begin(), numbers.end());
+    }
+    std::vector<float> all;
+  } kept;
+  run.strategy.state().visit_layer_states(kept);
+  return kept.all;
+}
+
+bool equal_on_all_ranks(const std::vector<float>& numbers) {
+  const auto all = everybody().gather_texts(Hash().add(std::as_bytes(std::span(numbers))).text());
+  return std::ranges::all_of(all, [&](const std::string& text) { return text == all.front(); });
+}
 
 }  // namespace
 
@@ -166,6 +187,58 @@ TEST_CASE("a sample that is not finite spoils the step that it is in, and no oth
         const StepResult result = run.step();
         CHECK((result.nonfinite || result.spoiled) == (sample != 0));
       }
+}
+
+TEST_CASE("synchronised batch norms normalise as one rank does, and keep the same bits on all") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
+  const auto model = [](const auto& norm) {
+    return Sequential(Conv2d(6, 3, {.bias = false}), norm(), ReLU(), Conv2d(17, 3), Flatten(), norm(), Dense(9), norm(),
+                      ReLU(), Dense(4));
+  };
+  const auto synchronized = [] { return SyncBatchNorm(); };
+  const auto own = [] { return BatchNorm(); };
+  for (const bool plain : {true, false}) {
+    Set set{.global_batch = 100};
+    if (plain)
+      set.primitives = make_reference_primitives();
+    else
+      set.node_update_bytes = 0;
+    Run one(alone(), model(own), data, set), many(everybody(), model(synchronized), data, set);
+    for (std::size_t k = 0; k < one.plan.steps_per_epoch() + 1; ++k)
+      CHECK(many.step().loss == Approx(one.step().loss).epsilon(1e-4));
+    CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
+    const auto kept = kept_by_layers(many);
+    CHECK(relative_distance(kept, kept_by_layers(one)) < 1e-4);
+    CHECK(equal_on_all_ranks(kept));
+    const Evaluation a = one.strategy.evaluate(one.loader), b = many.strategy.evaluate(many.loader);
+    CHECK(b.loss == Approx(a.loss).epsilon(1e-3));
+    CHECK(kept_by_layers(many) == kept);  // an average of equal numbers
+  }
+}
+
+TEST_CASE("synchronised batch norms of micro-batches too keep the same bits; others do when they were averaged") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  Run pieces(everybody(), Sequential(Flatten(), Dense(9), SyncBatchNorm(), ReLU(), Dense(4)), data,
+             {.global_batch = 100, .accumulate = 3}),
+      apart(everybody(), Sequential(Flatten(), Dense(9), BatchNorm(), ReLU(), Dense(4)), data, {.global_batch = 100});
+  for (int k = 0; k < 5; ++k) {
+    CHECK(std::isfinite(pieces.step().loss));
+    CHECK(std::isfinite(apart.step().loss));
+  }
+  CHECK(equal_on_all_ranks(kept_by_layers(pieces)));
+  CHECK(equal_on_all_ranks(kept_by_layers(apart)) == (world().size() == 1));
+  apart.strategy.state().average_states();
+  CHECK(equal_on_all_ranks(kept_by_layers(apart)));
+  CHECK_FALSE(pieces.strategy.parameter_hash().empty());  // throws where replicas differ
+}
+
+TEST_CASE("the search for numbers that are not finite leaves what layers keep as it was") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  Run run(everybody(), Sequential(Flatten(), Dense(9), SyncBatchNorm(), ReLU(), Dense(4)), data, {.global_batch = 32});
+  run.step();
+  const auto kept = kept_by_layers(run);
+  static_cast<void>(run.strategy.explain_nonfinite(run.loader.next()));
+  CHECK(kept_by_layers(run) == kept);
 }
 
 TEST_CASE("a convolutional network too, for the first steps") {

@@ -26,6 +26,7 @@ class PlainModel {
   [[nodiscard]] Program& program() { return model_.program(); }
   [[nodiscard]] const TensorDesc& output() const { return model_.program().output(); }
   [[nodiscard]] std::span<const Parameter> parameters() const { return model_.parameters(); }
+  [[nodiscard]] std::span<const Tensor> states() const { return model_.states(); }
   [[nodiscard]] Pass pass() { return {.stream = stream_, .weights = nullptr, .control = &control_, .on_ready = {}}; }
   const Tensor& forward(const Tensor& input) { return program().forward({&input, 1}, pass()); }
   /// Returns the input's gradient.

@@ -41,7 +41,7 @@ class RoundedOperation final : public Operation {
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
     parameters_.clear();
-    OperationMemory wide{.output = y_.tensor, .pass = memory.pass, .scratch = memory.scratch};
+    OperationMemory wide{.output = y_.tensor, .states = memory.states, .pass = memory.pass, .scratch = memory.scratch};
     for (std::size_t i = 0; i < dx_.size(); ++i)
       wide.input_gradients.push_back(memory.input_gradients[i].empty() ? Tensor() : dx_[i]);
     for (std::size_t i = 0; i < values_.size(); ++i)

@@ -20,12 +20,14 @@ using namespace ronda::test;
 
 namespace {
 
-/// A small training of four steps an epoch, by plain loops, of a model with dropout and a running mean.
+/// A small training of four steps an epoch, by plain loops, of a model with dropout, batch norms and a running mean.
 struct Training {
   explicit Training(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
     model.add(Flatten());
     model.add(Dense(7));
+    model.add(SyncBatchNorm());
     model.add(Dropout(0.3));
+    model.add(BatchNorm());
     model.add(RunningMean());
     model.add(Dense(4));
     trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});

@@ -1,18 +1,26 @@
 // A program that only computes gives what the trained model gives, without loss, optimizer or targets.
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/model_in.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/running_mean.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -36,6 +44,24 @@ class InputsAlone final : public Dataset {
   const Dataset& data_;
   Field input_;
 };
+
+/// What batch norms of a strategy have on this rank: running values, and counts.
+std::pair<std::vector<float>, std::vector<std::int64_t>> batch_norm_states(Strategy& strategy) {
+  struct States final : StateVisitor {
+    void visit(const State& state) override {
+      if (state.tensor.dtype() == DType::int64) {
+        counts.push_back(state.tensor.as<std::int64_t>()[0]);
+      } else {
+        const auto numbers = state.tensor.as<float>();
+        values.insert(values.end(), numbers.begin(), numbers.end());
+      }
+    }
+    std::vector<float> values;
+    std::vector<std::int64_t> counts;
+  } states;
+  strategy.state().visit_layer_states(states);
+  return {states.values, states.counts};
+}
 
 }  // namespace
 
@@ -65,6 +91,71 @@ TEST_CASE("predictions are what evaluation sees, for any number of samples at on
   }
   BatchLoader loader(data, SampleOrder(90, 1, false), BatchPlan(90, 30, shard_of(world().communicator())));
   CHECK(trainer.strategy().evaluate(loader).metric == Approx(static_cast<double>(right) / 90));
+}
+
+TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch's names, and is one on all ranks") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const auto make_model = [] {
+    return Sequential(Conv2d(16, 3), BatchNorm(), ReLU(), MaxPool2d(2), Flatten(), BatchNorm(1e-5F, 0.3F, false),
+                      Dense(4));
+  };
+  const SoftmaxCrossEntropy loss;
+  const SharedFolder folder;
+  const Sequential model = make_model(), other = make_model();
+  TrainingOptions options{.epochs = 2, .global_batch_size = 30};
+  options.save = folder.path / "model";
+  options.checkpoint_dir = folder.path / "checkpoints";
+  Trainer trainer(world(), model, loss, options);
+  trainer.fit(data);  // nobody evaluates
+  const auto [values, integers] = batch_norm_states(trainer.strategy());
+  CHECK(integers == std::vector<std::int64_t>{6, 6});
+  CHECK(std::ranges::any_of(values, [](float value) { return value != 0 && value != 1; }));
+  std::vector<float> sums = values;
+  trainer.strategy().communicator().allreduce(Tensor(std::span(sums)));
+  for (std::size_t i = 0; i < sums.size(); ++i) CHECK(sums[i] == values[i] * static_cast<float>(world().size()));
+
+  const InputsAlone inputs(data);
+  CHECK(predict(model, folder.path / "model", inputs).values == predict(model, trainer.strategy(), inputs).values);
+  const auto written = read_safetensors(folder.path / "model").tensors;
+  const auto counter = std::ranges::find(written, "batch_norm2.num_batches_tracked", &NamedTensor::name);
+  REQUIRE(counter != written.end());
+  CHECK((counter->shape == Shape{} && counter->integers == std::vector<std::int64_t>{6}));
+
+  const std::filesystem::path checkpoint = list_checkpoints(options.checkpoint_dir).back().path;
+  write_safetensors(folder.path / ("exported" + std::to_string(world().rank())),
+                    model_in(checkpoint, read_manifest(manifest_of(checkpoint)), false));
+  const Predictions exported = predict(model, folder.path / ("exported" + std::to_string(world().rank())), inputs),
+                    saved = predict(model, folder.path / "model", inputs);
+  for (std::size_t i = 0; i < saved.values.size(); ++i)
+    CHECK(exported.values[i] == Approx(saved.values[i]).margin(1e-6));
+
+  TrainingOptions further{.epochs = 1, .global_batch_size = 90};
+  further.init = folder.path / "model";
+  further.learning_rate = 0;
+  Trainer going_on(world(), other, loss, further);
+  going_on.fit(data);
+  CHECK(batch_norm_states(going_on.strategy()).second == std::vector<std::int64_t>{7, 7});
+  CHECK(batch_norm_states(going_on.strategy()).first != values);
+}
+
+TEST_CASE("a file without what a batch norm keeps is refused; one without counts is not") {
+  const MemoryDataset data = toy_images(20, {5}, 4);
+  const Sequential model(Dense(6), BatchNorm());
+  Predictor predictor(model, data.fields());
+  const TemporaryFolder folder;
+  save_parameters(folder.path() / "parameters", predictor.parameters());
+  require_mentions(message_of<InputError>([&] { predictor.load(folder.path() / "parameters"); }),
+                   {"batch_norm1.running_mean", "not in this file"});
+  std::vector<NamedTensor> tensors = read_safetensors(folder.path() / "parameters").tensors;
+  tensors.push_back({"batch_norm1.running_mean", Shape{6}, {1, 2, 3, 4, 5, 6}});
+  tensors.push_back({"batch_norm1.running_var", Shape{6}, std::vector<float>(6, 4.0F)});
+  write_safetensors(folder.path() / "without", tensors);
+  predictor.load(folder.path() / "without");
+  CHECK(predictor.program().states()[0].as<float>()[5] == 6);
+  tensors.push_back({"batch_norm1.num_batches_tracked", Shape{}, {3}});
+  write_safetensors(folder.path() / "float", tensors);
+  require_mentions(message_of<InputError>([&] { predictor.load(folder.path() / "float"); }),
+                   {"batch_norm1.num_batches_tracked", "float32", "int64"});
 }
 
 TEST_CASE("predictions from a file, and files and data that do not fit") {

@@ -1,5 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/hooks/results.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
@@ -113,6 +114,7 @@ void Results::on_end(TrainingRun& run) {
   const Phase phase(run.world().communicator(), Activity::writing);
   if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
   for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
+  run.strategy().state().average_states();
   run.strategy().state().with_average([&] { write_results(run); });
 }
 
@@ -123,7 +125,9 @@ void Results::write_results(TrainingRun& run) const {
   agree(run.world().communicator(), [&] {
     if (run.world().rank() != 0) return;
     const TrainingOptions& options = run.options();
-    if (!options.save.empty()) save_parameters(options.save, run.strategy().parameters());
+    StateList states;
+    run.strategy().state().visit_layer_states(states);
+    if (!options.save.empty()) save_parameters(options.save, run.strategy().parameters(), states.states());
     if (!options.summary_json.empty()) write_summary(options.summary_json, summary);
   });
 }

@@ -1,0 +1,16 @@
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include <ronda/runtime/io/checkpoint_manifest.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
+
+namespace ronda {
+
+/// What a whole checkpoint holds of the model: parameters and what layers keep, sorted by name. Of what each rank has
+/// changed by its own samples, the means over the ranks, as before they evaluate. Throws InputError.
+/// @param all  what the optimizer keeps too
+[[nodiscard]] std::vector<NamedTensor> model_in(const std::filesystem::path& checkpoint,
+                                                const CheckpointManifest& manifest, bool all);
+
+}  // namespace ronda
