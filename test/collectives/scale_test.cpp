@@ -93,43 +93,43 @@ std::size_t log2_of(int ranks) { return static_cast<std::size_t>(std::bit_width(
 
 /// Of 8 ranks, 32 and 128: powers of two, so that the figures are those of the formulas.
 constexpr int worlds[] = {8, 32, 128};
-constexpr std::size_t count = 1024;  // short: what grows with the ranks alone shows
+constexpr std::size_t few = 1024;  // short: what grows with the ranks alone shows
 
 TEST_CASE("a rank of a ring has two neighbours, however many ranks there are") {
   for (const int ranks : worlds) {
-    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, few, [&](auto transport, const Elements& data) {
       return make_ring(std::move(transport), data, {ReduceOp::sum, ranks}, {});
     });
     const auto others = static_cast<std::size_t>(ranks) - 1;
     CHECK(most.messages == 2 * others);
-    CHECK(most.bytes == 2 * others * count / (others + 1) * sizeof(float));
+    CHECK(most.bytes == 2 * others * few / (others + 1) * sizeof(float));
     CHECK(most.peers.size() == 2);
   }
 }
 
 TEST_CASE("doubling and halving send to log2(n) others") {
   for (const int ranks : worlds) {
-    const Sent doubling = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent doubling = most_sent(ranks, few, [&](auto transport, const Elements& data) {
       return std::make_unique<RecursiveDoubling>(std::move(transport), data, Reduction{ReduceOp::sum, ranks});
     });
     CHECK(doubling.messages == log2_of(ranks));
     CHECK(doubling.peers.size() == log2_of(ranks));
-    const Sent halving = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent halving = most_sent(ranks, few, [&](auto transport, const Elements& data) {
       return std::make_unique<RecursiveHalving>(std::move(transport), data, Reduction{ReduceOp::sum, ranks});
     });
     CHECK(halving.messages == 2 * log2_of(ranks));
     CHECK(halving.peers.size() == log2_of(ranks));
-    CHECK(halving.bytes < 2 * count * sizeof(float));
+    CHECK(halving.bytes < 2 * few * sizeof(float));
   }
 }
 
 TEST_CASE("a tree's root sends to log2(n) others") {
   for (const int ranks : worlds) {
-    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, few, [&](auto transport, const Elements& data) {
       return std::make_unique<BinomialTree>(std::move(transport), data, 0, BinomialTree::Direction::broadcast);
     });
     CHECK(most.messages == log2_of(ranks));
-    CHECK(most.bytes == log2_of(ranks) * count * sizeof(float));
+    CHECK(most.bytes == log2_of(ranks) * few * sizeof(float));
     CHECK(most.peers.size() == log2_of(ranks));
   }
 }
@@ -143,7 +143,7 @@ TEST_CASE("direct has as many connections as twice the square root of the ranks"
                                                                                    {128, Compression::int8}}) {
     const auto others = static_cast<std::size_t>(ranks) - 1;
     const Sent most = most_sent(
-        ranks, count, [&, ranks = ranks, wire = Wire{compression, Noise(1)}](auto transport, const Elements& data) {
+        ranks, few, [&, ranks = ranks, wire = Wire{compression, Noise(1)}](auto transport, const Elements& data) {
           return make_direct(std::move(transport), data, {ReduceOp::sum, ranks}, wire);
         });
     CHECK(most.messages <= 2 * others);
@@ -156,16 +156,16 @@ TEST_CASE("direct has as many connections as twice the square root of the ranks"
 TEST_CASE("an alltoall sends each rank's part once, and keeps some under way") {
   for (const int ranks : worlds) {
     std::vector<std::vector<std::byte>> incoming(static_cast<std::size_t>(ranks));
-    const Sent most = most_sent(ranks, count, [&](auto transport, const Elements& data) {
+    const Sent most = most_sent(ranks, few, [&](auto transport, const Elements& data) {
       auto& mine = incoming[static_cast<std::size_t>(transport->rank())];
       mine.resize(data.bytes().size());
-      const std::vector<std::size_t> counts(static_cast<std::size_t>(ranks), count / static_cast<std::size_t>(ranks));
+      const std::vector<std::size_t> counts(static_cast<std::size_t>(ranks), few / static_cast<std::size_t>(ranks));
       return std::make_unique<Exchange>(std::move(transport),
                                         messages_of(parts_of(data.bytes(), counts, sizeof(float))),
                                         messages_of(parts_of(mine, counts, sizeof(float))));
     });
     CHECK(most.messages == static_cast<std::size_t>(ranks) - 1);
-    CHECK(most.bytes == (static_cast<std::size_t>(ranks) - 1) * (count / static_cast<std::size_t>(ranks)) * 4);
+    CHECK(most.bytes == (static_cast<std::size_t>(ranks) - 1) * (few / static_cast<std::size_t>(ranks)) * 4);
   }
 }
 

@@ -19,18 +19,18 @@ using namespace ronda;
 
 namespace {
 
-constexpr std::size_t batch = 4, features = 40;
+constexpr std::size_t samples = 4, numbers = 40;
 
-/// The second half of the features is there in the first batch alone.
+/// The second half of the numbers is there in the first batch alone.
 MemoryDataset fading_data(std::size_t batches) {
-  std::vector<float> inputs(batches * batch * features);
-  std::vector<std::int32_t> labels(batches * batch);
-  for (std::size_t n = 0; n < batches * batch; ++n) {
+  std::vector<float> inputs(batches * samples * numbers);
+  std::vector<std::int32_t> labels(batches * samples);
+  for (std::size_t n = 0; n < batches * samples; ++n) {
     labels[n] = static_cast<std::int32_t>(n % 3);
-    for (std::size_t i = 0; i < (n < batch ? features : features / 2); ++i)
-      inputs[n * features + i] = static_cast<float>((n * 7 + i * 3) % 11) / 11;
+    for (std::size_t i = 0; i < (n < samples ? numbers : numbers / 2); ++i)
+      inputs[n * numbers + i] = static_cast<float>((n * 7 + i * 3) % 11) / 11;
   }
-  return {std::move(inputs), Shape{features}, std::move(labels)};
+  return {std::move(inputs), Shape{numbers}, std::move(labels)};
 }
 
 /// Passes on what it is given, and notes which threads take denormal numbers for zero meanwhile.
@@ -96,7 +96,7 @@ TEST_CASE("a training leaves no denormal number in its state, and the caller's t
   const Sequential model(Dense(16), ReLU(), Dense(3),
                          [witness](Value x, GraphBuilder& b) { return b.apply(witness, {x}); });
   SoftmaxCrossEntropy loss;
-  const BatchPlan plan(data.size(), batch, shard_of(communicator));
+  const BatchPlan plan(data.size(), samples, shard_of(communicator));
   BatchLoader loader(data, SampleOrder(data.size(), 1, false), plan);
   MirroredOptions options = MirroredOptions::for_data(data, plan);
   options.threads = given.threads;
