@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   bool synchronized = true;
   options.app()
       .add_flag("--sync-batch-norm,!--no-sync-batch-norm", synchronized,
-                "Normalise batches over all ranks: any number of ranks trains the same")
+                "Normalise batches over all ranks: any number of ranks trains the same [yes]")
       ->group("Model");
   options.check_by([&] { options.training.variant = synchronized ? "" : ", ranks normalise for themselves"; });
   return apps::train_on_cifar10(options, argc, argv, true, [&] { return apps::ResNet(synchronized).small18(10); });

@@ -23,7 +23,8 @@ void add_options(CommandLine& command_line, CifarOptions& options) {
                  "Folder with CIFAR-10's binary files; scripts/fetch_cifar.sh 10 FOLDER fetches")
       ->group("Data and length");
   app.add_flag("--augment,!--no-augment", options.augment,
-               "Mirror images and shift them by up to 4 pixels, anew in each epoch")
+               std::string("Mirror images and shift them by up to 4 pixels, anew in each epoch [") +
+                   (options.augment ? "yes]" : "no]"))
       ->group("Data and length");
   app.add_option("--label-smoothing", options.label_smoothing, "Share of the target that is spread over all classes")
       ->group("Learning");

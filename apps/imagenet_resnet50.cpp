@@ -37,7 +37,7 @@ void add_options(apps::CommandLine& command_line, FolderOptions& options) {
   app.add_option("--label-smoothing", options.label_smoothing, "Share of the target that is spread over all classes")
       ->group("Learning");
   app.add_flag("--sync-batch-norm,!--no-sync-batch-norm", options.synchronized,
-               "Normalise batches over all ranks: any number of ranks trains the same")
+               "Normalise batches over all ranks: any number of ranks trains the same [no]")
       ->group("Model");
 }
 

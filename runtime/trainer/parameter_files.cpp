@@ -35,9 +35,9 @@ const Entry* find(const SafetensorsFile& file, const std::filesystem::path& path
                      " is not in this file; was it saved by another model?");
   }
   if (tensor->shape != state.tensor.shape() || tensor->dtype != state.tensor.dtype())
-    throw InputError(path.string() + ": " + state.name + " is " + std::string(name_of(tensor->dtype)) + " " +
-                     tensor->shape.text() + ", the model's is " + std::string(name_of(state.tensor.dtype())) + " " +
-                     state.tensor.shape().text());
+    throw InputError(path.string() + ": " + state.name + " has shape " + tensor->shape.text() + " of " +
+                     std::string(name_of(tensor->dtype)) + ", the model's " + state.tensor.shape().text() + " of " +
+                     std::string(name_of(state.tensor.dtype())));
   return &*tensor;
 }
 
