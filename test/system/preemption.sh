@@ -91,7 +91,7 @@ aside interrupted
 # A second run on the folder of one that goes on is refused, and takes nothing from it.
 second_run() {
   local first waited
-  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=20000 "$counted" --global-batch-size 100 --plan "$work/plan.json" --epochs 100 \
+  COUNT_LOG=$work/log COUNT_ATTEMPT=1 COUNT_DELAY=200000 "$counted" --global-batch-size 100 --plan "$work/plan.json" --epochs 100 \
     --checkpoint-dir "$work/checkpoints" --checkpoint-every 5 --keep 2 >"$work/first.out" 2>"$work/first.err" &
   first=$!
   for ((waited = 0; waited < 600; ++waited)); do
