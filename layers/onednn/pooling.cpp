@@ -77,7 +77,7 @@ struct Maximum {
   }
   template <class Winner, class Width>
   [[gnu::always_inline]] void store(float* __restrict y, Winner* __restrict winners, bool relu, Width width) const {
-    std::int32_t whole[16];
+    std::int32_t whole[16]{};  // g++ 14 does not see that all that is read was written
     if (relu)
       for (std::int64_t l = 0; l < width; ++l) y[l] = rectified(value[l]);
     else
