@@ -6,10 +6,7 @@ int main(int argc, char** argv) {
   using namespace ronda;
   apps::CommandLine options("cifar10_resnet", "Trains ResNet-18 on CIFAR-10.", {.epochs = 30, .learning_rate = 0.1});
   bool synchronized = true;
-  options.app()
-      .add_flag("--sync-batch-norm,!--no-sync-batch-norm", synchronized,
-                "Normalise batches over all ranks: any number of ranks trains the same [yes]")
-      ->group("Model");
+  apps::add_sync_batch_norm(options, synchronized);
   options.check_by([&] { options.training.variant = synchronized ? "" : ", ranks normalise for themselves"; });
   return apps::train_on_cifar10(options, argc, argv, true, [&] { return apps::ResNet(synchronized).small18(10); });
 }

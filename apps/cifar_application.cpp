@@ -1,12 +1,13 @@
 #include "cifar_application.hpp"
 
 #include <optional>
-#include <sstream>
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/image_transforms.hpp>
-#include <ronda/layers/layers.hpp>
+#include <ronda/layers/metrics.hpp>
+
+#include "label_smoothing.hpp"
 
 namespace ronda::apps {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 struct CifarOptions {
   std::filesystem::path data = find_shared("cifar10");
   bool augment = false;
-  double label_smoothing = 0;
 };
 
 void add_options(CommandLine& command_line, CifarOptions& options) {
@@ -26,8 +26,6 @@ void add_options(CommandLine& command_line, CifarOptions& options) {
                std::string("Mirror images and shift them by up to 4 pixels, anew in each epoch [") +
                    (options.augment ? "yes]" : "no]"))
       ->group("Data and length");
-  app.add_option("--label-smoothing", options.label_smoothing, "Share of the target that is spread over all classes")
-      ->group("Learning");
   command_line.check_by([&options] {
     if (options.data.empty())
       throw InputError("no images: scripts/fetch_cifar.sh 10 FOLDER fetches CIFAR-10, and --data FOLDER names it");
@@ -37,18 +35,17 @@ void add_options(CommandLine& command_line, CifarOptions& options) {
 /// Of the training images of CIFAR-10, by channel.
 Transform normalized() { return normalize({0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}); }
 
-int run(World& world, CommandLine& command_line, const CifarOptions& options,
+int run(World& world, CommandLine& command_line, const CifarOptions& options, const LabelSmoothing& smoothing,
         const std::function<Sequential()>& make_model) {
   std::optional<Cifar> cifar;
   agree(world.communicator(), [&] { cifar = load_cifar10(options.data); });
-  std::ostringstream variant;
-  variant << (options.augment ? "augmented" : "as they are") << ", label smoothing " << options.label_smoothing;
-  command_line.training.variant = variant.str() + command_line.training.variant;
+  command_line.training.variant =
+      (options.augment ? "augmented, " : "as they are, ") + smoothing.text() + command_line.training.variant;
   std::vector<Transform> transforms;
   if (options.augment) transforms = {random_crop(4), random_flip()};
   transforms.push_back(normalized());
   const TransformedDataset training(cifar->train, transforms), test(cifar->test, {normalized()});
-  return train(world, command_line, make_model(), SoftmaxCrossEntropy(options.label_smoothing), training, test,
+  return train(world, command_line, make_model(), smoothing.loss(), training, test,
                {std::make_shared<ConfusionMatrix>()});
 }
 
@@ -58,8 +55,9 @@ int train_on_cifar10(CommandLine& command_line, int argc, char** argv, bool augm
                      const std::function<Sequential()>& make_model) {
   CifarOptions options{.augment = augment};
   add_options(command_line, options);
+  const LabelSmoothing smoothing(command_line);
   return launch_with(command_line, argc, argv,
-                     [&](World& world) { return run(world, command_line, options, make_model); });
+                     [&](World& world) { return run(world, command_line, options, smoothing, make_model); });
 }
 
 }  // namespace ronda::apps

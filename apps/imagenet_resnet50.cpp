@@ -5,6 +5,8 @@
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/image_transforms.hpp>
 
+#include "damaged_pictures.hpp"
+#include "label_smoothing.hpp"
 #include "resnet.hpp"
 #include "training_application.hpp"
 
@@ -15,7 +17,6 @@ using namespace ronda;
 struct FolderOptions {
   std::filesystem::path data;
   ImageFolderOptions pictures;
-  double label_smoothing = 0.1;
   bool synchronized = false;
 };
 
@@ -32,16 +33,12 @@ void add_options(apps::CommandLine& command_line, FolderOptions& options) {
   app.add_option("--readers", options.pictures.readers, "Threads of a rank that decode pictures")
       ->check(CLI::Range(1, 1024))
       ->group(data);
-  app.add_flag("--skip-damaged", options.pictures.skip_damaged, "Leave damaged pictures out, and count them")
+  app.add_flag("--skip-damaged", options.pictures.skip_damaged, "Leave damaged pictures out, and say which")
       ->group(data);
-  app.add_option("--label-smoothing", options.label_smoothing, "Share of the target that is spread over all classes")
-      ->group("Learning");
-  app.add_flag("--sync-batch-norm,!--no-sync-batch-norm", options.synchronized,
-               "Normalise batches over all ranks: any number of ranks trains the same [no]")
-      ->group("Model");
+  apps::add_sync_batch_norm(command_line, options.synchronized);
 }
 
-int run(World& world, apps::CommandLine& command_line, FolderOptions options) {
+int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothing& smoothing, FolderOptions options) {
   options.pictures.resize = options.pictures.size * 8 / 7;
   ImageFolderOptions augmented = options.pictures;
   augmented.random_crop = true;
@@ -54,14 +51,17 @@ int run(World& world, apps::CommandLine& command_line, FolderOptions options) {
                        " classes and val " + std::to_string(test->classes().size()) + ", or they differ in name");
   });
   command_line.training.variant = "size " + std::to_string(options.pictures.size) + ", " +
-                                  std::to_string(train->classes().size()) + " classes" +
+                                  std::to_string(train->classes().size()) + " classes, " + smoothing.text() +
                                   (options.synchronized ? ", synchronised" : "");
   const Transform normalized = normalize({0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F});  // of ImageNet
   const TransformedDataset training(*train, {random_flip(), normalized}), tests(*test, {normalized});
   const auto classes = static_cast<std::int64_t>(train->classes().size());
-  return apps::train(world, command_line, apps::ResNet(options.synchronized).large50(classes),
-                     SoftmaxCrossEntropy(options.label_smoothing), training, tests,
-                     {std::make_shared<TopKAccuracy>(classes > 5 ? 5 : 1)});
+  std::vector<std::shared_ptr<const SummedMetric>> metrics;
+  if (classes > 5) metrics.push_back(std::make_shared<TopKAccuracy>(5));
+  const int status = apps::train(world, command_line, apps::ResNet(options.synchronized).large50(classes),
+                                 smoothing.loss(), training, tests, metrics);
+  for (const ImageFolder* pictures : {&*train, &*test}) apps::tell_damaged(world, *pictures);
+  return status;
 }
 
 }  // namespace
@@ -71,5 +71,7 @@ int main(int argc, char** argv) {
                                  {.epochs = 90, .learning_rate = 0.1});
   FolderOptions options;
   add_options(command_line, options);
-  return apps::launch_with(command_line, argc, argv, [&](World& world) { return run(world, command_line, options); });
+  const apps::LabelSmoothing smoothing(command_line, 0.1);
+  return apps::launch_with(command_line, argc, argv,
+                           [&](World& world) { return run(world, command_line, smoothing, options); });
 }

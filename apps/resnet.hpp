@@ -1,6 +1,8 @@
 #pragma once
 #include <ronda/layers/layers.hpp>
 
+#include "command_line.hpp"
+
 namespace ronda::apps {
 
 /// Residual networks with batch normalisation (He et al., "Deep residual learning for image recognition", CVPR 2016),
@@ -14,9 +16,9 @@ class ResNet {
   [[nodiscard]] Sequential small18(std::int64_t classes) const {
     Sequential model(convolution(64, 3), ReLU());
     for (const std::int64_t channels : {64, 128, 256, 512}) {
-      const bool first = channels == 64;
-      model.add(block(basic(channels, first ? 1 : 2), first ? nullptr : shortcut(channels, 2)));
-      model.add(block(basic(channels, 1), nullptr));
+      const bool same_shape = channels == 64;
+      model.add(same_shape ? block(basic(channels, 1)) : block(basic(channels, 2), convolution(channels, 1, 2)));
+      model.add(block(basic(channels, 1)));
     }
     return with_head(std::move(model), classes);
   }
@@ -26,10 +28,9 @@ class ResNet {
     Sequential model(convolution(64, 7, 2), ReLU(), MaxPool2d(3, 2, 1));
     std::int64_t channels = 64;
     for (const int blocks : {3, 4, 6, 3}) {
-      for (int i = 0; i < blocks; ++i) {
-        const std::int64_t stride = i == 0 && channels != 64 ? 2 : 1;
-        model.add(block(bottleneck(channels, stride), i == 0 ? shortcut(4 * channels, stride) : nullptr));
-      }
+      const std::int64_t stride = channels == 64 ? 1 : 2;
+      model.add(block(bottleneck(channels, stride), convolution(4 * channels, 1, stride)));
+      for (int i = 1; i < blocks; ++i) model.add(block(bottleneck(channels, 1)));
       channels *= 2;
     }
     return with_head(std::move(model), classes);
@@ -52,12 +53,9 @@ class ResNet {
     return Sequential(convolution(channels, 1), ReLU(), convolution(channels, 3, stride), ReLU(),
                       convolution(4 * channels, 1));
   }
-  [[nodiscard]] std::shared_ptr<const Sequential> shortcut(std::int64_t channels, std::int64_t stride) const {
-    return std::make_shared<const Sequential>(convolution(channels, 1, stride));
-  }
-  /// @param shortcut  null: the block's input as it is
-  static Sequential block(const Sequential& main, const std::shared_ptr<const Sequential>& shortcut) {
-    return shortcut ? Sequential(Residual(main, *shortcut), ReLU()) : Sequential(Residual(main), ReLU());
+  static Sequential block(const Sequential& main) { return Sequential(Residual(main), ReLU()); }
+  static Sequential block(const Sequential& main, const Sequential& shortcut) {
+    return Sequential(Residual(main, shortcut), ReLU());
   }
   static Sequential with_head(Sequential model, std::int64_t classes) {
     model.add(GlobalAveragePool());
@@ -68,5 +66,15 @@ class ResNet {
 
   bool synchronized_;
 };
+
+/// --sync-batch-norm.
+/// @param synchronized  is set; its value is the default
+inline void add_sync_batch_norm(CommandLine& command_line, bool& synchronized) {
+  command_line.app()
+      .add_flag("--sync-batch-norm,!--no-sync-batch-norm", synchronized,
+                std::string("Normalise batches over all ranks: any number of ranks trains the same [") +
+                    (synchronized ? "yes]" : "no]"))
+      ->group("Model");
+}
 
 }  // namespace ronda::apps

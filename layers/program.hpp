@@ -59,7 +59,8 @@ class Program {
   [[nodiscard]] const TensorDesc& output() const noexcept;
   /// The choices of the plan, one line per operation.
   [[nodiscard]] std::span<const std::string> lines() const noexcept;
-  /// Its name: a user's own operation runs on the processor alone. Empty: there is none.
+  /// Its name: a user's own operation, or one that adds up over the ranks, runs on the processor alone. Empty: there is
+  /// none.
   [[nodiscard]] const std::string& first_cpu_only_operation() const noexcept;
   /// How many numbers at once its operations add up over the ranks (RankSums); each count once.
   [[nodiscard]] std::vector<std::size_t> rank_sums() const;

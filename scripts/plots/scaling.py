@@ -54,7 +54,7 @@ def arguments():
     parser = argparse.ArgumentParser(
         prog="scaling.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--ranks", type=numbers, default=powers_to(cores), help="1,2,… (powers of two, and all cores)")
+    parser.add_argument("--ranks", type=numbers, default=powers_to(cores), help="1,2,… (powers of two, and all cores); 1 is always among them")
     parser.add_argument("--rounds", type=positive, default=3, help="runs of each, in turns; medians count (3)")
     parser.add_argument("--kind", choices=["strong", "weak", "both"], default="both", help="(both)")
     parser.add_argument("--launcher", default="mpirun -n {ranks}", help="what starts the ranks (mpirun -n {ranks})")
@@ -74,6 +74,19 @@ def arguments():
     return options
 
 
+def without(words, names):
+    """The application's options but those of these names, given as `--name value` or `--name=value`."""
+    rest, skip = [], False
+    for word in words:
+        if skip:
+            skip = False
+        elif word.split("=")[0] in names:
+            skip = "=" not in word
+        else:
+            rest.append(word)
+    return rest
+
+
 class Training:
     """Runs the application and reads its summary."""
 
@@ -81,6 +94,8 @@ class Training:
         self.options = options
         self.summary = Path(folder) / "summary.json"
         given = {word.split("=")[0] for word in options.options}
+        if "--summary-json" in given:
+            fail("--summary-json is what this script reads; leave it out")
         self.common = ["--quiet", "--summary-json", str(self.summary)]
         if not given & {"--steps", "--epochs"}:
             self.common += ["--steps", "200"]
@@ -92,9 +107,12 @@ class Training:
 
     def run(self, ranks, batch=None):
         command = shlex.split(self.options.launcher.format(ranks=ranks)) + [str(self.options.program)]
-        command += self.options.options + self.common
-        if batch is not None:
+        if batch is None:
+            command += self.options.options
+        else:
+            command += without(self.options.options, {"--batch-size", "--global-batch-size"})
             command += ["--global-batch-size", str(batch)]
+        command += self.common
         self.summary.unlink(missing_ok=True)
         try:
             done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)

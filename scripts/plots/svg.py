@@ -6,21 +6,22 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 420, 320, 70, 60, 20, 50
 COLOURS = ["#1f5fa8", "#c4572a", "#3c8a4b", "#7a4fa0"]
 
 
-def ticks(largest):
-    """Four to eight round numbers from 0 to `largest` or a little more."""
-    if not largest > 0:
+def ticks(smallest, largest):
+    """Some four to ten round numbers that go from `smallest` or 0, the less, to `largest` or 0, the more."""
+    smallest, largest = min(smallest, 0), max(largest, 0)
+    if smallest == largest:
         return [0.0, 1.0]
-    step = 1.0
-    while largest / step > 8:
+    step, extent = 1.0, largest - smallest
+    while extent / step > 8:
         step *= 2 if str(step).lstrip("0.").startswith(("1", "5")) else 2.5
-    while largest / step < 4:
+    while extent / step < 4:
         step /= 2
-    return [step * i for i in range(int(-(-largest // step)) + 1)]
+    return [step * i for i in range(int(smallest // step), int(-(-largest // step)) + 1)]
 
 
 def short(number):
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= limit:
+        if abs(number) >= limit:
             return f"{number / limit:.4g}{unit}"
     return f"{number:.4g}"
 
@@ -31,17 +32,18 @@ def text(x, y, words, **attributes):
 
 
 def lines(title, across, curves, unit="", at=None):
-    """A panel of curves over the same axis, both from 0.
+    """A panel of curves over the same axis; 0 is on both axes.
 
     @param curves  name: [(x, y), …], with one point at least; a name in brackets is dashed and grey
     @param at      where the axis has numbers; None: round ones
     """
     points = [point for curve in curves.values() for point in curve]
-    marks, places = ticks(max(y for _, y in points)), at or ticks(max(x for x, _ in points))
+    marks = ticks(min(y for _, y in points), max(y for _, y in points))
+    places = at or ticks(0, max(x for x, _ in points))
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
     def place(x, y):
-        return LEFT + width * x / places[-1], TOP + height * (1 - y / marks[-1])
+        return LEFT + width * x / places[-1], TOP + height * (marks[-1] - y) / (marks[-1] - marks[0])
 
     out = [text(LEFT, 20, title, font_weight="bold")]
     for mark in marks:

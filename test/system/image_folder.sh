@@ -48,5 +48,6 @@ head -c 200 "$work/pictures/train/red/5.png" >"$work/short" && mv "$work/short" 
 refused '5.png' --data "$work/pictures" --size 32 --global-batch-size 8 --steps 3
 mpi 2 "$apps/imagenet_resnet50" "${options[@]}" --steps 3 --skip-damaged
 expect_status 0
+expect 'the picture that was left out' grep -q 'warning: damaged pictures were left out: 1, .*train/red/5.png' "$work/err"
 rm -r "$work/pictures/val/red"
 refused 'train has 2 classes and val 1' --data "$work/pictures" --size 32

@@ -26,6 +26,15 @@ END
 expect 'a table, a plot and their numbers' python3 "$work/check.py" "$work/scaling"
 expect 'nothing half written' test "$(find "$work/scaling" -type f | wc -l)" -eq 3
 
+# A batch that the application's own options have is that of one rank.
+for batch in '--global-batch-size 192' --batch-size=192; do
+  what="softmax with $batch"
+  # shellcheck disable=SC2086
+  run "$scaling" --build "$build" --ranks 2 --rounds 1 --kind weak --out "$work/own" mnist_softmax --steps 20 $batch
+  expect_status 0
+  expect 'batches of 192 and 384' grep -q '^| weak | 2 | 384 |' "$work/own/scaling.md"
+done
+
 refused() { # refused MESSAGE OPTION…
   local message=$1
   shift
@@ -40,3 +49,4 @@ refused 'from 1 up' --rounds 0 mnist_softmax
 refused '{ranks} is missing' --launcher mpirun mnist_softmax
 refused 'starter is missing' --launcher 'starter {ranks}' mnist_softmax
 refused 'adamant' mnist_softmax --optimizer adamant
+refused 'leave it out' mnist_softmax --summary-json "$work/own.json"

@@ -1,0 +1,34 @@
+#pragma once
+#include <sstream>
+#include <string>
+
+#include <ronda/layers/softmax_cross_entropy.hpp>
+
+#include "command_line.hpp"
+
+namespace ronda::apps {
+
+/// --label-smoothing, of applications that tell classes apart.
+class LabelSmoothing {
+ public:
+  /// @param share  the default
+  explicit LabelSmoothing(CommandLine& command_line, double share = 0) : share_(share) {
+    command_line.app()
+        .add_option("--label-smoothing", share_, "Share of the target that is spread over all classes")
+        ->group("Learning");
+  }
+  LabelSmoothing(const LabelSmoothing&) = delete;  // the command line writes into it
+
+  [[nodiscard]] SoftmaxCrossEntropy loss() const { return SoftmaxCrossEntropy(share_); }
+  /// For TrainingOptions::variant.
+  [[nodiscard]] std::string text() const {
+    std::ostringstream text;
+    text << "label smoothing " << share_;
+    return text.str();
+  }
+
+ private:
+  double share_;
+};
+
+}  // namespace ronda::apps
