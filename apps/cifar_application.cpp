@@ -8,6 +8,8 @@
 #include <ronda/layers/metrics.hpp>
 
 #include "label_smoothing.hpp"
+#include "model_card.hpp"
+#include "normalizations.hpp"
 
 namespace ronda::apps {
 namespace {
@@ -32,19 +34,20 @@ void add_options(CommandLine& command_line, CifarOptions& options) {
   });
 }
 
-/// Of the training images of CIFAR-10, by channel.
-Transform normalized() { return normalize({0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}); }
-
 int run(World& world, CommandLine& command_line, const CifarOptions& options, const LabelSmoothing& smoothing,
         const std::function<Sequential()>& make_model) {
   std::optional<Cifar> cifar;
   agree(world.communicator(), [&] { cifar = load_cifar10(options.data); });
+  if (const std::vector<std::string> names = cifar10_classes(options.data); names.empty())
+    describe_model(command_line, {{"classes", 10}});
+  else
+    describe_model(command_line, {{"classes", names}});
   command_line.training.variant =
       (options.augment ? "augmented, " : "as they are, ") + smoothing.text() + command_line.training.variant;
   std::vector<Transform> transforms;
   if (options.augment) transforms = {random_crop(4), random_flip()};
-  transforms.push_back(normalized());
-  const TransformedDataset training(cifar->train, transforms), test(cifar->test, {normalized()});
+  transforms.push_back(cifar10_normalized());
+  const TransformedDataset training(cifar->train, transforms), test(cifar->test, {cifar10_normalized()});
   return train(world, command_line, make_model(), smoothing.loss(), training, test,
                {std::make_shared<ConfusionMatrix>()});
 }

@@ -7,6 +7,8 @@
 
 #include "damaged_pictures.hpp"
 #include "label_smoothing.hpp"
+#include "model_card.hpp"
+#include "normalizations.hpp"
 #include "resnet.hpp"
 #include "training_application.hpp"
 
@@ -53,7 +55,8 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
   command_line.training.variant = "size " + std::to_string(options.pictures.size) + ", " +
                                   std::to_string(train->classes().size()) + " classes, " + smoothing.text() +
                                   (options.synchronized ? ", synchronised" : "");
-  const Transform normalized = normalize({0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F});  // of ImageNet
+  apps::describe_model(command_line, {{"size", options.pictures.size}, {"classes", train->classes()}});
+  const Transform normalized = apps::imagenet_normalized();
   const TransformedDataset training(*train, {random_flip(), normalized}), tests(*test, {normalized});
   const auto classes = static_cast<std::int64_t>(train->classes().size());
   std::vector<std::shared_ptr<const SummedMetric>> metrics;

@@ -4,6 +4,7 @@
 #include <ronda/runtime/trainer/node_data.hpp>
 
 #include "label_smoothing.hpp"
+#include "model_card.hpp"
 
 namespace ronda::apps {
 namespace {
@@ -37,6 +38,7 @@ int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::
   const LabelSmoothing smoothing(command_line);
   return launch_with(command_line, argc, argv, [&](World& world) {
     command_line.training.variant = smoothing.text() + command_line.training.variant;
+    describe_model(command_line, {{"classes", 10}});
     const Mnist mnist = load(world, data);
     return train(world, command_line, make_model(), smoothing.loss(), mnist.train, mnist.test);
   });

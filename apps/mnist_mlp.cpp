@@ -1,8 +1,9 @@
 // A multi-layer perceptron: 784-128 ReLU-10, or other hidden layers by --hidden.
 #include <ronda/core/error.hpp>
-#include <ronda/layers/layers.hpp>
 
 #include "mnist_application.hpp"
+#include "model_card.hpp"
+#include "models.hpp"
 
 int main(int argc, char** argv) {
   using namespace ronda;
@@ -15,14 +16,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 24))
       ->group("Model");
   return apps::train_on_mnist(options, argc, argv, [&] {
-    Sequential model;
-    model.add(Flatten());
-    for (const std::int64_t size : hidden) {
-      options.training.variant += ", hidden " + std::to_string(size);
-      model.add(Dense(size));
-      model.add(ReLU());
-    }
-    model.add(Dense(10));
-    return model;
+    for (const std::int64_t size : hidden) options.training.variant += ", hidden " + std::to_string(size);
+    apps::describe_model(options, {{"hidden", hidden}});
+    return apps::flat_perceptron(hidden, 10);
   });
 }

@@ -151,8 +151,9 @@ int show(const fs::path& place, bool json) {
 int export_parameters(const fs::path& file, const fs::path& place, bool all) {
   const fs::path checkpoint = one_at(place);
   const CheckpointManifest manifest = verify_checkpoint(checkpoint);
-  write_safetensors(file, model_in(checkpoint, manifest, all),
-                    {{"format", "pt"}, {"step", std::to_string(manifest.step)}});
+  std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(manifest.step)}};
+  metadata.insert(manifest.metadata.begin(), manifest.metadata.end());
+  write_safetensors(file, model_in(checkpoint, manifest, all), metadata);
   return 0;
 }
 

@@ -9,6 +9,8 @@
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/layers/layers.hpp>
 
+#include "model_card.hpp"
+#include "models.hpp"
 #include "training_application.hpp"
 
 namespace {
@@ -78,6 +80,26 @@ void add_options(apps::CommandLine& command_line, TabularOptions& options) {
       ->group("Model");
 }
 
+void describe(apps::CommandLine& command_line, const TabularOptions& options, const CsvTable& table, std::size_t target,
+              const Scales& scales) {
+  std::vector<std::string> inputs;
+  std::vector<double> means, deviations;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (i == target) continue;
+    inputs.push_back(table.columns[i]);
+    means.push_back(scales.means[i]);
+    deviations.push_back(scales.deviations[i]);
+  }
+  apps::describe_model(command_line, {{"hidden", options.hidden},
+                                      {"inputs", inputs},
+                                      {"means", means},
+                                      {"deviations", deviations},
+                                      {"target", table.columns[target]},
+                                      {"target_mean", scales.means[target]},
+                                      {"target_deviation", scales.deviations[target]},
+                                      {"separator", std::string(1, options.csv.separator)}});
+}
+
 int run(World& world, apps::CommandLine& command_line, const TabularOptions& options) {
   CsvTable table, test_table;
   std::vector<std::uint64_t> rows, test_rows;
@@ -100,13 +122,9 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
   });
   const CsvTable& tests = options.test.empty() ? table : test_table;
   const Scales scales(table, rows);
-  Sequential model;
-  for (const std::int64_t size : options.hidden) {
+  for (const std::int64_t size : options.hidden)
     command_line.training.variant += "hidden " + std::to_string(size) + ", ";
-    model.add(Dense(size));
-    model.add(ReLU());
-  }
-  model.add(Dense(1));
+  describe(command_line, options, table, target, scales);
   MeanSquaredError loss(scales.deviations[target]);
   command_line.training.prediction_units = {scales.deviations[target], scales.means[target]};
   const auto describe = [&](const Evaluation& result) {
@@ -114,8 +132,9 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
     text << "test mse " << result.loss;
     return text.str();
   };
-  return apps::train(world, command_line, model, loss, samples_of(table, rows, target, scales),
-                     samples_of(tests, test_rows, target, scales), {std::make_shared<R2Score>()}, describe);
+  return apps::train(world, command_line, apps::perceptron(options.hidden, 1), loss,
+                     samples_of(table, rows, target, scales), samples_of(tests, test_rows, target, scales),
+                     {std::make_shared<R2Score>()}, describe);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// A text classifier: words as hashed tokens, the mean of their embeddings, a dense layer. Joulin et al., "Bag of tricks
-// for efficient text classification", EACL 2017.
+// A text classifier: words as hashed tokens, the mean of their embeddings, a dense layer.
 #include <algorithm>
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/labelled_text.hpp>
-#include <ronda/layers/layers.hpp>
 
+#include "model_card.hpp"
+#include "models.hpp"
 #include "training_application.hpp"
 
 namespace {
@@ -50,8 +50,10 @@ int run(World& world, apps::CommandLine& command_line, const TextOptions& option
   });
   command_line.training.variant = std::to_string(options.tokens) + " tokens of " + std::to_string(options.width) +
                                   ", " + std::to_string(options.words) + " words";
-  const EmbeddingOptions table{.padding = Tokenizer::padding, .sparse = !options.whole_gradients};
-  const Sequential model(EmbeddingBag(options.tokens, options.width, BagMode::mean, table), Dense(classes));
+  apps::describe_model(
+      command_line,
+      {{"tokens", options.tokens}, {"width", options.width}, {"words", options.words}, {"classes", classes}});
+  const Sequential model = apps::bag_of_words(options.tokens, options.width, classes, !options.whole_gradients);
   const HashedWords tokenizer(options.tokens);
   return apps::train(world, command_line, model, SoftmaxCrossEntropy(), tokenized(train, tokenizer, options.words),
                      tokenized(test, tokenizer, options.words));

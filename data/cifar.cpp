@@ -3,6 +3,7 @@
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
 
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,11 +90,17 @@ void check_alike(const std::vector<RecordFile>& files) {
                        "; the file is damaged: fetch it anew");
 }
 
+/// Where the files of a version are.
+std::filesystem::path folder_in(const std::filesystem::path& directory, const Format& format) {
+  std::error_code ignored;
+  std::filesystem::path inner = directory / format.folder;
+  return std::filesystem::is_directory(inner, ignored) ? inner : directory;
+}
+
 Cifar load(const std::filesystem::path& directory, const Format& format, const std::vector<std::string>& train_names,
            const std::string& test_name) {
   std::error_code ignored;
-  const std::filesystem::path inner = directory / format.folder;
-  const std::filesystem::path& folder = std::filesystem::is_directory(inner, ignored) ? inner : directory;
+  const std::filesystem::path folder = folder_in(directory, format);
   const auto open = [&](const std::string& name) {
     if (!std::filesystem::exists(folder / name, ignored))
       throw InputError("there is no " + (folder / name).string() + "; name the folder of " + format.name +
@@ -107,10 +114,28 @@ Cifar load(const std::filesystem::path& directory, const Format& format, const s
   return {images_of(train), images_of(test)};
 }
 
+Format cifar10() { return {"CIFAR-10", "cifar-10-batches-bin", {10}, 0}; }
+
 }  // namespace
 
+ByteImages read_cifar10_file(const std::filesystem::path& file) {
+  const Format format = cifar10();
+  std::vector<RecordFile> files;
+  files.emplace_back(file, format);
+  return images_of(files);
+}
+
+std::vector<std::string> cifar10_classes(const std::filesystem::path& directory) {
+  std::ifstream file(folder_in(directory, cifar10()) / "batches.meta.txt");
+  std::vector<std::string> names;
+  for (std::string name; std::getline(file, name);)
+    if (!name.empty()) names.push_back(name);
+  if (names.size() != 10) names.clear();
+  return names;
+}
+
 Cifar load_cifar10(const std::filesystem::path& directory) {
-  return load(directory, {"CIFAR-10", "cifar-10-batches-bin", {10}, 0},
+  return load(directory, cifar10(),
               {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
               "test_batch.bin");
 }

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <ronda/data/byte_images.hpp>
 
@@ -23,6 +25,11 @@ enum class CifarLabels : std::uint8_t {
 /// bytes, the red, green and blue plane. Throws InputError that names file and record, what was expected and found:
 /// where a file is missing or ends within a record, a label is out of range, or the training files differ in length.
 [[nodiscard]] Cifar load_cifar10(const std::filesystem::path& directory);
+
+/// The images of one such file.
+[[nodiscard]] ByteImages read_cifar10_file(const std::filesystem::path& file);
+/// The names in `batches.meta.txt` beside CIFAR-10's files, by label; empty where that is not there.
+[[nodiscard]] std::vector<std::string> cifar10_classes(const std::filesystem::path& directory);
 
 /// The same for `train.bin` and `test.bin`, in `directory` or in its folder `cifar-100-binary`; a record begins with
 /// the coarse and the fine label.

@@ -107,16 +107,18 @@ std::vector<std::string> names_of(const std::vector<std::string>& first, bool he
 }
 
 /// Which columns are read.
-std::vector<bool> kept_columns(const std::vector<std::string>& names, const std::vector<std::string>& ignore,
+std::vector<bool> kept_columns(const std::vector<std::string>& names, const CsvOptions& options,
                                const std::filesystem::path& path) {
-  std::vector<bool> kept(names.size(), true);
-  for (const std::string& name : ignore) {
+  std::vector<bool> kept(names.size(), options.only.empty());
+  const auto set = [&](const std::string& name, bool keep) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end())
-      throw InputError(path.string() + " has no column '" + name + "' to leave out; it has " +
+      throw InputError(path.string() + " has no column '" + name + "'" + (keep ? "" : " to leave out") + "; it has " +
                        listed(names, [](const std::string& each) { return each; }));
-    kept[static_cast<std::size_t>(found - names.begin())] = false;
-  }
+    kept[static_cast<std::size_t>(found - names.begin())] = keep;
+  };
+  for (const std::string& name : options.only) set(name, true);
+  for (const std::string& name : options.ignore) set(name, false);
   return kept;
 }
 
@@ -136,7 +138,7 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw InputError(path.string() + " is empty");
   const std::vector<std::string> names = names_of(fields, options.header, reader);
-  const std::vector<bool> kept = kept_columns(names, options.ignore, path);
+  const std::vector<bool> kept = kept_columns(names, options, path);
   CsvTable table;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (kept[i]) table.columns.push_back(names[i]);

@@ -11,6 +11,7 @@ struct CsvOptions {
   char separator = ',';
   bool header = true;  ///< the first line names the columns; otherwise they are `column 1`, `column 2`, …
   std::vector<std::string> ignore = {};  ///< columns that are not read, by name
+  std::vector<std::string> only = {};    ///< the columns that are read, by name; empty: all
 };
 
 /// Numbers by rows and columns.
@@ -29,8 +30,8 @@ struct CsvTable {
 /// Reads comma-separated values, gzipped or not, as RFC 4180 has them: fields may stand in double quotes, and then hold
 /// separators, and quotes twice; lines end with LF or CRLF. A byte order mark, empty lines and blanks around numbers
 /// are passed over. Throws InputError that names file, line and column: for a field that is no finite number, a line
-/// with more or fewer fields than the first, a name that comes twice or is to be ignored and is not there, and a file
-/// without rows.
+/// with more or fewer fields than the first, a name that comes twice, or is given in the options and is not there, and
+/// a file without rows.
 [[nodiscard]] CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 }  // namespace ronda

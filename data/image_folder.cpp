@@ -2,63 +2,18 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/data/detail/crop_box.hpp>
-#include <ronda/data/detail/picture.hpp>
 #include <ronda/data/detail/picture_list.hpp>
+#include <ronda/data/detail/picture_reader.hpp>
 #include <ronda/data/detail/reader_team.hpp>
-#include <ronda/data/detail/resample.hpp>
 #include <ronda/data/image_folder.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <fstream>
 #include <mutex>
-#include <optional>
 #include <set>
 
 namespace ronda {
 namespace {
-
-enum class PictureFormat : std::uint8_t { jpeg, png };
-
-std::optional<PictureFormat> format_of(std::span<const std::byte> file) {
-  const auto begins_with = [&](std::initializer_list<int> magic) {
-    return file.size() >= magic.size() && std::equal(magic.begin(), magic.end(), file.begin(),
-                                                     [](int a, std::byte b) { return a == std::to_integer<int>(b); });
-  };
-  if (begins_with({0xff, 0xd8, 0xff})) return PictureFormat::jpeg;
-  if (begins_with({0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'})) return PictureFormat::png;
-  return std::nullopt;
-}
-
-void read_whole(const std::filesystem::path& path, std::vector<std::byte>& bytes) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) throw PictureError("it cannot be read");
-  bytes.resize(static_cast<std::size_t>(size));
-  file.seekg(0);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), size)) throw PictureError("it cannot be read");
-}
-
-void decode(std::span<const std::byte> file, Picture& picture) {
-  const auto format = format_of(file);
-  if (!format)
-    throw PictureError("expected a JPEG or a PNG, found neither's first bytes in " + std::to_string(file.size()) +
-                       " bytes");
-  *format == PictureFormat::jpeg ? decode_jpeg(file, picture) : decode_png(file, picture);
-}
-
-/// The middle of a picture whose shorter side is resized to `resize`, as PyTorch's Resize and CenterCrop have it.
-ResampleAxis middle(std::int64_t extent, std::int64_t shorter, const ImageFolderOptions& options) {
-  const std::int64_t resized = extent == shorter ? options.resize : options.resize * extent / shorter;
-  const double scale = static_cast<double>(extent) / static_cast<double>(resized);
-  const auto begin = static_cast<double>(std::llrint(static_cast<double>(resized - options.size) / 2));
-  return {begin * scale, scale, 0, extent};
-}
-
-ResampleAxis part(std::int64_t begin, std::int64_t extent, std::int64_t size) {
-  return {static_cast<double>(begin), static_cast<double>(extent) / static_cast<double>(size), begin, begin + extent};
-}
 
 void check(const ImageFolderOptions& options) {
   constexpr std::int64_t most = 1 << 14;
@@ -82,18 +37,11 @@ struct ImageFolder::Impl {
         fields{Field{"input", Shape{given.size, given.size, Picture::channels}},
                Field{"target", Shape{}, DType::int32}},
         team(given.readers),
-        tools(given.readers) {}
+        readers(given.readers) {}
 
   void read(const SampleRequest& request, Batch& batch);
   void read_row(std::size_t reader, std::size_t row, const SampleRequest& request, Batch& batch);
   void fill_damaged_rows(std::span<const std::uint64_t> samples, Batch& batch);
-
-  /// What a reader decodes with.
-  struct Tools {
-    std::vector<std::byte> file;
-    Picture picture;
-    Resampler resample;
-  };
 
   const ImageFolderOptions options;
   const PictureList list;
@@ -101,7 +49,7 @@ struct ImageFolder::Impl {
 
   std::mutex mutex;  ///< guards all below: one batch is read at a time
   ReaderTeam team;
-  std::vector<Tools> tools;             ///< by reader
+  std::vector<PictureReader> readers;
   std::vector<std::uint8_t> bad_rows;   ///< of the batch under way
   std::set<std::uint64_t> bad_samples;  ///< ever seen
 };
@@ -117,13 +65,12 @@ void ImageFolder::Impl::read_row(std::size_t reader, std::size_t row, const Samp
   const std::uint64_t sample = request.samples[row];
   const PictureList::Entry& entry = list.entries[sample];
   batch.target().as<std::int32_t>()[row] = entry.label;
-  auto& [file, picture, resample] = tools[reader];
+  PictureReader& picture = readers[reader];
   const auto error = [&](const std::exception& cause) {
     return printable((list.folder / entry.file).string()) + ", sample " + std::to_string(sample) + ": " + cause.what();
   };
   try {
-    read_whole(list.folder / entry.file, file);
-    decode(file, picture);
+    picture.read(list.folder / entry.file);
   } catch (const PictureError& damage) {
     if (!options.skip_damaged) throw InputError(error(damage) + "; .skip_damaged leaves such files out");
     bad_rows[row] = 1;
@@ -132,16 +79,13 @@ void ImageFolder::Impl::read_row(std::size_t reader, std::size_t row, const Samp
     throw InputError(error(cause));
   }
   float* const pixels = batch.input().pointer<float>() + row * static_cast<std::size_t>(fields[0].shape.count());
-  const std::int64_t height = picture.height, width = picture.width;
-  if (options.random_crop && request.epoch > 0) {
-    const CropBox box = random_box(height, width, {options.least_area, options.least_ratio},
-                                   request.key(row, "random crop of an image folder"));
-    resample(picture, part(box.top, box.height, options.size), part(box.left, box.width, options.size), options.size,
-             pixels);
-  } else {
-    const std::int64_t shorter = std::min(height, width);
-    resample(picture, middle(height, shorter, options), middle(width, shorter, options), options.size, pixels);
-  }
+  if (options.random_crop && request.epoch > 0)
+    picture.write_part(
+        random_box(picture.picture().height, picture.picture().width, {options.least_area, options.least_ratio},
+                   request.key(row, "random crop of an image folder")),
+        options.size, pixels);
+  else
+    picture.write_middle(options.size, options.resize, pixels);
 }
 
 /// Layers see no values there that the data does not have.

@@ -55,6 +55,15 @@ LabelledText read_labelled_text(const std::filesystem::path& path, const Labelle
   return result;
 }
 
+std::vector<std::string> read_text_lines(const std::filesystem::path& path) {
+  const std::string content = whole_text(path);
+  std::vector<std::string> lines;
+  LineReader reader(content, path);
+  while (const auto line = reader.next()) lines.emplace_back(*line);
+  if (lines.empty()) throw InputError(path.string() + " has no texts");
+  return lines;
+}
+
 MemoryDataset tokenized(const LabelledText& text, const Tokenizer& tokenizer, std::int64_t length) {
   if (length < 1) throw InputError("tokenized: a length is at least 1, found " + std::to_string(length));
   const auto places = static_cast<std::size_t>(length);

@@ -28,6 +28,10 @@ struct LabelledTextOptions {
 [[nodiscard]] LabelledText read_labelled_text(const std::filesystem::path& path,
                                               const LabelledTextOptions& options = {});
 
+/// The lines of a text without labels, plain or gzipped, each a text, without their ends; empty ones too. Throws
+/// InputError where there are none.
+[[nodiscard]] std::vector<std::string> read_text_lines(const std::filesystem::path& path);
+
 /// Samples of which `input` is int32 (length), the text's first tokens, and Tokenizer::padding behind them, and
 /// `target` is int32 scalar, the label. Throws InputError where there are no texts or `length` is not positive.
 [[nodiscard]] MemoryDataset tokenized(const LabelledText& text, const Tokenizer& tokenizer, std::int64_t length);

@@ -35,5 +35,7 @@ struct Picture {
 /// PictureError where the file is damaged, also where it is cut off; InputError in a build that lacks the library.
 void decode_jpeg(std::span<const std::byte> file, Picture& picture);
 void decode_png(std::span<const std::byte> file, Picture& picture);
+/// The same of a binary PGM or PPM, which needs no library.
+void decode_netpbm(std::span<const std::byte> file, Picture& picture);
 
 }  // namespace ronda

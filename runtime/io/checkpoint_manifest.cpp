@@ -126,6 +126,7 @@ std::string manifest_text(const CheckpointManifest& m) {
   json["parts"] = list_json(m.parts);
   if (!m.hooks.empty()) json["hooks"] = m.hooks;
   json["metric"] = {{"name", m.metric.name}, {"share", m.metric.share}};
+  if (!m.metadata.empty()) json["metadata"] = m.metadata;
   return sealed(json);
 }
 
@@ -159,6 +160,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
   if (object.has("hooks")) object.get("hooks", m.hooks);
   m.metric = {"accuracy", true};
   if (object.has("metric")) object.object("metric").get("name", m.metric.name).get("share", m.metric.share);
+  if (object.has("metadata")) object.get("metadata", m.metadata);
   return m;
 }
 

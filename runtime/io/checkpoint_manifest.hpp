@@ -50,6 +50,7 @@ struct CheckpointManifest {
   std::vector<CheckpointPart> parts;                      ///< by rank
   std::map<std::string, std::vector<double>> hooks;       ///< what hooks need to go on, by their names; finite
   Metric metric;                                          ///< that the epochs' reports hold
+  std::map<std::string, std::string> metadata;            ///< what the program says of its model
 };
 
 /// A manifest that is whole, but of another version.

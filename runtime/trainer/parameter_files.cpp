@@ -26,10 +26,30 @@ std::vector<State> in_files(std::span<const Parameter> parameters, std::span<con
   return all;
 }
 
+/// Tensors in memory, as SafetensorsFile has those of a file.
+class TensorsInMemory {
+ public:
+  explicit TensorsInMemory(std::span<const NamedTensor> tensors) {
+    for (const NamedTensor& tensor : tensors) {
+      entries_.push_back({tensor.name, tensor.shape, tensor.integers.empty() ? DType::float32 : DType::int64});
+      tensors_.push_back(&tensor);
+    }
+  }
+  [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }
+  [[nodiscard]] std::span<const float> read(const Entry& entry) const { return at(entry).values; }
+  [[nodiscard]] std::span<const std::int64_t> read_integers(const Entry& entry) const { return at(entry).integers; }
+
+ private:
+  [[nodiscard]] const NamedTensor& at(const Entry& entry) const { return *tensors_[&entry - entries_.data()]; }
+
+  std::vector<Entry> entries_;
+  std::vector<const NamedTensor*> tensors_;
+};
+
 /// Null for a counter that is not there.
-const Entry* find(const SafetensorsFile& file, const std::filesystem::path& path, const State& state) {
-  const auto tensor = std::ranges::find(file.entries(), state.name, &Entry::name);
-  if (tensor == file.entries().end()) {
+const Entry* find(std::span<const Entry> entries, const std::filesystem::path& path, const State& state) {
+  const auto tensor = std::ranges::find(entries, state.name, &Entry::name);
+  if (tensor == entries.end()) {
     if (is_counter(state)) return nullptr;
     throw InputError(path.string() + ": the model's " + state.name +
                      " is not in this file; was it saved by another model?");
@@ -39,6 +59,24 @@ const Entry* find(const SafetensorsFile& file, const std::filesystem::path& path
                      std::string(name_of(tensor->dtype)) + ", the model's " + state.tensor.shape().text() + " of " +
                      std::string(name_of(state.tensor.dtype())));
   return &*tensor;
+}
+
+/// @param source  SafetensorsFile or TensorsInMemory
+template <class Source>
+void load_from(Source& source, const std::filesystem::path& path, const std::vector<State>& wanted) {
+  const std::span<const Entry> entries = source.entries();
+  for (const auto& tensor : entries)
+    if (std::ranges::find(wanted, tensor.name, &State::name) == wanted.end())
+      throw InputError(path.string() + ": the model has no " + tensor.name + "; was it saved by another model?");
+  for (const State& state : wanted) find(entries, path, state);  // nothing is read or set before everything fits
+  for (const State& state : wanted) {
+    const Entry* const entry = find(entries, path, state);
+    if (entry == nullptr) continue;
+    if (is_counter(state))
+      std::ranges::copy(source.read_integers(*entry), state.tensor.template as<std::int64_t>().begin());
+    else
+      from_file(state, source.read(*entry));
+  }
 }
 
 NamedTensor to_tensor(const State& state) {
@@ -57,26 +95,22 @@ NamedTensor to_tensor(const State& state) {
 void load_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const State> states) {
   SafetensorsFile file(path);
-  const std::vector<State> wanted = in_files(parameters, states);
-  for (const auto& tensor : file.entries())
-    if (std::ranges::find(wanted, tensor.name, &State::name) == wanted.end())
-      throw InputError(path.string() + ": the model has no " + tensor.name + "; was it saved by another model?");
-  for (const State& state : wanted) find(file, path, state);  // nothing is read or set before everything fits
-  for (const State& state : wanted) {
-    const Entry* const entry = find(file, path, state);
-    if (entry == nullptr) continue;
-    if (is_counter(state))
-      std::ranges::copy(file.read_integers(*entry), state.tensor.as<std::int64_t>().begin());
-    else
-      from_file(state, file.read(*entry));
-  }
+  load_from(file, path, in_files(parameters, states));
+}
+
+void load_parameters(std::span<const NamedTensor> tensors, const std::filesystem::path& source,
+                     std::span<const Parameter> parameters, std::span<const State> states) {
+  const TensorsInMemory in_memory(tensors);
+  load_from(in_memory, source, in_files(parameters, states));
 }
 
 void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const State> states) {
+                     std::span<const State> states, const std::map<std::string, std::string>& metadata) {
   std::vector<NamedTensor> tensors;
   std::ranges::transform(in_files(parameters, states), std::back_inserter(tensors), to_tensor);
-  write_safetensors(path, tensors, {{"format", "pt"}});
+  std::map<std::string, std::string> all{{"format", "pt"}};
+  all.insert(metadata.begin(), metadata.end());
+  write_safetensors(path, tensors, all);
 }
 
 }  // namespace ronda

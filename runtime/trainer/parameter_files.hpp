@@ -1,9 +1,12 @@
 #pragma once
 #include <filesystem>
+#include <map>
 #include <span>
+#include <string>
 
 #include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 
 namespace ronda {
 
@@ -14,8 +17,14 @@ namespace ronda {
 void load_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const State> states = {});
 
+/// The same from tensors that were read before, as of a checkpoint (see model_in).
+/// @param source  their file, or folder, for messages
+void load_parameters(std::span<const NamedTensor> tensors, const std::filesystem::path& source,
+                     std::span<const Parameter> parameters, std::span<const State> states = {});
+
 /// The inverse. Whole or not at all.
+/// @param metadata  texts that are kept with them
 void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const State> states = {});
+                     std::span<const State> states = {}, const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace ronda

@@ -44,14 +44,32 @@ Predictor::Predictor(const Layer& model, std::span<const Field> fields, const Pr
       primitives_(make_onednn_primitives(checked(options.threads))),
       program_(planned(model, fields, options.batch_size, *primitives_)) {}
 
-void Predictor::load(const std::filesystem::path& path) {
+std::vector<State> Predictor::kept_states() {
   std::vector<State> states;
   const auto kept = program_.program().states();
   for (std::size_t i = 0; i < kept.size(); ++i) states.push_back({kept[i].name, program_.states()[i], kept[i].scope});
-  load_parameters(path, program_.parameters(), states);
+  return states;
+}
+
+void Predictor::load(const std::filesystem::path& path) { load_parameters(path, program_.parameters(), kept_states()); }
+
+void Predictor::load(std::span<const NamedTensor> tensors, const std::filesystem::path& source) {
+  load_parameters(tensors, source, program_.parameters(), kept_states());
 }
 
 Predictions Predictor::predict(const Dataset& data) {
+  Predictions all;
+  const Shape sample = output_shape();
+  all.values.reserve(data.size() * static_cast<std::size_t>(sample.count()));
+  predict(data,
+          [&](std::span<const float> outputs) { all.values.insert(all.values.end(), outputs.begin(), outputs.end()); });
+  std::vector<std::int64_t> extents{static_cast<std::int64_t>(data.size())};
+  extents.insert(extents.end(), sample.begin(), sample.end());
+  all.shape = Shape(extents);
+  return all;
+}
+
+void Predictor::predict(const Dataset& data, FunctionRef<void(std::span<const float> outputs)> take) {
   use_threads(options_.threads);
   Program& program = program_.program();
   Batch batch(data.fields(), options_.batch_size);
@@ -64,22 +82,14 @@ Predictions Predictor::predict(const Dataset& data) {
   }
   CpuStream stream(options_.threads);
   const Pass pass{.stream = stream, .mode = Mode::evaluation, .on_ready = {}};
-  const Shape sample = program.output().shape.without_batch();
-  const auto columns = static_cast<std::size_t>(sample.count());
-  Predictions all;
-  all.values.reserve(data.size() * columns);
+  const auto columns = static_cast<std::size_t>(output_shape().count());
   std::vector<std::uint64_t> samples(options_.batch_size);
   for (std::size_t first = 0; first < data.size(); first += samples.size()) {
     const std::size_t real = std::min(samples.size(), data.size() - first);
     for (std::size_t row = 0; row < samples.size(); ++row) samples[row] = first + std::min(row, real - 1);
     data.read({.samples = samples}, batch);
-    const float* outputs = program.forward(inputs, pass).pointer<float>();
-    all.values.insert(all.values.end(), outputs, outputs + real * columns);
+    take({program.forward(inputs, pass).pointer<float>(), real * columns});
   }
-  std::vector<std::int64_t> extents{static_cast<std::int64_t>(data.size())};
-  extents.insert(extents.end(), sample.begin(), sample.end());
-  all.shape = Shape(extents);
-  return all;
 }
 
 Predictions predict(const Layer& model, const std::filesystem::path& parameters, const Dataset& data,

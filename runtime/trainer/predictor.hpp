@@ -5,10 +5,12 @@
 #include <span>
 #include <vector>
 
+#include <ronda/core/function_ref.hpp>
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/strategy/strategy.hpp>
 
 namespace ronda {
@@ -39,6 +41,8 @@ class Predictor {
   /// Those of a file that `--save` or PyTorch wrote (safetensors), with what layers keep. Throws InputError where they
   /// are not this model's.
   void load(const std::filesystem::path& path);
+  /// The same from tensors that were read before; `source` is where, for messages.
+  void load(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
   /// To be set one by one; `from_file` brings plain numbers.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return program_.parameters(); }
   /// What layers keep, a running mean, to be set likewise; names are the program's.
@@ -46,8 +50,15 @@ class Predictor {
 
   /// Of all samples, in their order. Throws InputError for data with other fields than the model was made for.
   [[nodiscard]] Predictions predict(const Dataset& data);
+  /// The same, batch by batch, for data whose outputs are not to be in memory together: calls `take` with outputs
+  /// (samples of a batch, …), plain float32, which are valid until it returns.
+  void predict(const Dataset& data, FunctionRef<void(std::span<const float> outputs)> take);
+  /// Of the outputs of a sample.
+  [[nodiscard]] Shape output_shape() { return program_.program().output().shape.without_batch(); }
 
  private:
+  [[nodiscard]] std::vector<State> kept_states();
+
   PredictorOptions options_;
   std::unique_ptr<Primitives> primitives_;
   HostProgram program_;

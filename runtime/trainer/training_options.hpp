@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -98,6 +99,8 @@ struct TrainingOptions {
 
   std::filesystem::path init = {}, save = {}, plan = {}, summary_json = {}, metrics = {}, tensorboard = {},
                         predictions = {};  ///< empty: none
+  /// Texts about the model, by names of the program's choice, that `save` and checkpoints keep beside the parameters.
+  std::map<std::string, std::string> metadata = {};
   DataUnits prediction_units = {};  ///< where the targets were scaled: `predictions` are written as the data has them
 
   std::filesystem::path checkpoint_dir = {};    ///< where the training is saved; empty: nowhere

@@ -54,6 +54,7 @@ TEST_CASE("a manifest comes back as it was") {
   manifest.last_loss = 1.0 / 3;
   manifest.environment = {{"processor", "one \"of\" many\n"}};
   manifest.picks = {{"which?", "this"}};
+  manifest.metadata = {{"model", "{\"hidden\": [1]}"}};
   manifest.weight = 1e300;
   manifest.current.train_loss = -std::numeric_limits<double>::denorm_min();
   manifest.current.test_loss = std::nan("");
@@ -81,6 +82,7 @@ TEST_CASE("a manifest comes back as it was") {
   CHECK(found.history[1].evaluated);
   CHECK(found.parts == manifest.parts);
   CHECK(found.picks == manifest.picks);
+  CHECK(found.metadata == manifest.metadata);
 }
 
 TEST_CASE("a manifest of another version is said, not passed over") {

@@ -68,6 +68,19 @@ TEST_CASE("CIFAR-10's records become pixels with three channels, in the files' o
   CHECK(stored[0].bytes.size() == 3 * 3072);
 }
 
+TEST_CASE("one of CIFAR-10's files is read by itself, and the classes have the names beside it") {
+  const TemporaryFolder folder;
+  write_ten(folder.path());
+  const ByteImages images = read_cifar10_file(folder / "test_batch.bin");
+  REQUIRE(images.size() == 3);
+  check_sample(images, 2, 12, 3);
+  CHECK(cifar10_classes(folder.path()).empty());
+  write_file(folder / "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
+  CHECK(cifar10_classes(folder.path()) == std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"});
+  write_file(folder / "batches.meta.txt", "a\nb\n");
+  CHECK(cifar10_classes(folder.path()).empty());
+}
+
 TEST_CASE("CIFAR-100's records have two labels; the folder of the archive is found") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "cifar-100-binary");

@@ -57,6 +57,10 @@ TEST_CASE("columns that are no numbers can be left out") {
   CHECK(table.values == std::vector<float>{1, 2, 3, 4});
   CHECK(table.column("y") == 1);
   require_mentions(message_of<InputError>([&] { static_cast<void>(table.column("z")); }), {"'z'", "x, y"});
+  const CsvTable one = table_of("name,x,y\nan oak,1,2\nan elm,3,4\n", {.only = {"y"}});
+  CHECK(one.columns == std::vector<std::string>{"y"});
+  CHECK(one.values == std::vector<float>{2, 4});
+  require_mentions(refusal("x,y\n1,2\n", {.only = {"x", "z"}}), {"no column 'z'", "x, y"});
 }
 
 TEST_CASE("what is wrong with a table is said with its line and column") {

@@ -2,6 +2,7 @@
 #include <png.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/error.hpp>
@@ -9,6 +10,7 @@
 #include <ronda/data/detail/resample.hpp>
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/loader.hpp>
+#include <ronda/data/picture_files.hpp>
 
 #include "data/pictures.hpp"
 #include "support/catch.hpp"
@@ -125,6 +127,52 @@ TEST_CASE("PNGs of all kinds become red, green and blue to the byte") {
     CHECK(decoded_png({1, 8, PNG_COLOR_TYPE_GRAY, 1, {0b10110000}, interlaced}) ==
           tripled({255, 0, 255, 255, 0, 0, 0, 0}));
   }
+}
+
+TEST_CASE("binary PGM and PPM become red, green and blue; what is damaged is said") {
+  const auto decoded = [](const std::string& file) {
+    Picture picture;
+    decode_netpbm(bytes_of(file), picture);
+    CHECK(picture.height == 2);
+    CHECK(picture.width == 1);
+    return picture.pixels;
+  };
+  CHECK(decoded(std::string("P5\n# x 9\n1 2\n255\n\0\xff", 19)) == Bytes{0, 0, 0, 255, 255, 255});
+  CHECK(decoded("P5 1 2 10\n\x05\x0c") == Bytes{128, 128, 128, 255, 255, 255});  // 12 is more than its largest
+  CHECK(decoded("P6 1 2 255 abcdef and more") == Bytes{'a', 'b', 'c', 'd', 'e', 'f'});
+  const auto refused = [](const std::string& file, const std::string& text) {
+    Picture picture;
+    require_mentions(message_of<PictureError>([&] { decode_netpbm(bytes_of(file), picture); }), {text});
+  };
+  refused("P6 1 2 255 abcde", "expected 6 bytes of pixels, found 5");
+  refused("P5 1 2 255", "expected 2 bytes of pixels, found 0");
+  refused("P5 1 2 65535 abcd", "from 1 to 255, found 65535");
+  refused("P5 1 2 0 ab", "found 0");
+  refused("P5 1 x", "expected a number at byte 5");
+  refused("P5 # no end", "expected a number at byte 11");
+  refused("P5 0 2 255 ", "2 rows of 0");
+  refused("P6 99999999999 99999999999 255 ", "found");
+}
+
+TEST_CASE("picture files are samples in the order given, as a folder has them; greys are luminance") {
+  const TemporaryFolder folder;
+  write_pictures(folder.path());
+  const ImageFolder expected(folder.path(), {.size = 6, .resize = 8});
+  const std::vector<std::filesystem::path> files{expected.path(4), expected.path(0), expected.path(4)};
+  const PictureFiles colours(files, {.size = 6, .resize = 8}), greys(files, {.size = 6, .resize = 8, .channels = 1});
+  CHECK(greys.fields()[0].shape == Shape{6, 6, 1});
+  REQUIRE(colours.size() == 3);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    const auto rgb = pixels_of(expected, i == 1 ? 0 : 4), grey = pixels_of(greys, i);
+    CHECK(pixels_of(colours, i) == rgb);
+    for (std::size_t k = 0; k < grey.size(); ++k)
+      CHECK(grey[k] == Approx(0.299 * rgb[3 * k] + 0.587 * rgb[3 * k + 1] + 0.114 * rgb[3 * k + 2]));
+  }
+  write_file(folder / "text.png", "text");
+  for (const auto& [file, text] : {std::pair{"text.png", "expected a JPEG, a PNG"}, {"none", "cannot be read"}})
+    require_mentions(message_of<InputError>([&] { pixels_of(PictureFiles({folder / file}), 0); }), {file, text});
+  CHECK_THROWS_AS(PictureFiles({}, {.size = 9, .resize = 8}), InputError);
+  CHECK_THROWS_AS(PictureFiles({}, {.channels = 2}), InputError);
 }
 
 TEST_CASE("JPEGs of colours, greys and inks become red, green and blue, as near as their quality goes") {
@@ -245,8 +293,8 @@ TEST_CASE("a damaged picture is an error with file, sample, expectation and find
       {png.substr(0, 8), "whole PNG"},
       {flipped, "whole PNG"},
       {png.substr(0, 16) + std::string("\0\0\x40\0\0\0\x10\0", 8) + png.substr(24), "PNG"},  // larger, and its checksum
-      {"text", "neither's first bytes in 4 bytes"},
-      {"", "neither's first bytes in 0"}};
+      {"text", "none's first bytes in 4 bytes"},
+      {"", "none's first bytes in 0"}};
   const ImageFolderOptions options{.size = 8, .resize = 8, .readers = 2};
   for (const auto& [file, finding] : files) {
     write_file(folder / "dog/a.PNG", file);

@@ -115,6 +115,15 @@ TEST_CASE("labelled lines are read, plain or gzipped, with all that lines may en
   CHECK(read_labelled_text(path, {.header = false}).texts == std::vector<std::string>{"first"});
 }
 
+TEST_CASE("the lines of a text without labels are texts, empty ones too") {
+  const TemporaryFolder folder;
+  write_file(folder / "text", gzipped("a\ttab\r\n\nno end"));
+  CHECK(read_text_lines(folder / "text") == std::vector<std::string>{"a\ttab", "", "no end"});
+  write_file(folder / "empty", "");
+  require_mentions(message_of<InputError>([&] { static_cast<void>(read_text_lines(folder / "empty")); }),
+                   {"empty", "no texts"});
+}
+
 TEST_CASE("a damaged line is refused with file, line, expectation and finding") {
   const TemporaryFolder folder;
   const auto path = folder / "text";

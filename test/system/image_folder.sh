@@ -23,7 +23,7 @@ python3 "$work/pictures.py" "$work/pictures"
 
 # One step: float32 has three digits of a gradient through so many normalisations and ReLUs, PyTorch's as well (docs/performance.md).
 options=(--data "$work/pictures" --size 64 --global-batch-size 8 --optimizer sgd --learning-rate 0.0001 --schedule constant --threads 1
-  --quiet --summary-json "$work/summary.json" --sync-batch-norm)
+  --quiet --summary-json "$work/summary.json" --sync-batch-norm --save "$work/model")
 losses=()
 for ranks in 1 2; do
   mpi $ranks "$apps/imagenet_resnet50" "${options[@]}" --steps 1
@@ -34,6 +34,12 @@ for ranks in 1 2; do
 done
 echo "losses ${losses[*]}"
 expect 'the same loss on 1 and 2 ranks' awk -v a="${losses[0]}" -v b="${losses[1]}" 'BEGIN { exit !(a > 0 && (a - b)^2 < 1e-7) }'
+
+what='ronda_predict on what was saved'
+run "$apps/ronda_predict" "$work/model" "$work/pictures/val/red/"[01].png --format csv --top 2
+expect_status 0
+expect 'the names of the folders' grep -Eq 'red/0.png,0,[01],(red|blue),[0-9.e-]+,[01],(red|blue)' "$work/out"
+expect 'a line of names, and one a picture' test "$(wc -l <"$work/out")" -eq 3
 
 refused() { # refused MESSAGE OPTION…
   local message=$1

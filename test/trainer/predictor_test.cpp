@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,7 @@ TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch'
   const Sequential model = make_model(), other = make_model();
   TrainingOptions options{.epochs = 2, .global_batch_size = 30};
   options.save = folder.path / "model";
+  options.metadata = {{"about", "\"toy\""}};
   options.checkpoint_dir = folder.path / "checkpoints";
   Trainer trainer(world(), model, loss, options);
   trainer.fit(data);  // nobody evaluates
@@ -121,7 +124,18 @@ TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch'
   REQUIRE(counter != written.end());
   CHECK((counter->shape == Shape{} && counter->integers == std::vector<std::int64_t>{6}));
 
+  CHECK(read_safetensors(folder.path / "model").metadata ==
+        std::map<std::string, std::string>{{"format", "pt"}, {"about", "\"toy\""}});
+
   const std::filesystem::path checkpoint = list_checkpoints(options.checkpoint_dir).back().path;
+  const CheckpointManifest manifest = read_manifest(manifest_of(checkpoint));
+  CHECK(manifest.metadata == options.metadata);
+  Predictor predictor(model, inputs.fields());
+  predictor.load(model_in(checkpoint, manifest, false), checkpoint);
+  CHECK(predictor.predict(inputs).values == predict(model, trainer.strategy(), inputs).values);
+  std::vector<NamedTensor> cut = model_in(checkpoint, manifest, false);
+  cut.erase(cut.begin());
+  require_mentions(message_of<InputError>([&] { predictor.load(cut, "somewhere"); }), {"somewhere", "is not in this"});
   write_safetensors(folder.path / ("exported" + std::to_string(world().rank())),
                     model_in(checkpoint, read_manifest(manifest_of(checkpoint)), false));
   const Predictions exported = predict(model, folder.path / ("exported" + std::to_string(world().rank())), inputs),

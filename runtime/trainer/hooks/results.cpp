@@ -127,7 +127,8 @@ void Results::write_results(TrainingRun& run) const {
     const TrainingOptions& options = run.options();
     StateList states;
     run.strategy().state().visit_layer_states(states);
-    if (!options.save.empty()) save_parameters(options.save, run.strategy().parameters(), states.states());
+    if (!options.save.empty())
+      save_parameters(options.save, run.strategy().parameters(), states.states(), options.metadata);
     if (!options.summary_json.empty()) write_summary(options.summary_json, summary);
   });
 }

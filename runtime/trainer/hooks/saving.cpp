@@ -35,6 +35,7 @@ CheckpointManifest manifest_of_run(TrainingRun& run) {
   m.weight = progress.weight;
   m.history = progress.history;
   m.metric = run.metric();
+  m.metadata = run.options().metadata;
   return m;
 }
 

@@ -1,0 +1,83 @@
+// What a saved model says of pictures, rows of a table or lines of text. Needs no MPI.
+#include <iostream>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include "predict/inputs.hpp"
+#include "predict/writer.hpp"
+#include "tool.hpp"
+
+namespace {
+
+using namespace ronda;
+
+struct Options {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> files;
+  std::string description;
+  apps::PredictionFormat format = apps::PredictionFormat::json;
+  std::size_t top = 1;
+  PredictorOptions predictor{.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+};
+
+/// False where help was asked for.
+bool parse(Options& options, int argc, char** argv) {
+  CLI::App app("What a model that an application has saved says of files. One line a sample, on standard output.",
+               "ronda_predict");
+  app.option_defaults()->always_capture_default();
+  app.set_version_flag("--version", "ronda_predict (Ronda) " + version());
+  app.add_option("MODEL", options.model,
+                 "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
+      ->required();
+  app.add_option(
+         "FILES", options.files,
+         "Pictures (JPEG, PNG, PGM, PPM), IDX files of images or CIFAR-10's .bin; CSV with a line of names, for "
+         "tabular; texts, a line a sample, for text_classifier. -: text or a table from standard input")
+      ->required();
+  const std::map<std::string, apps::PredictionFormat> formats{{"json", apps::PredictionFormat::json},
+                                                              {"csv", apps::PredictionFormat::csv}};
+  app.add_option("--format", options.format, "json: an object a line; csv")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->default_str("json");
+  app.add_option("--top", options.top, "Classes that are named, the likeliest first")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--batch-size", options.predictor.batch_size, "Samples that are computed at once")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", options.predictor.threads, "Cores to compute on")->check(CLI::Range(1, 1 << 12));
+  app.add_option("--describe", options.description,
+                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
+      ->default_str("");
+  return apps::parse(app, argc, argv);
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse(options, argc, argv)) return 0;
+  const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
+  const Field input = model.input_field();
+  Predictor predictor(model.model, std::span(&input, 1), options.predictor);
+  predictor.load(model.tensors, model.source);
+  const apps::Inputs inputs(model, options.files);
+  apps::PredictionWriter writer(model, options.format, options.top, std::cout);
+  const auto outputs_of_one = static_cast<std::size_t>(predictor.output_shape().count());
+  for (std::size_t part = 0; part < inputs.parts(); ++part) {
+    const apps::Samples samples = inputs.open(part);
+    std::size_t sample = 0;
+    predictor.predict(samples.data(), [&](std::span<const float> outputs) {
+      for (; !outputs.empty(); outputs = outputs.subspan(outputs_of_one), ++sample)
+        writer.write(inputs.file(part, sample), inputs.number(part, sample), outputs.first(outputs_of_one));
+    });
+  }
+  if (!std::cout.flush()) throw ResourceError("standard output cannot be written");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return apps::run_alone([&] { return run(argc, argv); });
+}

@@ -1,0 +1,201 @@
+#include "saved_model.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/model_in.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
+
+#include "model_card.hpp"
+#include "models.hpp"
+#include "normalizations.hpp"
+#include "residual_network.hpp"
+#include "resnet.hpp"
+#include "tool.hpp"
+
+namespace ronda::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t most_columns = 1 << 24;
+
+/// Takes values out of a card. Whatever is missing or of another type is an InputError.
+class CardReader {
+ public:
+  CardReader(const ModelCard& card, const fs::path& source) : card_(card), source_(source) {}
+
+  template <class T>
+  [[nodiscard]] T get(const char* key) const {
+    if (!card_.contains(key)) throw bad(std::string("it lacks \"") + key + "\"");
+    try {
+      return card_[key].get<T>();
+    } catch (const ModelCard::exception&) {
+      throw bad(std::string("\"") + key + "\" is " + excerpt(card_[key].dump()));
+    }
+  }
+  template <class T>
+  [[nodiscard]] T get(const char* key, T otherwise) const {
+    return card_.contains(key) ? get<T>(key) : otherwise;
+  }
+  [[nodiscard]] std::int64_t size(const char* key, std::int64_t most = most_columns) const {
+    return checked(key, get<std::int64_t>(key), most);
+  }
+  [[nodiscard]] std::vector<std::int64_t> sizes(const char* key, std::vector<std::int64_t> otherwise) const {
+    std::vector<std::int64_t> all = get(key, std::move(otherwise));
+    for (std::int64_t& each : all) each = checked(key, each, most_columns);
+    return all;
+  }
+  /// Names of classes, or how many there are, whose names are then their numbers.
+  [[nodiscard]] std::vector<std::string> classes(std::int64_t otherwise = 0) const {
+    if (card_.contains("classes") && card_["classes"].is_array()) return get<std::vector<std::string>>("classes");
+    const std::int64_t count = otherwise > 0 && !card_.contains("classes") ? otherwise : size("classes");
+    std::vector<std::string> names;
+    for (std::int64_t label = 0; label < count; ++label) names.push_back(std::to_string(label));
+    return names;
+  }
+  [[nodiscard]] InputError bad(const std::string& what) const {
+    return InputError(source_.string() + ": what it says of its model cannot be used: " + what +
+                      "; --describe JSON says it in its place");
+  }
+
+ private:
+  [[nodiscard]] std::int64_t checked(const char* key, std::int64_t size, std::int64_t most) const {
+    if (size < 1 || size > most)
+      throw bad(std::string("\"") + key + "\" is from 1 to " + std::to_string(most) + ", not " + std::to_string(size));
+    return size;
+  }
+
+  const ModelCard& card_;
+  const fs::path& source_;
+};
+
+void digits(SavedModel& saved, const CardReader& card, Sequential model) {
+  saved.input = PictureInput{.size = 28, .resize = 28, .channels = 1};
+  saved.model = std::move(model);
+  saved.classes = card.classes(10);
+}
+
+void small_pictures(SavedModel& saved, const CardReader& card, Sequential model) {
+  saved.input = PictureInput{.size = 32, .resize = 32, .normalized = cifar10_normalized()};
+  saved.model = std::move(model);
+  saved.classes = card.classes(10);
+}
+
+void large_pictures(SavedModel& saved, const CardReader& card) {
+  const std::int64_t size = card.get("size", std::int64_t{224});
+  if (size < 32 || size > 4096) throw card.bad("\"size\" is from 32 to 4096, not " + std::to_string(size));
+  saved.input = PictureInput{.size = size, .resize = size * 8 / 7, .normalized = imagenet_normalized()};
+  saved.classes = card.classes();
+  saved.model = ResNet(false).large50(static_cast<std::int64_t>(saved.classes.size()));
+}
+
+void table(SavedModel& saved, const CardReader& card) {
+  const auto separator = card.get<std::string>("separator", ",");
+  TableInput input{.columns = card.get<std::vector<std::string>>("inputs"),
+                   .means = card.get<std::vector<double>>("means"),
+                   .deviations = card.get<std::vector<double>>("deviations"),
+                   .target = card.get<std::string>("target"),
+                   .units = {card.get<double>("target_deviation"), card.get<double>("target_mean")},
+                   .separator = separator.size() == 1 ? separator[0] : ','};
+  if (input.columns.empty() || input.means.size() != input.columns.size() ||
+      input.deviations.size() != input.columns.size())
+    throw card.bad("\"inputs\", \"means\" and \"deviations\" are lists of one length");
+  if (std::ranges::any_of(input.deviations, [](double deviation) { return !(deviation > 0); }))
+    throw card.bad("\"deviations\" are above 0");
+  saved.model = perceptron(card.sizes("hidden", {64, 64}), 1);
+  saved.input = std::move(input);
+}
+
+void text(SavedModel& saved, const CardReader& card) {
+  const auto tokens = static_cast<std::int32_t>(card.size("tokens", 1 << 30));
+  if (tokens < 2) throw card.bad("\"tokens\" are at least 2");
+  saved.input = TextInput{tokens, card.size("words", 1 << 20)};
+  saved.classes = card.classes();
+  saved.model = bag_of_words(tokens, card.size("width"), static_cast<std::int64_t>(saved.classes.size()));
+}
+
+using Make = std::function<void(SavedModel&, const CardReader&)>;
+
+const std::map<std::string, Make, std::less<>>& applications() {
+  static const std::map<std::string, Make, std::less<>> all{
+      {"mnist_softmax", [](auto& saved, auto& card) { digits(saved, card, flat_perceptron({}, 10)); }},
+      {"mnist_mlp",
+       [](auto& saved, auto& card) { digits(saved, card, flat_perceptron(card.sizes("hidden", {128}), 10)); }},
+      {"mnist_cnn", [](auto& saved, auto& card) { digits(saved, card, small_cnn()); }},
+      {"mnist_resnet", [](auto& saved, auto& card) { digits(saved, card, residual_network()); }},
+      {"cifar10_cnn", [](auto& saved, auto& card) { small_pictures(saved, card, small_cnn()); }},
+      {"cifar10_resnet", [](auto& saved, auto& card) { small_pictures(saved, card, ResNet(false).small18(10)); }},
+      {"imagenet_resnet50", large_pictures},
+      {"tabular", table},
+      {"text_classifier", text}};
+  return all;
+}
+
+/// Parameters and metadata of a file, or of a checkpoint.
+Safetensors read_source(fs::path& source) {
+  std::error_code ignored;
+  if (!fs::is_directory(source, ignored)) return read_safetensors(source);
+  if (!is_there(manifest_of(source))) {
+    const auto newest = newest_whole(source, [](const CheckpointPlace&, const Error& error) {
+      std::cerr << std::string("ronda: warning: passing over: ") + error.what() + "\n";
+    });
+    if (!newest) throw InputError(source.string() + " has no whole checkpoint");
+    source = newest->path;
+  }
+  const CheckpointManifest manifest = verify_checkpoint(source);
+  return {model_in(source, manifest, false), manifest.metadata};
+}
+
+ModelCard parsed(const std::string& text, const std::string& what) {
+  ModelCard card = ModelCard::parse(text, nullptr, false);
+  if (card.is_discarded() || !card.is_object()) throw InputError(what + " is no object of JSON: " + excerpt(text));
+  return card;
+}
+
+ModelCard card_of(const std::map<std::string, std::string>& metadata, const fs::path& source,
+                  const std::string& description) {
+  ModelCard card = ModelCard::object();
+  if (const auto found = metadata.find(model_card_key); found != metadata.end())
+    card = parsed(found->second, source.string() + ": what it says of its model");
+  if (!description.empty()) card.update(parsed(description, "--describe"));
+  if (!card.contains("application"))
+    throw InputError(source.string() +
+                     " does not say which application's model it is: an earlier Ronda or another program wrote it; "
+                     "save it anew, or describe it: --describe '{\"application\": \"mnist_mlp\", \"hidden\": [128]}'");
+  return card;
+}
+
+}  // namespace
+
+Field SavedModel::input_field() const {
+  if (const auto* pictures = std::get_if<PictureInput>(&input))
+    return {"input", Shape{pictures->size, pictures->size, pictures->channels}};
+  if (const auto* table = std::get_if<TableInput>(&input))
+    return {"input", Shape{static_cast<std::int64_t>(table->columns.size())}};
+  return {"input", Shape{std::get<TextInput>(input).words}, DType::int32};
+}
+
+SavedModel read_saved_model(const fs::path& source, const std::string& description) {
+  SavedModel saved;
+  saved.source = source;
+  Safetensors content = read_source(saved.source);
+  const ModelCard card = card_of(content.metadata, saved.source, description);
+  const CardReader reader(card, saved.source);
+  saved.application = reader.get<std::string>("application");
+  const auto make = applications().find(saved.application);
+  if (make == applications().end())
+    throw InputError(saved.source.string() + " has a model of '" + excerpt(saved.application) +
+                     "'; known are those of " + listed(applications(), [](const auto& each) { return each.first; }));
+  make->second(saved, reader);
+  saved.tensors = std::move(content.tensors);
+  return saved;
+}
+
+}  // namespace ronda::apps

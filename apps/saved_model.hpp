@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <ronda/data/transform.hpp>
+#include <ronda/layers/sequential.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
+#include <ronda/runtime/trainer/training_options.hpp>
+
+namespace ronda::apps {
+
+/// What goes into a model, and how it is made of files.
+struct PictureInput {
+  std::int64_t size = 0, resize = 0;  ///< of the sides; the shorter one's, before the middle is taken
+  std::int64_t channels = 3;
+  std::optional<Transform> normalized = {};
+};
+struct TableInput {
+  std::vector<std::string> columns;
+  std::vector<double> means, deviations;  ///< by column
+  std::string target;
+  DataUnits units;  ///< of the target
+  char separator = ',';
+};
+struct TextInput {
+  std::int32_t tokens = 0;
+  std::int64_t words = 0;
+};
+
+/// A model that an application has saved.
+struct SavedModel {
+  std::filesystem::path source;
+  std::string application;
+  std::variant<PictureInput, TableInput, TextInput> input;
+  Sequential model;
+  std::vector<std::string> classes;  ///< names by label; empty: it gives numbers
+  std::vector<NamedTensor> tensors;  ///< parameters, and what layers keep
+
+  [[nodiscard]] Field input_field() const;
+};
+
+/// Reads a file of `--save`, or the newest whole checkpoint of a folder, or one checkpoint. Throws InputError where
+/// that does not say which application's model it is, or not enough of it, with the remedy.
+/// @param description  what it should say (see ModelCard), where it does not; empty: nothing
+[[nodiscard]] SavedModel read_saved_model(const std::filesystem::path& source, const std::string& description = {});
+
+}  // namespace ronda::apps

@@ -1,0 +1,65 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
+#include <ronda/data/detail/picture_reader.hpp>
+#include <ronda/data/picture_files.hpp>
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+PictureFilesOptions checked(const PictureFilesOptions& options) {
+  constexpr std::int64_t most = 1 << 14;
+  if (options.size < 1 || options.size > options.resize || options.resize > most)
+    throw InputError("pictures are from 1 to .resize = " + std::to_string(options.resize) +
+                     " pixels large, and that is at most " + std::to_string(most) +
+                     ", found .size = " + std::to_string(options.size));
+  if (options.channels != 1 && options.channels != Picture::channels)
+    throw InputError("a picture has 1 or 3 channels, found .channels = " + std::to_string(options.channels));
+  return options;
+}
+
+void write_grey(std::span<const float> colours, float* greys) {
+  for (std::size_t i = 0; i < colours.size(); i += Picture::channels)
+    *greys++ = 0.299F * colours[i] + 0.587F * colours[i + 1] + 0.114F * colours[i + 2];
+}
+
+}  // namespace
+
+struct PictureFiles::Tools {
+  std::mutex mutex;  ///< one batch is read at a time
+  PictureReader reader;
+  std::vector<float> colours;
+};
+
+PictureFiles::PictureFiles(std::vector<std::filesystem::path> files, const PictureFilesOptions& options)
+    : files_(std::move(files)),
+      options_(checked(options)),
+      fields_{Field{"input", Shape{options.size, options.size, options.channels}},
+              Field{"target", Shape{}, DType::int32}},
+      tools_(std::make_unique<Tools>()) {
+  tools_->colours.resize(static_cast<std::size_t>(options.size * options.size * Picture::channels));
+}
+PictureFiles::~PictureFiles() = default;
+
+void PictureFiles::read(const SampleRequest& request, Batch& batch) const {
+  const std::lock_guard lock(tools_->mutex);
+  const auto floats = static_cast<std::size_t>(fields_[0].shape.count());
+  for (std::size_t row = 0; row < request.samples.size(); ++row) {
+    const std::filesystem::path& file = files_[request.samples[row]];
+    try {
+      tools_->reader.read(file);
+    } catch (const InputError& cause) {
+      throw InputError(printable(file.string()) + ": " + cause.what());
+    }
+    float* const pixels = batch.input().pointer<float>() + row * floats;
+    const bool grey = options_.channels == 1;
+    tools_->reader.write_middle(options_.size, options_.resize, grey ? tools_->colours.data() : pixels);
+    if (grey) write_grey(tools_->colours, pixels);
+    batch.target().as<std::int32_t>()[row] = 0;
+  }
+}
+
+}  // namespace ronda
