@@ -4,12 +4,11 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/cifar.hpp>
-#include <ronda/data/image_transforms.hpp>
 #include <ronda/layers/metrics.hpp>
 
 #include "label_smoothing.hpp"
 #include "model_card.hpp"
-#include "normalizations.hpp"
+#include "transforms.hpp"
 
 namespace ronda::apps {
 namespace {
@@ -45,7 +44,7 @@ int run(World& world, CommandLine& command_line, const CifarOptions& options, co
   command_line.training.variant =
       (options.augment ? "augmented, " : "as they are, ") + smoothing.text() + command_line.training.variant;
   std::vector<Transform> transforms;
-  if (options.augment) transforms = {random_crop(4), random_flip()};
+  if (options.augment) transforms = cifar10_augmentation();
   transforms.push_back(cifar10_normalized());
   const TransformedDataset training(cifar->train, transforms), test(cifar->test, {cifar10_normalized()});
   return train(world, command_line, make_model(), smoothing.loss(), training, test,

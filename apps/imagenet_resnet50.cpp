@@ -3,12 +3,11 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/image_folder.hpp>
-#include <ronda/data/image_transforms.hpp>
 
 #include "damaged_pictures.hpp"
 #include "label_smoothing.hpp"
 #include "model_card.hpp"
-#include "normalizations.hpp"
+#include "transforms.hpp"
 #include "resnet.hpp"
 #include "training_application.hpp"
 
@@ -56,8 +55,9 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
                                   std::to_string(train->classes().size()) + " classes, " + smoothing.text() +
                                   (options.synchronized ? ", synchronised" : "");
   apps::describe_model(command_line, {{"size", options.pictures.size}, {"classes", train->classes()}});
-  const Transform normalized = apps::imagenet_normalized();
-  const TransformedDataset training(*train, {random_flip(), normalized}), tests(*test, {normalized});
+  std::vector<Transform> augmentation = apps::imagenet_augmentation();
+  augmentation.push_back(apps::imagenet_normalized());
+  const TransformedDataset training(*train, augmentation), tests(*test, {apps::imagenet_normalized()});
   const auto classes = static_cast<std::int64_t>(train->classes().size());
   std::vector<std::shared_ptr<const SummedMetric>> metrics;
   if (classes > 5) metrics.push_back(std::make_shared<TopKAccuracy>(5));

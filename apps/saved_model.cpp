@@ -14,7 +14,7 @@
 
 #include "model_card.hpp"
 #include "models.hpp"
-#include "normalizations.hpp"
+#include "transforms.hpp"
 #include "residual_network.hpp"
 #include "resnet.hpp"
 #include "tool.hpp"

@@ -16,8 +16,9 @@ constexpr std::size_t side = 32, plane = side * side, channels = 3, pixel_bytes 
 /// A version of the set.
 struct Format {
   std::string name, folder;
-  std::vector<int> classes;  ///< of each label of a record
-  std::size_t label;         ///< which of them is the target
+  std::vector<int> classes;                    ///< of each label of a record
+  std::size_t label;                           ///< which of them is the target
+  std::vector<std::string> train_names, test;  ///< its files
 
   [[nodiscard]] std::size_t record_bytes() const { return classes.size() + pixel_bytes; }
 };
@@ -25,13 +26,14 @@ struct Format {
 /// A file of records.
 class RecordFile {
  public:
-  RecordFile(const std::filesystem::path& path, const Format& format)
+  /// @param tell  is called for each damaged record
+  RecordFile(const std::filesystem::path& path, const Format& format, FunctionRef<void(const InputError&)> tell)
       : path_(path), format_(format), bytes_(map_file(path)) {
     const std::size_t record = format.record_bytes(), rest = bytes_.bytes() % record;
+    for (std::size_t i = 0; i < count(); ++i) check_labels(i, tell);
     if (rest != 0)
-      throw damaged(count(), "expected " + std::to_string(record) + " bytes, found " + std::to_string(rest) +
-                                 " before the file's end");
-    for (std::size_t i = 0; i < count(); ++i) check_labels(i);
+      tell(damaged(count(), "expected " + std::to_string(record) + " bytes, found " + std::to_string(rest) +
+                                " before the file's end"));
   }
 
   [[nodiscard]] std::size_t count() const { return bytes_.bytes() / format_.record_bytes(); }
@@ -50,11 +52,11 @@ class RecordFile {
     return reinterpret_cast<const std::uint8_t*>(bytes_.data()) + record * format_.record_bytes();
   }
 
-  void check_labels(std::size_t record) const {
+  void check_labels(std::size_t record, FunctionRef<void(const InputError&)> tell) const {
     for (std::size_t i = 0; i < format_.classes.size(); ++i)
       if (const int label = at(record)[i]; label >= format_.classes[i])
-        throw damaged(record, "expected a label from 0 to " + std::to_string(format_.classes[i] - 1) + ", found " +
-                                  std::to_string(label));
+        return tell(damaged(record, "expected a label from 0 to " + std::to_string(format_.classes[i] - 1) +
+                                        ", found " + std::to_string(label)));
   }
 
   /// @param record  from 0, as samples are counted
@@ -97,31 +99,66 @@ std::filesystem::path folder_in(const std::filesystem::path& directory, const Fo
   return std::filesystem::is_directory(inner, ignored) ? inner : directory;
 }
 
-Cifar load(const std::filesystem::path& directory, const Format& format, const std::vector<std::string>& train_names,
-           const std::string& test_name) {
+RecordFile open(const std::filesystem::path& folder, const std::string& name, const Format& format,
+                FunctionRef<void(const InputError&)> tell) {
   std::error_code ignored;
+  if (!std::filesystem::exists(folder / name, ignored))
+    throw InputError("there is no " + (folder / name).string() + "; name the folder of " + format.name +
+                     "'s binary version, which scripts/fetch_cifar.sh fetches");
+  return {folder / name, format, tell};
+}
+
+constexpr auto throw_it = [](const InputError& damage) { throw InputError(damage); };
+
+Cifar load(const std::filesystem::path& directory, const Format& format) {
   const std::filesystem::path folder = folder_in(directory, format);
-  const auto open = [&](const std::string& name) {
-    if (!std::filesystem::exists(folder / name, ignored))
-      throw InputError("there is no " + (folder / name).string() + "; name the folder of " + format.name +
-                       "'s binary version, which scripts/fetch_cifar.sh fetches");
-    return RecordFile(folder / name, format);
-  };
   std::vector<RecordFile> train, test;
-  for (const std::string& name : train_names) train.push_back(open(name));
+  for (const std::string& name : format.train_names) train.push_back(open(folder, name, format, throw_it));
   check_alike(train);
-  test.push_back(open(test_name));
+  for (const std::string& name : format.test) test.push_back(open(folder, name, format, throw_it));
   return {images_of(train), images_of(test)};
 }
 
-Format cifar10() { return {"CIFAR-10", "cifar-10-batches-bin", {10}, 0}; }
+std::size_t check(const std::filesystem::path& directory, const Format& format,
+                  FunctionRef<void(const InputError&)> tell) {
+  const std::filesystem::path folder = folder_in(directory, format);
+  std::vector<RecordFile> train, test;
+  const auto try_to = [&](FunctionRef<void()> work) {
+    try {
+      work();
+    } catch (const InputError& error) {
+      tell(error);
+    }
+  };
+  for (const std::string& name : format.train_names) try_to([&] { train.push_back(open(folder, name, format, tell)); });
+  try_to([&] { check_alike(train); });
+  for (const std::string& name : format.test) try_to([&] { test.push_back(open(folder, name, format, tell)); });
+  std::size_t records = 0;
+  for (const auto* files : {&train, &test})
+    for (const RecordFile& file : *files) records += file.count();
+  return records;
+}
+
+Format cifar10() {
+  return {"CIFAR-10",
+          "cifar-10-batches-bin",
+          {10},
+          0,
+          {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+          {"test_batch.bin"}};
+}
+
+Format cifar100(CifarLabels labels) {
+  return {"CIFAR-100",   "cifar-100-binary", {20, 100}, labels == CifarLabels::coarse ? 0U : 1U,
+          {"train.bin"}, {"test.bin"}};
+}
 
 }  // namespace
 
 ByteImages read_cifar10_file(const std::filesystem::path& file) {
   const Format format = cifar10();
   std::vector<RecordFile> files;
-  files.emplace_back(file, format);
+  files.emplace_back(file, format, throw_it);
   return images_of(files);
 }
 
@@ -134,15 +171,18 @@ std::vector<std::string> cifar10_classes(const std::filesystem::path& directory)
   return names;
 }
 
-Cifar load_cifar10(const std::filesystem::path& directory) {
-  return load(directory, cifar10(),
-              {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
-              "test_batch.bin");
-}
+Cifar load_cifar10(const std::filesystem::path& directory) { return load(directory, cifar10()); }
 
 Cifar load_cifar100(const std::filesystem::path& directory, CifarLabels labels) {
-  const std::size_t label = labels == CifarLabels::coarse ? 0 : 1;
-  return load(directory, {"CIFAR-100", "cifar-100-binary", {20, 100}, label}, {"train.bin"}, "test.bin");
+  return load(directory, cifar100(labels));
+}
+
+std::size_t check_cifar10(const std::filesystem::path& directory, FunctionRef<void(const InputError&)> tell) {
+  return check(directory, cifar10(), tell);
+}
+
+std::size_t check_cifar100(const std::filesystem::path& directory, FunctionRef<void(const InputError&)> tell) {
+  return check(directory, cifar100(CifarLabels::fine), tell);
 }
 
 }  // namespace ronda

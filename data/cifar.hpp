@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <ronda/core/error.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/data/byte_images.hpp>
 
 namespace ronda {
@@ -31,8 +33,13 @@ enum class CifarLabels : std::uint8_t {
 /// The names in `batches.meta.txt` beside CIFAR-10's files, by label; empty where that is not there.
 [[nodiscard]] std::vector<std::string> cifar10_classes(const std::filesystem::path& directory);
 
+/// What load_cifar10 would say of every damaged record and missing file: `tell` is called for each.
+/// @return how many records there are
+std::size_t check_cifar10(const std::filesystem::path& directory, FunctionRef<void(const InputError&)> tell);
+
 /// The same for `train.bin` and `test.bin`, in `directory` or in its folder `cifar-100-binary`; a record begins with
 /// the coarse and the fine label.
 [[nodiscard]] Cifar load_cifar100(const std::filesystem::path& directory, CifarLabels labels = CifarLabels::fine);
+std::size_t check_cifar100(const std::filesystem::path& directory, FunctionRef<void(const InputError&)> tell);
 
 }  // namespace ronda

@@ -142,12 +142,22 @@ CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) 
   CsvTable table;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (kept[i]) table.columns.push_back(names[i]);
-  for (bool there = !options.header || reader.next(fields); there; there = reader.next(fields)) {
+  const auto add_row = [&] {
     if (fields.size() != names.size())
       throw reader.error("expected " + std::to_string(names.size()) + " fields as in the first line, found " +
                          std::to_string(fields.size()));
     for (std::size_t i = 0; i < names.size(); ++i)
       if (kept[i]) table.values.push_back(number_of(fields[i], names[i], reader));
+  };
+  for (bool there = !options.header || reader.next(fields); there; there = reader.next(fields)) {
+    const std::size_t whole = table.values.size();
+    try {
+      add_row();
+    } catch (const InputError& damage) {
+      if (!options.on_damaged) throw;
+      table.values.resize(whole);
+      options.on_damaged(damage);
+    }
   }
   if (table.rows() == 0) throw InputError(path.string() + " has no rows");
   return table;

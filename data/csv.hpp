@@ -1,9 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <ronda/core/error.hpp>
 
 namespace ronda {
 
@@ -12,6 +15,8 @@ struct CsvOptions {
   bool header = true;  ///< the first line names the columns; otherwise they are `column 1`, `column 2`, …
   std::vector<std::string> ignore = {};  ///< columns that are not read, by name
   std::vector<std::string> only = {};    ///< the columns that are read, by name; empty: all
+  /// Is told of each row that is damaged, and left out; null: the first one ends the reading.
+  std::function<void(const InputError&)> on_damaged = {};
 };
 
 /// Numbers by rows and columns.

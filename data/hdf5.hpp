@@ -1,9 +1,11 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <ronda/core/shape.hpp>
 #include <ronda/data/byte_values.hpp>
 #include <ronda/data/dataset.hpp>
 
@@ -26,5 +28,29 @@ struct Hdf5Field {
 /// or without samples, where the numbers of samples differ, and in a build without HDF5.
 [[nodiscard]] std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file,
                                                  const std::vector<Hdf5Field>& fields);
+
+/// An array that is to be written to an HDF5 file.
+struct Hdf5Array {
+  std::string name;
+  Shape shape;                   ///< with the samples as its first axis
+  DType dtype = DType::float32;  ///< or uint8, int32
+};
+
+/// Writes a new HDF5 file of arrays, sample by sample.
+class Hdf5Writer {
+ public:
+  /// Throws InputError where there is such a file, or it cannot be created, and in a build without HDF5.
+  Hdf5Writer(const std::filesystem::path& file, const std::vector<Hdf5Array>& arrays);
+  ~Hdf5Writer();  ///< closes the file
+
+  /// The next samples of an array, little-endian as in memory. Throws ResourceError where they cannot be written.
+  void write(std::size_t array, std::span<const std::byte> samples);
+  /// Gives everything to the file system. Throws ResourceError where that does not take it.
+  void flush();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace ronda

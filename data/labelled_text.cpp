@@ -32,6 +32,17 @@ void check_header(std::string_view line, const LineReader& reader) {
                        "'; read a file without them with .header = false");
 }
 
+void add_line(std::string_view line, std::int32_t classes, const LineReader& reader, LabelledText& result) {
+  const std::size_t tab = line.find('\t');
+  if (tab == std::string_view::npos)
+    throw reader.error("expected a label, a tab and a text, found '" + shown(line) + "' without a tab");
+  const std::string_view text = line.substr(tab + 1);
+  if (text.find('\t') != std::string_view::npos)
+    throw reader.error("expected a label, a tab and a text, found a second tab; put blanks in the place of tabs");
+  result.labels.push_back(label_of(line.substr(0, tab), classes, reader));
+  result.texts.emplace_back(text);
+}
+
 }  // namespace
 
 LabelledText read_labelled_text(const std::filesystem::path& path, const LabelledTextOptions& options) {
@@ -40,17 +51,12 @@ LabelledText read_labelled_text(const std::filesystem::path& path, const Labelle
   LineReader reader(content, path);
   if (options.header)
     if (const auto first = reader.next()) check_header(*first, reader);
-  while (const auto line = reader.next()) {
-    if (line->empty()) continue;
-    const std::size_t tab = line->find('\t');
-    if (tab == std::string_view::npos)
-      throw reader.error("expected a label, a tab and a text, found '" + shown(*line) + "' without a tab");
-    const std::string_view text = line->substr(tab + 1);
-    if (text.find('\t') != std::string_view::npos)
-      throw reader.error("expected a label, a tab and a text, found a second tab; put blanks in the place of tabs");
-    result.labels.push_back(label_of(line->substr(0, tab), options.classes, reader));
-    result.texts.emplace_back(text);
-  }
+  while (const auto line = reader.next()) try {
+      if (!line->empty()) add_line(*line, options.classes, reader, result);
+    } catch (const InputError& damage) {
+      if (!options.on_damaged) throw;
+      options.on_damaged(damage);
+    }
   if (result.texts.empty()) throw InputError(path.string() + " has no texts");
   return result;
 }

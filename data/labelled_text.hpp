@@ -2,9 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include <ronda/core/error.hpp>
 #include <ronda/data/memory_dataset.hpp>
 #include <ronda/data/tokenizer.hpp>
 
@@ -19,6 +21,8 @@ struct LabelledText {
 struct LabelledTextOptions {
   bool header = true;        ///< the first line names the columns
   std::int32_t classes = 0;  ///< labels are below it; 0: there may be any number of classes
+  /// Is told of each line that is damaged, and left out; null: the first one ends the reading.
+  std::function<void(const InputError&)> on_damaged = {};
 };
 
 /// Reads lines `label<TAB>text`, plain or gzipped. Lines end with LF or CRLF; a byte order mark and empty lines are

@@ -10,4 +10,12 @@ std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, const std:
   throw InputError(file.string() + ": " + lacking(hdf5_format()).what());
 }
 
+struct Hdf5Writer::Impl {};
+Hdf5Writer::Hdf5Writer(const std::filesystem::path& file, const std::vector<Hdf5Array>&) {
+  throw InputError(file.string() + ": " + lacking(hdf5_format()).what());
+}
+Hdf5Writer::~Hdf5Writer() = default;
+void Hdf5Writer::write(std::size_t, std::span<const std::byte>) {}
+void Hdf5Writer::flush() {}
+
 }  // namespace ronda

@@ -36,6 +36,30 @@ std::vector<NumpyField> two(NumpyArray inputs, NumpyArray targets) {
 
 NumpyArray read_npy(const std::filesystem::path& file) { return array_of(map_file(file), file.string()); }
 
+std::string npy_header(const Shape& shape, DType dtype) {
+  const auto type = [&]() -> std::string {
+    switch (dtype) {
+      case DType::float16: return "<f2";
+      case DType::float32: return "<f4";
+      case DType::float64: return "<f8";
+      case DType::uint8: return "|u1";
+      case DType::int8: return "|i1";
+      case DType::int32: return "<i4";
+      case DType::int64: return "<i8";
+      case DType::bfloat16: break;
+    }
+    throw LogicError("NumPy has no bfloat16");
+  };
+  std::string text = "{'descr': '" + type() + "', 'fortran_order': False, 'shape': (";
+  for (const std::int64_t extent : shape) text += std::to_string(extent) + ", ";
+  text += "), }";
+  constexpr std::size_t before = 10, alignment = 64;  // of the values
+  text.append(alignment - (before + text.size() + 1) % alignment, ' ');
+  text += '\n';
+  const auto length = static_cast<unsigned>(text.size());
+  return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(length & 0xff) + static_cast<char>(length >> 8) + text;
+}
+
 NumpyArray read_npz(const std::filesystem::path& file, const std::string& name) {
   return array_of(ZipFile(file).read(name + ".npy"), file.string() + "[" + name + "]");
 }

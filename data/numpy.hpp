@@ -25,6 +25,9 @@ struct NumpyArray {
 /// is damaged or has another order or type.
 [[nodiscard]] NumpyArray read_npy(const std::filesystem::path& file);
 
+/// What a .npy file begins with, before its values, in C order: little-endian, format version 1.0.
+[[nodiscard]] std::string npy_header(const Shape& shape, DType dtype);
+
 /// The same for an array of a .npz file: mapped where numpy.savez wrote it, unpacked to memory, and its checksum
 /// compared, where numpy.savez_compressed did. Throws InputError, listing the names there are, for one that there is
 /// not.

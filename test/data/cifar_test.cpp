@@ -81,6 +81,29 @@ TEST_CASE("one of CIFAR-10's files is read by itself, and the classes have the n
   CHECK(cifar10_classes(folder.path()).empty());
 }
 
+TEST_CASE("a check tells every damaged record and missing file of CIFAR") {
+  const TemporaryFolder folder;
+  write_ten(folder.path());
+  std::vector<std::string> told;
+  const auto tell = [&](const InputError& error) { told.emplace_back(error.what()); };
+  CHECK(check_cifar10(folder.path(), tell) == 13);
+  CHECK(told.empty());
+  write_file(folder / "data_batch_2.bin", record({10}, 0) + record({200}, 1));
+  write_file(folder / "data_batch_3.bin", record({1}, 0));
+  write_file(folder / "test_batch.bin", record({1}, 10) + "x");
+  std::filesystem::remove(folder / "data_batch_5.bin");
+  CHECK(check_cifar10(folder.path(), tell) == 8);
+  REQUIRE(told.size() == 5);
+  require_mentions(told[0], {"batch_2.bin", "record 0", "found 10"});
+  require_mentions(told[1], {"batch_2.bin", "record 1", "found 200"});
+  require_mentions(told[2], {"there is no", "batch_5.bin"});
+  require_mentions(told[3], {"batch_3.bin", "expected 2 records"});
+  require_mentions(told[4], {"test_batch.bin", "record 1", "found 1 before"});
+  told.clear();
+  CHECK(check_cifar100(folder.path(), tell) == 0);
+  CHECK(told.size() == 2);
+}
+
 TEST_CASE("CIFAR-100's records have two labels; the folder of the archive is found") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "cifar-100-binary");

@@ -81,6 +81,18 @@ TEST_CASE("what is wrong with a table is said with its line and column") {
   require_mentions(message_of<InputError>([] { static_cast<void>(read_csv("/tmp")); }), {"/tmp"});
 }
 
+TEST_CASE("damaged rows are left out where somebody wants to be told of them") {
+  std::vector<std::string> told;
+  CsvOptions options;
+  options.on_damaged = [&](const InputError& error) { told.emplace_back(error.what()); };
+  const CsvTable table = table_of("a,b\n1,2\nx,2\n3\n1,y\n5,6\n", options);
+  CHECK(table.values == std::vector<float>{1, 2, 5, 6});
+  REQUIRE(told.size() == 3);
+  require_mentions(told[0], {"line 3", "'x'"});
+  require_mentions(told[1], {"line 4", "expected 2 fields"});
+  require_mentions(told[2], {"line 5", "'y'"});
+}
+
 TEST_CASE("a split keeps every sample once, and is the same for the same seed") {
   for (const double share : {0.001, 0.2, 0.5, 0.999})
     for (const std::size_t samples : {std::size_t{2}, std::size_t{3}, std::size_t{100}}) {

@@ -1,6 +1,8 @@
 // HDF5 files, made here by the library itself.
 #include <hdf5.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -185,4 +187,28 @@ TEST_CASE("a compressed chunk that is damaged is an error of the sample that is 
   Batch batch(data->fields(), 1);
   require_mentions(message_of<InputError>([&] { data->read({std::vector<std::uint64_t>{5}}, batch); }),
                    {"set.h5[x]", "sample 5", "damaged"});
+}
+
+TEST_CASE("arrays that are written piece by piece are read back, and no file is overwritten") {
+  const TemporaryFolder folder;
+  const auto path = folder / "made.h5";
+  const std::vector<std::uint8_t> pixels{1, 2, 3, 4, 5, 250};
+  const std::vector<std::int32_t> labels{-7, 8, 9};
+  {
+    Hdf5Writer writer(path, {{"input", Shape{3, 2}, DType::uint8}, {"target", Shape{3}, DType::int32}});
+    writer.write(0, std::as_bytes(std::span(pixels).first(4)));
+    writer.write(1, std::as_bytes(std::span(labels)));
+    writer.write(0, std::as_bytes(std::span(pixels).subspan(4)));
+    writer.flush();
+    require_mentions(message_of<InputError>([&] { Hdf5Writer(path, {}); }), {"made.h5", "cannot create"});
+    CHECK_THROWS_AS(writer.write(0, std::as_bytes(std::span(pixels).first(2))), ResourceError);  // there is no fourth
+  }
+  const auto data = open_hdf5(path, {{"input", "input", ByteValues::same}, {"target", "target"}});
+  REQUIRE(data->size() == 3);
+  Batch batch(data->fields(), 3);
+  data->read({std::vector<std::uint64_t>{0, 1, 2}}, batch);
+  CHECK(std::ranges::equal(batch.field("input").as<std::uint8_t>(), pixels));
+  CHECK(std::ranges::equal(batch.target().as<std::int32_t>(), labels));
+  CHECK_THROWS_AS(Hdf5Writer(folder / "no" / "made.h5", {}), InputError);
+  CHECK_THROWS_AS(Hdf5Writer(folder / "other.h5", {{"input", Shape{1}, DType::float64}}), LogicError);
 }

@@ -11,6 +11,7 @@
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/picture_files.hpp>
+#include <ronda/data/png.hpp>
 
 #include "data/pictures.hpp"
 #include "support/catch.hpp"
@@ -173,6 +174,17 @@ TEST_CASE("picture files are samples in the order given, as a folder has them; g
     require_mentions(message_of<InputError>([&] { pixels_of(PictureFiles({folder / file}), 0); }), {file, text});
   CHECK_THROWS_AS(PictureFiles({}, {.size = 9, .resize = 8}), InputError);
   CHECK_THROWS_AS(PictureFiles({}, {.channels = 2}), InputError);
+}
+
+TEST_CASE("a PNG that is written is read back to the byte") {
+  for (const auto& [height, width] : {std::pair{1U, 1U}, {7U, 5U}}) {
+    const Bytes rgb = noise(std::size_t{height} * width * 3);
+    Picture picture;
+    decode_png(encode_png(height, width, rgb), picture);
+    CHECK((picture.height == height && picture.width == width));
+    CHECK(picture.pixels == rgb);
+  }
+  CHECK_THROWS_AS(encode_png(2, 2, Bytes(11)), LogicError);
 }
 
 TEST_CASE("JPEGs of colours, greys and inks become red, green and blue, as near as their quality goes") {

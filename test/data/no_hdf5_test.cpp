@@ -12,5 +12,9 @@ TEST_CASE("a build without HDF5 says so, and what to install") {
   require_mentions(message_of<InputError>([&] {
                      (void)open_hdf5("set.h5", {{"input", "x"}});
                    }),
-                   {"set.h5", "no HDF5", "libhdf5-dev"});
+                   {"set.h5", "lacks HDF5", "libhdf5-dev"});
+  require_mentions(message_of<InputError>([&] {
+                     Hdf5Writer("set.h5", {{"input", Shape{1}}});
+                   }),
+                   {"set.h5", "lacks HDF5", "libhdf5-dev"});
 }

@@ -2,6 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/data/image_folder.hpp>
 #include <ronda/data/optional_format.hpp>
+#include <ronda/data/png.hpp>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"
@@ -20,5 +21,7 @@ TEST_CASE("a build without a picture's library says so, and what to install, and
     Batch batch(data.fields(), 1);
     require_mentions(message_of<InputError>([&] { data.read({std::vector<std::uint64_t>{0}}, batch); }),
                      {"a/1.jpg", "lacks " + format.name, format.package});
+    if (format.name == "PNG")
+      require_mentions(message_of<InputError>([] { static_cast<void>(encode_png(1, 1, {})); }), {"lacks PNG"});
   }
 }

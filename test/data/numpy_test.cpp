@@ -198,3 +198,20 @@ TEST_CASE("a damaged archive is refused with file, member, and what is wrong") {
   require_mentions(message(zip({{"x.npy", "no array"}})), {"set.npz[x]", "0x93"});
   require_mentions(message(zip({})), {"set.npz", "no 'x.npy'"});
 }
+
+TEST_CASE("a header of .npy is read back with its shape and type, and its values are aligned") {
+  const TemporaryFolder folder;
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 5}, Shape{0, 7}, Shape{1, 2, 3, 1, 2, 3}})
+    for (const DType dtype :
+         {DType::float16, DType::float32, DType::float64, DType::uint8, DType::int8, DType::int32, DType::int64}) {
+      const std::string header = npy_header(shape, dtype);
+      CHECK(header.size() % 64 == 0);
+      write_file(folder / "array.npy",
+                 header + std::string(static_cast<std::size_t>(shape.count()) * size_of(dtype), 'x'));
+      const NumpyArray array = read_npy(folder / "array.npy");
+      CHECK(array.shape == shape);
+      CHECK(array.dtype == dtype);
+    }
+  CHECK(npy_header(Shape{3}, DType::float32).find("(3, )") != std::string::npos);
+  CHECK_THROWS_AS(npy_header(Shape{3}, DType::bfloat16), LogicError);
+}

@@ -115,6 +115,18 @@ TEST_CASE("labelled lines are read, plain or gzipped, with all that lines may en
   CHECK(read_labelled_text(path, {.header = false}).texts == std::vector<std::string>{"first"});
 }
 
+TEST_CASE("damaged lines are left out where somebody wants to be told of them") {
+  const TemporaryFolder folder;
+  write_file(folder / "text", "label\ttext\n0\tfine\nnone\n1\ta\tb\n2\tgood\n");
+  std::vector<std::string> told;
+  LabelledTextOptions options;
+  options.on_damaged = [&](const InputError& error) { told.emplace_back(error.what()); };
+  CHECK(read_labelled_text(folder / "text", options).labels == std::vector<std::int32_t>{0, 2});
+  REQUIRE(told.size() == 2);
+  require_mentions(told[0], {"line 3", "without a tab"});
+  require_mentions(told[1], {"line 4", "second tab"});
+}
+
 TEST_CASE("the lines of a text without labels are texts, empty ones too") {
   const TemporaryFolder folder;
   write_file(folder / "text", gzipped("a\ttab\r\n\nno end"));

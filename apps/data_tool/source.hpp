@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/data/dataset.hpp>
+#include <ronda/data/transform.hpp>
+
+#include "progress.hpp"
+
+namespace ronda::apps {
+
+/// Data as the command line names it.
+struct DataPlace {
+  std::string format;  ///< a name of data_formats
+  std::filesystem::path path;
+  std::string part = "train";  ///< or test: of formats that have both
+  std::int64_t size = 224;     ///< of a folder of pictures: height and width of what is made of them
+  std::string target;          ///< of a table: the column to predict; empty: the last
+  std::vector<std::string> ignore;
+  char separator = ',';
+};
+
+/// Data that was opened, with what it reads from.
+struct OpenData {
+  std::vector<std::shared_ptr<const void>> owned;
+  const Dataset* data = nullptr;
+  bool bytes = false;  ///< inputs are bytes / 255
+  std::vector<std::string> classes;
+};
+
+using Tell = std::function<void(const InputError&)>;
+
+/// What ronda_data knows of a format; null: it cannot do that.
+struct DataFormat {
+  std::string name;
+  std::string help;
+  /// Reads everything; tells every damage, and returns how many samples or files it has seen.
+  std::function<std::size_t(const DataPlace&, const Tell&, Progress&)> check;
+  /// @param vary  random parts of pictures, as a training has them
+  std::function<OpenData(const DataPlace&, bool vary)> open;
+  /// What the applications do to these images in a training, before they normalise them.
+  std::function<std::vector<Transform>()> augmentation;
+};
+
+[[nodiscard]] const std::vector<DataFormat>& data_formats();
+/// Throws InputError that lists the names.
+[[nodiscard]] const DataFormat& data_format(const std::string& name);
+
+}  // namespace ronda::apps

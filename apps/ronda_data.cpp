@@ -1,0 +1,124 @@
+// What is in data: checks it, converts it, shows what a network sees of it. Needs no MPI.
+#include <iostream>
+#include <numeric>
+
+#include <CLI/CLI.hpp>
+
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/data/transform.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include "data_tool/arrays.hpp"
+#include "data_tool/contact_sheet.hpp"
+#include "data_tool/source.hpp"
+#include "tool.hpp"
+
+namespace {
+
+using namespace ronda;
+
+struct SheetOptions {
+  std::uint64_t first = 0, count = 64, columns = 8, epoch = 1, seed = 1;
+  bool augment = true;
+};
+
+int check(const apps::DataPlace& place) {
+  std::size_t damaged = 0, seen = 0;
+  {
+    apps::Progress progress(place.format == "images" ? "pictures" : "samples");
+    const apps::Tell tell = [&](const InputError& error) {
+      ++damaged;
+      progress.clear();
+      std::cout << error.what() << std::endl;
+    };
+    seen = apps::data_format(place.format).check(place, tell, progress);
+  }
+  if (damaged > 0)
+    throw InputError(place.path.string() + " is damaged in " + counted(static_cast<std::int64_t>(damaged), "place") +
+                     ", listed above");
+  std::cout << place.path.string() << ": " << counted(static_cast<std::int64_t>(seen), "sample") << ", all sound\n";
+  return 0;
+}
+
+int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
+  const apps::DataFormat& format = apps::data_format(place.format);
+  if (!format.open) throw InputError(place.format + " cannot be converted: its tokens are the training's choice");
+  const apps::OpenData data = format.open(place, false);
+  apps::write_arrays(data, to);
+  std::cout << to.string() << ": " << counted(static_cast<std::int64_t>(data.data->size()), "sample");
+  for (const Field& field : data.data->fields()) std::cout << ", " << field.name << " " << field.shape.text();
+  std::cout << "\n";
+  return 0;
+}
+
+int show(const apps::DataPlace& place, const std::filesystem::path& to, const SheetOptions& options) {
+  const apps::DataFormat& format = apps::data_format(place.format);
+  if (!format.augmentation) throw InputError(place.format + " has no images to be shown");
+  check_creatable(to);
+  const bool vary = options.augment && options.epoch > 0;
+  const apps::OpenData source = format.open(place, vary);
+  const TransformedDataset data(*source.data, vary ? format.augmentation() : std::vector<Transform>());
+  if (options.first >= data.size())
+    throw InputError("--first is " + std::to_string(options.first) + ", and there are " + std::to_string(data.size()) +
+                     " samples, from 0 on");
+  std::vector<std::uint64_t> samples(std::min<std::uint64_t>(options.count, data.size() - options.first));
+  std::iota(samples.begin(), samples.end(), options.first);
+  apps::write_contact_sheet(data, {samples, options.epoch, options.seed}, options.columns, to);
+  std::cout << to.string() << ": samples " << samples.front() << " to " << samples.back() << ", " << options.columns
+            << " in a row\n";
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Looks at training data: whether it is sound, and what a network sees of it; makes arrays of it.",
+               "ronda_data");
+  app.set_version_flag("--version", "ronda_data (Ronda) " + version());
+  app.require_subcommand(1);
+  apps::DataPlace place;
+  std::filesystem::path to;
+  SheetOptions sheet;
+  std::string formats;
+  for (const apps::DataFormat& format : apps::data_formats())
+    formats += (formats.empty() ? "" : "; ") + format.name + ": " + format.help;
+  const auto command = [&](const char* name, const char* what) {
+    CLI::App* sub = app.add_subcommand(name, what);
+    sub->option_defaults()->always_capture_default();
+    sub->add_option("FORMAT", place.format, formats)->required();
+    sub->add_option("PATH", place.path, "The data")->required();
+    return sub;
+  };
+  CLI::App* checking = command("check", "Reads everything, and names each damaged file or record; then status 2");
+  CLI::App* converting = command("convert", "Writes arrays of all samples, `input` and `target`");
+  CLI::App* showing = command("show", "Writes images as a network sees them, side by side, as PNG");
+  converting->add_option("TO", to, "A file for HDF5, .h5 or .hdf5; otherwise a folder, for input.npy and target.npy")
+      ->required();
+  showing->add_option("TO", to, "The PNG file")->required();
+  for (CLI::App* sub : {converting, showing}) {
+    sub->add_option("--part", place.part, "Of MNIST and CIFAR: train or test")->check(CLI::IsMember({"train", "test"}));
+    sub->add_option("--size", place.size, "Of a folder of pictures: height and width of what is made of them")
+        ->check(CLI::Range(1, 4096));
+  }
+  converting->add_option("--target", place.target, "Of a table: the column to predict [the last]")->default_str("");
+  for (CLI::App* sub : {checking, converting}) {
+    sub->add_option("--ignore", place.ignore, "Of a table: columns to leave out")->delimiter(',')->default_str("");
+    sub->add_option("--separator", place.separator, "Of a table: between two fields");
+  }
+  showing->add_option("--first", sheet.first, "Number of the first sample, from 0");
+  showing->add_option("--count", sheet.count, "Samples")->check(CLI::Range(1, 1 << 16));
+  showing->add_option("--columns", sheet.columns, "Images in a row")->check(CLI::Range(1, 1 << 16));
+  showing->add_option("--epoch", sheet.epoch, "Of the training, from 1; 0: as tests see them");
+  showing->add_option("--seed", sheet.seed, "Of the training");
+  showing->add_flag("--augment,!--no-augment", sheet.augment, "With the random changes of a training [yes]");
+  if (!apps::parse(app, argc, argv)) return 0;
+  if (*checking) return check(place);
+  if (*converting) return convert(place, to);
+  return show(place, to, sheet);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return apps::run_alone([&] { return run(argc, argv); });
+}
