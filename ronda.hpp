@@ -13,8 +13,10 @@
 #include <ronda/data/labelled_text.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
+#include <ronda/data/mixup.hpp>
 #include <ronda/data/mnist.hpp>
 #include <ronda/data/numpy.hpp>
+#include <ronda/data/picture_files.hpp>
 #include <ronda/data/text_windows.hpp>
 #include <ronda/data/transform.hpp>
 #include <ronda/layers/check_gradients.hpp>

@@ -7,6 +7,7 @@
 #include <ronda/layers/metrics.hpp>
 
 #include "label_smoothing.hpp"
+#include "mixup.hpp"
 #include "model_card.hpp"
 #include "transforms.hpp"
 
@@ -34,20 +35,21 @@ void add_options(CommandLine& command_line, CifarOptions& options) {
 }
 
 int run(World& world, CommandLine& command_line, const CifarOptions& options, const LabelSmoothing& smoothing,
-        const std::function<Sequential()>& make_model) {
+        const Mixup& mixup, const std::function<Sequential()>& make_model) {
   std::optional<Cifar> cifar;
   agree(world.communicator(), [&] { cifar = load_cifar10(options.data); });
   if (const std::vector<std::string> names = cifar10_classes(options.data); names.empty())
     describe_model(command_line, {{"classes", 10}});
   else
     describe_model(command_line, {{"classes", names}});
-  command_line.training.variant =
-      (options.augment ? "augmented, " : "as they are, ") + smoothing.text() + command_line.training.variant;
+  command_line.training.variant = (options.augment ? "augmented, " : "as they are, ") + smoothing.text() +
+                                  mixup.text() + command_line.training.variant;
   std::vector<Transform> transforms;
   if (options.augment) transforms = cifar10_augmentation();
   transforms.push_back(cifar10_normalized());
   const TransformedDataset training(cifar->train, transforms), test(cifar->test, {cifar10_normalized()});
-  return train(world, command_line, make_model(), smoothing.loss(), training, test,
+  const std::unique_ptr<const Dataset> mixed = mixup.of(training, 10), tests = mixup.of(test, 10);
+  return train(world, command_line, make_model(), smoothing.loss(), mixed ? *mixed : training, tests ? *tests : test,
                {std::make_shared<ConfusionMatrix>()});
 }
 
@@ -58,8 +60,9 @@ int train_on_cifar10(CommandLine& command_line, int argc, char** argv, bool augm
   CifarOptions options{.augment = augment};
   add_options(command_line, options);
   const LabelSmoothing smoothing(command_line);
+  const Mixup mixup(command_line);
   return launch_with(command_line, argc, argv,
-                     [&](World& world) { return run(world, command_line, options, smoothing, make_model); });
+                     [&](World& world) { return run(world, command_line, options, smoothing, mixup, make_model); });
 }
 
 }  // namespace ronda::apps

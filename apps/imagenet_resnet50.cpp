@@ -6,6 +6,7 @@
 
 #include "damaged_pictures.hpp"
 #include "label_smoothing.hpp"
+#include "mixup.hpp"
 #include "model_card.hpp"
 #include "transforms.hpp"
 #include "resnet.hpp"
@@ -39,7 +40,8 @@ void add_options(apps::CommandLine& command_line, FolderOptions& options) {
   apps::add_sync_batch_norm(command_line, options.synchronized);
 }
 
-int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothing& smoothing, FolderOptions options) {
+int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothing& smoothing, const apps::Mixup& mixup,
+        FolderOptions options) {
   options.pictures.resize = options.pictures.size * 8 / 7;
   ImageFolderOptions augmented = options.pictures;
   augmented.random_crop = true;
@@ -53,7 +55,7 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
   });
   command_line.training.variant = "size " + std::to_string(options.pictures.size) + ", " +
                                   std::to_string(train->classes().size()) + " classes, " + smoothing.text() +
-                                  (options.synchronized ? ", synchronised" : "");
+                                  mixup.text() + (options.synchronized ? ", synchronised" : "");
   apps::describe_model(command_line, {{"size", options.pictures.size}, {"classes", train->classes()}});
   std::vector<Transform> augmentation = apps::imagenet_augmentation();
   augmentation.push_back(apps::imagenet_normalized());
@@ -61,8 +63,10 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
   const auto classes = static_cast<std::int64_t>(train->classes().size());
   std::vector<std::shared_ptr<const SummedMetric>> metrics;
   if (classes > 5) metrics.push_back(std::make_shared<TopKAccuracy>(5));
-  const int status = apps::train(world, command_line, apps::ResNet(options.synchronized).large50(classes),
-                                 smoothing.loss(), training, tests, metrics);
+  const std::unique_ptr<const Dataset> mixed = mixup.of(training, classes), mixed_tests = mixup.of(tests, classes);
+  const int status =
+      apps::train(world, command_line, apps::ResNet(options.synchronized).large50(classes), smoothing.loss(),
+                  mixed ? *mixed : training, mixed_tests ? *mixed_tests : tests, metrics);
   for (const ImageFolder* pictures : {&*train, &*test}) apps::tell_damaged(world, *pictures);
   return status;
 }
@@ -75,6 +79,7 @@ int main(int argc, char** argv) {
   FolderOptions options;
   add_options(command_line, options);
   const apps::LabelSmoothing smoothing(command_line, 0.1);
+  const apps::Mixup mixup(command_line);
   return apps::launch_with(command_line, argc, argv,
-                           [&](World& world) { return run(world, command_line, smoothing, options); });
+                           [&](World& world) { return run(world, command_line, smoothing, mixup, options); });
 }

@@ -33,17 +33,24 @@ void each_labelled_row(const Tensor& outputs, const Tensor& targets, std::span<c
   const Shape& shape = outputs.shape();
   const std::size_t classes = classes_of(shape, "a metric");
   const Shape labels_shape(std::span(shape.begin(), shape.end() - 1));
-  if (targets.dtype() != DType::int32 || targets.shape() != labels_shape)
-    throw wrong_targets("int32, one a row,", outputs, targets);
+  const bool probabilities = targets.dtype() == DType::float32 && targets.shape() == shape;
+  if (!probabilities && (targets.dtype() != DType::int32 || targets.shape() != labels_shape))
+    throw wrong_targets("int32, one a row, or probabilities", outputs, targets);
+  const auto label_of = [&](std::size_t n) {
+    if (!probabilities) return targets.as<const std::int32_t>()[n];
+    const auto shares = targets.as<const float>().subspan(n * classes, classes);
+    return static_cast<std::int32_t>(std::ranges::max_element(shares) - shares.begin());
+  };
   const auto x = outputs.as<const float>();
-  const auto labels = targets.as<const std::int32_t>();
-  const std::size_t rows_of_sample = labels.size() / std::max<std::size_t>(weights.size(), 1);
-  for (std::size_t n = 0; n < labels.size(); ++n) {
+  const std::size_t rows = x.size() / classes;
+  const std::size_t rows_of_sample = rows / std::max<std::size_t>(weights.size(), 1);
+  for (std::size_t n = 0; n < rows; ++n) {
     const float weight = weights[n / rows_of_sample];
-    if (weight == 0 || labels[n] == ignore_index) continue;
-    if (labels[n] < 0 || std::cmp_greater_equal(labels[n], classes))
-      throw InputError("a label of " + std::to_string(labels[n]) + " among " + std::to_string(classes) + " classes");
-    body(x.subspan(n * classes, classes), static_cast<std::size_t>(labels[n]), double{weight});
+    const std::int32_t label = label_of(n);
+    if (weight == 0 || (!probabilities && label == ignore_index)) continue;
+    if (label < 0 || std::cmp_greater_equal(label, classes))
+      throw InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes) + " classes");
+    body(x.subspan(n * classes, classes), static_cast<std::size_t>(label), double{weight});
   }
 }
 

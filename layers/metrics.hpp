@@ -6,7 +6,8 @@
 namespace ronda {
 
 // ---- of classes: outputs (N, …, classes), labels int32 (N, …). Rows count with their samples' weights; those whose
-// label is `ignore_index` do not count. A row with a NaN is right for nothing. ------------------------------------
+// label is `ignore_index` do not count. A row with a NaN is right for nothing. Where targets are probabilities, float32
+// of the outputs' shape, a row's label is its likeliest class. ----------------------------------------------------
 
 /// The share of rows whose label is among the `k` largest outputs, `top5`. Of equal outputs the first are larger.
 class TopKAccuracy final : public SummedMetric {

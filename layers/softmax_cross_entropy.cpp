@@ -2,6 +2,7 @@
 #include <ronda/layers/softmax_cross_entropy.hpp>
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,28 +10,34 @@
 namespace ronda {
 namespace {
 
-/// Lets no targets pass that are no labels.
-class Labelled final : public LossOperation {
+/// Lets no targets pass that are neither labels nor probabilities.
+class Checked final : public LossOperation {
  public:
-  Labelled(const Shape& labels, std::unique_ptr<LossOperation> operation)
-      : labels_(labels), operation_(std::move(operation)) {}
+  /// @param takes_probabilities  whether the operation does
+  Checked(const Shape& outputs, bool takes_probabilities, std::unique_ptr<LossOperation> operation)
+      : labels_(std::span(outputs.begin(), outputs.end() - 1)),
+        probabilities_(outputs),
+        takes_probabilities_(takes_probabilities),
+        operation_(std::move(operation)) {}
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override { return operation_->scratch_bytes(); }
   void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
            const Pass& pass) override {
-    if (target.dtype() != DType::int32 || target.shape() != labels_)
-      throw InputError("softmax cross entropy takes labels int32 " + labels_.text() + ", not " + target.desc().text());
+    const bool soft = target.dtype() == DType::float32 && target.shape() == probabilities_;
+    if (!soft && (target.dtype() != DType::int32 || target.shape() != labels_))
+      throw InputError("softmax cross entropy takes labels int32 " + labels_.text() + " or probabilities float32 " +
+                       probabilities_.text() + ", not " + target.desc().text());
+    if (soft && !takes_probabilities_)
+      throw InputError(
+          "softmax cross entropy with probabilities as targets, as mixup makes them, computes on the processor alone; "
+          "use .device = cpu");
     operation_->run(outputs, target, gradient, scratch, pass);
   }
 
  private:
-  Shape labels_;
+  Shape labels_, probabilities_;
+  bool takes_probabilities_;
   std::unique_ptr<LossOperation> operation_;
 };
-
-Shape without_classes(const Shape& outputs) {
-  const std::vector<std::int64_t> extents(outputs.begin(), outputs.end() - 1);
-  return Shape(extents);
-}
 
 }  // namespace
 
@@ -57,7 +64,7 @@ std::unique_ptr<LossOperation> SoftmaxCrossEntropy::make(const TensorDesc& outpu
   if (!operation)
     throw InputError(
         "softmax cross entropy with weights of classes computes on the processor alone; use .device = cpu");
-  return std::make_unique<Labelled>(without_classes(outputs.shape), std::move(operation));
+  return std::make_unique<Checked>(outputs.shape, primitives.on_processor(), std::move(operation));
 }
 
 }  // namespace ronda

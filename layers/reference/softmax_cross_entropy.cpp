@@ -48,6 +48,7 @@ class SoftmaxCrossEntropyLoop final : public LossOperation {
 
   void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
            const Pass& pass) override {
+    if (target.dtype() == DType::float32) return run_by_probabilities(outputs, target, gradient, scratch, pass);
     const float* x = outputs.pointer<float>();
     auto* dx = gradient.pointer<float>();
     const auto* labels = target.pointer<std::int32_t>();
@@ -66,6 +67,36 @@ class SoftmaxCrossEntropyLoop final : public LossOperation {
   }
 
  private:
+  void run_by_probabilities(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
+                            const Pass& pass) const {
+    const auto x = outputs.as<const float>(), targets = target.as<const float>();
+    const auto d = gradient.as<float>();
+    const float* weights = pass.weights->pointer<float>();
+    add_rows(rows_, classes_, scratch, pass, [&](std::size_t n) -> RowSums {
+      const std::size_t begin = n * classes_;
+      const float weight = weights[n / rows_of_sample_];
+      if (weight == 0) return std::ranges::fill(d.subspan(begin, classes_), 0.0F), RowSums();
+      return row_by_probabilities(x.subspan(begin, classes_), targets.subspan(begin, classes_),
+                                  d.subspan(begin, classes_), weight, pass.loss_scale);
+    });
+  }
+
+  /// Of a row that counts. `weight` is its sample's.
+  RowSums row_by_probabilities(std::span<const float> x, std::span<const float> targets, std::span<float> d,
+                               float weight, float loss_scale) const {
+    const Softmax softmax =
+        softmax_row(x, static_cast<std::size_t>(std::ranges::max_element(targets) - targets.begin()), d);
+    const auto share = [&](std::size_t c) { return weight_of_class(c) * ((1 - spec_.smoothing) * targets[c] + off_); };
+    double loss = 0;
+    float mass = 0;
+    for (std::size_t c = 0; c < classes_; ++c) {
+      mass += share(c);
+      if (share(c) != 0) loss += share(c) * softmax.loss_of(x[c]);
+    }
+    for (std::size_t c = 0; c < classes_; ++c) d[c] = (mass * d[c] - share(c)) * weight * loss_scale;
+    return {weight * loss, weight, softmax.correct ? weight : 0};
+  }
+
   void check(std::int32_t label) const {
     if (label < 0 || std::cmp_greater_equal(label, classes_))
       throw InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes_) + " classes");

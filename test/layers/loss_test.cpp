@@ -204,6 +204,40 @@ TEST_CASE("cross entropy has PyTorch's values and gradients, with weights, ignor
         {0.0717434213, -0.00130329654, -0.0704401433, 0, 0, 0, 0, 0, 0, -0.203059405, 0.215965927, -0.0129065122});
 }
 
+TEST_CASE("cross entropy with probabilities as targets has PyTorch's values and gradients") {
+  // torch 1.13: CrossEntropyLoss(weight=…, label_smoothing=…) of float targets.
+  const std::vector<float> x{0.3F, -1.2F, 2, 1.5F, 0.25F, -0.75F}, y{0.25F, 0, 0.75F, 0.5F, 0.4F, 0.1F};
+  const std::vector<float> classes{0.5F, 2, 1};
+  const auto check = [&](const Loss& loss, double mean, const std::vector<double>& gradient) {
+    check_torch(LossBench<float>(loss, {2, 3}, x, y, {1, 1}), mean, gradient);
+    check_torch(LossBench<float>(loss, {1, 2, 3}, x, y, {1}), mean, gradient);
+  };
+  check(SoftmaxCrossEntropy(), 0.84117186, {-0.05034056, 0.01665877, 0.03368181, 0.10922018, -0.09708171, -0.01213847});
+  check(SoftmaxCrossEntropy(0.1), 0.92367184,
+        {-0.05450723, -0.0000079, 0.05451515, 0.11755352, -0.09374836, -0.02380514});
+  check(SoftmaxCrossEntropy({.weight = classes}), 0.99711794,
+        {0.00282701, 0.01457643, -0.01740342, 0.28810319, -0.28164396, -0.00645924});
+  check(SoftmaxCrossEntropy({.weight = classes, .label_smoothing = 0.2}), 1.25980115,
+        {0.00301548, -0.05111848, 0.04810304, 0.29763392, -0.26796758, -0.02966638});
+
+  // Weights of samples; a share of 0 costs nothing where the class is impossible; accuracy is about the likeliest.
+  LossBench<float> bench(SoftmaxCrossEntropy(), {3, 3}, {200, 0, -200, 1, 2, 3, 0, 0, nan_number},
+                         {0.75F, 0.25F, 0, 0.1F, 0.2F, 0.7F, 1, 0, 0}, {0.5F, 2, 0});
+  const StepControl sums = bench.run();
+  CHECK(sums.weight == 2.5);
+  CHECK(sums.metric == 2.5);
+  const double log_sum = std::log(1 + std::exp(-1) + std::exp(-2));
+  CHECK(sums.loss == Approx(0.5 * 0.25 * 200 + 2 * (0.1 * (log_sum + 2) + 0.2 * (log_sum + 1) + 0.7 * log_sum)));
+  for (std::size_t c = 6; c < 9; ++c) CHECK(bench.gradient[c] == 0);
+
+  // One-hot ones are labels.
+  LossBench<float> hot(SoftmaxCrossEntropy(0.1), {2, 3}, x, {0, 0, 1, 1, 0, 0}, {1, 3});
+  LossBench<std::int32_t> labels(SoftmaxCrossEntropy(0.1), {2, 3}, x, {2, 0}, {1, 3});
+  CHECK(hot.run().loss == Approx(labels.run().loss).epsilon(1e-6));
+  for (std::size_t i = 0; i < 6; ++i) CHECK(hot.gradient[i] == Approx(labels.gradient[i]).margin(1e-7));
+  check_differences(hot);
+}
+
 TEST_CASE("losses of numbers equal their formulas, and their gradients finite differences") {
   for (const NumberLoss& each : number_losses())
     for (const Shape& shape : {Shape{4, 3}, Shape{3, 5, 3}, Shape{5, 2, 2, 3}}) {

@@ -72,6 +72,18 @@ TEST_CASE("top-k accuracies and confusion matrices count what a plain loop count
   }
 }
 
+TEST_CASE("probabilities count as their likeliest class") {
+  const std::vector<float> x{3, 1, 2, 1, 2, 3, 0, 5, 1};
+  const std::vector<float> shares{0.5F, 0.1F, 0.4F, 0.3F, 0.6F, 0.1F, 0, 1, 0};
+  const std::vector<std::int32_t> likeliest{0, 1, 1};
+  const std::vector<float> weights{1, 2, 0.5F};
+  for (const std::int64_t k : {1, 2})
+    CHECK(value_of(TopKAccuracy(k), {3, 3}, x, shares, {3, 3}, weights).values ==
+          value_of(TopKAccuracy(k), {3, 3}, x, likeliest, {3}, weights).values);
+  CHECK(value_of(ConfusionMatrix(), {3, 3}, x, shares, {3, 3}, weights).values ==
+        std::vector<double>{1, 0, 0, 0, 0.5, 2, 0, 0, 0});
+}
+
 TEST_CASE("of equal outputs the first are larger, and a row with a NaN is right for nothing") {
   const auto top = [](std::int64_t k, const std::vector<float>& x, std::int32_t label) {
     return value_of<std::int32_t>(TopKAccuracy(k), {1, 3}, x, {label}, {1}, {1}).number();

@@ -55,7 +55,7 @@ apart() { # apart LOSS at_most|more_than DISTANCE: from $loss
     awk -v a="$loss" -v b="$1" -v how="$2" -v d="$3" 'BEGIN { near = a != "" && b != "" && (a - b)^2 <= d^2; exit !(near == (how == "at_most")) }'
 }
 
-same_loss 1e-4 cifar10_cnn "${options[@]}" --augment --steps 5
+same_loss 1e-4 cifar10_cnn "${options[@]}" --augment --mixup 0.4 --steps 5
 mpi 1 "$apps/cifar10_cnn" "${options[@]}" --steps 5
 expect_status 0
 apart "$(summary final_train_loss)" more_than 1e-3 # without augmentation
@@ -69,10 +69,10 @@ expect_status 0
 apart "$(summary final_train_loss)" more_than 3e-3 # where ranks normalise for themselves
 
 what='a resumption in the second epoch'
-mpi 2 "$apps/cifar10_cnn" "${options[@]}" --augment --steps 20 --checkpoint-dir "$work/run" --checkpoint-every 15
+mpi 2 "$apps/cifar10_cnn" "${options[@]}" --augment --mixup 0.4 --steps 20 --checkpoint-dir "$work/run" --checkpoint-every 15
 expect_status 0
 whole=$(summary parameter_hash)
-mpi 2 "$apps/cifar10_cnn" "${options[@]}" --augment --steps 20 --resume-from "$work/run/step-15"
+mpi 2 "$apps/cifar10_cnn" "${options[@]}" --augment --mixup 0.4 --steps 20 --resume-from "$work/run/step-15"
 expect_status 0
 expect 'the second part alone' test "$(summary resumed_step)" -eq 15
 expect 'the same parameters' test "$(summary parameter_hash)" = "$whole"

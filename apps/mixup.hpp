@@ -1,0 +1,40 @@
+#pragma once
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include <ronda/data/mixup.hpp>
+
+#include "command_line.hpp"
+
+namespace ronda::apps {
+
+/// --mixup, of applications that tell pictures apart.
+class Mixup {
+ public:
+  explicit Mixup(CommandLine& command_line) {
+    command_line.app()
+        .add_option("--mixup", alpha_, "Mix each sample with another, by a share from Beta(ALPHA, ALPHA); 0: do not")
+        ->check(CLI::Range(0.0, 1e3))
+        ->group("Data and length");
+  }
+  Mixup(const Mixup&) = delete;  // the command line writes into it
+
+  /// Null where nothing is to be mixed. Of test data too: its samples stay as they are, with targets like the
+  /// training's.
+  /// @param data  outlives what is returned
+  [[nodiscard]] std::unique_ptr<const Dataset> of(const Dataset& data, std::int64_t classes) const {
+    return alpha_ > 0 ? std::make_unique<MixupDataset>(data, alpha_, classes) : nullptr;
+  }
+  /// For TrainingOptions::variant; empty where nothing is mixed.
+  [[nodiscard]] std::string text() const {
+    std::ostringstream text;
+    if (alpha_ > 0) text << ", mixup " << alpha_;
+    return text.str();
+  }
+
+ private:
+  double alpha_ = 0;
+};
+
+}  // namespace ronda::apps
