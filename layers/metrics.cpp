@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,9 @@ void each_labelled_row(const Tensor& outputs, const Tensor& targets, std::span<c
   const auto label_of = [&](std::size_t n) {
     if (!probabilities) return targets.as<const std::int32_t>()[n];
     const auto shares = targets.as<const float>().subspan(n * classes, classes);
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    if (!(std::abs(sum - 1) < 1e-3) || std::ranges::any_of(shares, [](float share) { return share < 0; }))
+      throw wrong_targets("int32, one a row, or probabilities, whose sum is 1,", outputs, targets);
     return static_cast<std::int32_t>(std::ranges::max_element(shares) - shares.begin());
   };
   const auto x = outputs.as<const float>();
@@ -46,8 +50,9 @@ void each_labelled_row(const Tensor& outputs, const Tensor& targets, std::span<c
   const std::size_t rows_of_sample = rows / std::max<std::size_t>(weights.size(), 1);
   for (std::size_t n = 0; n < rows; ++n) {
     const float weight = weights[n / rows_of_sample];
+    if (weight == 0) continue;
     const std::int32_t label = label_of(n);
-    if (weight == 0 || (!probabilities && label == ignore_index)) continue;
+    if (!probabilities && label == ignore_index) continue;
     if (label < 0 || std::cmp_greater_equal(label, classes))
       throw InputError("a label of " + std::to_string(label) + " among " + std::to_string(classes) + " classes");
     body(x.subspan(n * classes, classes), static_cast<std::size_t>(label), double{weight});

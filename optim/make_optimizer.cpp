@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/optim/make_optimizer.hpp>
+#include <ronda/optim/muon.hpp>
 #include <ronda/optim/rules.hpp>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ constexpr std::array numbers{
     NumberRange{"epsilon", &OptimizerOptions::epsilon, std::numeric_limits<float>::min(), infinity},
     NumberRange{"alpha", &OptimizerOptions::alpha},
     NumberRange{"lr_decay", &OptimizerOptions::lr_decay, 0, infinity},
+    NumberRange{"initial_accumulator_value", &OptimizerOptions::initial_accumulator_value, 0, infinity},
     NumberRange{"rho", &OptimizerOptions::rho},
     NumberRange{"momentum_decay", &OptimizerOptions::momentum_decay, 0, infinity},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
@@ -54,6 +56,8 @@ std::span<const OptimizerRow> optimizer_rows() {
       const auto more = Rule::rows();
       all.insert(all.end(), more.begin(), more.end());
     });
+    const auto matrices = Muon::rows();  // whose update is no rule of single elements
+    all.insert(all.end(), matrices.begin(), matrices.end());
     return all;
   }();
   return rows;

@@ -14,7 +14,7 @@ namespace ronda {
 struct OptimizerOptions {
   std::string name = "sgd";  ///< one of optimizer_names()
   std::optional<double> momentum = {}, beta1 = {}, beta2 = {}, epsilon = {}, alpha = {}, lr_decay = {}, rho = {},
-                        momentum_decay = {};
+                        momentum_decay = {}, initial_accumulator_value = {};
   bool centered = false;                    ///< rmsprop: by the variance, not by the mean square
   std::optional<double> weight_decay = {};  ///< L2, or decoupled: see OptimizerRow
 };

@@ -67,6 +67,7 @@ void Optimizer::bind(OptimizerBindings bindings) {
   norms_of_sums_.assign(steps_.size(), 0.0);
   partial_sums_.assign(longest / norm_block + 1, 0.0);
   bindings_ = std::move(bindings);
+  plan(bindings_.segments);
   prepare(steps_);
 }
 
@@ -181,10 +182,12 @@ void Optimizer::measure(const float* gradients, const StepScalars& scalars, Stre
     if (bindings_.groups[segment.group].frozen) continue;
     const auto count = static_cast<std::size_t>(segment.desc.padded_count());
     steps_[i].value_norm = std::sqrt(sum_of_squares(bindings_.values + segment.offset, count, stream));
-    if (has_two_passes())
+    if (has_two_passes()) {
       steps_[i].update_norm = std::sqrt(propose_all(i, gradients, scalars.gradient_limit, stream));
-    else
+      complete(i, steps_[i].update_norm, Tensor(segment.desc, state(1, segment.offset)), stream);
+    } else {
       norms_of_sums_[i] = std::sqrt(sum_of_squares(gradients + segment.offset, count, stream, scalars.gradient_limit));
+    }
   }
 }
 

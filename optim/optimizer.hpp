@@ -96,6 +96,8 @@ class Optimizer {
   [[nodiscard]] virtual bool needs_norms() const noexcept = 0;
   /// Whether `measure` is the first of two passes over the elements: see TwoPassRule.
   [[nodiscard]] virtual bool has_two_passes() const noexcept = 0;
+  /// Whether it is for processors, and gradients in float32, alone: it has no rule that a kernel could apply.
+  [[nodiscard]] virtual bool on_processor_alone() const noexcept { return false; }
   [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }  ///< for groups that do not say
 
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group, and for a sparse table
@@ -124,6 +126,12 @@ class Optimizer {
   [[nodiscard]] virtual bool update(const ArenaPart& part, std::size_t parameter) const noexcept = 0;
   /// The first of two passes over some elements, as `update`; returns the sum of the squares of what it proposes.
   [[nodiscard]] virtual double propose(const ArenaPart& part, std::size_t parameter) const noexcept = 0;
+  /// What is left to do between the two passes with what was proposed for a whole parameter.
+  /// @param norm      its 2-norm
+  /// @param proposal  the parameter's second state, in the parameter's layout
+  virtual void complete(std::size_t /*parameter*/, double /*norm*/, const Tensor& /*proposal*/, Stream& /*stream*/) {}
+  /// Makes room, when the optimizer is bound, for what it needs of these parameters.
+  virtual void plan(std::span<const ArenaSegment> /*segments*/) {}
   /// Works out what the next updates need of each parameter.
   virtual void prepare(std::span<const RuleStep> steps) = 0;
 

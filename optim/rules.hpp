@@ -39,6 +39,9 @@ Result with_rule(const Optimizer& optimizer, Body&& body) {
   for_each_rule([&]<class Rule>(std::type_identity<Rule>) {
     if (const auto* found = dynamic_cast<const RuleOptimizer<Rule>*>(&optimizer)) result = body(found->rule());
   });
+  if (!result && optimizer.on_processor_alone())
+    throw InputError("the optimizer '" + std::string(optimizer.name()) +
+                     "' computes on the processor alone, in float32; use .device = cpu, or another optimizer");
   if (!result)
     throw InputError("the optimizer '" + std::string(optimizer.name()) +
                      "' has a rule of its own: make its updater from KernelUpdater<Rule, …>, and give it as "

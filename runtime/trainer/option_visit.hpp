@@ -136,6 +136,8 @@ void visit(Options& o, Visitor&& see) {
   centered.otherwise = {};
   see(centered, p.centered);
   see(option_of_optimizer("lr-decay", "optimizer.lr_decay", p.name), p.lr_decay);
+  see(option_of_optimizer("initial-accumulator-value", "optimizer.initial_accumulator_value", p.name),
+      p.initial_accumulator_value);
   see(option_of_optimizer("rho", "optimizer.rho", p.name), p.rho);
   see(option_of_optimizer("momentum-decay", "optimizer.momentum_decay", p.name), p.momentum_decay);
   see(Option{.name = "weight-decay",

@@ -82,6 +82,10 @@ TEST_CASE("probabilities count as their likeliest class") {
           value_of(TopKAccuracy(k), {3, 3}, x, likeliest, {3}, weights).values);
   CHECK(value_of(ConfusionMatrix(), {3, 3}, x, shares, {3, 3}, weights).values ==
         std::vector<double>{1, 0, 0, 0, 0.5, 2, 0, 0, 0});
+  for (const float bad : {-0.5F, 0.4F, 1.1F, no_number})
+    CHECK_THROWS_AS(value_of<float>(TopKAccuracy(1), {1, 2}, {1, 2}, {0.5F, bad}, {1, 2}, {1}), InputError);
+  CHECK_THROWS_AS(value_of<float>(TopKAccuracy(1), {1, 2}, {1, 2}, {1.5F, -0.5F}, {1, 2}, {1}), InputError);
+  CHECK(value_of<float>(TopKAccuracy(1), {2, 2}, {1, 2, 1, 2}, {0, 1, -1, 0}, {2, 2}, {1, 0}).number() == 1);
 }
 
 TEST_CASE("of equal outputs the first are larger, and a row with a NaN is right for nothing") {

@@ -15,6 +15,7 @@ namespace ronda::test {
   std::vector<OptimizerOptions> all;
   for (const OptimizerRow& row : optimizer_rows()) all.push_back({.name = std::string(row.name)});
   all.push_back({.name = "nadam", .momentum_decay = 0});
+  all.push_back({.name = "adagrad", .initial_accumulator_value = 0.25});
   all.push_back({.name = "rmsprop", .momentum = 0.5});
   all.push_back({.name = "rmsprop", .centered = true});
   all.push_back({.name = "rmsprop", .momentum = 0.5, .centered = true});
@@ -22,9 +23,17 @@ namespace ronda::test {
   return all;
 }
 
+/// Those of them that kernels can apply.
+[[nodiscard]] inline std::vector<OptimizerOptions> every_rule(std::optional<double> weight_decay = {}) {
+  std::vector<OptimizerOptions> all = every_optimizer(weight_decay);
+  std::erase_if(all, [](const OptimizerOptions& options) { return make_optimizer(options)->on_processor_alone(); });
+  return all;
+}
+
 [[nodiscard]] inline std::string text_of(const OptimizerOptions& options) {
   return options.name + (options.momentum ? " with momentum" : "") +
-         (options.momentum_decay == 0.0 ? " without decay of momentum" : "") + (options.centered ? ", centered" : "");
+         (options.momentum_decay == 0.0 ? " without decay of momentum" : "") +
+         (options.initial_accumulator_value ? " from an initial value" : "") + (options.centered ? ", centered" : "");
 }
 
 /// How gradients are clipped: not, by their norm, by value.

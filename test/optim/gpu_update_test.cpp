@@ -21,7 +21,7 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
   const auto gpu = make_cuda_context(0);
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
-  for (const OptimizerOptions& options : every_optimizer(0.01))
+  for (const OptimizerOptions& options : every_rule(0.01))
     for (const Clipping& clip : clippings) {
       const auto optimizer = make_optimizer(options);
       Arena arena(*optimizer);
@@ -71,7 +71,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
   const auto stream = gpu->make_stream(StreamPriority::usual);
   CpuStream cpu;
   const bool follows = std::is_same_v<TestType, Float16>;
-  for (const OptimizerOptions& options : every_optimizer(0.01)) {
+  for (const OptimizerOptions& options : every_rule(0.01)) {
     const auto optimizer = make_optimizer(options);
     Arena arena(*optimizer);
     optimizer->bind(arena.bindings());

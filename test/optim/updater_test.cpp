@@ -112,7 +112,7 @@ TEST_CASE("of a sparse table the touched rows are updated as PyTorch's SparseAda
 
 TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and clipping included") {
   for (const MakeUpdater& make : makers)
-    for (const OptimizerOptions& options : every_optimizer(0.01))
+    for (const OptimizerOptions& options : &make == makers ? every_rule(0.01) : every_optimizer(0.01))
       for (const Clipping& clip : clippings) {
         const auto optimizer = make_optimizer(options), updated = make_optimizer(options);
         Arena ours(*optimizer), theirs(*updated);
@@ -144,6 +144,13 @@ TEST_CASE("an updater gives the optimizer's bits, for every rule, groups and cli
           REQUIRE(theirs.states == ours.states);
         }
       }
+}
+
+TEST_CASE("an optimizer that no kernel can apply says what it is for") {
+  const auto optimizer = make_optimizer({.name = "muon"});
+  Arena arena(*optimizer);
+  require_mentions(message_of<InputError>([&] { Update(makers[0], *optimizer, arena, {}, false); }),
+                   {"'muon'", "processor alone", ".device = cpu"});
 }
 
 TEST_CASE("clipping by value is PyTorch's clip_grad_value_ of the mean gradient") {
@@ -377,7 +384,7 @@ struct HalfUpdate {
 TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits, and layers read them rounded", "",
                    Float16, BFloat16) {
   for (const MakeUpdater& make : makers)
-    for (const OptimizerOptions& options : every_optimizer(0.01))
+    for (const OptimizerOptions& options : every_rule(0.01))
       for (const Clipping& clip : clippings) {
         const auto optimizer = make_optimizer(options);
         Arena ours(*optimizer), device(*optimizer);

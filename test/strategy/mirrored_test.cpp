@@ -346,7 +346,7 @@ TEST_CASE("an update by parts leaves the bits of everybody's own") {
   struct Clipping {
     double norm = 0, value = 0;
   };
-  for (const std::string optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lion", "lamb"})
+  for (const std::string optimizer : {"sgd", "nesterov", "adamw", "lars", "rmsprop", "lion", "lamb", "muon"})
     for (const Clipping& clip : {Clipping{}, Clipping{.norm = 0.1}, Clipping{.value = 0.001}})
       for (const std::size_t accumulate : {1, 3}) {
         const bool clipping = clip.norm + clip.value > 0;
