@@ -11,9 +11,7 @@ std::unique_ptr<Dataset> open_hdf5(const std::filesystem::path& file, const std:
 }
 
 struct Hdf5Writer::Impl {};
-Hdf5Writer::Hdf5Writer(const std::filesystem::path& file, const std::vector<Hdf5Array>&) {
-  throw InputError(file.string() + ": " + lacking(hdf5_format()).what());
-}
+Hdf5Writer::Hdf5Writer(const std::filesystem::path&, const std::vector<Hdf5Array>&) { throw lacking(hdf5_format()); }
 Hdf5Writer::~Hdf5Writer() = default;
 void Hdf5Writer::write(std::size_t, std::span<const std::byte>) {}
 void Hdf5Writer::flush() {}
