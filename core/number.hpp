@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <type_traits>
 #include <vector>
 
@@ -45,6 +46,12 @@ decltype(auto) with_number(DType dtype, Body&& body) {
 /// Copies every stored element, padding included, of a Number's type to another's; shape and layout must be equal. Both
 /// lie on the host.
 void convert(const Tensor& from, const Tensor& to);
+
+/// `count` numbers, widened or rounded.
+void convert(const BFloat16* from, float* to, std::size_t count) noexcept;
+void convert(const Float16* from, float* to, std::size_t count) noexcept;
+void convert(const float* from, BFloat16* to, std::size_t count) noexcept;
+void convert(const float* from, Float16* to, std::size_t count) noexcept;
 
 /// The stored elements, padding included, of a tensor of Numbers that lies on the host.
 [[nodiscard]] std::vector<float> floats_of(const Tensor& tensor);

@@ -22,7 +22,7 @@ class Loss {
   /// `pass.control`, and writes the gradient of (loss sum × pass.loss_scale × *pass.more_scale) with respect to the
   /// outputs. Sums, not means: the mean is taken once, over all ranks, by the optimizer. Throws InputError for outputs
   /// that it does not take.
-  /// @param outputs  plain, in the primitives' type
+  /// @param outputs  plain; in float32 on the processor, in the primitives' type elsewhere
   [[nodiscard]] virtual std::unique_ptr<LossOperation> make(const TensorDesc& outputs,
                                                             Primitives& primitives) const = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace ronda {
 
-/// What layers compute with on a GPU. Sums are float32 in each.
+/// What layers compute with. Sums are float32 in each.
 enum class Precision : std::uint8_t {
   float32,
   tf32,  ///< factors rounded to 11 bits: what tensor cores of NVIDIA's GPUs do from Ampere on
@@ -25,6 +25,9 @@ struct EngineRules {
 /// float32, tf32, mixed_bfloat16 or mixed_float16. Throws InputError that lists the names.
 [[nodiscard]] Precision parse_precision(std::string_view name);
 [[nodiscard]] std::string_view name_of(Precision precision) noexcept;
+
+/// In which half gradients are summed over the ranks: bfloat16 or float32. Throws InputError that lists the names.
+[[nodiscard]] DType parse_reduce_dtype(std::string_view name);
 
 /// In which activations, parameters and gradients are stored.
 [[nodiscard]] constexpr DType dtype_of_layers(Precision precision) noexcept {

@@ -47,15 +47,25 @@ class Primitives {
   virtual std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                           const OperationContext& context) = 0;
 
-  /// Of plain outputs (N, …, classes) in `dtype`. Null where the device cannot; plain loops where it has nothing of its
-  /// own.
+  /// Of plain outputs (N, …, classes), in float32 or, elsewhere than on the processor, in `dtype`. Null where the
+  /// device cannot; plain loops where it has nothing of its own.
   virtual std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 };
 
 /// Plain loops, one thread, every shape; what the others are tested against.
 std::unique_ptr<Primitives> make_reference_primitives();
 /// oneDNN on the CPU with that many threads.
-std::unique_ptr<Primitives> make_onednn_primitives(int threads);
+/// @param dtype  float32 or bfloat16; right everywhere, but slow where bfloat16_support says so. Throws InputError for
+///               another type.
+std::unique_ptr<Primitives> make_onednn_primitives(int threads, DType dtype = DType::float32);
+
+/// How this processor and its library compute in bfloat16.
+struct BFloat16Support {
+  bool fast = false;     ///< by instructions for it
+  std::string text;      ///< `AMX and AVX-512 BF16, by oneDNN 3.7.2`, or what is missing
+  std::string remedy{};  ///< where it is not fast
+};
+[[nodiscard]] BFloat16Support bfloat16_support();
 /// cuDNN and cuBLASLt on a GPU, all activations plain. Candidates are timed on `stream`, of `context`; both outlive the
 /// operations. Throws InputError in a build without CUDA, DeviceError for what the libraries report.
 std::unique_ptr<Primitives> make_cudnn_primitives(DeviceContext& context, Stream& stream, const EngineRules& rules);

@@ -1,5 +1,6 @@
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/multiversion.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/rules.hpp>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -14,6 +16,14 @@ namespace {
 RONDA_MULTIVERSION void follow_values(const float* __restrict values, float* __restrict average, std::size_t count,
                                       float weight) {
   for (std::size_t i = 0; i < count; ++i) average[i] = update_kernels::followed(average[i], values[i], weight);
+}
+
+/// A range of the values, and what layers have of it.
+LayerRange layer_range(const LayerArenas& layers, const ArenaRange& range, const float* values) {
+  const auto first = static_cast<std::size_t>(range.values - values);
+  return {range.values,       layers.gradients + first * size_of(layers.dtype),
+          layers.dtype,       layers.values + first * size_of(layers.layer_dtype),
+          layers.layer_dtype, range.count};
 }
 
 /// By the optimizer's own loops, for gradients in float32.
@@ -24,6 +34,7 @@ class HostUpdater final : public Updater {
       : optimizer_(optimizer),
         schedule_(options.schedule),
         arena_{bindings.values, reinterpret_cast<const float*>(layers.gradients), count},
+        layers_(layers),
         average_(options.average),
         average_decay_(options.average_decay),
         decide_{.table = &table_,
@@ -46,7 +57,10 @@ class HostUpdater final : public Updater {
   }
   void apply(const ArenaRange& range, Stream& stream) override {
     if (outcome_.applied == 0) return;
-    if (!optimizer_.step(range, scalars(), stream)) outcome_.spoiled = 1;
+    const bool finite = layers_.values == nullptr
+                            ? optimizer_.step(range, scalars(), stream)
+                            : optimizer_.step(layer_range(layers_, range, arena_.values), scalars(), stream);
+    if (!finite) outcome_.spoiled = 1;
   }
   [[nodiscard]] bool reads_all_gradients() const noexcept override {
     return decide_.clip_norm > 0 || decide_.check_gradients || optimizer_.needs_norms();
@@ -64,7 +78,15 @@ class HostUpdater final : public Updater {
   void swap_average(Stream&) override {
     if (average_ != nullptr) std::swap_ranges(average_, average_ + arena_.count, arena_.values);
   }
-  void round_values(Stream&) override {}  // layers read them as they are
+  void round_values(Stream& stream) override {
+    if (layers_.values == nullptr) return;  // layers read them as they are
+    with_number(layers_.layer_dtype, [&]<class T>(std::type_identity<T>) {
+      if constexpr (!std::same_as<T, float>)
+        parallel_for(threads_for(arena_.count, stream), arena_.count, [&](Range part) {
+          convert(arena_.values + part.begin, reinterpret_cast<T*>(layers_.values) + part.begin, part.size());
+        });
+    });
+  }
   [[nodiscard]] UpdateOutcome* outcome() noexcept override { return &outcome_; }
   void set_updates(std::uint64_t updates, Stream&) override { outcome_.updates = updates; }
   void set_schedule(const Schedule& schedule, Stream&) override {
@@ -86,6 +108,7 @@ class HostUpdater final : public Updater {
   Optimizer& optimizer_;
   Schedule schedule_;
   ArenaRange arena_;
+  LayerArenas layers_;
   float* average_;
   double average_decay_;
   std::uint64_t first_update_ = 0;
@@ -108,13 +131,48 @@ struct HostLaunch {
   }
 };
 
+/// For gradients of a half type: decides by the kernels of a GPU, so with its bits, and updates by the optimizer's own
+/// loops, which are the faster ones here and have the same bits. Not for rules that need norms: theirs are the
+/// kernels'.
+class HalfUpdater final : public Updater {
+ public:
+  HalfUpdater(std::unique_ptr<Updater> kernels, Optimizer& optimizer, float* values, const LayerArenas& layers)
+      : kernels_(std::move(kernels)), optimizer_(optimizer), values_(values), layers_(layers) {}
+
+  void decide(const StepControl* total, Stream& stream) override { kernels_->decide(total, stream); }
+  void apply(const ArenaRange& range, Stream& stream) override {
+    UpdateOutcome& outcome = *kernels_->outcome();
+    if (outcome.applied == 0) return;
+    const StepScalars scalars{outcome.learning_rate, outcome.gradient_factor, outcome.updates, outcome.gradient_limit};
+    if (!optimizer_.step(layer_range(layers_, range, values_), scalars, stream)) outcome.spoiled = 1;
+  }
+  [[nodiscard]] bool reads_all_gradients() const noexcept override { return kernels_->reads_all_gradients(); }
+  void average(Stream& stream) override { kernels_->average(stream); }
+  void swap_average(Stream& stream) override { kernels_->swap_average(stream); }
+  void round_values(Stream& stream) override { kernels_->round_values(stream); }
+  [[nodiscard]] UpdateOutcome* outcome() noexcept override { return kernels_->outcome(); }
+  void set_updates(std::uint64_t updates, Stream& stream) override { kernels_->set_updates(updates, stream); }
+  void set_schedule(const Schedule& schedule, Stream& stream) override { kernels_->set_schedule(schedule, stream); }
+  void set_rate_factor(double factor, Stream& stream) override { kernels_->set_rate_factor(factor, stream); }
+
+ private:
+  std::unique_ptr<Updater> kernels_;
+  Optimizer& optimizer_;
+  float* values_;
+  LayerArenas layers_;
+};
+
 }  // namespace
 
 std::unique_ptr<Updater> make_host_updater(DeviceContext& context, Optimizer& optimizer,
                                            const OptimizerBindings& bindings, const LayerArenas& layers,
                                            std::size_t count, const UpdaterOptions& options, Stream& stream) {
   if (layers.dtype == DType::float32) return std::make_unique<HostUpdater>(optimizer, bindings, layers, count, options);
-  return make_kernel_updater<HostLaunch>(context, optimizer, bindings, layers, count, options, stream);
+  auto kernels = make_kernel_updater<HostLaunch>(context, optimizer, bindings, layers, count, options, stream);
+  if (optimizer.needs_norms()) return kernels;
+  LayerArenas halves = layers;
+  halves.layer_dtype = layers.dtype;
+  return std::make_unique<HalfUpdater>(std::move(kernels), optimizer, bindings.values, halves);
 }
 
 }  // namespace ronda

@@ -2,6 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/finite.hpp>
 #include <ronda/core/multiversion.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/optim/host_threads.hpp>
 #include <ronda/optim/optimizer.hpp>
@@ -15,8 +16,9 @@
 namespace ronda {
 namespace {
 
-constexpr std::size_t cache_line = 16;    ///< floats
-constexpr std::size_t norm_block = 4096;  ///< elements whose squares make one partial sum
+constexpr std::size_t cache_line = 16;     ///< floats
+constexpr std::size_t norm_block = 4096;   ///< elements whose squares make one partial sum
+constexpr std::size_t layer_block = 1024;  ///< elements that are widened, updated and rounded in a first-level cache
 
 /// Eight sums side by side, added in order: the same bits whatever the vectors are.
 RONDA_MULTIVERSION double squares(const float* values, std::size_t count, float limit) {
@@ -71,15 +73,15 @@ void Optimizer::bind(OptimizerBindings bindings) {
   prepare(steps_);
 }
 
-/// Calls body(parameter, its part of `range`) for each that is not frozen and lies there; of a sparse table for each
-/// row that is touched.
+/// Calls body(parameter, its part of the `count` values) for each that is not frozen and lies there; of a sparse table
+/// for each row that is touched.
 template <class Body>
-void Optimizer::for_each_part(ArenaRange range, Body&& body) const {
-  const auto first = static_cast<std::size_t>(range.values - bindings_.values);
+void Optimizer::for_each_part(const float* values, std::size_t count, Body&& body) const {
+  const auto first = static_cast<std::size_t>(values - bindings_.values);
   for (std::size_t i = 0; i < bindings_.segments.size(); ++i) {
     const ArenaSegment& segment = bindings_.segments[i];
     const std::size_t end = segment.offset + static_cast<std::size_t>(segment.desc.padded_count());
-    const Range part{std::max(segment.offset, first), std::min(end, first + range.count)};
+    const Range part{std::max(segment.offset, first), std::min(end, first + count)};
     if (part.begin >= part.end || bindings_.groups[segment.group].frozen) continue;
     if (segment.touched == nullptr) {
       body(i, part);
@@ -109,17 +111,29 @@ float* Optimizer::state(std::size_t i, std::size_t offset) const noexcept {
   return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
 }
 
-bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
+template <class UpdatePart>
+bool Optimizer::update_parts(const float* values, std::size_t count, const StepScalars& scalars, Stream& stream,
+                             UpdatePart&& update_part) {
   if (bindings_.device.kind != DeviceKind::cpu)
     throw LogicError("the processor cannot update parameters on " + bindings_.device.text());
   const DenormalScope flushing(true);
   set_steps(scalars);
-  const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   std::atomic<bool> finite = true;
-  for_each_part(range, [&](std::size_t parameter, Range whole) {
-    const auto update_part = [&](Range part) {
-      const std::size_t at = whole.begin + part.begin;
-      if (!update({bindings_.values + at,
+  for_each_part(values, count, [&](std::size_t parameter, Range whole) {
+    const auto update_some = [&](Range part) {
+      if (!update_part(parameter, Range{whole.begin + part.begin, whole.begin + part.end}))
+        finite.store(false, std::memory_order_relaxed);
+    };
+    parallel_for(threads_for(whole.size(), stream), whole.size(), update_some, cache_line);
+  });
+  return finite.load(std::memory_order_relaxed);
+}
+
+bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& stream) {
+  const auto first = static_cast<std::size_t>(range.values - bindings_.values);
+  return update_parts(range.values, range.count, scalars, stream, [&](std::size_t parameter, Range part) {
+    const std::size_t at = part.begin;
+    return update({bindings_.values + at,
                    range.gradients + (at - first),
                    {state(0, at), state(1, at), state(2, at)},
                    part.size(),
@@ -127,12 +141,41 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
                    scalars.gradient_limit,
                    range.more_gradients,
                    range.copies},
-                  parameter))
-        finite.store(false, std::memory_order_relaxed);
-    };
-    parallel_for(threads_for(whole.size(), stream), whole.size(), update_part, cache_line);
+                  parameter);
   });
-  return finite.load(std::memory_order_relaxed);
+}
+
+bool Optimizer::step(const LayerRange& range, const StepScalars& scalars, Stream& stream) {
+  return update_parts(range.values, range.count, scalars, stream, [&](std::size_t parameter, Range part) {
+    bool finite = true;
+    for (std::size_t at = part.begin; at < part.end; at += layer_block)
+      finite =
+          update_block(range, at, std::min(layer_block, part.end - at), scalars.gradient_limit, parameter) && finite;
+    return finite;
+  });
+}
+
+/// Some elements, which stay in the first cache from their gradients' widening to their values' rounding.
+bool Optimizer::update_block(const LayerRange& range, std::size_t at, std::size_t count, float limit,
+                             std::size_t parameter) const noexcept {
+  const std::size_t place = at - static_cast<std::size_t>(range.values - bindings_.values);
+  const std::byte* const gradients = range.gradients + place * size_of(range.dtype);
+  alignas(64) std::array<float, layer_block> wide;
+  const float* read = wide.data();
+  switch (range.dtype) {
+    case DType::bfloat16: convert(reinterpret_cast<const BFloat16*>(gradients), wide.data(), count); break;
+    case DType::float16: convert(reinterpret_cast<const Float16*>(gradients), wide.data(), count); break;
+    default: read = reinterpret_cast<const float*>(gradients);
+  }
+  float* const values = bindings_.values + at;
+  const bool finite =
+      update({values, read, {state(0, at), state(1, at), state(2, at)}, count, place, limit, {}, {}}, parameter);
+  std::byte* const rounded = range.rounded + place * size_of(range.layer_dtype);
+  if (range.layer_dtype == DType::bfloat16)
+    convert(values, reinterpret_cast<BFloat16*>(rounded), count);
+  else
+    convert(values, reinterpret_cast<Float16*>(rounded), count);
+  return finite;
 }
 
 /// Blocks of fixed size are summed, by `sum_block` of their ranges, and then added in order.
@@ -158,7 +201,7 @@ double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream
 double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   double total = 0;
-  for_each_part(range, [&](std::size_t, Range part) {
+  for_each_part(range.values, range.count, [&](std::size_t, Range part) {
     total += sum_of_squares(range.gradients + (part.begin - first), part.size(), stream);
   });
   return total;
@@ -167,7 +210,7 @@ double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
 bool Optimizer::gradients_are_finite(ArenaRange range, Stream& stream) const {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   bool finite = true;
-  for_each_part(range, [&](std::size_t, Range part) {
+  for_each_part(range.values, range.count, [&](std::size_t, Range part) {
     finite =
         finite && all_finite(threads_for(part.size(), stream), {range.gradients + (part.begin - first), part.size()});
   });

@@ -58,6 +58,16 @@ struct ParameterGroup {
 /// Throws InputError for a rate factor or a decay that is negative or not finite.
 void check_group(const ParameterGroup& group);
 
+/// A range of arenas of parameters whose layers read a half type.
+struct LayerRange {
+  float* values = nullptr;               ///< that are trained
+  const std::byte* gradients = nullptr;  ///< sums over the ranks
+  DType dtype = DType::float32;          ///< of these
+  std::byte* rounded = nullptr;          ///< the values once more, as layers read them
+  DType layer_dtype = DType::bfloat16;   ///< of these, a half type
+  std::size_t count = 0;
+};
+
 /// Where a parameter lies in the arena.
 struct ArenaSegment {
   std::string name;  ///< as in files: `conv1.weight`
@@ -105,6 +115,8 @@ class Optimizer {
   void bind(OptimizerBindings bindings);
   /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
   bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);
+  /// The same where layers read a half type, which is written as well: in one pass over memory.
+  bool step(const LayerRange& range, const StepScalars& scalars, Stream& stream);
   /// Before `step` of a rule that needs them: the norms of all parameters, and of their gradients in the whole arena. A
   /// rule of two passes brings the states of all parameters forward. In float64; the bits do not depend on threads.
   void measure(const float* gradients, const StepScalars& scalars, Stream& stream);
@@ -137,7 +149,13 @@ class Optimizer {
 
  private:
   template <class Body>
-  void for_each_part(ArenaRange range, Body&& body) const;
+  void for_each_part(const float* values, std::size_t count, Body&& body) const;
+  /// What `update_part(parameter, part)` returns of all parts.
+  template <class UpdatePart>
+  [[nodiscard]] bool update_parts(const float* values, std::size_t count, const StepScalars& scalars, Stream& stream,
+                                  UpdatePart&& update_part);
+  [[nodiscard]] bool update_block(const LayerRange& range, std::size_t at, std::size_t count, float limit,
+                                  std::size_t parameter) const noexcept;
   void set_steps(const StepScalars& scalars);
   [[nodiscard]] double sum_of_squares(const float* numbers, std::size_t count, Stream& stream,
                                       float limit = std::numeric_limits<float>::infinity());

@@ -44,6 +44,8 @@ struct LayerArenas {
   const std::byte* gradients = nullptr;
   DType dtype = DType::float32;  ///< of these
   std::byte* values = nullptr;   ///< the values once more, rounded to a half type; null where that is float32
+  /// Of these: that of the gradients, unless those are float32; then this is said, and is for the processor.
+  DType layer_dtype = DType::float32;
 };
 
 struct UpdaterOptions {

@@ -3,8 +3,10 @@
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/feature_order.hpp>
 #include <ronda/layers/graph/lowering.hpp>
+#include <ronda/layers/widened.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -224,13 +226,25 @@ class Lowering {
       for (const ParameterId id : node.parameters)
         parameters.push_back({graph_.parameters[index_of(id)].shape, DType::float32, {}});
       if (result_.first_cpu_only_operation.empty()) result_.first_cpu_only_operation = node.name;
-      return make_custom(*custom, inputs, parameters, mode_);
+      return in_layer_type(make_custom(*custom, widened_of(inputs), parameters, mode_), inputs);
     }
     if (auto made = primitives_.make(node.operation, inputs, context)) return made;
-    if (primitives_.on_processor() && primitives_.dtype() == DType::float32)
-      if (auto made = make_reference_primitives()->make(node.operation, inputs, context)) return made;
+    if (primitives_.on_processor())
+      if (auto made = make_reference_primitives()->make(node.operation, widened_of(inputs), context))
+        return in_layer_type(std::move(made), inputs);
     throw InputError(primitives_.name() + " has no operation for " + node.name + " (" + kind_of(node.operation) +
                      "); compute on the processor: .device = cpu");
+  }
+
+  static std::vector<TensorDesc> widened_of(std::span<const TensorDesc> inputs) {
+    std::vector<TensorDesc> wide;
+    std::ranges::transform(inputs, std::back_inserter(wide), [](const TensorDesc& input) { return widened(input); });
+    return wide;
+  }
+  /// Of an operation that computes in float32, for inputs that are widened.
+  std::unique_ptr<Operation> in_layer_type(std::unique_ptr<Operation> exact, std::span<const TensorDesc> inputs) const {
+    if (primitives_.dtype() == DType::float32 || !primitives_.on_processor()) return exact;
+    return widened(std::move(exact), inputs, primitives_.dtype());
   }
 
   /// A parameter has the layout that its first reader wants. All readers of a shared parameter want the same one.

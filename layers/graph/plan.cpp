@@ -1,5 +1,6 @@
 #include <ronda/layers/graph/fusion.hpp>
 #include <ronda/layers/graph/plan.hpp>
+#include <ronda/layers/widened.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -78,6 +79,12 @@ void work_in_place(Plan& plan) {
       if (first_may_be_overwritten(sum->parts)) plan.memory.share_if_possible(sum->parts.front(), sum->sum);
 }
 
+/// The processor's losses compute in float32.
+std::unique_ptr<LossOperation> make_loss(const Loss& loss, const TensorDesc& outputs, Primitives& primitives) {
+  if (!primitives.on_processor() || outputs == widened(outputs)) return loss.make(outputs, primitives);
+  return widened(loss.make(widened(outputs), primitives), outputs);
+}
+
 }  // namespace
 
 Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, Mode mode, bool input_gradient) {
@@ -85,7 +92,7 @@ Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& pi
   fuse(graph);
   plan.lowered = lower(graph, primitives, picker, mode, input_gradient);
   const TensorDesc& output = plan.lowered.values[plan.lowered.output].desc;
-  if (loss != nullptr) plan.loss = loss->make(output, primitives);
+  if (loss != nullptr) plan.loss = make_loss(*loss, output, primitives);
   plan.loss_scratch = plan.memory.add("loss scratch", plan.loss ? plan.loss->scratch_bytes() : 0, true);
   add_step_buffers(plan);
   use_in_forward(plan);

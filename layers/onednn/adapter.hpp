@@ -27,6 +27,7 @@ struct Window {
 
 inline bool is_empty(const memory::desc& d) { return !d || d.is_zero(); }
 inline bool is_blocked(const memory::desc& d) { return d.get_format_kind() == memory::format_kind::blocked; }
+inline memory::data_type type(const memory::desc& d) { return d.get_data_type(); }
 inline memory::dims extents(const memory::desc& d) { return d.get_dims(); }
 inline memory::dims padded_extents(const memory::desc& d) { return d.get_padded_dims(); }
 inline memory::dims strides(const memory::desc& d) { return d.get_strides(); }
@@ -86,6 +87,7 @@ inline dnnl::eltwise_backward::primitive_desc eltwise_backward(const engine& e, 
 
 inline bool is_empty(const memory::desc& d) { return d.is_zero(); }
 inline bool is_blocked(const memory::desc& d) { return d.data.format_kind == dnnl_blocked; }
+inline memory::data_type type(const memory::desc& d) { return d.data_type(); }
 inline memory::dims extents(const memory::desc& d) { return d.dims(); }
 inline memory::dims padded_extents(const memory::desc& d) {
   return {d.data.padded_dims, d.data.padded_dims + d.data.ndims};

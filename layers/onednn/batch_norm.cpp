@@ -14,6 +14,7 @@ namespace {
 /// sums of each channel over this rank's rows, which all ranks add up where they are synchronised, and what follows
 /// from sums and their count. Threads sum up samples of their own, and their sums are added in order: equal bits from
 /// run to run.
+template <LayerNumber T>
 class BatchNormalization final : public Operation {
  public:
   BatchNormalization(const Runtime& runtime, const TensorDesc& input, const Images& images, const BatchNormSpec& spec,
@@ -43,7 +44,7 @@ class BatchNormalization final : public Operation {
   }
 
   void forward(Inputs inputs, const Pass& pass) override {
-    const auto* x = inputs.front().pointer<float>();
+    const auto* x = inputs.front().pointer<const T>();
     const float* weights = weights_of(pass);
     if (pass.mode == Mode::training) ++*memory_.states[2].pointer<std::int64_t>();
     double& count = *reinterpret_cast<double*>(kept_);
@@ -52,7 +53,7 @@ class BatchNormalization final : public Operation {
       set_norm_of_batch(count);
     else
       set_norm_of_running_values();
-    auto* y = memory_.output.pointer<float>();
+    auto* y = memory_.output.pointer<T>();
     const ChannelNorm norm = this->norm();
     each_worker([&](std::size_t, Range samples) {
       each_piece(images_, samples, nullptr, [&](std::int64_t at, std::int64_t channel, const Piece& piece) {
@@ -62,18 +63,18 @@ class BatchNormalization final : public Operation {
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
-    const auto *x = inputs.front().pointer<float>(), *dy = output_gradient.pointer<float>();
+    const auto *x = inputs.front().pointer<const T>(), *dy = output_gradient.pointer<const T>();
     const float* weights = weights_of(pass);
     const ChannelSums sums = sums_of_gradients(x, dy, weights);
     for (std::size_t p = 0; p < memory_.parameters.size(); ++p) {
       const double* gradient = p == 0 ? sums.second : sums.first;
-      std::transform(gradient, gradient + channels_, memory_.parameters[p]->gradient.pointer<float>(),
-                     [](double sum) { return static_cast<float>(sum); });
+      std::transform(gradient, gradient + channels_, memory_.parameters[p]->gradient.pointer<T>(),
+                     [](double sum) { return as_number<T>(static_cast<float>(sum)); });
       pass.on_ready(memory_.parameters[p]->id, pass.stream);
     }
     if (memory_.input_gradient().empty()) return;
     add_over_ranks(pass);
-    write_input_gradient(x, dy, weights, sums, memory_.input_gradient().pointer<float>());
+    write_input_gradient(x, dy, weights, sums, memory_.input_gradient().pointer<T>());
   }
 
  private:
@@ -86,7 +87,7 @@ class BatchNormalization final : public Operation {
   }
 
   /// Sums up Σx and Σx² of each channel. Returns of how many values.
-  double add_values(const float* x, const float* weights, const Pass& pass) const {
+  double add_values(const T* x, const float* weights, const Pass& pass) const {
     const double count = counted_values(weights);
     float* shift = of_channels(0);
     if (count > 0)
@@ -113,16 +114,17 @@ class BatchNormalization final : public Operation {
   }
 
   /// The first pixel that counts: near enough to the mean.
-  void set_shift(const float* x, const float* weights, float* shift) const {
+  void set_shift(const T* x, const float* weights, float* shift) const {
     std::int64_t sample = 0;
     while (weights != nullptr && weights[sample] == 0) ++sample;
     for (std::int64_t group = 0; group < images_.groups; ++group)
-      std::copy_n(x + (sample * images_.groups + group) * images_.image_size(), images_.lanes,
-                  shift + group * images_.lanes);
+      std::transform(x + (sample * images_.groups + group) * images_.image_size(),
+                     x + (sample * images_.groups + group) * images_.image_size() + images_.lanes,
+                     shift + group * images_.lanes, as_float<T>);
   }
 
   /// Σdz and Σdz · x̂ of each channel.
-  ChannelSums sums_of_gradients(const float* x, const float* dy, const float* weights) const {
+  ChannelSums sums_of_gradients(const T* x, const T* dy, const float* weights) const {
     const ChannelNorm norm = this->norm();
     return add_over_rows(weights,
                          [&](std::int64_t at, std::int64_t channel, const ChannelSums& mine, const Piece& piece) {
@@ -167,8 +169,8 @@ class BatchNormalization final : public Operation {
     const double inverse = 1 / std::sqrt(variance + double{spec_.epsilon});
     kept(0)[c] = static_cast<float>(mean);
     kept(1)[c] = static_cast<float>(inverse);
-    kept(2)[c] = kept(1)[c] * (spec_.affine ? memory_.parameters[0]->value.pointer<float>()[c] : 1);
-    kept(3)[c] = spec_.affine ? memory_.parameters[1]->value.pointer<float>()[c] : 0;
+    kept(2)[c] = kept(1)[c] * (spec_.affine ? as_float(memory_.parameters[0]->value.pointer<const T>()[c]) : 1);
+    kept(3)[c] = spec_.affine ? as_float(memory_.parameters[1]->value.pointer<const T>()[c]) : 0;
   }
   /// So that zeros stay zeros there.
   void clear_padding() {
@@ -176,7 +178,7 @@ class BatchNormalization final : public Operation {
   }
 
   /// The mean and the variance depend on each x that counts; the others get no gradient.
-  void write_input_gradient(const float* x, const float* dy, const float* weights, const ChannelSums& sums, float* dx) {
+  void write_input_gradient(const T* x, const T* dy, const float* weights, const ChannelSums& sums, T* dx) {
     const double count = *reinterpret_cast<double*>(kept_);
     float *constant = of_channels(0), *slope = of_channels(1);
     for (std::int64_t c = 0; c < padded_; ++c) {
@@ -192,10 +194,10 @@ class BatchNormalization final : public Operation {
       });
     });
   }
-  void clear_rows_of_no_weight(Range samples, const float* weights, float* dx) const {
+  void clear_rows_of_no_weight(Range samples, const float* weights, T* dx) const {
     const std::int64_t size = images_.groups * images_.image_size();
     for (std::size_t sample = samples.begin; weights != nullptr && sample < samples.end; ++sample)
-      if (weights[sample] == 0) std::fill_n(dx + static_cast<std::int64_t>(sample) * size, size, 0.0F);
+      if (weights[sample] == 0) std::fill_n(dx + static_cast<std::int64_t>(sample) * size, size, T{});
   }
 
   // ---- memory -------------------------------------------------------------------------------------------------------
@@ -246,7 +248,9 @@ std::unique_ptr<Operation> make_batch_norm(const Runtime& runtime, const TensorD
                                            const OperationContext& context) {
   const auto images = images_of(input);
   if (!images) return nullptr;  // then the plain loops'
-  return std::make_unique<BatchNormalization>(runtime, input, *images, spec, context.mode);
+  return with_layer_number(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<BatchNormalization<T>>(runtime, input, *images, spec, context.mode);
+  });
 }
 
 }  // namespace ronda::onednn

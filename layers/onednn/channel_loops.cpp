@@ -20,21 +20,21 @@ struct Lanes {
   }
 };
 
-template <bool relu>
-[[gnu::always_inline]] inline void normalize_piece(const float* __restrict x, float* __restrict y,
-                                                   const ChannelNorm& norm, const Piece& piece) {
+template <bool relu, LayerNumber T>
+[[gnu::always_inline]] inline void normalize_piece(const T* __restrict x, T* __restrict y, const ChannelNorm& norm,
+                                                   const Piece& piece) {
   by_lanes(piece.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
     const Lanes mean(norm.mean + lane, width), factor(norm.factor + lane, width), bias(norm.bias + lane, width);
     for (std::int64_t at = lane; at < piece.positions * piece.lanes; at += piece.lanes)
       each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-        const float value = (x[at + l] - mean.value[l]) * factor.value[l] + bias.value[l];
-        y[at + l] = relu ? rectified(value) : value;
+        const float value = (as_float(x[at + l]) - mean.value[l]) * factor.value[l] + bias.value[l];
+        y[at + l] = as_number<T>(relu ? rectified(value) : value);
       });
   });
 }
 
-template <bool relu>
-[[gnu::always_inline]] inline void add_gradients_of_piece(const float* __restrict x, const float* __restrict dy,
+template <bool relu, LayerNumber T>
+[[gnu::always_inline]] inline void add_gradients_of_piece(const T* __restrict x, const T* __restrict dy,
                                                           const ChannelNorm& norm, const ChannelSums& sums,
                                                           const Piece& piece) {
   by_lanes(piece.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
@@ -43,8 +43,8 @@ template <bool relu>
     Lanes sum, along;
     for (std::int64_t at = lane; at < piece.positions * piece.lanes; at += piece.lanes)
       each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-        const float distance = x[at + l] - mean.value[l];
-        float gradient = dy[at + l];
+        const float distance = as_float(x[at + l]) - mean.value[l];
+        float gradient = as_float(dy[at + l]);
         if (relu) gradient = rectified_gradient(distance * factor.value[l] + bias.value[l], gradient);
         sum.value[l] += gradient;
         along.value[l] += gradient * (distance * inverse.value[l]);
@@ -54,9 +54,9 @@ template <bool relu>
   });
 }
 
-template <bool relu>
-[[gnu::always_inline]] inline void write_gradients_of_piece(const float* __restrict x, const float* __restrict dy,
-                                                            float* __restrict dx, const ChannelNorm& norm,
+template <bool relu, LayerNumber T>
+[[gnu::always_inline]] inline void write_gradients_of_piece(const T* __restrict x, const T* __restrict dy,
+                                                            T* __restrict dx, const ChannelNorm& norm,
                                                             const float* constants, const float* slopes,
                                                             const Piece& piece) {
   by_lanes(piece.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
@@ -64,29 +64,37 @@ template <bool relu>
         constant(constants + lane, width), slope(slopes + lane, width);
     for (std::int64_t at = lane; at < piece.positions * piece.lanes; at += piece.lanes)
       each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-        const float distance = x[at + l] - mean.value[l];
-        float gradient = dy[at + l];
+        const float distance = as_float(x[at + l]) - mean.value[l];
+        float gradient = as_float(dy[at + l]);
         if (relu) gradient = rectified_gradient(distance * factor.value[l] + bias.value[l], gradient);
-        dx[at + l] = gradient * factor.value[l] - constant.value[l] - distance * slope.value[l];
+        dx[at + l] = as_number<T>(gradient * factor.value[l] - constant.value[l] - distance * slope.value[l]);
       });
   });
 }
 
-}  // namespace
-
-RONDA_MULTIVERSION void add_moments(const float* x, const float* shift, const ChannelSums& sums, const Piece& piece) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void add_moments_of_piece(const T* __restrict x, const float* shift,
+                                                        const ChannelSums& sums, const Piece& piece) {
   by_lanes(piece.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
     const Lanes origin(shift + lane, width);
     Lanes sum, square;
     for (std::int64_t at = lane; at < piece.positions * piece.lanes; at += piece.lanes)
       each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-        const float distance = x[at + l] - origin.value[l];
+        const float distance = as_float(x[at + l]) - origin.value[l];
         sum.value[l] += distance;
         square.value[l] += distance * distance;
       });
     sum.add_to(sums.first + lane, width);
     square.add_to(sums.second + lane, width);
   });
+}
+
+}  // namespace
+
+// Each once for each type of number: not every compiler makes several versions of a template.
+
+RONDA_MULTIVERSION void add_moments(const float* x, const float* shift, const ChannelSums& sums, const Piece& piece) {
+  add_moments_of_piece(x, shift, sums, piece);
 }
 
 RONDA_MULTIVERSION void normalize(const float* x, float* y, const ChannelNorm& norm, const Piece& piece) {
@@ -105,6 +113,34 @@ RONDA_MULTIVERSION void add_gradients(const float* x, const float* dy, const Cha
 }
 
 RONDA_MULTIVERSION void write_gradients(const float* x, const float* dy, float* dx, const ChannelNorm& norm,
+                                        const float* constant, const float* slope, const Piece& piece) {
+  if (norm.relu)
+    write_gradients_of_piece<true>(x, dy, dx, norm, constant, slope, piece);
+  else
+    write_gradients_of_piece<false>(x, dy, dx, norm, constant, slope, piece);
+}
+
+RONDA_MULTIVERSION void add_moments(const BFloat16* x, const float* shift, const ChannelSums& sums,
+                                    const Piece& piece) {
+  add_moments_of_piece(x, shift, sums, piece);
+}
+
+RONDA_MULTIVERSION void normalize(const BFloat16* x, BFloat16* y, const ChannelNorm& norm, const Piece& piece) {
+  if (norm.relu)
+    normalize_piece<true>(x, y, norm, piece);
+  else
+    normalize_piece<false>(x, y, norm, piece);
+}
+
+RONDA_MULTIVERSION void add_gradients(const BFloat16* x, const BFloat16* dy, const ChannelNorm& norm,
+                                      const ChannelSums& sums, const Piece& piece) {
+  if (norm.relu)
+    add_gradients_of_piece<true>(x, dy, norm, sums, piece);
+  else
+    add_gradients_of_piece<false>(x, dy, norm, sums, piece);
+}
+
+RONDA_MULTIVERSION void write_gradients(const BFloat16* x, const BFloat16* dy, BFloat16* dx, const ChannelNorm& norm,
                                         const float* constant, const float* slope, const Piece& piece) {
   if (norm.relu)
     write_gradients_of_piece<true>(x, dy, dx, norm, constant, slope, piece);

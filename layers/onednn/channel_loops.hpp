@@ -31,13 +31,19 @@ struct Piece {
 
 /// Adds x − shift and its square. The closer the shift to the mean, the less of the squares cancels later.
 void add_moments(const float* x, const float* shift, const ChannelSums& sums, const Piece& piece);
+void add_moments(const BFloat16* x, const float* shift, const ChannelSums& sums, const Piece& piece);
 void normalize(const float* x, float* y, const ChannelNorm& norm, const Piece& piece);
+void normalize(const BFloat16* x, BFloat16* y, const ChannelNorm& norm, const Piece& piece);
 /// Adds the gradient before the ReLU, dz, and dz · (x − mean) · inverse.
 void add_gradients(const float* x, const float* dy, const ChannelNorm& norm, const ChannelSums& sums,
+                   const Piece& piece);
+void add_gradients(const BFloat16* x, const BFloat16* dy, const ChannelNorm& norm, const ChannelSums& sums,
                    const Piece& piece);
 /// dx = dz · factor − constant − (x − mean) · slope.
 void write_gradients(const float* x, const float* dy, float* dx, const ChannelNorm& norm, const float* constant,
                      const float* slope, const Piece& piece);
+void write_gradients(const BFloat16* x, const BFloat16* dy, BFloat16* dx, const ChannelNorm& norm,
+                     const float* constant, const float* slope, const Piece& piece);
 
 /// Calls body(offset of the piece, its first channel, piece) for all samples of a range whose weight is not 0; null:
 /// for all. A piece is short enough for float32 sums of it, and for a second vector of its channels to find it in a

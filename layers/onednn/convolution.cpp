@@ -50,11 +50,11 @@ class Directions {
         window_(spec),
         shared_weight_(context.shared_parameters),
         x_(to_memory_desc(spec.input, Axes::image)),
-        bias_(spec.bias ? plain_layout({spec.outputs}, Axes::weight) : memory::desc()) {
+        bias_(spec.bias ? plain_layout({spec.outputs}, Axes::weight, spec.input.dtype) : memory::desc()) {
     forward =
         choose(context.picker, "forward", spec.input.layout.tag(), [&](const Way& way) { return make_forward(way); });
     output = to_tensor_desc(forward->output(), Axes::image).value();
-    weight = spec.groups > 1 ? TensorDesc{weight_shape(spec, spec.input.shape), DType::float32, {}}
+    weight = spec.groups > 1 ? TensorDesc{weight_shape(spec, spec.input.shape), spec.input.dtype, {}}
                              : to_tensor_desc(forward->input(1), Axes::weight).value();
     fused = FusedConvolution::make(runtime, spec, output, weight);
     forward_is_fused = choose_fused(context.picker);
@@ -94,18 +94,19 @@ class Directions {
 
  private:
   [[nodiscard]] memory::desc image(const Shape& shape, const Way& way) const {
-    return way.plain ? plain_layout(shape, Axes::image) : any_layout(shape, Axes::image);
+    return way.plain ? plain_layout(shape, Axes::image, dtype()) : any_layout(shape, Axes::image, dtype());
   }
+  [[nodiscard]] DType dtype() const { return spec_.input.dtype; }
   /// As the library has it: with an axis of its own for the groups, if there are some. The bytes of rows are the same.
   [[nodiscard]] Shape library_weight() const {
     const Shape w = weight_shape(spec_, spec_.input.shape);
     return spec_.groups == 1 ? w : Shape{spec_.groups, w[0] / spec_.groups, w[1], w[2], w[3]};
   }
-  [[nodiscard]] memory::desc any_weight() const { return any_layout(library_weight(), Axes::weight); }
+  [[nodiscard]] memory::desc any_weight() const { return any_layout(library_weight(), Axes::weight, dtype()); }
   /// The forward primitive's choice, or rows where other operations read it too, or where there are groups, whose
   /// blocks no Layout names: then each reorders it.
   [[nodiscard]] memory::desc given_weight(const memory::desc& chosen) const {
-    return shared_weight_ || spec_.groups > 1 ? plain_layout(library_weight(), Axes::weight) : chosen;
+    return shared_weight_ || spec_.groups > 1 ? plain_layout(library_weight(), Axes::weight, dtype()) : chosen;
   }
   [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const Way& way) const {
     return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
@@ -183,16 +184,27 @@ class Directions {
 
   /// A pooling on memory of its own.
   struct PoolingRehearsal {
-    PoolingRehearsal(const ConvolutionProblem& spec, const TensorDesc& convolved)
-        : pooling(pooling_of(spec, convolved)),
+    PoolingRehearsal(const ConvolutionProblem& spec, const TensorDesc& convolved, int threads)
+        : dtype(convolved.dtype),
+          pooling(pooling_of(spec, convolved)),
           input(Buffer::host(convolved.bytes())),
           output(Buffer::host(pooled(spec, convolved).bytes())),
-          winners(Buffer::host(pooling.winner_bytes())) {}
-    void forward(int threads) const { pooling.forward(data(input), data(output), winners.data(), threads); }
-    void backward(int threads) const { pooling.backward(data(output), winners.data(), data(input), threads); }
+          winners(Buffer::host(pooling.winner_bytes())),
+          scratch(Buffer::host(pooling.scratch_bytes(dtype, threads))) {}
+    void forward(int threads) const {
+      with_layer_number(dtype, [&]<class T>(std::type_identity<T>) {
+        pooling.forward<T>(data<T>(input), data<T>(output), winners.data(), threads);
+      });
+    }
+    void backward(int threads) const {
+      with_layer_number(dtype, [&]<class T>(std::type_identity<T>) {
+        pooling.backward<T>(data<T>(output), winners.data(), data<T>(input), scratch.data(), threads);
+      });
+    }
 
+    DType dtype;
     Pooling pooling;
-    Buffer input, output, winners;
+    Buffer input, output, winners, scratch;
   };
 
   [[nodiscard]] std::function<void()> apart_rehearsal() const {
@@ -203,7 +215,7 @@ class Directions {
     return rehearsal(
         [this] {
           return std::make_shared<Apart>(
-              Apart{PoolingRehearsal(spec_, output), Buffer::host(forward->rehearsal_bytes())});
+              Apart{PoolingRehearsal(spec_, output, runtime_.threads), Buffer::host(forward->rehearsal_bytes())});
         },
         [this](const Apart& apart) {
           forward->rehearse(apart.computation.data());
@@ -214,7 +226,7 @@ class Directions {
   /// Of gradients over the windows that they belong to, which the library's ways need done.
   [[nodiscard]] std::function<void()> spreading_rehearsal() const {
     if (!behind_maximum()) return nullptr;
-    return rehearsal([this] { return std::make_shared<PoolingRehearsal>(spec_, output); },
+    return rehearsal([this] { return std::make_shared<PoolingRehearsal>(spec_, output, runtime_.threads); },
                      [this](const PoolingRehearsal& pooling) { pooling.backward(runtime_.threads); });
   }
 
@@ -241,7 +253,7 @@ class Directions {
   [[nodiscard]] std::string text() const {
     return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " " + text_of_windows(spec_) +
            (spec_.bias ? "" : " without bias") + (spec_.activation == Activation::relu ? " with relu" : "") +
-           pooling() + (shared_weight_ ? " weights in rows" : "");
+           pooling() + (shared_weight_ ? " weights in rows" : "") + text_of_type(dtype());
   }
 
   /// Part of the question, since it decides which ways there are.
@@ -265,6 +277,7 @@ class Directions {
 /// our own. What lies between convolution and pooling is large and not kept: behind a maximum, ReLU's backward needs
 /// only the pooled output, since where that is positive, the winner was. Behind a mean it is kept, as it is before the
 /// ReLU.
+template <LayerNumber T>
 class Convolution final : public Operation {
  public:
   Convolution(const Runtime& runtime, const ConvolutionProblem& spec, const OperationContext& context)
@@ -282,7 +295,7 @@ class Convolution final : public Operation {
     const TensorDesc& activated = relu_before_average_ ? convolved : plan_.output;
     activation_.emplace(images_of(activated).value(), spec.outputs, threads_);
     plan_.parameters = {directions_.weight};
-    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, spec.input.dtype, {}});
     plan_.picks = directions_.picks;
     plan_.backward_reads_output = spec.activation == Activation::relu && !relu_before_average_;
     place(convolved.bytes(), activated.bytes());
@@ -300,9 +313,9 @@ class Convolution final : public Operation {
     const std::byte* weight = memory_.parameters[0]->value.data();
     std::byte* scratch = memory_.scratch + computation_offset_;
     if (directions_.forward_is_fused) {
-      directions_.fused->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(),
-                                 spec_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr,
-                                 memory_.output.pointer<float>(), places_of_winners(), scratch);
+      directions_.fused->forward(input.pointer<T>(), memory_.parameters[0]->value.pointer<T>(),
+                                 spec_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr,
+                                 memory_.output.pointer<T>(), places_of_winners(), scratch);
       return;
     }
     if (spec_.bias)
@@ -310,37 +323,37 @@ class Convolution final : public Operation {
     else
       directions_.forward->run({input.data(), weight}, convolved_, scratch);
     if (pooling_)
-      pooling_->forward(as_floats(convolved_), memory_.output.pointer<float>(), winners_, threads_);
+      pooling_->forward(numbers(convolved_), memory_.output.pointer<T>(), winners_, threads_);
     else if (spec_.activation == Activation::relu)
-      rectify(as_floats(convolved_), memory_.output.as<float>().size(), threads_);
+      rectify(numbers(convolved_), memory_.output.as<T>().size(), threads_);
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     const Tensor& input = inputs.front();
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
-    const Gradients gradients = before_activation(output_gradient.pointer<float>());
+    const Gradients gradients = before_activation(output_gradient.pointer<T>());
     if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
     if (directions_.backward_weights)
       directions_.backward_weights->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
     else if (directions_.fused)
-      directions_.fused->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
-                                          weight.gradient.pointer<float>(), scratch);
+      directions_.fused->backward_weights(input.pointer<T>(), gradients.pooled, places_of_winners(),
+                                          weight.gradient.pointer<T>(), scratch);
     else
-      directions_.winners->backward_weights(input.pointer<float>(), gradients.pooled, places_of_winners(),
-                                            weight.gradient.pointer<float>(), scratch);
+      directions_.winners->backward_weights(input.pointer<T>(), gradients.pooled, places_of_winners(),
+                                            weight.gradient.pointer<T>(), scratch);
     pass.on_ready(weight.id, pass.stream);
     if (memory_.input_gradient().empty()) return;
     if (directions_.backward_data)
       directions_.backward_data->run({gradients.convolved, weight.value.data()}, memory_.input_gradient().data(),
                                      scratch);
     else
-      directions_.winners->backward_data(gradients.pooled, places_of_winners(), weight.value.pointer<float>(),
-                                         memory_.input_gradient().pointer<float>(), scratch);
+      directions_.winners->backward_data(gradients.pooled, places_of_winners(), weight.value.pointer<T>(),
+                                         memory_.input_gradient().pointer<T>(), scratch);
   }
 
  private:
-  static float* as_floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+  static T* numbers(std::byte* bytes) { return reinterpret_cast<T*>(bytes); }
 
   void place(std::size_t convolved_bytes, std::size_t activated_bytes) {
     ArenaPlan scratch, kept;
@@ -352,6 +365,8 @@ class Convolution final : public Operation {
     const bool between = !directions_.forward_is_fused || directions_.backward_weights || directions_.backward_data;
     between_offset_ =
         scratch.reserve(pooling_ && between ? convolved_bytes : 0);  // forward: the output, backward: its gradient
+    summing_offset_ =
+        scratch.reserve(pooling_ && training_ ? pooling_->scratch_bytes(plan_.output.dtype, threads_) : 0);
     masked_offset_ = scratch.reserve(training_ && spec_.activation == Activation::relu ? activated_bytes : 0);
     sums_offset_ = scratch.reserve(training_ ? activation_->scratch_bytes() : 0);
     computation_offset_ = scratch.bytes();
@@ -360,29 +375,29 @@ class Convolution final : public Operation {
 
   /// Gradients before the activation.
   struct Gradients {
-    const float* pooled;     ///< of the pooled output; null where the activation comes before the pooling
-    const float* convolved;  ///< of the convolution proper; not written where the winners do everything
+    const T* pooled;     ///< of the pooled output; null where the activation comes before the pooling
+    const T* convolved;  ///< of the convolution proper; not written where the winners do everything
   };
 
-  Gradients before_activation(const float* dy) {
+  Gradients before_activation(const T* dy) {
     if (!pooling_) return {nullptr, masked(dy, memory_.output.data())};
-    float* between = as_floats(memory_.scratch + between_offset_);
+    T* between = numbers(memory_.scratch + between_offset_);
     if (relu_before_average_) {
-      pooling_->backward(dy, winners_, between, threads_);
+      pooling_->backward(dy, winners_, between, memory_.scratch + summing_offset_, threads_);
       return {nullptr, masked(between, convolved_)};
     }
-    const float* pooled = masked(dy, memory_.output.data());
+    const T* pooled = masked(dy, memory_.output.data());
     if (directions_.backward_weights || directions_.backward_data)
-      pooling_->backward(pooled, winners_, between, threads_);
+      pooling_->backward(pooled, winners_, between, memory_.scratch + summing_offset_, threads_);
     return {pooled, between};
   }
 
   /// The gradient where y is positive. Also sums up the bias's gradient.
-  const float* masked(const float* dy, std::byte* y) {
+  const T* masked(const T* dy, std::byte* y) {
     const bool relu = spec_.activation == Activation::relu;
-    float* dz = as_floats(memory_.scratch + masked_offset_);
-    float* db = spec_.bias ? memory_.parameters[1]->gradient.pointer<float>() : nullptr;
-    activation_->backward(dy, relu ? as_floats(y) : nullptr, dz, db, memory_.scratch + sums_offset_);
+    T* dz = numbers(memory_.scratch + masked_offset_);
+    T* db = spec_.bias ? memory_.parameters[1]->gradient.pointer<T>() : nullptr;
+    activation_->backward<T>(dy, relu ? numbers(y) : nullptr, dz, db, memory_.scratch + sums_offset_);
     return relu ? dz : dy;
   }
 
@@ -394,7 +409,8 @@ class Convolution final : public Operation {
   Directions directions_;
   std::optional<Pooling> pooling_;
   std::optional<BiasAndActivation> activation_;
-  std::size_t kept_offset_ = 0, between_offset_ = 0, masked_offset_ = 0, sums_offset_ = 0, computation_offset_ = 0;
+  std::size_t kept_offset_ = 0, between_offset_ = 0, summing_offset_ = 0, masked_offset_ = 0, sums_offset_ = 0,
+              computation_offset_ = 0;
   OperationMemory memory_;
   std::byte *winners_ = nullptr, *convolved_ = nullptr;
 };
@@ -405,7 +421,9 @@ std::unique_ptr<Operation> make_convolution(const Runtime& runtime, const Convol
                                             const OperationContext& context) {
   const Shape convolved = convolution_output(spec);  // both complain of shapes
   if (spec.pool) static_cast<void>(pool_output(convolved, *spec.pool));
-  return std::make_unique<Convolution>(runtime, spec, context);
+  return with_layer_number(spec.input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Convolution<T>>(runtime, spec, context);
+  });
 }
 
 }  // namespace ronda::onednn

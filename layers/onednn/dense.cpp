@@ -18,6 +18,7 @@ using dnnl::memory;
 struct Matrices {
   std::int64_t batch, inputs, outputs;
   bool bias, relu;
+  DType dtype;
   memory::desc x, y;
 
   Matrices(const DenseProblem& spec, std::int64_t batch_size, std::int64_t features)
@@ -26,19 +27,20 @@ struct Matrices {
         outputs(spec.outputs),
         bias(spec.bias),
         relu(spec.activation == Activation::relu),
+        dtype(spec.input.dtype),
         x(matrix(batch, inputs)),
         y(matrix(batch, outputs)) {}
-  static memory::desc matrix(std::int64_t rows, std::int64_t columns) {
-    return plain_layout({rows, columns}, Axes::weight);
+  [[nodiscard]] memory::desc matrix(std::int64_t rows, std::int64_t columns) const {
+    return plain_layout({rows, columns}, Axes::weight, dtype);
   }
-  static memory::desc transposed(std::int64_t rows, std::int64_t columns) {
-    return to_memory_desc({Shape{rows, columns}, DType::float32, Layout(std::array{1, 0}, {})}, Axes::weight);
+  [[nodiscard]] memory::desc transposed(std::int64_t rows, std::int64_t columns) const {
+    return to_memory_desc({Shape{rows, columns}, dtype, Layout(std::array{1, 0}, {})}, Axes::weight);
   }
-  [[nodiscard]] memory::desc any_weight() const { return any_layout({outputs, inputs}, Axes::weight); }
+  [[nodiscard]] memory::desc any_weight() const { return any_layout({outputs, inputs}, Axes::weight, dtype); }
   [[nodiscard]] memory::desc plain_weight() const { return matrix(outputs, inputs); }
   [[nodiscard]] std::string text() const {
     return Shape{batch, inputs}.text() + " to " + std::to_string(outputs) + (bias ? "" : " without bias") +
-           (relu ? " with relu" : "");
+           (relu ? " with relu" : "") + text_of_type(dtype);
   }
 };
 
@@ -50,15 +52,18 @@ class Products {
   [[nodiscard]] virtual std::string picks() const = 0;
   [[nodiscard]] virtual std::size_t scratch_bytes() const = 0;
 
-  virtual void forward(const float* x, const float* w, const float* b, float* y, std::byte* scratch) = 0;
-  virtual void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) = 0;
-  virtual void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) = 0;
+  // Numbers of the matrices' type. `b` is null for none.
+
+  virtual void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) = 0;
+  virtual void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) = 0;
+  virtual void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) = 0;
 };
 
 /// By the library, but for the ReLU: its own make 0 of NaN.
 struct LibraryProducts final : Products {
   std::size_t rectified;  ///< how many outputs, where there is a ReLU
   int threads;
+  DType dtype;
   memory::desc layout;
   std::unique_ptr<Computation> forwards, backwards_weights,
       backwards_data;  ///< the latter two empty where nobody needs them
@@ -67,6 +72,7 @@ struct LibraryProducts final : Products {
   LibraryProducts(const Matrices& m, int thread_count, const memory::desc& weight, std::string name)
       : rectified(m.relu ? static_cast<std::size_t>(m.batch * m.outputs) : 0),
         threads(thread_count),
+        dtype(m.dtype),
         layout(weight),
         names(std::move(name)) {}
 
@@ -78,22 +84,24 @@ struct LibraryProducts final : Products {
       if (direction != nullptr) bytes = std::max(bytes, direction->scratch_bytes());
     return bytes;
   }
-  void forward(const float* x, const float* w, const float* b, float* y, std::byte* scratch) override {
+  void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) override {
     if (b != nullptr)
       forwards->run({x, w, b}, y, scratch);
     else
       forwards->run({x, w}, y, scratch);
-    if (rectified > 0) rectify(y, rectified, threads);
+    if (rectified > 0)
+      with_layer_number(dtype,
+                        [&]<class T>(std::type_identity<T>) { rectify(static_cast<T*>(y), rectified, threads); });
   }
-  void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) override {
+  void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) override {
     backwards_weights->run({x, dz}, dw, scratch);
   }
-  void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) override {
+  void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) override {
     backwards_data->run({dz, w}, dx, scratch);
   }
 };
 
-/// By our own kernel.
+/// By our own kernel, in float32.
 class PanelProducts final : public Products {
  public:
   PanelProducts(const Matrices& m, int threads) : panels_(m.batch, m.inputs, m.outputs, m.relu, threads) {}
@@ -101,17 +109,19 @@ class PanelProducts final : public Products {
   [[nodiscard]] TensorDesc weight() const override { return panels_.weight(); }
   [[nodiscard]] std::string picks() const override { return "weights in panels"; }
   [[nodiscard]] std::size_t scratch_bytes() const override { return panels_.scratch_bytes(); }
-  void forward(const float* x, const float* w, const float* b, float* y, std::byte* scratch) override {
-    panels_.forward(x, w, b, y, scratch);
+  void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) override {
+    panels_.forward(floats(x), floats(w), floats(b), static_cast<float*>(y), scratch);
   }
-  void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) override {
-    panels_.backward_weights(x, dz, dw, scratch);
+  void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) override {
+    panels_.backward_weights(floats(x), floats(dz), static_cast<float*>(dw), scratch);
   }
-  void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) override {
-    panels_.backward_data(dz, w, dx, scratch);
+  void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) override {
+    panels_.backward_data(floats(dz), floats(w), static_cast<float*>(dx), scratch);
   }
 
  private:
+  static const float* floats(const void* numbers) { return static_cast<const float*>(numbers); }
+
   Panels panels_;
 };
 
@@ -121,7 +131,7 @@ class InnerProduct {
   InnerProduct(const Runtime& runtime, const Matrices& matrices, const memory::desc& weight)
       : runtime_(runtime),
         m_(matrices),
-        bias_(m_.bias ? plain_layout({m_.outputs}, Axes::weight) : memory::desc()),
+        bias_(m_.bias ? plain_layout({m_.outputs}, Axes::weight, m_.dtype) : memory::desc()),
         forward_(adapter::inner_product_forward(runtime.engine, m_.x, weight, bias_, m_.y, Computation::attributes())) {
   }
 
@@ -177,14 +187,14 @@ class MatrixProduct {
   MatrixProduct(const Runtime& runtime, const Matrices& matrices) : runtime_(runtime), m_(matrices) {}
 
   [[nodiscard]] std::unique_ptr<Computation> forward() const {
-    const memory::desc w = Matrices::transposed(m_.inputs, m_.outputs);
-    const memory::desc b = m_.bias ? Matrices::matrix(1, m_.outputs) : memory::desc();
+    const memory::desc w = m_.transposed(m_.inputs, m_.outputs);
+    const memory::desc b = m_.bias ? m_.matrix(1, m_.outputs) : memory::desc();
     std::vector<Computation::Argument> inputs{{DNNL_ARG_SRC, m_.x, m_.x}, {DNNL_ARG_WEIGHTS, w, w}};
     if (m_.bias) inputs.push_back({DNNL_ARG_BIAS, b, b});
     return product(m_.x, w, b, m_.y, inputs);
   }
   [[nodiscard]] std::unique_ptr<Computation> backward_weights() const {
-    const memory::desc dz = Matrices::transposed(m_.outputs, m_.batch);
+    const memory::desc dz = m_.transposed(m_.outputs, m_.batch);
     return product(dz, m_.x, memory::desc(), m_.plain_weight(),
                    {{DNNL_ARG_WEIGHTS, m_.x, m_.x}, {DNNL_ARG_SRC, dz, dz}});
   }
@@ -256,7 +266,7 @@ class Rehearsal {
     ArenaPlan arena;
     w_ = arena.reserve(weights);
     dw_ = arena.reserve(context.mode == Mode::training ? weights : 0);
-    b_ = arena.reserve(m.bias ? static_cast<std::size_t>(m.outputs) * sizeof(float) : 0);
+    b_ = arena.reserve(m.bias ? static_cast<std::size_t>(m.outputs) * size_of(m.dtype) : 0);
     has_bias_ = m.bias;
     x_ = arena.reserve(m.x.get_size());
     y_ = arena.reserve(m.y.get_size());
@@ -272,7 +282,7 @@ class Rehearsal {
   }
 
  private:
-  [[nodiscard]] float* at(std::size_t offset) const { return reinterpret_cast<float*>(memory_.data() + offset); }
+  [[nodiscard]] void* at(std::size_t offset) const { return memory_.data() + offset; }
 
   const OperationContext& context_;
   std::size_t w_, dw_, b_, x_, y_, scratch_;
@@ -285,7 +295,8 @@ std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices
   if (context.shared_parameters) return plain_products(runtime, m, context);
   std::array<std::unique_ptr<Products>, 3> all{
       plain_products(runtime, m, context), blocked_products(runtime, m, context),
-      Panels::suit_processor() ? std::make_unique<PanelProducts>(m, runtime.threads) : nullptr};
+      m.dtype == DType::float32 && Panels::suit_processor() ? std::make_unique<PanelProducts>(m, runtime.threads)
+                                                            : nullptr};
   std::optional<Rehearsal> rehearsal;  // with memory that is only taken where something is timed
   const auto rehearse = [&](Products& products) {
     if (!rehearsal) rehearsal.emplace(m, context, all);
@@ -304,15 +315,16 @@ std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices
   return std::move(all[context.picker.pick(question, candidates)]);
 }
 
+template <LayerNumber T>
 class Dense final : public Operation {
  public:
   Dense(const Runtime& runtime, const Matrices& matrices, const OperationContext& context)
       : m_(matrices),
         products_(choose_products(runtime, matrices, context)),
         activation_({.samples = m_.batch, .groups = 1, .lanes = m_.outputs}, m_.outputs, runtime.threads) {
-    plan_.output = {Shape{m_.batch, m_.outputs}, DType::float32, {}};
+    plan_.output = {Shape{m_.batch, m_.outputs}, m_.dtype, {}};
     plan_.parameters = {products_->weight()};
-    if (m_.bias) plan_.parameters.push_back({Shape{m_.outputs}, DType::float32, {}});
+    if (m_.bias) plan_.parameters.push_back({Shape{m_.outputs}, m_.dtype, {}});
     plan_.picks = products_->picks();
     plan_.backward_reads_output = m_.relu;
     ArenaPlan scratch;
@@ -328,31 +340,31 @@ class Dense final : public Operation {
 
   void forward(Inputs inputs, const Pass&) override {
     const Tensor& input = inputs.front();
-    const float* bias = m_.bias ? memory_.parameters[1]->value.pointer<float>() : nullptr;
-    products_->forward(input.pointer<float>(), memory_.parameters[0]->value.pointer<float>(), bias,
-                       memory_.output.pointer<float>(), memory_.scratch + computation_offset_);
+    const T* bias = m_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr;
+    products_->forward(input.pointer<T>(), memory_.parameters[0]->value.pointer<T>(), bias, memory_.output.pointer<T>(),
+                       memory_.scratch + computation_offset_);
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     const Tensor& input = inputs.front();
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
-    const float* dz = before_activation(output_gradient);
+    const T* dz = before_activation(output_gradient);
     if (m_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
-    products_->backward_weights(input.pointer<float>(), dz, weight.gradient.pointer<float>(), scratch);
+    products_->backward_weights(input.pointer<T>(), dz, weight.gradient.pointer<T>(), scratch);
     pass.on_ready(weight.id, pass.stream);
     if (!memory_.input_gradient().empty())
-      products_->backward_data(dz, weight.value.pointer<float>(), memory_.input_gradient().pointer<float>(), scratch);
+      products_->backward_data(dz, weight.value.pointer<T>(), memory_.input_gradient().pointer<T>(), scratch);
   }
 
  private:
   /// Also sums up the bias's gradient.
-  const float* before_activation(const Tensor& output_gradient) {
-    const float* y = m_.relu ? memory_.output.pointer<float>() : nullptr;
-    float* dz = m_.relu ? reinterpret_cast<float*>(memory_.scratch + before_activation_offset_) : nullptr;
-    float* db = m_.bias ? memory_.parameters[1]->gradient.pointer<float>() : nullptr;
-    activation_.backward(output_gradient.pointer<float>(), y, dz, db, memory_.scratch + sums_offset_);
-    return m_.relu ? dz : output_gradient.pointer<float>();
+  const T* before_activation(const Tensor& output_gradient) {
+    const T* y = m_.relu ? memory_.output.pointer<T>() : nullptr;
+    T* dz = m_.relu ? reinterpret_cast<T*>(memory_.scratch + before_activation_offset_) : nullptr;
+    T* db = m_.bias ? memory_.parameters[1]->gradient.pointer<T>() : nullptr;
+    activation_.backward<T>(output_gradient.pointer<T>(), y, dz, db, memory_.scratch + sums_offset_);
+    return m_.relu ? dz : output_gradient.pointer<T>();
   }
 
   Matrices m_;
@@ -377,7 +389,10 @@ std::unique_ptr<Operation> make_dense(const Runtime& runtime, const DenseProblem
   if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
   if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
   if (!is_matrix(spec.input)) throw LogicError("a dense layer cannot read " + spec.input.text() + " as a matrix");
-  return std::make_unique<Dense>(runtime, Matrices(spec, in[0], in.without_batch().count()), context);
+  const Matrices matrices(spec, in[0], in.without_batch().count());
+  return with_layer_number(spec.input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Dense<T>>(runtime, matrices, context);
+  });
 }
 
 }  // namespace ronda::onednn

@@ -26,14 +26,23 @@ struct Kept {
 };
 
 /// The first `count` elements. y may be x.
-RONDA_MULTIVERSION void multiply(const float* x, float* y, const Bits& bits, std::int64_t count, const Kept& kept) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void multiply_loop(const T* x, T* y, const Bits& bits, std::int64_t count,
+                                                 const Kept& kept) {
   by_lanes(count, [&](std::int64_t lane, auto width) RONDA_INLINE {
     float values[16];
     const std::uint16_t* here = bits.data() + lane;
     each_lane(width, [&](std::int64_t l) RONDA_INLINE { values[l] = static_cast<float>(here[l]); });
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { values[l] = x[lane + l] * kept.of(values[l]); });
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[lane + l] = values[l]; });
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { values[l] = as_float(x[lane + l]) * kept.of(values[l]); });
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[lane + l] = as_number<T>(values[l]); });
   });
+}
+RONDA_MULTIVERSION void multiply(const float* x, float* y, const Bits& bits, std::int64_t count, const Kept& kept) {
+  multiply_loop(x, y, bits, count, kept);
+}
+RONDA_MULTIVERSION void multiply(const BFloat16* x, BFloat16* y, const Bits& bits, std::int64_t count,
+                                 const Kept& kept) {
+  multiply_loop(x, y, bits, count, kept);
 }
 
 /// The halves of the words, low ones first.
@@ -49,6 +58,7 @@ Bits bits_of(const RngKey& key, const std::array<std::uint64_t, draws_at_once>& 
 }
 
 /// Draws in both directions, and keeps nothing in between.
+template <LayerNumber T>
 class Dropping final : public Operation {
  public:
   Dropping(const Runtime& runtime, const TensorDesc& input, const Images& images, const DropoutSpec& spec,
@@ -62,8 +72,8 @@ class Dropping final : public Operation {
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass& pass) override {
-    const auto* x = inputs.front().pointer<float>();
-    auto* y = memory_.output.pointer<float>();
+    const auto* x = inputs.front().pointer<const T>();
+    auto* y = memory_.output.pointer<T>();
     if (pass.mode == Mode::training)
       drop(x, y, pass);
     else if (x != y)
@@ -71,11 +81,11 @@ class Dropping final : public Operation {
   }
   void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
     if (memory_.input_gradient().empty()) return;
-    drop(output_gradient.pointer<float>(), memory_.input_gradient().pointer<float>(), pass);
+    drop(output_gradient.pointer<const T>(), memory_.input_gradient().pointer<T>(), pass);
   }
 
  private:
-  void drop(const float* x, float* y, const Pass& pass) const {
+  void drop(const T* x, T* y, const Pass& pass) const {
     const RngKey key = mask_.key(pass);
     parallel_for(threads_, images_.count(), [&](Range images) {
       for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image)
@@ -84,7 +94,7 @@ class Dropping final : public Operation {
   }
 
   /// Position by position.
-  void drop_image(std::int64_t image, const float* x, float* y, const RngKey& key, const Pass& pass) const {
+  void drop_image(std::int64_t image, const T* x, T* y, const RngKey& key, const Pass& pass) const {
     const std::int64_t draws = (images_.lanes + each_draw - 1) / each_draw, count = images_.positions() * draws;
     const std::int64_t first_lane = image % images_.groups * images_.lanes;
     const std::uint64_t begin =
@@ -108,7 +118,8 @@ class Dropping final : public Operation {
       for (std::size_t i = 0; i < left; ++i)
         for (std::int64_t l = 0; l < widths[i]; ++l) {
           const std::int64_t place = each_draw * static_cast<std::int64_t>(i) + first_lane % each_draw + l;
-          y[offsets[i] + l] = x[offsets[i] + l] * kept_.of(bits[static_cast<std::size_t>(place)]);
+          y[offsets[i] + l] =
+              as_number<T>(as_float(x[offsets[i] + l]) * kept_.of(bits[static_cast<std::size_t>(place)]));
         }
     }
   }
@@ -126,7 +137,9 @@ std::unique_ptr<Operation> make_dropout(const Runtime& runtime, const TensorDesc
                                         const OperationContext& context) {
   const auto images = images_of(input);
   if (!images) return nullptr;  // then the plain loops'
-  return std::make_unique<Dropping>(runtime, input, *images, spec, context.name);
+  return with_layer_number(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Dropping<T>>(runtime, input, *images, spec, context.name);
+  });
 }
 
 }  // namespace ronda::onednn

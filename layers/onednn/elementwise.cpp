@@ -9,6 +9,7 @@ namespace ronda::onednn {
 namespace {
 
 /// On the stored elements in their order, padding included: ReLU needs no layout.
+template <LayerNumber T>
 class Relu final : public Operation {
  public:
   Relu(const Runtime& runtime, const TensorDesc& input)
@@ -17,8 +18,8 @@ class Relu final : public Operation {
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
-    const auto* x = inputs.front().pointer<float>();
-    auto* y = memory_.output.pointer<float>();
+    const auto* x = inputs.front().pointer<const T>();
+    auto* y = memory_.output.pointer<T>();
     if (x == y)
       rectify(y, count_, threads_);
     else
@@ -26,8 +27,8 @@ class Relu final : public Operation {
   }
   void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient().empty()) return;
-    relu_backward(output_gradient.pointer<float>(), memory_.output.pointer<float>(),
-                  memory_.input_gradient().pointer<float>(), count_, threads_);
+    relu_backward(output_gradient.pointer<const T>(), memory_.output.pointer<const T>(),
+                  memory_.input_gradient().pointer<T>(), count_, threads_);
   }
 
  private:
@@ -47,7 +48,7 @@ struct LibraryAlgorithm {
 class LibraryFunction final : public Operation {
  public:
   LibraryFunction(const Runtime& runtime, const TensorDesc& input, const LibraryAlgorithm& algorithm)
-      : count_(plain_layout({input.padded_count()}, Axes::weight)),
+      : count_(plain_layout({input.padded_count()}, Axes::weight, input.dtype)),
         forward_description_(adapter::eltwise_forward(runtime.engine, algorithm.forward, count_, algorithm.alpha)),
         forward_(runtime, dnnl::eltwise_forward(forward_description_),
                  std::array{Kernel::Argument{DNNL_ARG_SRC, count_}, Kernel::Argument{DNNL_ARG_DST, count_}}),
@@ -77,6 +78,7 @@ class LibraryFunction final : public Operation {
 };
 
 /// As above: padding is zero, and so is a sum of it.
+template <LayerNumber T>
 class Add final : public Operation {
  public:
   Add(const Runtime& runtime, std::span<const TensorDesc> inputs, const AddSpec& spec)
@@ -87,14 +89,17 @@ class Add final : public Operation {
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
-    auto* y = memory_.output.pointer<float>();
-    add(inputs[0].pointer<float>(), inputs[1].pointer<float>(), y, count_, threads_);
-    for (const Tensor& input : inputs.subspan(2)) add(y, input.pointer<float>(), y, count_, threads_);
+    auto* y = memory_.output.pointer<T>();
+    const auto add_to = [&](const T* sum, const Tensor& term) {
+      add(sum, term.pointer<const T>(), y, count_, threads_);
+    };
+    add_to(inputs[0].pointer<const T>(), inputs[1]);
+    for (const Tensor& input : inputs.subspan(2)) add_to(y, input);
     if (relu_) rectify(y, count_, threads_);
   }
   void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
-    relu_backward(output_gradient.pointer<float>(), memory_.output.pointer<float>(),
-                  memory_.input_gradient().pointer<float>(), count_, threads_);
+    relu_backward(output_gradient.pointer<const T>(), memory_.output.pointer<const T>(),
+                  memory_.input_gradient().pointer<T>(), count_, threads_);
   }
 
  private:
@@ -130,6 +135,12 @@ class Reorder final : public Operation {
 
 }  // namespace
 
+/// Not the library's, which makes 0 of NaN.
+std::unique_ptr<Operation> make_relu(const Runtime& runtime, const TensorDesc& input) {
+  return with_layer_number(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Relu<T>>(runtime, input);
+  });
+}
 std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const TensorDesc& input,
                                             const ElementwiseSpec& spec) {
   using dnnl::algorithm;
@@ -137,7 +148,7 @@ std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const Tensor
     return std::make_unique<LibraryFunction>(runtime, input, function);
   };
   switch (spec.function) {
-    case ElementwiseFunction::relu: return std::make_unique<Relu>(runtime, input);  // the library's makes 0 of NaN
+    case ElementwiseFunction::relu: return make_relu(runtime, input);
     case ElementwiseFunction::gelu: return library({algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_erf, true});
     case ElementwiseFunction::silu: return library({algorithm::eltwise_swish, algorithm::eltwise_swish, true, 1});
     case ElementwiseFunction::tanh:
@@ -148,7 +159,9 @@ std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const Tensor
   return nullptr;  // then the plain loops'
 }
 std::unique_ptr<Operation> make_add(const Runtime& runtime, std::span<const TensorDesc> inputs, const AddSpec& spec) {
-  return std::make_unique<Add>(runtime, inputs, spec);
+  return with_layer_number(inputs.front().dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Add<T>>(runtime, inputs, spec);
+  });
 }
 std::unique_ptr<Operation> make_reorder(const Runtime& runtime, const TensorDesc& from, const TensorDesc& to) {
   return std::make_unique<Reorder>(runtime, from, to);

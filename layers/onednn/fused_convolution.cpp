@@ -18,8 +18,26 @@ using Eight = float __attribute__((vector_size(32)));
 using Places = std::int32_t __attribute__((vector_size(32)));
 constexpr std::int64_t eight = 8;
 
+using EightHalves = std::uint16_t __attribute__((vector_size(16)));
+using EightBits = std::uint32_t __attribute__((vector_size(32)));
+
 [[gnu::always_inline]] inline void load(const float* from, Eight& into) { std::memcpy(&into, from, sizeof(into)); }
 [[gnu::always_inline]] inline void store(const Eight& from, float* into) { std::memcpy(into, &from, sizeof(from)); }
+[[gnu::always_inline]] inline void load(const BFloat16* from, Eight& into) {
+  EightHalves halves;
+  std::memcpy(&halves, from, sizeof(halves));
+  const EightBits bits = __builtin_convertvector(halves, EightBits) << 16;
+  std::memcpy(&into, &bits, sizeof(into));
+}
+/// As to_half<BFloat16> rounds.
+[[gnu::always_inline]] inline void store(const Eight& from, BFloat16* into) {
+  EightBits bits;
+  std::memcpy(&bits, &from, sizeof(bits));
+  const EightBits rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16, nan = bits >> 16 | 0x40U;
+  const EightHalves halves =
+      __builtin_convertvector(from == from ? rounded : nan, EightHalves);  // NOLINT(misc-redundant-expression)
+  std::memcpy(static_cast<void*>(into), &halves, sizeof(halves));
+}
 
 /// The kernel's weights for eight channels, in registers where its size is known here.
 template <int rows, int row>
@@ -62,9 +80,9 @@ struct Weights<0, 0> {
   }
 };
 
-template <class Weights>
+template <class Weights, LayerNumber T>
 [[gnu::always_inline]] inline void convolve_eight(const Windows& p, const float* x, const float* w, const float* bias,
-                                                  float* y, std::uint8_t* winners) {
+                                                  T* y, std::uint8_t* winners) {
   const Weights weights(w, bias);
   for (std::int64_t i = 0; i < p.height; ++i)
     for (std::int64_t j = 0; j < p.width; ++j, y += p.lanes, winners += p.lanes) {
@@ -88,8 +106,9 @@ template <class Weights>
 }
 
 /// Sixteen output channels of one sample.
-RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias, float* y,
-                                          std::uint8_t* winners) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void convolve_sixteen(const Windows& p, const float* x, const float* w, const float* bias,
+                                                    T* y, std::uint8_t* winners) {
   for (std::int64_t lane = 0; lane < vector; lane += eight) {
     if (p.rows == 3 && p.row == 3)
       convolve_eight<Weights<3, 3>>(p, x, w + lane, bias + lane, y + lane, winners + lane);
@@ -97,11 +116,19 @@ RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, cons
       convolve_eight<Weights<0, 0>>(p, x, w + lane, bias + lane, y + lane, winners + lane);
   }
 }
+RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias, float* y,
+                                          std::uint8_t* winners) {
+  convolve_sixteen(p, x, w, bias, y, winners);
+}
+RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias,
+                                          BFloat16* y, std::uint8_t* winners) {
+  convolve_sixteen(p, x, w, bias, y, winners);
+}
 
 /// Adds what rows × columns elements of the kernel get from one sample, for eight output channels.
 /// @param x, sums  from the first of the elements on
-template <int rows, int columns>
-[[gnu::always_inline]] inline void add_elements(const Windows& p, const float* __restrict x, const float* __restrict dy,
+template <int rows, int columns, LayerNumber T>
+[[gnu::always_inline]] inline void add_elements(const Windows& p, const float* __restrict x, const T* __restrict dy,
                                                 const std::uint8_t* __restrict winners, float* __restrict sums) {
   Eight sum[rows][columns], gradient;
 #pragma GCC unroll 9
@@ -132,16 +159,17 @@ template <int rows, int columns>
 }
 
 /// Elements of one row of the kernel, as many at a time as there are registers for.
-template <int columns>
-[[gnu::always_inline]] inline void add_row(const Windows& p, const float* x, const float* dy,
-                                           const std::uint8_t* winners, float* sums, std::int64_t& done) {
+template <int columns, LayerNumber T>
+[[gnu::always_inline]] inline void add_row(const Windows& p, const float* x, const T* dy, const std::uint8_t* winners,
+                                           float* sums, std::int64_t& done) {
   for (; done + columns <= p.row; done += columns)
     add_elements<1, columns>(p, x + done, dy, winners, sums + done * vector);
 }
 
 /// Sixteen output channels of one sample.
-RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const float* dy, const std::uint8_t* winners,
-                                      float* sums) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void add_sixteen(const Windows& p, const float* x, const T* dy,
+                                               const std::uint8_t* winners, float* sums) {
   for (std::int64_t lane = 0; lane < vector; lane += eight, dy += eight, winners += eight, sums += eight) {
     if (p.rows == 3 && p.row == 3) {
       add_elements<3, 3>(p, x, dy, winners, sums);
@@ -154,6 +182,14 @@ RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const fl
       add_row<1>(p, x + kh * p.below, dy, winners, sums + kh * p.row * vector, done);
     }
   }
+}
+RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const float* dy, const std::uint8_t* winners,
+                                      float* sums) {
+  add_sixteen(p, x, dy, winners, sums);
+}
+RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const BFloat16* dy, const std::uint8_t* winners,
+                                      float* sums) {
+  add_sixteen(p, x, dy, winners, sums);
 }
 
 TensorDesc outputs_by_sixteens(const TensorDesc& weight) {
@@ -215,15 +251,17 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
   ArenaPlan scratch;
   const auto workers = static_cast<std::size_t>(threads_);
   sums_bytes_ = bytes(sixteens_ * weights_of_sixteen_);
-  padded_bytes_ = spec.padding == 0 ? 0 : bytes((input.height + 2 * spec.padding.height) * windows_.below);
+  padded_bytes_ = spec.padding == 0 && spec.input.dtype == DType::float32
+                      ? 0
+                      : bytes((input.height + 2 * spec.padding.height) * windows_.below);
   sums_offset_ = scratch.reserve(workers * sums_bytes_);  // the first worker's; forward: the weights
   bias_offset_ = scratch.reserve(bytes(sixteens_ * vector));
   padded_offset_ = scratch.reserve(workers * padded_bytes_);
   scratch_bytes_ = scratch.bytes();
 }
 
-template <class Body>
-void FusedConvolution::each_sample(const float* x, std::byte* scratch, Body&& body) const {
+template <LayerNumber T, class Body>
+void FusedConvolution::each_sample(const T* x, std::byte* scratch, Body&& body) const {
   const auto workers = static_cast<std::size_t>(threads_);
   parallel_for(threads_, workers, [&](Range range) {
     for (std::size_t worker = range.begin; worker < range.end; ++worker) {
@@ -236,24 +274,30 @@ void FusedConvolution::each_sample(const float* x, std::byte* scratch, Body&& bo
   });
 }
 
-/// The sample itself where nothing is to be added around it.
-const float* FusedConvolution::padded(const float* sample, float* into) const {
-  if (spec_.padding == 0) return sample;
+/// In float32: the sample itself where it is that and nothing is to be added around it.
+template <LayerNumber T>
+const float* FusedConvolution::padded(const T* sample, float* into) const {
   const std::int64_t row = input_.width * input_.lanes;
-  std::fill_n(into, (input_.height + 2 * spec_.padding.height) * windows_.below, 0.0F);
-  for (std::int64_t h = 0; h < input_.height; ++h)
-    std::copy_n(sample + h * row, row,
-                into + (h + spec_.padding.height) * windows_.below + spec_.padding.width * input_.lanes);
+  if constexpr (std::same_as<T, float>)
+    if (spec_.padding == 0) return sample;
+  if (spec_.padding != 0) std::fill_n(into, (input_.height + 2 * spec_.padding.height) * windows_.below, 0.0F);
+  for (std::int64_t h = 0; h < input_.height; ++h) {
+    float* const to = into + (h + spec_.padding.height) * windows_.below + spec_.padding.width * input_.lanes;
+    if constexpr (std::same_as<T, float>)
+      std::copy_n(sample + h * row, row, to);
+    else
+      convert(sample + h * row, to, static_cast<std::size_t>(row));
+  }
   return into;
 }
 
-void FusedConvolution::forward(const float* x, const float* w, const float* bias, float* y, std::uint8_t* winners,
-                               std::byte* scratch) {
+template <LayerNumber T>
+void FusedConvolution::forward(const T* x, const T* w, const T* bias, T* y, std::uint8_t* winners, std::byte* scratch) {
   float* weights = floats(scratch, sums_offset_);
   float* biases = floats(scratch, bias_offset_);
-  from_parameter_.run(std::array<void*, 2>{const_cast<float*>(w), weights});
+  from_parameter_.run(std::array<void*, 2>{const_cast<T*>(w), weights});
   std::fill_n(biases, sixteens_ * vector, 0.0F);
-  if (bias != nullptr) std::copy_n(bias, spec_.outputs, biases);
+  if (bias != nullptr) std::transform(bias, bias + spec_.outputs, biases, as_float<T>);
   each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t) {
     for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
       const std::int64_t at = output_at(sample, sixteen);
@@ -263,7 +307,8 @@ void FusedConvolution::forward(const float* x, const float* w, const float* bias
   });
 }
 
-void FusedConvolution::backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw,
+template <LayerNumber T>
+void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint8_t* winners, T* dw,
                                         std::byte* scratch) {
   const auto workers = static_cast<std::size_t>(threads_);
   std::fill_n(scratch + sums_offset_, workers * sums_bytes_, std::byte{0});
@@ -294,27 +339,41 @@ struct FusedConvolution::Rehearsal {
   [[nodiscard]] std::uint8_t* places() const { return reinterpret_cast<std::uint8_t*>(winners.data()); }
 };
 
+template <LayerNumber T>
 std::shared_ptr<FusedConvolution::Rehearsal> FusedConvolution::make_rehearsal() const {
   using R = Rehearsal;
-  auto r = std::make_shared<R>(
-      R{zeros(input_), Buffer::host(parameter_bytes_), zeros(pooled_), zeros(pooled_), Buffer::host(scratch_bytes_)});
-  for (std::size_t i = 0; i < r->y.bytes() / sizeof(float); ++i) {
-    data(r->y)[i] = static_cast<float>(i * 2654435761U >> 15 & 1);
+  auto r = std::make_shared<R>(R{zeros<T>(input_), Buffer::host(parameter_bytes_), zeros<T>(pooled_),
+                                 zeros<float>(pooled_), Buffer::host(scratch_bytes_)});
+  for (std::size_t i = 0; i < r->y.bytes() / sizeof(T); ++i) {
+    data<T>(r->y)[i] = as_number<T>(static_cast<float>(i * 2654435761U >> 15 & 1));
     r->places()[i] = static_cast<std::uint8_t>((i * 2654435761U >> 20) % static_cast<std::size_t>(windows_.places));
   }
   return r;
 }
 
 std::function<void()> FusedConvolution::forward_rehearsal() {
-  return rehearsal(
-      [this] { return make_rehearsal(); },
-      [this](const Rehearsal& r) { forward(data(r.x), data(r.w), nullptr, data(r.y), r.places(), r.scratch.data()); });
+  return with_layer_number(spec_.input.dtype, [this]<class T>(std::type_identity<T>) -> std::function<void()> {
+    return rehearsal([this] { return make_rehearsal<T>(); },
+                     [this](const Rehearsal& r) {
+                       forward<T>(data<T>(r.x), data<T>(r.w), nullptr, data<T>(r.y), r.places(), r.scratch.data());
+                     });
+  });
 }
 
 std::function<void()> FusedConvolution::weights_rehearsal() {
-  return rehearsal(
-      [this] { return make_rehearsal(); },
-      [this](const Rehearsal& r) { backward_weights(data(r.x), data(r.y), r.places(), data(r.w), r.scratch.data()); });
+  return with_layer_number(spec_.input.dtype, [this]<class T>(std::type_identity<T>) -> std::function<void()> {
+    return rehearsal([this] { return make_rehearsal<T>(); },
+                     [this](const Rehearsal& r) {
+                       backward_weights<T>(data<T>(r.x), data<T>(r.y), r.places(), data<T>(r.w), r.scratch.data());
+                     });
+  });
 }
+
+template void FusedConvolution::forward(const float*, const float*, const float*, float*, std::uint8_t*, std::byte*);
+template void FusedConvolution::backward_weights(const float*, const float*, const std::uint8_t*, float*, std::byte*);
+template void FusedConvolution::forward(const BFloat16*, const BFloat16*, const BFloat16*, BFloat16*, std::uint8_t*,
+                                        std::byte*);
+template void FusedConvolution::backward_weights(const BFloat16*, const BFloat16*, const std::uint8_t*, BFloat16*,
+                                                 std::byte*);
 
 }  // namespace ronda::onednn

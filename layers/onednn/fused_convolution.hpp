@@ -21,7 +21,7 @@ namespace ronda::onednn {
 ///     dw[o, kh, kw, c]  =  sum over windows of  dy[window, o] · x[winner's place + (kh, kw), c]
 ///
 /// is summed up in registers too, sixteen output channels at once: each place of a window takes the gradients of those
-/// that it is the winner of, and zeros for the others.
+/// that it is the winner of, and zeros for the others. All of it in float32, from and to numbers of the layers' type.
 class FusedConvolution {
  public:
   static constexpr std::int64_t most_channels = 8;  ///< of the input; above, a vector of them is better
@@ -33,9 +33,11 @@ class FusedConvolution {
 
   /// @param bias     null without
   /// @param winners  place of each maximum in its window, as Pooling has them
-  void forward(const float* x, const float* w, const float* bias, float* y, std::uint8_t* winners, std::byte* scratch);
+  template <LayerNumber T>
+  void forward(const T* x, const T* w, const T* bias, T* y, std::uint8_t* winners, std::byte* scratch);
   /// @param dy  the gradient of the pooled output, 0 where ReLU was
-  void backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw, std::byte* scratch);
+  template <LayerNumber T>
+  void backward_weights(const T* x, const T* dy, const std::uint8_t* winners, T* dw, std::byte* scratch);
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
 
@@ -59,12 +61,14 @@ class FusedConvolution {
                    const TensorDesc& weight);
 
   struct Rehearsal;
+  template <LayerNumber T>
   [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;
 
   /// Calls body(sample, its padded input, worker) for all samples, in parts, one a worker.
-  template <class Body>
-  void each_sample(const float* x, std::byte* scratch, Body&& body) const;
-  const float* padded(const float* sample, float* into) const;
+  template <LayerNumber T, class Body>
+  void each_sample(const T* x, std::byte* scratch, Body&& body) const;
+  template <LayerNumber T>
+  const float* padded(const T* sample, float* into) const;
   [[nodiscard]] std::int64_t output_at(std::int64_t sample, std::int64_t sixteen) const;
   [[nodiscard]] float* floats(std::byte* scratch, std::size_t offset) const {
     return reinterpret_cast<float*>(scratch + offset);

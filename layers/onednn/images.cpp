@@ -10,64 +10,98 @@
 namespace ronda::onednn {
 namespace {
 
-RONDA_MULTIVERSION void relu_range(const float* __restrict x, float* __restrict y, Range range) {
-  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = rectified(x[i]);
+// Each loop once, and once for each type of number: not every compiler makes several versions of a template.
+
+template <LayerNumber T>
+[[gnu::always_inline]] inline void relu_loop(const T* __restrict x, T* __restrict y, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = as_number<T>(rectified(as_float(x[i])));
 }
-RONDA_MULTIVERSION void rectify_range(float* values, Range range) {
-  for (std::size_t i = range.begin; i < range.end; ++i) values[i] = rectified(values[i]);
+template <LayerNumber T>
+[[gnu::always_inline]] inline void rectify_loop(T* values, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) values[i] = as_number<T>(rectified(as_float(values[i])));
 }
-RONDA_MULTIVERSION void relu_backward_range(const float* __restrict dy, const float* __restrict y, float* __restrict dx,
-                                            Range range) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void relu_backward_loop(const T* __restrict dy, const T* __restrict y, T* __restrict dx,
+                                                      Range range) {
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const float gradient = dy[i];  // loaded always, so that the choice is no branch
-    dx[i] = rectified_gradient(y[i], gradient);
+    const float gradient = as_float(dy[i]);  // loaded always, so that the choice is no branch
+    dx[i] = as_number<T>(rectified_gradient(as_float(y[i]), gradient));
   }
 }
-
-RONDA_MULTIVERSION void add_range(const float* __restrict a, const float* __restrict b, float* __restrict y,
-                                  Range range) {
-  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = a[i] + b[i];
+template <LayerNumber T>
+[[gnu::always_inline]] inline void add_loop(const T* __restrict a, const T* __restrict b, T* __restrict y,
+                                            Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = as_number<T>(as_float(a[i]) + as_float(b[i]));
 }
-RONDA_MULTIVERSION void accumulate_range(const float* __restrict b, float* __restrict y, Range range) {
-  for (std::size_t i = range.begin; i < range.end; ++i) y[i] += b[i];
+template <LayerNumber T>
+[[gnu::always_inline]] inline void accumulate_loop(const T* __restrict b, T* __restrict y, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = as_number<T>(as_float(y[i]) + as_float(b[i]));
 }
-RONDA_MULTIVERSION void double_range(float* y, Range range) {
-  for (std::size_t i = range.begin; i < range.end; ++i) y[i] += y[i];
+template <LayerNumber T>
+[[gnu::always_inline]] inline void double_loop(T* y, Range range) {
+  for (std::size_t i = range.begin; i < range.end; ++i) y[i] = as_number<T>(as_float(y[i]) + as_float(y[i]));
 }
 
 /// dz = dy where y is positive or NaN, and sums += dz, for `width` (16 or fewer) lanes of all positions; sums in
 /// registers.
-template <bool activated, class Width>
-[[gnu::always_inline]] inline void mask_lanes(const float* __restrict dy, const float* __restrict y,
-                                              float* __restrict dz, float* __restrict sums, const Images& images,
-                                              Width width) {
+template <bool activated, LayerNumber T, class Width>
+[[gnu::always_inline]] inline void mask_lanes(const T* __restrict dy, const T* __restrict y, T* __restrict dz,
+                                              float* __restrict sums, const Images& images, Width width) {
   float sum[16] = {};
   for (std::int64_t p = 0; p < images.positions(); ++p)
     for (std::int64_t lane = 0; lane < width; ++lane) {
       const std::int64_t i = p * images.lanes + lane;
-      float gradient = dy[i];  // as above
-      if (activated) dz[i] = gradient = rectified_gradient(y[i], gradient);
+      float gradient = as_float(dy[i]);  // as above
+      if (activated) {
+        gradient = rectified_gradient(as_float(y[i]), gradient);
+        dz[i] = as_number<T>(gradient);
+      }
       sum[lane] += gradient;
     }
   for (std::int64_t lane = 0; lane < width; ++lane) sums[lane] += sum[lane];
 }
 
 /// One image.
-template <bool activated>
-[[gnu::always_inline]] inline void mask_image(const float* dy, const float* y, float* dz, float* sums,
-                                              const Images& images) {
+template <bool activated, LayerNumber T>
+[[gnu::always_inline]] inline void mask_image(const T* dy, const T* y, T* dz, float* sums, const Images& images) {
   by_lanes(images.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
     mask_lanes<activated>(dy + lane, y + lane, dz + lane, sums + lane, images, width);
   });
 }
+
+using Half = BFloat16;
+RONDA_MULTIVERSION void relu_range(const float* x, float* y, Range range) { relu_loop(x, y, range); }
+RONDA_MULTIVERSION void relu_range(const Half* x, Half* y, Range range) { relu_loop(x, y, range); }
+RONDA_MULTIVERSION void rectify_range(float* values, Range range) { rectify_loop(values, range); }
+RONDA_MULTIVERSION void rectify_range(Half* values, Range range) { rectify_loop(values, range); }
+RONDA_MULTIVERSION void relu_backward_range(const float* dy, const float* y, float* dx, Range range) {
+  relu_backward_loop(dy, y, dx, range);
+}
+RONDA_MULTIVERSION void relu_backward_range(const Half* dy, const Half* y, Half* dx, Range range) {
+  relu_backward_loop(dy, y, dx, range);
+}
+RONDA_MULTIVERSION void add_range(const float* a, const float* b, float* y, Range range) { add_loop(a, b, y, range); }
+RONDA_MULTIVERSION void add_range(const Half* a, const Half* b, Half* y, Range range) { add_loop(a, b, y, range); }
+RONDA_MULTIVERSION void accumulate_range(const float* b, float* y, Range range) { accumulate_loop(b, y, range); }
+RONDA_MULTIVERSION void accumulate_range(const Half* b, Half* y, Range range) { accumulate_loop(b, y, range); }
+RONDA_MULTIVERSION void double_range(float* y, Range range) { double_loop(y, range); }
+RONDA_MULTIVERSION void double_range(Half* y, Range range) { double_loop(y, range); }
 RONDA_MULTIVERSION void mask_and_sum(const float* dy, const float* y, float* dz, float* sums, const Images& images) {
   mask_image<true>(dy, y, dz, sums, images);
 }
+RONDA_MULTIVERSION void mask_and_sum(const Half* dy, const Half* y, Half* dz, float* sums, const Images& images) {
+  mask_image<true>(dy, y, dz, sums, images);
+}
 RONDA_MULTIVERSION void sum_only(const float* dy, float* sums, const Images& images) {
-  mask_image<false>(dy, dy, nullptr, sums, images);
+  mask_image<false, float>(dy, dy, nullptr, sums, images);
+}
+RONDA_MULTIVERSION void sum_only(const Half* dy, float* sums, const Images& images) {
+  mask_image<false, Half>(dy, dy, nullptr, sums, images);
 }
 
 }  // namespace
+
+std::string text_of_type(DType dtype) { return dtype == DType::float32 ? "" : " in " + std::string(name_of(dtype)); }
 
 std::optional<Images> images_of(const TensorDesc& tensor) {
   const Shape& shape = tensor.shape;
@@ -93,19 +127,22 @@ std::optional<Images> images_of(const TensorDesc& tensor) {
   return same_bytes(tensor, grouped) ? std::optional(images) : std::nullopt;
 }
 
-void relu(const float* x, float* y, std::size_t count, int threads) {
+template <LayerNumber T>
+void relu(const T* x, T* y, std::size_t count, int threads) {
   parallel_for(
       threads, count, [&](Range range) { relu_range(x, y, range); }, 16);
 }
 
-void rectify(float* values, std::size_t count, int threads) {
+template <LayerNumber T>
+void rectify(T* values, std::size_t count, int threads) {
   constexpr std::size_t worth_a_thread = 1 << 14;
   const auto useful = static_cast<int>(std::min(count / worth_a_thread + 1, static_cast<std::size_t>(threads)));
   parallel_for(
       useful, count, [&](Range range) { rectify_range(values, range); }, 16);
 }
 
-void add(const float* a, const float* b, float* y, std::size_t count, int threads) {
+template <LayerNumber T>
+void add(const T* a, const T* b, T* y, std::size_t count, int threads) {
   parallel_for(
       threads, count,
       [&](Range range) {
@@ -119,7 +156,8 @@ void add(const float* a, const float* b, float* y, std::size_t count, int thread
       16);
 }
 
-void relu_backward(const float* dy, const float* y, float* dx, std::size_t count, int threads) {
+template <LayerNumber T>
+void relu_backward(const T* dy, const T* y, T* dx, std::size_t count, int threads) {
   parallel_for(
       threads, count, [&](Range range) { relu_backward_range(dy, y, dx, range); }, 16);
 }
@@ -128,7 +166,8 @@ std::size_t BiasAndActivation::scratch_bytes() const noexcept {
   return static_cast<std::size_t>(threads_ * images_.groups * images_.lanes) * sizeof(float);
 }
 
-void BiasAndActivation::backward(const float* dy, const float* y, float* dz, float* db, std::byte* scratch) const {
+template <LayerNumber T>
+void BiasAndActivation::backward(const T* dy, const T* y, T* dz, T* db, std::byte* scratch) const {
   if (y == nullptr && db == nullptr) return;
   const std::int64_t channels = images_.groups * images_.lanes;
   auto* partial = reinterpret_cast<float*>(scratch);  // a row of sums for each thread
@@ -141,12 +180,14 @@ void BiasAndActivation::backward(const float* dy, const float* y, float* dz, flo
     }
   });
   if (db == nullptr) return;
-  std::copy_n(partial, channels_, db);
   for (std::size_t worker = 1; worker < threads; ++worker)
-    for (std::int64_t c = 0; c < channels_; ++c) db[c] += partial[static_cast<std::int64_t>(worker) * channels + c];
+    for (std::int64_t c = 0; c < channels_; ++c)
+      partial[c] += partial[static_cast<std::int64_t>(worker) * channels + c];
+  std::transform(partial, partial + channels_, db, as_number<T>);
 }
 
-void BiasAndActivation::add_samples(Range samples, const float* dy, const float* y, float* dz, float* sums) const {
+template <LayerNumber T>
+void BiasAndActivation::add_samples(Range samples, const T* dy, const T* y, T* dz, float* sums) const {
   Images images = images_;
   auto first = static_cast<std::int64_t>(samples.begin), last = static_cast<std::int64_t>(samples.end);
   if (images.groups == 1 && images.positions() == 1) {  // rows of a matrix: as the positions of one image
@@ -162,5 +203,16 @@ void BiasAndActivation::add_samples(Range samples, const float* dy, const float*
       sum_only(dy + at, group_sums, images);
   }
 }
+
+template void relu(const float*, float*, std::size_t, int);
+template void rectify(float*, std::size_t, int);
+template void add(const float*, const float*, float*, std::size_t, int);
+template void relu_backward(const float*, const float*, float*, std::size_t, int);
+template void BiasAndActivation::backward(const float*, const float*, float*, float*, std::byte*) const;
+template void relu(const Half*, Half*, std::size_t, int);
+template void rectify(Half*, std::size_t, int);
+template void add(const Half*, const Half*, Half*, std::size_t, int);
+template void relu_backward(const Half*, const Half*, Half*, std::size_t, int);
+template void BiasAndActivation::backward(const Half*, const Half*, Half*, Half*, std::byte*) const;
 
 }  // namespace ronda::onednn

@@ -1,6 +1,7 @@
 #include <ronda/core/lanes.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 
 #include <algorithm>
@@ -16,8 +17,9 @@ struct RowMoments {
 };
 
 /// What normalised elements are multiplied with and added to; null: 1 and 0.
+template <LayerNumber T>
 struct Factors {
-  const float *weight, *bias;
+  const T *weight, *bias;
 };
 
 [[gnu::always_inline]] inline float sum_of_lanes(float (&lanes)[16]) {
@@ -44,29 +46,35 @@ template <class Term>
 }
 
 /// The squares are of distances to the mean, as sums of plain squares would cancel. The row stays in the first cache.
-[[gnu::always_inline]] inline RowMoments moments_of(const float* x, std::int64_t width, float epsilon) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline RowMoments moments_of(const T* x, std::int64_t width, float epsilon) {
   const auto count = static_cast<float>(width);
-  const float mean = sum_of(width, [=](std::int64_t i) RONDA_INLINE { return x[i]; }) / count;
-  const float squares = sum_of(width, [=](std::int64_t i) RONDA_INLINE { return (x[i] - mean) * (x[i] - mean); });
+  const float mean = sum_of(width, [=](std::int64_t i) RONDA_INLINE { return as_float(x[i]); }) / count;
+  const float squares = sum_of(width, [=](std::int64_t i) RONDA_INLINE {
+    const float distance = as_float(x[i]) - mean;
+    return distance * distance;
+  });
   return {mean, 1 / std::sqrt(squares / count + epsilon)};
 }
 
-template <class Weight, class Bias>
-[[gnu::always_inline]] inline void normalize_row(const float* __restrict x, float* __restrict y, std::int64_t width,
+template <LayerNumber T, class Weight, class Bias>
+[[gnu::always_inline]] inline void normalize_row(const T* __restrict x, T* __restrict y, std::int64_t width,
                                                  const RowMoments& moments, Weight weight, Bias bias) {
-  for (std::int64_t i = 0; i < width; ++i) y[i] = (x[i] - moments.mean) * moments.inverse * weight(i) + bias(i);
+  for (std::int64_t i = 0; i < width; ++i)
+    y[i] = as_number<T>((as_float(x[i]) - moments.mean) * moments.inverse * weight(i) + bias(i));
 }
 
-RONDA_MULTIVERSION void normalize_rows(const float* x, float* y, RowMoments* moments, Range rows, std::int64_t width,
-                                       float epsilon, const Factors& factors) {
-  const float *w = factors.weight, *b = factors.bias;
-  const auto weight = [w](std::int64_t i) RONDA_INLINE { return w[i]; };
-  const auto bias = [b](std::int64_t i) RONDA_INLINE { return b[i]; };
+template <LayerNumber T>
+[[gnu::always_inline]] inline void normalize_loop(const T* x, T* y, RowMoments* moments, Range rows, std::int64_t width,
+                                                  float epsilon, const Factors<T>& factors) {
+  const T *w = factors.weight, *b = factors.bias;
+  const auto weight = [w](std::int64_t i) RONDA_INLINE { return as_float(w[i]); };
+  const auto bias = [b](std::int64_t i) RONDA_INLINE { return as_float(b[i]); };
   const auto one = [](std::int64_t) RONDA_INLINE { return 1.0F; };
   const auto zero = [](std::int64_t) RONDA_INLINE { return 0.0F; };
   for (auto row = static_cast<std::int64_t>(rows.begin); row < static_cast<std::int64_t>(rows.end); ++row) {
-    const float* from = x + row * width;
-    float* to = y + row * width;
+    const T* from = x + row * width;
+    T* to = y + row * width;
     moments[row] = moments_of(from, width, epsilon);
     if (b != nullptr)
       normalize_row(from, to, width, moments[row], weight, bias);
@@ -77,24 +85,33 @@ RONDA_MULTIVERSION void normalize_rows(const float* x, float* y, RowMoments* mom
   }
 }
 
+RONDA_MULTIVERSION void normalize_rows(const float* x, float* y, RowMoments* moments, Range rows, std::int64_t width,
+                                       float epsilon, const Factors<float>& factors) {
+  normalize_loop(x, y, moments, rows, width, epsilon, factors);
+}
+RONDA_MULTIVERSION void normalize_rows(const BFloat16* x, BFloat16* y, RowMoments* moments, Range rows,
+                                       std::int64_t width, float epsilon, const Factors<BFloat16>& factors) {
+  normalize_loop(x, y, moments, rows, width, epsilon, factors);
+}
+
 /// Sums that a row's gradient needs: of g = dy · weight, and of g · x̂, where x̂ is x normalised. Where there is a
 /// weight, dy · x̂ and dy are added to the sums of the rows.
-template <bool weighted>
-[[gnu::always_inline]] inline std::pair<float, float> add_row(const float* __restrict x, const float* __restrict dy,
-                                                              const float* __restrict weight, float* __restrict dw,
+template <bool weighted, LayerNumber T>
+[[gnu::always_inline]] inline std::pair<float, float> add_row(const T* __restrict x, const T* __restrict dy,
+                                                              const T* __restrict weight, float* __restrict dw,
                                                               float* __restrict db, std::int64_t width,
                                                               const RowMoments& moments) {
   float sum[16] = {}, along[16] = {};
   by_lanes(width, [&](std::int64_t lane, auto count) RONDA_INLINE {
     each_lane(count, [&](std::int64_t l) RONDA_INLINE {
       const std::int64_t i = lane + l;
-      const float normalized = (x[i] - moments.mean) * moments.inverse;
-      const float gradient = weighted ? dy[i] * weight[i] : dy[i];
+      const float normalized = (as_float(x[i]) - moments.mean) * moments.inverse, given = as_float(dy[i]);
+      const float gradient = weighted ? given * as_float(weight[i]) : given;
       sum[l] += gradient;
       along[l] += gradient * normalized;
       if (weighted) {
-        dw[i] += dy[i] * normalized;
-        db[i] += dy[i];
+        dw[i] += given * normalized;
+        db[i] += given;
       }
     });
   });
@@ -102,22 +119,23 @@ template <bool weighted>
 }
 
 /// dx = (g − mean of g − x̂ · mean of g · x̂) / deviation.
-template <bool weighted>
-[[gnu::always_inline]] inline void write_row(const float* __restrict x, const float* __restrict dy,
-                                             const float* __restrict weight, float* __restrict dx, std::int64_t width,
-                                             const RowMoments& moments, std::pair<float, float> sums) {
+template <bool weighted, LayerNumber T>
+[[gnu::always_inline]] inline void write_row(const T* __restrict x, const T* __restrict dy, const T* __restrict weight,
+                                             T* __restrict dx, std::int64_t width, const RowMoments& moments,
+                                             std::pair<float, float> sums) {
   const float mean = sums.first / static_cast<float>(width), along = sums.second / static_cast<float>(width);
   for (std::int64_t i = 0; i < width; ++i) {
-    const float normalized = (x[i] - moments.mean) * moments.inverse;
-    const float gradient = weighted ? dy[i] * weight[i] : dy[i];
-    dx[i] = (gradient - mean - normalized * along) * moments.inverse;
+    const float normalized = (as_float(x[i]) - moments.mean) * moments.inverse, given = as_float(dy[i]);
+    const float gradient = weighted ? given * as_float(weight[i]) : given;
+    dx[i] = as_number<T>((gradient - mean - normalized * along) * moments.inverse);
   }
 }
 
 /// @param dx      null where nobody needs it
 /// @param dw, db  not touched without a weight
-RONDA_MULTIVERSION void rows_backward(const float* x, const float* dy, const RowMoments* moments, const float* weight,
-                                      float* dx, float* dw, float* db, Range rows, std::int64_t width) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void backward_loop(const T* x, const T* dy, const RowMoments* moments, const T* weight,
+                                                 T* dx, float* dw, float* db, Range rows, std::int64_t width) {
   for (auto row = static_cast<std::int64_t>(rows.begin); row < static_cast<std::int64_t>(rows.end); ++row) {
     const std::int64_t at = row * width;
     const auto sums = weight != nullptr ? add_row<true>(x + at, dy + at, weight, dw, db, width, moments[row])
@@ -130,8 +148,19 @@ RONDA_MULTIVERSION void rows_backward(const float* x, const float* dy, const Row
   }
 }
 
+RONDA_MULTIVERSION void rows_backward(const float* x, const float* dy, const RowMoments* moments, const float* weight,
+                                      float* dx, float* dw, float* db, Range rows, std::int64_t width) {
+  backward_loop(x, dy, moments, weight, dx, dw, db, rows, width);
+}
+RONDA_MULTIVERSION void rows_backward(const BFloat16* x, const BFloat16* dy, const RowMoments* moments,
+                                      const BFloat16* weight, BFloat16* dx, float* dw, float* db, Range rows,
+                                      std::int64_t width) {
+  backward_loop(x, dy, moments, weight, dx, dw, db, rows, width);
+}
+
 /// By our own loops: each row is read from memory once in either direction. Threads sum up rows of their own, and their
 /// sums are added in order: equal bits from run to run.
+template <LayerNumber T>
 class LayerNormalization final : public Operation {
  public:
   LayerNormalization(const Runtime& runtime, const TensorDesc& input, const LayerNormSpec& spec, Mode mode)
@@ -149,9 +178,9 @@ class LayerNormalization final : public Operation {
   }
 
   void forward(Inputs inputs, const Pass&) override {
-    const Factors factors{parameter(0), parameter(1)};
+    const Factors<T> factors{parameter(0), parameter(1)};
     parallel_for(threads_, static_cast<std::size_t>(rows_.rows), [&](Range rows) {
-      normalize_rows(inputs.front().pointer<float>(), memory_.output.pointer<float>(), moments_, rows, rows_.width,
+      normalize_rows(inputs.front().pointer<const T>(), memory_.output.pointer<T>(), moments_, rows, rows_.width,
                      epsilon_, factors);
     });
   }
@@ -162,29 +191,30 @@ class LayerNormalization final : public Operation {
     parallel_for(threads_, threads, [&](Range workers) {
       for (std::size_t worker = workers.begin; worker < workers.end; ++worker) {
         if (!memory_.parameters.empty()) std::fill_n(sums(worker, 0), 2 * rows_.width, 0.0F);
-        rows_backward(inputs.front().pointer<float>(), output_gradient.pointer<float>(), moments_, parameter(0),
-                      dx.empty() ? nullptr : dx.pointer<float>(), sums(worker, 0), sums(worker, 1),
+        rows_backward(inputs.front().pointer<const T>(), output_gradient.pointer<const T>(), moments_, parameter(0),
+                      dx.empty() ? nullptr : dx.pointer<T>(), sums(worker, 0), sums(worker, 1),
                       part_of(static_cast<std::size_t>(rows_.rows), worker, threads), rows_.width);
       }
     });
     for (std::size_t p = 0; p < memory_.parameters.size(); ++p) {
-      add_up(p, memory_.parameters[p]->gradient.pointer<float>());
+      add_up(p, memory_.parameters[p]->gradient.pointer<T>());
       pass.on_ready(memory_.parameters[p]->id, pass.stream);
     }
   }
 
  private:
-  [[nodiscard]] const float* parameter(std::size_t index) const {
-    return index < memory_.parameters.size() ? memory_.parameters[index]->value.pointer<float>() : nullptr;
+  [[nodiscard]] const T* parameter(std::size_t index) const {
+    return index < memory_.parameters.size() ? memory_.parameters[index]->value.pointer<const T>() : nullptr;
   }
   /// A worker's, for a parameter.
   [[nodiscard]] float* sums(std::size_t worker, std::size_t index) const {
     return reinterpret_cast<float*>(memory_.scratch) + (2 * worker + index) * static_cast<std::size_t>(rows_.width);
   }
-  void add_up(std::size_t index, float* gradient) const {
-    std::copy_n(sums(0, index), rows_.width, gradient);
+  void add_up(std::size_t index, T* gradient) const {
+    float* const total = sums(0, index);
     for (std::size_t worker = 1; worker < static_cast<std::size_t>(threads_); ++worker)
-      for (std::int64_t i = 0; i < rows_.width; ++i) gradient[i] += sums(worker, index)[i];
+      for (std::int64_t i = 0; i < rows_.width; ++i) total[i] += sums(worker, index)[i];
+    std::transform(total, total + rows_.width, gradient, as_number<T>);
   }
 
   int threads_;
@@ -199,7 +229,9 @@ class LayerNormalization final : public Operation {
 
 std::unique_ptr<Operation> make_layer_norm(const Runtime& runtime, const TensorDesc& input, const LayerNormSpec& spec,
                                            const OperationContext& context) {
-  return std::make_unique<LayerNormalization>(runtime, input, spec, context.mode);
+  return with_layer_number(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<LayerNormalization<T>>(runtime, input, spec, context.mode);
+  });
 }
 
 }  // namespace ronda::onednn

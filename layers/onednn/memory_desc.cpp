@@ -10,7 +10,20 @@ namespace ronda::onednn {
 namespace {
 
 using dnnl::memory;
-constexpr auto float32 = memory::data_type::f32;
+
+memory::data_type library_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return memory::data_type::f32;
+    case DType::bfloat16: return memory::data_type::bf16;
+    default: throw LogicError("no layer of oneDNN computes with " + std::string(name_of(dtype)));
+  }
+}
+
+std::optional<DType> dtype_of(memory::data_type type) {
+  for (const DType dtype : {DType::float32, DType::bfloat16})
+    if (library_type(dtype) == type) return dtype;
+  return std::nullopt;
+}
 
 /// Ronda's axis that is oneDNN's axis `place`.
 int axis_at(int place, int rank, Axes axes) {
@@ -61,37 +74,41 @@ bool has_strides(const TensorDesc& tensor, const memory::desc& md, Axes axes) {
 }  // namespace
 
 std::optional<TensorDesc> to_tensor_desc(const memory::desc& md, Axes axes) {
-  if (!adapter::is_blocked(md)) return std::nullopt;
+  const auto dtype = dtype_of(adapter::type(md));
+  if (!adapter::is_blocked(md) || !dtype) return std::nullopt;
   const memory::dims dims = adapter::extents(md), sizes = adapter::block_sizes(md), places = adapter::block_axes(md);
   if (dims.size() > Shape::capacity || sizes.size() > Layout::max_blocks) return std::nullopt;
   std::vector<Layout::Block> blocks;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     blocks.push_back({axis_at(static_cast<int>(places[i]), static_cast<int>(dims.size()), axes), sizes[i]});
   const Shape shape = shape_of(dims, axes);
-  const TensorDesc tensor{shape, DType::float32, Layout(order_of(adapter::strides(md), axes), blocks)};
+  const TensorDesc tensor{shape, *dtype, Layout(order_of(adapter::strides(md), axes), blocks)};
   if (tensor.bytes() != md.get_size() || !has_strides(tensor, md, axes)) return std::nullopt;
-  const TensorDesc plain{shape, DType::float32, {}};  // one value for what is row-major but for axes of extent 1
+  const TensorDesc plain{shape, *dtype, {}};  // one value for what is row-major but for axes of extent 1
   return ronda::same_bytes(tensor, plain) ? plain : tensor;
 }
 
-memory::desc any_layout(const Shape& shape, Axes axes) {
-  return {dims_of(shape, axes), float32, memory::format_tag::any};
+memory::desc any_layout(const Shape& shape, Axes axes, DType dtype) {
+  return {dims_of(shape, axes), library_type(dtype), memory::format_tag::any};
 }
 
-memory::desc plain_layout(const Shape& shape, Axes axes) { return to_memory_desc({shape, DType::float32, {}}, axes); }
+memory::desc plain_layout(const Shape& shape, Axes axes, DType dtype) {
+  return to_memory_desc({shape, dtype, {}}, axes);
+}
 
 memory::desc to_memory_desc(const TensorDesc& tensor, Axes axes) {
   const memory::dims dims = dims_of(tensor.shape, axes);
+  const memory::data_type type = library_type(tensor.dtype);
   if (tensor.layout.blocks().empty()) {
     const auto strides = tensor.layout.outer_strides(tensor.shape);
     memory::dims permuted;
     for (int place = 0; place < tensor.shape.rank(); ++place)
       permuted.push_back(strides[static_cast<std::size_t>(axis_at(place, tensor.shape.rank(), axes))]);
-    return {dims, float32, permuted};
+    return {dims, type, permuted};
   }
   // Blocks can only be asked for by name: try the library's names.
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
-    const memory::desc md(dims, float32, static_cast<memory::format_tag>(tag), /*allow_empty=*/true);
+    const memory::desc md(dims, type, static_cast<memory::format_tag>(tag), /*allow_empty=*/true);
     if (adapter::is_empty(md) || md.get_size() != tensor.bytes()) continue;
     const auto found = to_tensor_desc(md, axes);
     if (found && ronda::same_bytes(*found, tensor)) return md;

@@ -10,6 +10,7 @@ namespace ronda::onednn {
 std::unique_ptr<Operation> make_dense(const Runtime&, const DenseProblem&, const OperationContext&);
 std::unique_ptr<Operation> make_convolution(const Runtime&, const ConvolutionProblem&, const OperationContext&);
 std::unique_ptr<Operation> make_pool(const Runtime&, const TensorDesc& input, const PoolSpec&, const OperationContext&);
+std::unique_ptr<Operation> make_relu(const Runtime&, const TensorDesc& input);
 std::unique_ptr<Operation> make_elementwise(const Runtime&, const TensorDesc& input, const ElementwiseSpec&);
 std::unique_ptr<Operation> make_layer_norm(const Runtime&, const TensorDesc& input, const LayerNormSpec&,
                                            const OperationContext&);

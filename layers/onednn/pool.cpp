@@ -6,12 +6,14 @@ namespace ronda::onednn {
 namespace {
 
 /// Keeps the places of the maxima from forward to backward.
+template <LayerNumber T>
 class Pool final : public Operation {
  public:
   Pool(const Runtime& runtime, const Images& images, const TensorDesc& output, const PoolSpec& spec, Mode mode)
       : threads_(runtime.threads), kept_(mode == Mode::training), pooling_(spec, images, output.shape) {
     plan_.output = output;
     (kept_ ? plan_.pass_bytes : plan_.scratch_bytes) = pooling_.winner_bytes();
+    if (kept_) plan_.scratch_bytes = pooling_.scratch_bytes(output.dtype, threads_);
     plan_.picks = "our loops";
     plan_.backward_reads_inputs = plan_.backward_reads_output = false;
   }
@@ -21,11 +23,12 @@ class Pool final : public Operation {
   }
   void forward(Inputs inputs, const Pass&) override {
     const Tensor& input = inputs.front();
-    pooling_.forward(input.pointer<float>(), memory_.output.pointer<float>(), winners_, threads_);
+    pooling_.forward(input.pointer<const T>(), memory_.output.pointer<T>(), winners_, threads_);
   }
   void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient().empty()) return;
-    pooling_.backward(output_gradient.pointer<float>(), winners_, memory_.input_gradient().pointer<float>(), threads_);
+    pooling_.backward(output_gradient.pointer<const T>(), winners_, memory_.input_gradient().pointer<T>(),
+                      memory_.scratch, threads_);
   }
 
  private:
@@ -40,11 +43,13 @@ class Pool final : public Operation {
 
 std::unique_ptr<Operation> make_pool(const Runtime& runtime, const TensorDesc& input, const PoolSpec& spec,
                                      const OperationContext& context) {
-  const TensorDesc output{pool_output(input.shape, spec), DType::float32, input.layout};
+  const TensorDesc output{pool_output(input.shape, spec), input.dtype, input.layout};
   const auto images = images_of(input), pooled = images_of(output);
   if (!images || !pooled || pooled->lanes != images->lanes)
     throw LogicError("pooling cannot walk the layout of " + input.text());
-  return std::make_unique<Pool>(runtime, *images, output, spec, context.mode);
+  return with_layer_number(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
+    return std::make_unique<Pool<T>>(runtime, *images, output, spec, context.mode);
+  });
 }
 
 }  // namespace ronda::onednn

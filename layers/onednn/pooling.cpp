@@ -9,16 +9,18 @@
 namespace ronda::onednn {
 namespace {
 
+bool is_two_by_two(const PoolSpec& spec) { return spec.kernel == 2 && spec.stride == 2 && spec.padding == 0; }
+
 /// What the loops over one image know.
 struct Plane {
   std::int64_t height, width, lanes;  ///< of the input
   std::int64_t out_height, out_width;
   HeightWidth kernel, stride, padding;
-  bool relu;  ///< what is pooled is rectified
+  bool relu;        ///< what is pooled is rectified
+  bool two_by_two;  ///< windows that lie side by side
 
   [[nodiscard]] std::int64_t input_at(std::int64_t h, std::int64_t w) const { return (h * width + w) * lanes; }
   [[nodiscard]] std::int64_t output_at(std::int64_t h, std::int64_t w) const { return (h * out_width + w) * lanes; }
-  [[nodiscard]] bool is_two_by_two() const { return kernel == 2 && stride == 2 && padding == 0; }
 };
 
 /// The part of the window of an output position that lies in the image.
@@ -61,38 +63,38 @@ struct Maximum {
   float value[16];
   float place[16];
 
-  template <class Width>
-  [[gnu::always_inline]] void start(const float* __restrict x, float at, Width width) {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = x[l]; });
+  template <LayerNumber T, class Width>
+  [[gnu::always_inline]] void start(const T* __restrict x, float at, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = as_float(x[l]); });
     each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = at; });
   }
   /// To be called for all places, from the first to the last.
-  template <class Width>
-  [[gnu::always_inline]] void take(const float* __restrict x, float at, Width width) {
+  template <LayerNumber T, class Width>
+  [[gnu::always_inline]] void take(const T* __restrict x, float at, Width width) {
     each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-      const float candidate = x[l], best = value[l];
+      const float candidate = as_float(x[l]), best = value[l];
       place[l] = beats(candidate, best) ? at : place[l];
       value[l] = beats(candidate, best) ? candidate : best;
     });
   }
-  template <class Winner, class Width>
-  [[gnu::always_inline]] void store(float* __restrict y, Winner* __restrict winners, bool relu, Width width) const {
+  template <LayerNumber T, class Winner, class Width>
+  [[gnu::always_inline]] void store(T* __restrict y, Winner* __restrict winners, bool relu, Width width) const {
     std::int32_t whole[16]{};  // g++ 14 does not see that all that is read was written
     if (relu)
-      for (std::int64_t l = 0; l < width; ++l) y[l] = rectified(value[l]);
+      for (std::int64_t l = 0; l < width; ++l) y[l] = as_number<T>(rectified(value[l]));
     else
-      for (std::int64_t l = 0; l < width; ++l) y[l] = value[l];
+      for (std::int64_t l = 0; l < width; ++l) y[l] = as_number<T>(value[l]);
     for (std::int64_t l = 0; l < width; ++l) whole[l] = static_cast<std::int32_t>(place[l]);
     for (std::int64_t l = 0; l < width; ++l) winners[l] = static_cast<Winner>(whole[l]);
   }
 };
 
-template <class Winner>
-[[gnu::always_inline]] inline void maximum_two_by_two(const Plane& p, const float* __restrict x, float* __restrict y,
+template <LayerNumber T, class Winner>
+[[gnu::always_inline]] inline void maximum_two_by_two(const Plane& p, const T* __restrict x, T* __restrict y,
                                                       Winner* __restrict winners) {
   const std::int64_t right = p.lanes, below = p.width * p.lanes;
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
-    const float* corner = x + p.input_at(window.top, window.left) + lane;
+    const T* corner = x + p.input_at(window.top, window.left) + lane;
     Maximum maximum;
     maximum.start(corner, 0, width);
     maximum.take(corner + right, 1, width);
@@ -102,10 +104,10 @@ template <class Winner>
   });
 }
 
-template <class Winner>
-[[gnu::always_inline]] inline void maximum_image(const Plane& p, const float* __restrict x, float* __restrict y,
+template <LayerNumber T, class Winner>
+[[gnu::always_inline]] inline void maximum_image(const Plane& p, const T* __restrict x, T* __restrict y,
                                                  Winner* __restrict winners) {
-  if (p.is_two_by_two()) return maximum_two_by_two(p, x, y, winners);
+  if (p.two_by_two) return maximum_two_by_two(p, x, y, winners);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     Maximum maximum;
     maximum.start(x + p.input_at(window.top + window.kh_begin, window.left + window.kw_begin) + lane,
@@ -115,26 +117,20 @@ template <class Winner>
     maximum.store(y + out, winners + out, p.relu, width);
   });
 }
-RONDA_MULTIVERSION void maximum_image_narrow(const Plane& p, const float* x, float* y, std::uint8_t* winners) {
-  maximum_image(p, x, y, winners);
-}
-RONDA_MULTIVERSION void maximum_image_wide(const Plane& p, const float* x, float* y, std::int32_t* winners) {
-  maximum_image(p, x, y, winners);
-}
 
 /// The gradient of up to 16 lanes, and where it belongs.
 struct Gradient {
   float value[16];
   float place[16];
 
-  template <class Winner, class Width>
-  [[gnu::always_inline]] Gradient(const float* __restrict dy, const Winner* __restrict winners, Width width) {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = dy[l]; });
+  template <LayerNumber T, class Winner, class Width>
+  [[gnu::always_inline]] Gradient(const T* __restrict dy, const Winner* __restrict winners, Width width) {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { value[l] = as_float(dy[l]); });
     each_lane(width, [&](std::int64_t l) RONDA_INLINE { place[l] = static_cast<float>(winners[l]); });
   }
-  template <class Width>
-  [[gnu::always_inline]] void put(float* __restrict dx, float at, Width width) const {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[l] = place[l] == at ? value[l] : 0.0F; });
+  template <LayerNumber T, class Width>
+  [[gnu::always_inline]] void put(T* __restrict dx, float at, Width width) const {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[l] = as_number<T>(place[l] == at ? value[l] : 0.0F); });
   }
   template <class Width>
   [[gnu::always_inline]] void add(float* __restrict dx, float at, Width width) const {
@@ -143,12 +139,13 @@ struct Gradient {
 };
 
 /// 2×2 windows side by side: every element is written once; what an odd extent leaves over gets 0.
-[[gnu::always_inline]] inline void maximum_backward_two_by_two(const Plane& p, const float* __restrict dy,
+template <LayerNumber T>
+[[gnu::always_inline]] inline void maximum_backward_two_by_two(const Plane& p, const T* __restrict dy,
                                                                const std::uint8_t* __restrict winners,
-                                                               float* __restrict dx) {
+                                                               T* __restrict dx) {
   const std::int64_t right = p.lanes, below = p.width * p.lanes;
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
-    float* corner = dx + p.input_at(window.top, window.left) + lane;
+    T* corner = dx + p.input_at(window.top, window.left) + lane;
     const Gradient gradient(dy + out, winners + out, width);
     gradient.put(corner, 0, width);
     gradient.put(corner + right, 1, width);
@@ -157,12 +154,12 @@ struct Gradient {
   });
   const std::int64_t covered_height = 2 * p.out_height, covered_width = 2 * p.out_width;
   for (std::int64_t h = 0; h < covered_height; ++h)
-    std::fill(dx + p.input_at(h, covered_width), dx + p.input_at(h, p.width), 0.0F);
-  std::fill(dx + p.input_at(covered_height, 0), dx + p.input_at(p.height, 0), 0.0F);
+    std::fill(dx + p.input_at(h, covered_width), dx + p.input_at(h, p.width), T{});
+  std::fill(dx + p.input_at(covered_height, 0), dx + p.input_at(p.height, 0), T{});
 }
 
-template <class Winner>
-[[gnu::always_inline]] inline void maximum_backward(const Plane& p, const float* __restrict dy,
+template <LayerNumber T, class Winner>
+[[gnu::always_inline]] inline void maximum_backward(const Plane& p, const T* __restrict dy,
                                                     const Winner* __restrict winners, float* __restrict dx) {
   std::fill_n(dx, p.input_at(p.height, 0), 0.0F);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
@@ -171,43 +168,80 @@ template <class Winner>
                    [&](std::int64_t in, float place) RONDA_INLINE { gradient.add(dx + in + lane, place, width); });
   });
 }
-RONDA_MULTIVERSION void maximum_backward_narrow(const Plane& p, const float* dy, const std::uint8_t* winners,
-                                                float* dx) {
-  if (p.is_two_by_two()) return maximum_backward_two_by_two(p, dy, winners, dx);
-  maximum_backward(p, dy, winners, dx);
-}
-RONDA_MULTIVERSION void maximum_backward_wide(const Plane& p, const float* dy, const std::int32_t* winners, float* dx) {
-  maximum_backward(p, dy, winners, dx);
-}
 
-RONDA_MULTIVERSION void average_image(const Plane& p, const float* __restrict x, float* __restrict y) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void average_loop(const Plane& p, const T* __restrict x, T* __restrict y) {
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     float sum[16] = {};
     if (p.relu)
       each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
-        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += rectified(x[in + lane + l]); });
+        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += rectified(as_float(x[in + lane + l])); });
       });
     else
       each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
-        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += x[in + lane + l]; });
+        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += as_float(x[in + lane + l]); });
       });
     const float area = window.area();
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[out + l] = sum[l] / area; });
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[out + l] = as_number<T>(sum[l] / area); });
   });
 }
 
-RONDA_MULTIVERSION void average_backward(const Plane& p, const float* __restrict dy, float* __restrict dx) {
+template <LayerNumber T>
+[[gnu::always_inline]] inline void average_backward_loop(const Plane& p, const T* __restrict dy, float* __restrict dx) {
   std::fill_n(dx, p.input_at(p.height, 0), 0.0F);
   each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
     const float area = window.area();
     each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
-      each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[in + lane + l] += dy[out + l] / area; });
+      each_lane(width, [&](std::int64_t l) RONDA_INLINE { dx[in + lane + l] += as_float(dy[out + l]) / area; });
     });
   });
 }
 
+// One image, for each type of number and of winner.
+
+using Half = BFloat16;
+RONDA_MULTIVERSION void maximum_of(const Plane& p, const float* x, float* y, std::uint8_t* winners) {
+  maximum_image(p, x, y, winners);
+}
+RONDA_MULTIVERSION void maximum_of(const Plane& p, const float* x, float* y, std::int32_t* winners) {
+  maximum_image(p, x, y, winners);
+}
+RONDA_MULTIVERSION void maximum_of(const Plane& p, const Half* x, Half* y, std::uint8_t* winners) {
+  maximum_image(p, x, y, winners);
+}
+RONDA_MULTIVERSION void maximum_of(const Plane& p, const Half* x, Half* y, std::int32_t* winners) {
+  maximum_image(p, x, y, winners);
+}
+RONDA_MULTIVERSION void two_by_two_backward(const Plane& p, const float* dy, const std::uint8_t* winners, float* dx) {
+  maximum_backward_two_by_two(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void two_by_two_backward(const Plane& p, const Half* dy, const std::uint8_t* winners, Half* dx) {
+  maximum_backward_two_by_two(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void maximum_backward_of(const Plane& p, const float* dy, const std::uint8_t* winners, float* dx) {
+  maximum_backward(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void maximum_backward_of(const Plane& p, const float* dy, const std::int32_t* winners, float* dx) {
+  maximum_backward(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void maximum_backward_of(const Plane& p, const Half* dy, const std::uint8_t* winners, float* dx) {
+  maximum_backward(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void maximum_backward_of(const Plane& p, const Half* dy, const std::int32_t* winners, float* dx) {
+  maximum_backward(p, dy, winners, dx);
+}
+RONDA_MULTIVERSION void average_image(const Plane& p, const float* x, float* y) { average_loop(p, x, y); }
+RONDA_MULTIVERSION void average_image(const Plane& p, const Half* x, Half* y) { average_loop(p, x, y); }
+RONDA_MULTIVERSION void average_backward(const Plane& p, const float* dy, float* dx) {
+  average_backward_loop(p, dy, dx);
+}
+RONDA_MULTIVERSION void average_backward(const Plane& p, const Half* dy, float* dx) {
+  average_backward_loop(p, dy, dx);
+}
+
 Plane plane_of(const PoolSpec& spec, const Images& in, const Images& out, bool relu) {
-  return {in.height, in.width, in.lanes, out.height, out.width, spec.kernel, spec.stride, spec.padding, relu};
+  return {in.height,   in.width,    in.lanes,     out.height, out.width,
+          spec.kernel, spec.stride, spec.padding, relu,       is_two_by_two(spec)};
 }
 
 }  // namespace
@@ -223,36 +257,66 @@ std::size_t Pooling::winner_bytes() const noexcept {
   return output_.count() * static_cast<std::size_t>(output_.image_size()) * (is_wide() ? sizeof(std::int32_t) : 1);
 }
 
-void Pooling::forward(const float* x, float* y, std::byte* winners, int threads) const {
+bool Pooling::is_direct() const noexcept { return spec_.kind == PoolKind::maximum && is_two_by_two(spec_); }
+
+std::size_t Pooling::scratch_bytes(DType dtype, int threads) const noexcept {
+  if (dtype == DType::float32 || is_direct()) return 0;
+  return static_cast<std::size_t>(threads * input_.image_size()) * sizeof(float);
+}
+
+template <LayerNumber T>
+void Pooling::forward(const T* x, T* y, std::byte* winners, int threads) const {
   const Plane plane = plane_of(spec_, input_, output_, relu_);
   parallel_for(threads, input_.count(), [&](Range images) {
     for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image) {
-      const float* from = x + image * input_.image_size();
+      const T* from = x + image * input_.image_size();
       const std::int64_t at = image * output_.image_size();
       if (spec_.kind == PoolKind::average)
         average_image(plane, from, y + at);
       else if (is_wide())
-        maximum_image_wide(plane, from, y + at, reinterpret_cast<std::int32_t*>(winners) + at);
+        maximum_of(plane, from, y + at, reinterpret_cast<std::int32_t*>(winners) + at);
       else
-        maximum_image_narrow(plane, from, y + at, reinterpret_cast<std::uint8_t*>(winners) + at);
+        maximum_of(plane, from, y + at, reinterpret_cast<std::uint8_t*>(winners) + at);
     }
   });
 }
 
-void Pooling::backward(const float* dy, const std::byte* winners, float* dx, int threads) const {
+template <LayerNumber T>
+void Pooling::backward(const T* dy, const std::byte* winners, T* dx, std::byte* scratch, int threads) const {
   const Plane plane = plane_of(spec_, input_, output_, relu_);
-  parallel_for(threads, input_.count(), [&](Range images) {
-    for (auto image = static_cast<std::int64_t>(images.begin); image < static_cast<std::int64_t>(images.end); ++image) {
-      const std::int64_t at = image * output_.image_size();
-      float* to = dx + image * input_.image_size();
-      if (spec_.kind == PoolKind::average)
-        average_backward(plane, dy + at, to);
-      else if (is_wide())
-        maximum_backward_wide(plane, dy + at, reinterpret_cast<const std::int32_t*>(winners) + at, to);
-      else
-        maximum_backward_narrow(plane, dy + at, reinterpret_cast<const std::uint8_t*>(winners) + at, to);
+  const auto sum = [&](std::int64_t at, float* to) {
+    if (spec_.kind == PoolKind::average)
+      average_backward(plane, dy + at, to);
+    else if (is_wide())
+      maximum_backward_of(plane, dy + at, reinterpret_cast<const std::int32_t*>(winners) + at, to);
+    else
+      maximum_backward_of(plane, dy + at, reinterpret_cast<const std::uint8_t*>(winners) + at, to);
+  };
+  const auto one = [&](std::int64_t image, float* sums) {
+    const std::int64_t at = image * output_.image_size(), size = input_.image_size();
+    T* to = dx + image * size;
+    if (is_direct())
+      return two_by_two_backward(plane, dy + at, reinterpret_cast<const std::uint8_t*>(winners) + at, to);
+    if constexpr (std::same_as<T, float>) {
+      sum(at, to);
+    } else {
+      sum(at, sums);
+      convert(sums, to, static_cast<std::size_t>(size));
+    }
+  };
+  const auto workers = static_cast<std::size_t>(threads);
+  parallel_for(threads, workers, [&](Range range) {
+    for (std::size_t worker = range.begin; worker < range.end; ++worker) {
+      const Range images = part_of(input_.count(), worker, workers);
+      float* sums = reinterpret_cast<float*>(scratch) + static_cast<std::int64_t>(worker) * input_.image_size();
+      for (std::size_t image = images.begin; image < images.end; ++image) one(static_cast<std::int64_t>(image), sums);
     }
   });
 }
+
+template void Pooling::forward(const float*, float*, std::byte*, int) const;
+template void Pooling::forward(const Half*, Half*, std::byte*, int) const;
+template void Pooling::backward(const float*, const std::byte*, float*, std::byte*, int) const;
+template void Pooling::backward(const Half*, const std::byte*, Half*, std::byte*, int) const;
 
 }  // namespace ronda::onednn

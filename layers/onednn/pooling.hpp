@@ -18,12 +18,18 @@ class Pooling {
 
   [[nodiscard]] std::size_t winner_bytes() const noexcept;  ///< 0 for an average
 
-  void forward(const float* x, float* y, std::byte* winners, int threads) const;
+  template <LayerNumber T>
+  void forward(const T* x, T* y, std::byte* winners, int threads) const;
+  /// Of backward in that type: where windows overlap, half gradients are summed in float32.
+  [[nodiscard]] std::size_t scratch_bytes(DType dtype, int threads) const noexcept;
   /// Overwrites dx, elements outside all windows with 0: the gradient behind the ReLU, if there is one.
-  void backward(const float* dy, const std::byte* winners, float* dx, int threads) const;
+  template <LayerNumber T>
+  void backward(const T* dy, const std::byte* winners, T* dx, std::byte* scratch, int threads) const;
 
  private:
   [[nodiscard]] bool is_wide() const noexcept { return spec_.kernel.area() > 256; }
+  /// Whether each element's gradient is written once.
+  [[nodiscard]] bool is_direct() const noexcept;
 
   PoolSpec spec_;
   Images input_, output_;

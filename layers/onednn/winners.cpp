@@ -17,21 +17,21 @@ struct Grid {
 };
 
 /// sums[kh, kw] += gradient · operand[offset + kh, kw] for every winner of a list. The sums stay in registers.
-template <int kernel>
+template <int kernel, LayerNumber T>
 [[gnu::always_inline]] inline void accumulate(const Winner* __restrict list, std::size_t count,
-                                              const float* __restrict operand, Grid from, float* __restrict sums,
-                                              Grid to) {
+                                              const T* __restrict operand, Grid from, float* __restrict sums, Grid to) {
   float sum[kernel][kernel][vector];
   for (int kh = 0; kh < kernel; ++kh)
     for (int kw = 0; kw < kernel; ++kw)
       for (int l = 0; l < vector; ++l) sum[kh][kw][l] = sums[kh * to.row + kw * to.column + l];
   for (std::size_t i = 0; i < count; ++i) {
     const float gradient = list[i].gradient;
-    const float* start = operand + list[i].offset;
+    const T* start = operand + list[i].offset;
     for (int kh = 0; kh < kernel; ++kh)
       for (int kw = 0; kw < kernel; ++kw)
         for (int l = 0; l < vector; ++l)
-          sum[kh][kw][l] = __builtin_fmaf(gradient, start[kh * from.row + kw * from.column + l], sum[kh][kw][l]);
+          sum[kh][kw][l] =
+              __builtin_fmaf(gradient, as_float(start[kh * from.row + kw * from.column + l]), sum[kh][kw][l]);
   }
   for (int kh = 0; kh < kernel; ++kh)
     for (int kw = 0; kw < kernel; ++kw)
@@ -45,7 +45,21 @@ RONDA_MULTIVERSION void accumulate_5(const Winner* list, std::size_t count, cons
                                      float* sums, Grid to) {
   accumulate<5>(list, count, operand, from, sums, to);
 }
-auto accumulate_of(std::int64_t kernel) { return kernel == 3 ? accumulate_3 : accumulate_5; }
+RONDA_MULTIVERSION void accumulate_3(const Winner* list, std::size_t count, const BFloat16* operand, Grid from,
+                                     float* sums, Grid to) {
+  accumulate<3>(list, count, operand, from, sums, to);
+}
+RONDA_MULTIVERSION void accumulate_5(const Winner* list, std::size_t count, const BFloat16* operand, Grid from,
+                                     float* sums, Grid to) {
+  accumulate<5>(list, count, operand, from, sums, to);
+}
+
+template <LayerNumber T>
+using Accumulate = void(const Winner*, std::size_t, const T*, Grid, float*, Grid);
+template <LayerNumber T>
+Accumulate<T>* accumulate_of(std::int64_t kernel) {
+  return kernel == 3 ? static_cast<Accumulate<T>*>(accumulate_3) : static_cast<Accumulate<T>*>(accumulate_5);
+}
 
 TensorDesc inputs_by_sixteens(const TensorDesc& weight) {
   return {weight.shape, DType::float32, Layout::parse("abcd16b")};
@@ -88,7 +102,10 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
   group_ = static_cast<std::size_t>(std::clamp<std::int64_t>(cached_floats / (input.positions() * vector), 1, 8));
   list_length_ = std::max(group_ * static_cast<std::size_t>(pooled_.positions()) + 1,
                           static_cast<std::size_t>(places_ * (spec.outputs + 1)));
-  scratch_bytes_ = weight_bytes_ + static_cast<std::size_t>(threads_) * list_length_ * sizeof(Winner);
+  sums_offset_ = weight_bytes_ + static_cast<std::size_t>(threads_) * list_length_ * sizeof(Winner);
+  scratch_bytes_ = sums_offset_;
+  if (spec.input.dtype != DType::float32)
+    scratch_bytes_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
 }
 
 /// Where the window of a pooled position starts in the input; before it where the pool is padded.
@@ -104,7 +121,8 @@ std::int64_t WinnerGradients::input_block(std::int64_t block) const {
   return block * vector / input_.lanes * input_.image_size() + block * vector % input_.lanes;
 }
 
-void WinnerGradients::backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw,
+template <LayerNumber T>
+void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8_t* winners, T* dw,
                                        std::byte* scratch) {
   float* sums = weights_of(scratch);
   const auto workers = static_cast<std::size_t>(threads_);
@@ -117,10 +135,11 @@ void WinnerGradients::backward_weights(const float* x, const float* dy, const st
 }
 
 /// The weight gradients of some output channels.
-void WinnerGradients::add_channels(Range channels, const float* x, const float* dy, const std::uint8_t* winners,
-                                   float* sums, Winner* list) const {
-  const auto accumulate = accumulate_of(spec_.kernel.width);
-  const std::int64_t channel_size = blocks_ * taps_ * vector, sample_size = input_.groups * input_.image_size();
+template <LayerNumber T>
+void WinnerGradients::add_channels(Range channels, const T* x, const T* dy, const std::uint8_t* winners, float* sums,
+                                   Winner* list) const {
+  const auto accumulate = accumulate_of<T>(spec_.kernel.width);
+  const std::int64_t channel_size = blocks_ * taps_ * vector;
   const auto samples = static_cast<std::size_t>(input_.samples);
   std::fill(sums + static_cast<std::int64_t>(channels.begin) * channel_size,
             sums + static_cast<std::int64_t>(channels.end) * channel_size, 0.0F);
@@ -130,7 +149,7 @@ void WinnerGradients::add_channels(Range channels, const float* x, const float* 
          ++channel) {
       const std::size_t count = list_channel(group, channel, dy, winners, list);
       for (std::int64_t block = 0; block < blocks_; ++block)
-        accumulate(list, count, x + static_cast<std::int64_t>(first) * sample_size + input_block(block),
+        accumulate(list, count, x + static_cast<std::int64_t>(first) * sample_size() + input_block(block),
                    {input_.width * input_.lanes, input_.lanes}, sums + channel * channel_size + block * taps_ * vector,
                    {spec_.kernel.width * vector, vector});
     }
@@ -139,48 +158,58 @@ void WinnerGradients::add_channels(Range channels, const float* x, const float* 
 
 /// The winners of one output channel; offsets from the first sample's first channels. Every element is written, and
 /// overwritten by the next where it is no winner: half of them are, so that a branch would cost more.
-std::size_t WinnerGradients::list_channel(Range samples, std::int64_t channel, const float* dy,
-                                          const std::uint8_t* winners, Winner* list) const {
-  const std::int64_t lanes = pooled_.lanes, sample_size = input_.groups * input_.image_size();
+template <LayerNumber T>
+std::size_t WinnerGradients::list_channel(Range samples, std::int64_t channel, const T* dy, const std::uint8_t* winners,
+                                          Winner* list) const {
+  const std::int64_t lanes = pooled_.lanes;
   const auto right = static_cast<std::int32_t>(window_at(0, 1) - window_at(0, 0));
   std::size_t count = 0;
   for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
     const std::int64_t image = static_cast<std::int64_t>(sample) * pooled_.groups + channel / lanes;
     std::int64_t at = image * pooled_.image_size() + channel % lanes;
-    const std::int64_t start = static_cast<std::int64_t>(sample - samples.begin) * sample_size;
+    const std::int64_t start = static_cast<std::int64_t>(sample - samples.begin) * sample_size();
     for (std::int64_t i = 0; i < pooled_.height; ++i) {
       auto window = static_cast<std::int32_t>(start + window_at(i, 0));
       for (std::int64_t j = 0; j < pooled_.width; ++j, at += lanes, window += right) {
-        list[count] = {dy[at], window + place_at_[winners[at]]};
-        count += dy[at] != 0;
+        const float gradient = as_float(dy[at]);
+        list[count] = {gradient, window + place_at_[winners[at]]};
+        count += gradient != 0;
       }
     }
   }
   return count;
 }
 
-void WinnerGradients::backward_data(const float* dy, const std::uint8_t* winners, const float* w, float* dx,
-                                    std::byte* scratch) {
+template <LayerNumber T>
+void WinnerGradients::backward_data(const T* dy, const std::uint8_t* winners, const T* w, T* dx, std::byte* scratch) {
   float* weights = weights_of(scratch);
-  from_parameter_.run(std::array<void*, 2>{const_cast<float*>(w), weights});
+  from_parameter_.run(std::array<void*, 2>{const_cast<T*>(w), weights});
   const auto workers = static_cast<std::size_t>(threads_);
   parallel_for(threads_, workers, [&](Range range) {
     for (std::size_t worker = range.begin; worker < range.end; ++worker) {
       const Range samples = part_of(static_cast<std::size_t>(input_.samples), worker, workers);
-      for (std::size_t sample = samples.begin; sample < samples.end; ++sample)
-        add_sample(static_cast<std::int64_t>(sample), dy, winners, weights, dx, lists_of(scratch, worker));
+      for (std::size_t sample = samples.begin; sample < samples.end; ++sample) {
+        const auto n = static_cast<std::int64_t>(sample);
+        T* const to = dx + n * sample_size();
+        if constexpr (std::same_as<T, float>) {
+          add_sample(n, dy, winners, weights, to, lists_of(scratch, worker));
+        } else {
+          float* const sums = sums_of_sample(scratch, worker);
+          add_sample(n, dy, winners, weights, sums, lists_of(scratch, worker));
+          convert(sums, to, static_cast<std::size_t>(sample_size()));
+        }
+      }
     }
   });
 }
 
 /// The input gradient of one sample, window by window: its winners of all channels, listed by place.
-void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std::uint8_t* winners,
-                                 const float* weights, float* dx, Winner* lists) const {
-  const auto accumulate = accumulate_of(spec_.kernel.width);
+template <LayerNumber T>
+void WinnerGradients::add_sample(std::int64_t sample, const T* dy, const std::uint8_t* winners, const float* weights,
+                                 float* sums, Winner* lists) const {
+  const auto accumulate = accumulate_of<float>(spec_.kernel.width);
   const std::int64_t lanes = pooled_.lanes, channel_size = blocks_ * taps_ * vector, length = spec_.outputs + 1;
-  const std::int64_t sample_size = input_.groups * input_.image_size();
-  float* sample_dx = dx + sample * sample_size;
-  std::fill_n(sample_dx, sample_size, 0.0F);
+  std::fill_n(sums, sample_size(), 0.0F);
   for (std::int64_t i = 0; i < pooled_.height; ++i)
     for (std::int64_t j = 0; j < pooled_.width; ++j) {
       std::array<std::int32_t, 256> counts;
@@ -191,7 +220,7 @@ void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std
         const std::int64_t channel = group * lanes, end = std::min(channel + lanes, spec_.outputs);
         for (std::int64_t lane = 0; lane < end - channel; ++lane) {
           const std::size_t place = winners[at + lane];
-          const float gradient = dy[at + lane];
+          const float gradient = as_float(dy[at + lane]);
           const std::int32_t count = counts[place];
           lists[static_cast<std::int64_t>(place) * length + count] = {
               gradient, static_cast<std::int32_t>((channel + lane) * channel_size)};
@@ -201,7 +230,7 @@ void WinnerGradients::add_sample(std::int64_t sample, const float* dy, const std
       for (std::int64_t place = 0; place < places_; ++place) {
         const std::int32_t count = counts[static_cast<std::size_t>(place)];
         if (count == 0) continue;
-        float* corner = sample_dx + window_at(i, j) + place_at_[static_cast<std::size_t>(place)];
+        float* corner = sums + window_at(i, j) + place_at_[static_cast<std::size_t>(place)];
         for (std::int64_t block = 0; block < blocks_; ++block)
           accumulate(lists + place * length, static_cast<std::size_t>(count), weights + block * taps_ * vector,
                      {spec_.kernel.width * vector, vector}, corner + input_block(block),
@@ -216,29 +245,44 @@ struct WinnerGradients::Rehearsal {
   [[nodiscard]] std::uint8_t* places() const { return reinterpret_cast<std::uint8_t*>(winners.data()); }
 };
 
+template <LayerNumber T>
 std::shared_ptr<WinnerGradients::Rehearsal> WinnerGradients::make_rehearsal() const {
   using R = Rehearsal;
-  auto r = std::make_shared<R>(R{zeros(input_), zeros(input_), Buffer::host(parameter_bytes_), zeros(pooled_),
-                                 zeros(pooled_), Buffer::host(scratch_bytes_)});
+  auto r = std::make_shared<R>(R{zeros<T>(input_), zeros<T>(input_), Buffer::host(parameter_bytes_), zeros<T>(pooled_),
+                                 zeros<float>(pooled_), Buffer::host(scratch_bytes_)});
   const auto bit = [](std::size_t i) { return static_cast<float>(i * 2654435761U >> 15 & 1); };
-  const Buffer convolved = zeros(convolved_);
-  for (std::size_t i = 0; i < convolved.bytes() / sizeof(float); ++i) data(convolved)[i] = bit(i) + bit(i + 7) / 2;
+  const Buffer convolved = zeros<T>(convolved_);
+  for (std::size_t i = 0; i < convolved.bytes() / sizeof(T); ++i)
+    data<T>(convolved)[i] = as_number<T>(bit(i) + bit(i + 7) / 2);
   const Pooling pooling(*spec_.pool, convolved_, {pooled_.samples, pooled_.height, pooled_.width, spec_.outputs});
-  pooling.forward(data(convolved), data(r->dy), r->winners.data(), threads_);
-  for (std::size_t i = 0; i < r->dy.bytes() / sizeof(float); ++i) data(r->dy)[i] = bit(i);
+  pooling.forward<T>(data<T>(convolved), data<T>(r->dy), r->winners.data(), threads_);
+  for (std::size_t i = 0; i < r->dy.bytes() / sizeof(T); ++i) data<T>(r->dy)[i] = as_number<T>(bit(i));
   return r;
 }
 
 std::function<void()> WinnerGradients::weights_rehearsal() {
-  return rehearsal(
-      [this] { return make_rehearsal(); },
-      [this](const Rehearsal& r) { backward_weights(data(r.x), data(r.dy), r.places(), data(r.w), r.scratch.data()); });
+  return with_layer_number(spec_.input.dtype, [this]<class T>(std::type_identity<T>) -> std::function<void()> {
+    return rehearsal([this] { return make_rehearsal<T>(); },
+                     [this](const Rehearsal& r) {
+                       backward_weights<T>(data<T>(r.x), data<T>(r.dy), r.places(), data<T>(r.w), r.scratch.data());
+                     });
+  });
 }
 
 std::function<void()> WinnerGradients::data_rehearsal() {
-  return rehearsal(
-      [this] { return make_rehearsal(); },
-      [this](const Rehearsal& r) { backward_data(data(r.dy), r.places(), data(r.w), data(r.dx), r.scratch.data()); });
+  return with_layer_number(spec_.input.dtype, [this]<class T>(std::type_identity<T>) -> std::function<void()> {
+    return rehearsal([this] { return make_rehearsal<T>(); },
+                     [this](const Rehearsal& r) {
+                       backward_data<T>(data<T>(r.dy), r.places(), data<T>(r.w), data<T>(r.dx), r.scratch.data());
+                     });
+  });
 }
+
+template void WinnerGradients::backward_weights(const float*, const float*, const std::uint8_t*, float*, std::byte*);
+template void WinnerGradients::backward_data(const float*, const std::uint8_t*, const float*, float*, std::byte*);
+template void WinnerGradients::backward_weights(const BFloat16*, const BFloat16*, const std::uint8_t*, BFloat16*,
+                                                std::byte*);
+template void WinnerGradients::backward_data(const BFloat16*, const std::uint8_t*, const BFloat16*, BFloat16*,
+                                             std::byte*);
 
 }  // namespace ronda::onednn

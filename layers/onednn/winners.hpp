@@ -20,8 +20,8 @@ namespace ronda::onednn {
 ///     g · x[n, h + kh, w + kw, :]  to  dw[o, :, kh, kw]      and      g · w[o, :, kh, kw]  to  dx[n, h + kh, w + kw,
 ///     :]
 ///
-/// in vectors of 16 input channels. The kernel² sums stay in registers while a list of winners is gone through: those
-/// of one output channel for dw, those of one place of one window for dx.
+/// in vectors of 16 input channels, summed in float32. The kernel² sums stay in registers while a list of winners is
+/// gone through: those of one output channel for dw, those of one place of one window for dx.
 class WinnerGradients {
  public:
   /// Empty where it cannot be done: it takes kernels of 3 and 5 without padding, input channels that lie together in
@@ -30,8 +30,10 @@ class WinnerGradients {
                                                const TensorDesc& convolved, const TensorDesc& weight);
 
   /// @param dy  the gradient of the pooled output, 0 where ReLU was
-  void backward_weights(const float* x, const float* dy, const std::uint8_t* winners, float* dw, std::byte* scratch);
-  void backward_data(const float* dy, const std::uint8_t* winners, const float* w, float* dx, std::byte* scratch);
+  template <LayerNumber T>
+  void backward_weights(const T* x, const T* dy, const std::uint8_t* winners, T* dw, std::byte* scratch);
+  template <LayerNumber T>
+  void backward_data(const T* dy, const std::uint8_t* winners, const T* w, T* dx, std::byte* scratch);
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
 
@@ -50,13 +52,18 @@ class WinnerGradients {
                   const TensorDesc& weight);
 
   struct Rehearsal;
+  template <LayerNumber T>
   [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;
 
-  std::size_t list_channel(Range samples, std::int64_t channel, const float* dy, const std::uint8_t* winners,
+  template <LayerNumber T>
+  std::size_t list_channel(Range samples, std::int64_t channel, const T* dy, const std::uint8_t* winners,
                            Winner* list) const;
-  void add_channels(Range channels, const float* x, const float* dy, const std::uint8_t* winners, float* sums,
+  template <LayerNumber T>
+  void add_channels(Range channels, const T* x, const T* dy, const std::uint8_t* winners, float* sums,
                     Winner* list) const;
-  void add_sample(std::int64_t sample, const float* dy, const std::uint8_t* winners, const float* weights, float* dx,
+  /// @param sums  of the sample's input gradient
+  template <LayerNumber T>
+  void add_sample(std::int64_t sample, const T* dy, const std::uint8_t* winners, const float* weights, float* sums,
                   Winner* lists) const;
 
   [[nodiscard]] std::int64_t window_at(std::int64_t i, std::int64_t j) const;
@@ -65,6 +72,10 @@ class WinnerGradients {
   [[nodiscard]] Winner* lists_of(std::byte* scratch, std::size_t worker) const {
     return reinterpret_cast<Winner*>(scratch + weight_bytes_) + worker * list_length_;
   }
+  [[nodiscard]] float* sums_of_sample(std::byte* scratch, std::size_t worker) const {
+    return reinterpret_cast<float*>(scratch + sums_offset_) + worker * static_cast<std::size_t>(sample_size());
+  }
+  [[nodiscard]] std::int64_t sample_size() const { return input_.groups * input_.image_size(); }
 
   int threads_;
   ConvolutionProblem spec_;
@@ -74,7 +85,7 @@ class WinnerGradients {
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window
   std::size_t group_;                         ///< samples whose winners make one list: their input stays in cache
   Kernel to_parameter_, from_parameter_;      ///< between (o, c/16, kh, kw, 16) and the parameter's layout
-  std::size_t parameter_bytes_, weight_bytes_, list_length_, scratch_bytes_;
+  std::size_t parameter_bytes_, weight_bytes_, list_length_, sums_offset_, scratch_bytes_;
 };
 
 }  // namespace ronda::onednn

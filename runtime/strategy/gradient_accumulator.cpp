@@ -4,13 +4,15 @@ namespace ronda {
 
 GradientAccumulator::GradientAccumulator(Replica& replica, std::size_t micro_batches)
     : replica_(replica),
-      sums_(replica.device().context->allocate(bytes(replica.plan().dense_elements(), micro_batches))) {}
+      wide_(replica.plan().widens()),
+      own_(replica.device().context->allocate(wide_ ? 0 : bytes(replica.plan().dense_elements(), micro_batches))),
+      sums_(reinterpret_cast<float*>(wide_ ? replica.reduced().data() : own_.data())) {}
 
 OnReady GradientAccumulator::listen(bool first, bool last, GradientExchange& exchange) {
   first_ = first;
   last_ = last ? &exchange : nullptr;
   if (first) replica_.clear_sparse_gradients();
-  return first && last ? OnReady(exchange) : OnReady(*this);
+  return first && last && !wide_ ? OnReady(exchange) : OnReady(*this);
 }
 
 void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {
@@ -21,9 +23,9 @@ void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {
 
 void GradientAccumulator::add(const Tensor& fresh, Stream& stream) {
   const auto element = static_cast<std::size_t>(fresh.data() - replica_.gradients().data()) / size_of(fresh.dtype());
-  float* const sums = reinterpret_cast<float*>(sums_.data()) + element;
+  float* const sums = sums_ + element;
   const Tensor sum({fresh.shape(), DType::float32, fresh.desc().layout}, sums, fresh.device());
-  replica_.device().context->add(fresh, first_ ? nullptr : sums, last_ != nullptr ? fresh : sum, stream);
+  replica_.device().context->add(fresh, first_ ? nullptr : sums, last_ != nullptr && !wide_ ? fresh : sum, stream);
 }
 
 }  // namespace ronda

@@ -14,11 +14,13 @@ namespace ronda {
 /// and know nothing of it: when one is ready, it is added to a sum kept here; in the last micro-batch the sum is added
 /// to it and the exchange hears that it is ready. That is work of the stream, and can be recorded with it. Sums are
 /// float32, also of half gradients, which are rounded once, at the end. Gradients of sparse tables, to which backward
-/// adds, are their own sums, and are cleared before the first micro-batch.
+/// adds, are their own sums, and are cleared before the first micro-batch. Where the ranks reduce half gradients in
+/// float32, it is these sums that they reduce, of one micro-batch too.
 class GradientAccumulator {
  public:
   /// @param replica        bound; outlives this object
-  /// @param micro_batches  of a step; for one no memory is taken, and the exchange hears of gradients directly
+  /// @param micro_batches  of a step; for one no memory is taken, and the exchange hears of gradients
+  ///                       directly, unless they are widened
   GradientAccumulator(Replica& replica, std::size_t micro_batches);
 
   /// Bytes of the sums of `elements` gradients.
@@ -35,7 +37,9 @@ class GradientAccumulator {
   void add(const Tensor& fresh, Stream& stream);
 
   Replica& replica_;
-  Buffer sums_;
+  bool wide_;
+  Buffer own_;
+  float* sums_;
   bool first_ = true;
   GradientExchange* last_ = nullptr;  ///< in the last micro-batch
 };

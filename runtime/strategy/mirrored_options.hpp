@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ struct MirroredOptions {
 
   Initializer initializer = Initializer::he_normal;
   std::uint64_t seed = 1;
+  /// In which gradients of a half type are summed over the ranks, on the processor: that type, or float32, of which
+  /// each rank keeps one more arena, so that `Parameter::gradient` stays the rank's own. Nothing: theirs.
+  std::optional<DType> reduce_dtype = {};
   double clip_norm = 0;   ///< 2-norm that the mean gradient is clipped to; 0: no clipping
   double clip_value = 0;  ///< elements of the mean gradient are clipped to ± this; 0: no clipping. Not both
   double ema_decay = 0;   ///< of the parameters' average (TrainingState::with_average), which is evaluated; 0: none

@@ -47,7 +47,8 @@ MirroredStrategy::~MirroredStrategy() {
 
 void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker& picker) {
   replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
-                                       options_.fields, options_.batch_capacity, options_.global_batch, options_.seed);
+                                       options_.fields, options_.batch_capacity, options_.global_batch, options_.seed,
+                                       options_.reduce_dtype);
   const ReplicaPlan& planned = replica_->plan();
   const BufferPlan& buffers = replica_->program().buffer_plan();
   const std::size_t exact = planned.elements() * sizeof(float);
@@ -56,8 +57,9 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   plan_.outputs = replica_->program().output().shape;
   plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
-      .gradients = planned.arena_bytes + planned.list_bytes() +
-                   GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches),
+      .gradients =
+          planned.arena_bytes + planned.list_bytes() +
+          (planned.widens() ? exact : GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches)),
       .optimizer = exact * (optimizer_->states().size() + (options_.ema_decay > 0 ? 1 : 0)),
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};

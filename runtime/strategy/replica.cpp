@@ -33,13 +33,13 @@ TensorDesc exact(const TensorDesc& desc) { return {desc.shape, DType::float32, d
 
 Replica::Replica(const Layer& model, const Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives,
                  Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples,
-                 std::uint64_t seed)
+                 std::uint64_t seed, std::optional<DType> reduce_dtype)
     : device_(std::move(device)),
       primitives_(std::move(primitives)),
       seed_(seed),
       loss_scale_(power_of_two_near_inverse(samples)),
       program_(planned(model, loss, device_, *primitives_, picker, fields, rows)),
-      plan_(program_, *primitives_),
+      plan_(program_, *primitives_, reduce_dtype),
       inputs_(program_.inputs().size()) {}
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
@@ -56,9 +56,10 @@ void Replica::take_memory(std::size_t states, bool keeps_average) {
   if (plan_.dtype == DType::float16) scale_ = device_.context->allocate(sizeof(LossScale));
 }
 
-void Replica::take_arenas(Buffer values, Buffer gradients, Buffer lists) {
+void Replica::take_arenas(Buffer values, Buffer gradients, Buffer lists, Buffer sums) {
   values_ = std::move(values);
   gradients_ = std::move(gradients);
+  sums_ = std::move(sums);
   lists_ = std::move(lists);
   ArenaPlan places;
   touched_.reserve(plan_.tables().size());
@@ -70,7 +71,7 @@ void Replica::take_arenas(Buffer values, Buffer gradients, Buffer lists) {
 }
 
 ArenaRange Replica::dense_arena() const noexcept {
-  return {reinterpret_cast<float*>(trained().data()), reinterpret_cast<const float*>(gradients_.data()),
+  return {reinterpret_cast<float*>(trained().data()), reinterpret_cast<const float*>(reduced().data()),
           plan_.dense_elements()};
 }
 
@@ -81,7 +82,10 @@ ArenaRange Replica::sparse_arena() const noexcept {
 }
 
 LayerArenas Replica::layer_arenas() const noexcept {
-  return {.gradients = gradients_.data(), .dtype = plan_.dtype, .values = plan_.mixed() ? values_.data() : nullptr};
+  return {.gradients = reduced().data(),
+          .dtype = plan_.reduce_dtype,
+          .values = plan_.mixed() ? values_.data() : nullptr,
+          .layer_dtype = plan_.dtype};
 }
 
 void Replica::bind() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,9 +33,11 @@ class Replica {
   /// Plans model and loss for batches of `rows` rows.
   /// @param samples  of a step over all ranks, for the scale of the loss gradient
   /// @param seed     of what layers draw in a pass
+  /// @param reduce_dtype  as MirroredOptions::reduce_dtype
   /// Throws as ReplicaPlan, and InputError for layers that are not for this device.
   Replica(const Layer& model, const Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives,
-          Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed);
+          Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed,
+          std::optional<DType> reduce_dtype = {});
   Replica(const Replica&) = delete;  // its parameters know its memory
 
   [[nodiscard]] const ReplicaPlan& plan() const noexcept { return plan_; }
@@ -51,9 +54,12 @@ class Replica {
   void take_memory(std::size_t states, bool keeps_average);
   /// Is given the memory that other ranks may reach: the values that layers read, the gradients, and the lists of the
   /// touched rows of sparse tables.
-  void take_arenas(Buffer values, Buffer gradients, Buffer lists);
+  /// @param sums  of gradients over micro-batches and ranks, where those have another type than layers write
+  void take_arenas(Buffer values, Buffer gradients, Buffer lists, Buffer sums = {});
   [[nodiscard]] const Buffer& values() const noexcept { return values_; }
   [[nodiscard]] const Buffer& gradients() const noexcept { return gradients_; }
+  /// What is summed over the ranks: the gradients, or where the plan widens them, their float32 copy.
+  [[nodiscard]] const Buffer& reduced() const noexcept { return plan_.widens() ? sums_ : gradients_; }
   /// The values that are trained, float32.
   [[nodiscard]] const Buffer& trained() const noexcept { return plan_.mixed() ? masters_ : values_; }
   /// An average of them; empty: none is kept.
@@ -121,7 +127,7 @@ class Replica {
   Program program_;
   ReplicaPlan plan_;
   std::vector<Tensor> inputs_;  ///< of a pass
-  Buffer values_, gradients_, lists_, activations_, states_, average_;
+  Buffer values_, gradients_, sums_, lists_, activations_, states_, average_;
   std::vector<TouchedRows> touched_;  ///< of the sparse tables, in `lists_`
   std::vector<Buffer> layer_states_;
   Buffer masters_;  ///< float32, where values are of a half type; as many elements

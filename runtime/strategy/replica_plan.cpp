@@ -5,9 +5,14 @@
 
 namespace ronda {
 
-ReplicaPlan::ReplicaPlan(const Program& program, const Primitives& primitives)
-    : dtype(primitives.dtype()), requests(program.parameters().begin(), program.parameters().end()) {
+ReplicaPlan::ReplicaPlan(const Program& program, const Primitives& primitives, std::optional<DType> reduced_in)
+    : dtype(primitives.dtype()),
+      reduce_dtype(reduced_in.value_or(dtype)),
+      requests(program.parameters().begin(), program.parameters().end()) {
   if (requests.empty()) throw InputError("the model has no parameters to train");
+  if (widens() && (reduce_dtype != DType::float32 || !primitives.on_processor()))
+    throw InputError("gradients of " + std::string(name_of(dtype)) + " are summed over the ranks in that type, or in " +
+                     "float32 on the processor, not in " + std::string(name_of(reduce_dtype)));
   ArenaPlan arena;
   const auto place = [&](bool sparse) {
     for (std::size_t i = requests.size(); i-- > 0;) {
@@ -28,6 +33,7 @@ ReplicaPlan::ReplicaPlan(const Program& program, const Primitives& primitives)
   place(true);
   arena_bytes = arena.bytes();
   lines.push_back("primitives " + primitives.name());
+  if (widens()) lines.push_back("gradients are summed over the ranks in " + std::string(name_of(reduce_dtype)));
   lines.insert(lines.end(), program.lines().begin(), program.lines().end());
   for (const auto& slot : slots)
     lines.push_back(slot.name + ": " + requests[index_of(slot.id)].desc.text() + " at " + std::to_string(slot.offset) +

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,9 +15,11 @@ namespace ronda {
 struct ReplicaPlan {
   /// Takes no memory. Throws InputError for a model without parameters, and for sparse tables of a half type;
   /// LogicError for parameters of another type than the primitives'.
-  ReplicaPlan(const Program& program, const Primitives& primitives);
+  /// @param reduced_in  as MirroredOptions::reduce_dtype; InputError for a type that does not fit
+  ReplicaPlan(const Program& program, const Primitives& primitives, std::optional<DType> reduced_in = {});
 
   DType dtype = DType::float32;            ///< of activations, gradients, and the values that layers read
+  DType reduce_dtype = DType::float32;     ///< in which gradients are summed over the ranks: that, or float32
   std::vector<ParameterRequest> requests;  ///< by ParameterId
   /// Places of gradients and values, in the order in which backward finishes gradients: the last layer's first. Sparse
   /// tables lie behind all others. The optimizer's values and states are the same elements of their arenas.
@@ -37,6 +40,8 @@ struct ReplicaPlan {
   [[nodiscard]] std::size_t list_bytes() const;
   /// Whether the values that are trained are others than those that layers read.
   [[nodiscard]] bool mixed() const noexcept { return dtype != DType::float32; }
+  /// Whether gradients are widened to be summed, into an arena of their own.
+  [[nodiscard]] bool widens() const noexcept { return reduce_dtype != dtype; }
 };
 
 }  // namespace ronda

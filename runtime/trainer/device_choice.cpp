@@ -1,5 +1,6 @@
 #include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 
 #include <algorithm>
@@ -51,6 +52,14 @@ void require_for_gpus(const TrainingOptions& options) {
       std::ranges::any_of(options.faults, [](const Fault& fault) { return fault.kind == FaultKind::flip_gradient; });
   if (spoils_gradients)
     throw InputError(".device = cuda: .faults = flip-gradient is not for GPUs in this version; use .device = cpu");
+}
+
+void require_for_processor(const TrainingOptions& options) {
+  if (options.precision != Precision::mixed_bfloat16 || options.emulate_dtype) return;
+  const BFloat16Support support = bfloat16_support();
+  if (!support.fast)
+    throw InputError(".precision = mixed_bfloat16: " + support.text + ", and it would be slower than float32; " +
+                     support.remedy + ", or emulate it with .emulate_dtype");
 }
 
 std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts) {

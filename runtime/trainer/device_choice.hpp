@@ -18,6 +18,9 @@ ComputeDevice choose_device(const Communicator& communicator, const TrainingOpti
 /// Throws InputError where the options want what no GPU does yet.
 void require_for_gpus(const TrainingOptions& options);
 
+/// Throws InputError where the options want what this rank's processor does not do, or does slowly and was not told to.
+void require_for_processor(const TrainingOptions& options);
+
 /// Why `--device cuda` cannot be, in one line; empty where it can.
 /// @param reasons  by rank, why that has no GPU; empty where it has
 [[nodiscard]] std::string refusal_of_gpus(std::span<const std::string> reasons, const HostNames& hosts);

@@ -206,10 +206,23 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "dtype",
              .group = learning,
              .help =
-                 "float32; with --device cuda also tf32, whose products are less exact, mixed_bfloat16, mixed_float16",
+                 "float32; mixed_bfloat16, on processors and GPUs that have it; with --device cuda also tf32, whose "
+                 "products are less exact, and mixed_float16",
              .field = "precision",
              .matters = true},
       o.precision, parse_precision);
+  see(Option{.name = "emulate-dtype",
+             .group = learning,
+             .help = "--dtype mixed_bfloat16 also on a processor without instructions for it, slower than float32",
+             .alike = false},
+      o.emulate_dtype);
+  see(Option{.name = "reduce-dtype",
+             .group = learning,
+             .help = "Sum half gradients over the ranks in bfloat16 or float32, on the processor",
+             .otherwise = "that of the gradients",
+             .unset = "theirs",
+             .matters = true},
+      o.reduce_dtype, parse_reduce_dtype);
 
   constexpr std::string_view placement = "Where and how";
   see(Option{.name = "device", .group = placement, .help = "auto, cpu, cuda"}, o.device, parse_device);

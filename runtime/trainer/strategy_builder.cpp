@@ -17,6 +17,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   MirroredOptions options = MirroredOptions::for_data(parts.train, plan);
   options.initializer = given.initializer;
   options.seed = given.seed;
+  options.reduce_dtype = given.reduce_dtype;
   options.clip_norm = given.clip_norm;
   options.clip_value = given.clip_value;
   options.ema_decay = given.ema_decay;

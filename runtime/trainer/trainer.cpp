@@ -163,6 +163,8 @@ void Trainer::choose_platform(const TrainingSetup& setup) {
   if (!device.context) device = choose_device(world_.communicator(), setup.options, setup.threads, sink_);
   if (device.context->device().kind != DeviceKind::cpu)
     agree(world_.communicator(), [&] { require_for_gpus(setup.options); });
+  else
+    agree(world_.communicator(), [&] { require_for_processor(setup.options); });
 }
 
 void Trainer::build(TrainingSetup& setup, const std::optional<Resumption>& resumption, const Dataset& train,
@@ -170,7 +172,7 @@ void Trainer::build(TrainingSetup& setup, const std::optional<Resumption>& resum
   const ComputeDevice& device = platform_.device;
   if (!platform_.primitives)
     platform_.primitives = device.context->device().kind == DeviceKind::cpu
-                               ? make_onednn_primitives(setup.threads)
+                               ? make_onednn_primitives(setup.threads, dtype_of_layers(setup.options.precision))
                                : make_cudnn_primitives(*device.context, *device.stream, engine_rules(setup.options));
   setup.environment = environment_of(world_, *platform_.primitives, setup.threads);
   const bool spoils =

@@ -114,12 +114,27 @@ void check_resilience(const TrainingOptions& o) {
   if (o.keep == 0) throw InputError(".keep is at least 1");
 }
 
+void check_types(const TrainingOptions& o) {
+  const bool on_gpu = o.device == DeviceChoice::cuda, half = dtype_of_layers(o.precision) != DType::float32;
+  const std::string precision = ".precision = " + std::string(name_of(o.precision));
+  if (!on_gpu && o.precision != Precision::float32 && o.precision != Precision::mixed_bfloat16)
+    throw InputError(precision +
+                     " is for GPUs, with .device = cuda; on the processor a training computes in float32 "
+                     "or mixed_bfloat16");
+  if (o.emulate_dtype && (on_gpu || !half))
+    throw InputError(".emulate_dtype is for .precision = mixed_bfloat16 on the processor");
+  if (!o.reduce_dtype) return;
+  const std::string reduce = ".reduce_dtype = " + std::string(name_of(*o.reduce_dtype));
+  if (on_gpu) throw InputError(reduce + " is for the processor; GPUs sum gradients in the type they have");
+  if (*o.reduce_dtype != DType::float32 && *o.reduce_dtype != dtype_of_layers(o.precision))
+    throw InputError(reduce + " does not fit " + precision + ", whose gradients are summed in " +
+                     (half ? "bfloat16 or float32" : "float32"));
+}
+
 }  // namespace
 
 void check(const TrainingOptions& options) {
-  if (options.precision != Precision::float32 && options.device != DeviceChoice::cuda)
-    throw InputError(".precision = " + std::string(name_of(options.precision)) +
-                     " is for GPUs, with .device = cuda; on the processor a training computes in float32");
+  check_types(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)

@@ -86,7 +86,11 @@ struct TrainingOptions {
   /// On a GPU: steps that are begun before the oldest of them is looked at. A wish to end or to save is heard of so
   /// many steps less one late; the numbers of every step stay exact.
   std::size_t steps_in_flight = 4;
-  Precision precision = Precision::float32;  ///< any other than float32 is for GPUs alone
+  /// tf32 and mixed_float16 are for GPUs alone, mixed_bfloat16 also for processors that have instructions for it.
+  Precision precision = Precision::float32;
+  bool emulate_dtype = false;  ///< mixed_bfloat16 also on a processor without, where it is slower than float32
+  /// In which half gradients are summed over the ranks, on the processor: PyTorch's `reduce_dtype`. Nothing: theirs.
+  std::optional<DType> reduce_dtype = {};
   /// On a GPU: take the fastest engines, also those whose sums depend on which of their threads came first. Ranks stay
   /// equal to the bit; runs do not.
   bool nondeterministic = false;

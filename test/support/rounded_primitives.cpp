@@ -130,6 +130,7 @@ class RoundedPrimitives final : public Primitives {
   }
   std::unique_ptr<LossOperation> softmax_cross_entropy(const TensorDesc& outputs,
                                                        const CrossEntropySpec& spec) override {
+    if (outputs.dtype == DType::float32) return loops_->softmax_cross_entropy(outputs, spec);
     return std::make_unique<RoundedLoss>(loops_->softmax_cross_entropy(in(DType::float32, outputs), spec), outputs);
   }
 

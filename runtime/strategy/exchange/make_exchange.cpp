@@ -28,6 +28,26 @@ Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& s
   return values;
 }
 
+/// Takes the arenas: the ranks share the memory of the widened gradients.
+std::unique_ptr<GradientExchange> make_widened_exchange(Communicator& communicator, Replica& replica,
+                                                        std::vector<GradientSlot> slots, const FusionOptions& options) {
+  const ReplicaPlan& plan = replica.plan();
+  const std::size_t factor = size_of(plan.reduce_dtype) / size_of(plan.dtype);
+  for (GradientSlot& slot : slots) {
+    slot.offset *= factor;
+    slot.bytes *= factor;
+  }
+  Buffer sums = communicator.allocate(factor * plan.arena_bytes, Memory::node_shared);
+  Buffer values, gradients;
+  agree(communicator, [&] {
+    values = replica.device().context->allocate(plan.arena_bytes);
+    gradients = replica.device().context->allocate(plan.arena_bytes);
+  });
+  replica.take_arenas(std::move(values), std::move(gradients), {}, std::move(sums));
+  return std::make_unique<BucketedAllreduce>(communicator, std::move(slots), replica.reduced(), replica.dense_arena(),
+                                             options);
+}
+
 /// Takes the arenas.
 std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator, Replica& replica,
                                                       const FusionOptions& options, std::size_t node_update_bytes,
@@ -35,7 +55,8 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
   const ReplicaPlan& plan = replica.plan();
   const auto& context = replica.device().context;
   const bool on_host = context->device().kind == DeviceKind::cpu;
-  const std::vector<GradientSlot> slots(plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables()));
+  std::vector<GradientSlot> slots(plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables()));
+  if (plan.widens()) return make_widened_exchange(communicator, replica, std::move(slots), options);
   Buffer gradients = communicator.allocate(plan.arena_bytes, on_host ? Memory::node_shared : Memory::on_device);
   Buffer lists;
   if (!plan.tables().empty()) lists = communicator.allocate(plan.list_bytes(), Memory::node_shared);
@@ -60,7 +81,7 @@ std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Repl
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
   if (kind != DeviceKind::cpu && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
-  options.dtype = replica.plan().dtype;
+  options.dtype = replica.plan().reduce_dtype;
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;
   return std::make_unique<SparseExchange>(communicator, std::move(dense), replica, options.algorithm);
