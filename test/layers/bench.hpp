@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/layers/primitives.hpp>
 
 #include "layers/comparison.hpp"
@@ -18,25 +19,32 @@ namespace ronda::test {
 
 inline constexpr float garbage = std::numeric_limits<float>::quiet_NaN();
 
-/// Random numbers by logical index: the same in every layout. Padding is left alone.
-inline void fill(const Tensor& tensor, std::uint64_t stream, float scale = 1) {
-  const TensorDesc plain{tensor.shape(), DType::float32, {}};
+/// What random numbers are made; null: nothing.
+using Draw = float (*)(float);
+
+/// Random numbers by logical index: the same in every layout, rounded to the tensor's type. Padding is left alone.
+inline void fill(const Tensor& tensor, std::uint64_t stream, float scale = 1, Draw draw = nullptr) {
+  const TensorDesc exact{tensor.shape(), DType::float32, {}}, plain{tensor.shape(), tensor.dtype(), {}};
   std::vector<float> values = random_numbers(plain.count(), stream, scale);
-  reorder(Tensor(plain, values.data()), tensor);
+  if (draw != nullptr) std::ranges::transform(values, values.begin(), draw);
+  const Buffer rounded = Buffer::host(plain.bytes());
+  convert(Tensor(exact, values.data()), Tensor(plain, rounded.data()));
+  reorder(Tensor(plain, rounded.data()), tensor);
 }
 
 inline std::vector<float> plain_copy(const Tensor& tensor) {
-  const TensorDesc plain{tensor.shape(), DType::float32, {}};
-  std::vector<float> values(static_cast<std::size_t>(plain.count()));
+  const TensorDesc plain{tensor.shape(), tensor.dtype(), {}};
+  const Buffer values = Buffer::host(plain.bytes());
   reorder(tensor, Tensor(plain, values.data()));
-  return values;
+  return floats_of(Tensor(plain, values.data()));
 }
 
 /// Whether the elements that belong to no logical index are 0.
 inline bool padding_is_zero(const Tensor& tensor) {
-  std::vector<float> kept(tensor.as<float>().begin(), tensor.as<float>().end()), zero(kept.size());
+  std::vector<float> kept = floats_of(tensor), zero(kept.size());
   std::vector<float> nothing(static_cast<std::size_t>(tensor.desc().count()));
-  reorder(Tensor({tensor.shape(), DType::float32, {}}, nothing.data()), Tensor(tensor.desc(), kept.data()));
+  reorder(Tensor({tensor.shape(), DType::float32, {}}, nothing.data()),
+          Tensor({tensor.shape(), DType::float32, tensor.desc().layout}, kept.data()));
   return kept == zero;
 }
 
@@ -45,7 +53,8 @@ struct Owned {
   Buffer memory;
   Tensor tensor;
   Owned(const TensorDesc& desc, float initial) : memory(Buffer::host(desc.bytes())), tensor(desc, memory.data()) {
-    for (float& value : tensor.as<float>()) value = initial;
+    with_number(desc.dtype,
+                [&]<class T>(std::type_identity<T>) { std::ranges::fill(tensor.as<T>(), as_number<T>(initial)); });
   }
 };
 
@@ -57,7 +66,7 @@ struct ReadyOrder {
 /// An operation with memory of its own: scratch and outputs start as garbage, arenas of parameters as zeros.
 class Bench {
  public:
-  Bench(Operation& operation, const TensorDesc& input, bool input_gradient = true)
+  Bench(Operation& operation, const TensorDesc& input, bool input_gradient = true, Draw draw = nullptr)
       : operation_(operation),
         plan_(operation.plan()),
         input_(input, 0),
@@ -67,12 +76,12 @@ class Bench {
         pass_(Buffer::host(plan_.pass_bytes)),
         scratch_(Buffer::host(plan_.scratch_bytes)) {
     std::fill_n(scratch_.data(), plan_.scratch_bytes, std::byte{0xff});
-    fill(input_.tensor, 1);
-    fill(output_gradient_.tensor, 2);
+    fill(input_.tensor, 1, 1, draw);
+    fill(output_gradient_.tensor, 2, 1, draw);
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
       values_.emplace_back(plan_.parameters[i], 0);
       gradients_.emplace_back(plan_.parameters[i], 0);
-      fill(values_.back().tensor, 3 + i, 0.5F);
+      fill(values_.back().tensor, 3 + i, 0.5F, draw);
       parameters_.push_back(
           {ParameterId{static_cast<std::uint32_t>(i)}, "p", values_.back().tensor, gradients_.back().tensor, {}, {}});
     }

@@ -386,12 +386,13 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
   for (const MakeUpdater& make : makers)
     for (const OptimizerOptions& options : every_rule(0.01))
       for (const Clipping& clip : clippings) {
-        const auto optimizer = make_optimizer(options);
+        const auto optimizer = make_optimizer(options), updated = make_optimizer(options);
         Arena ours(*optimizer), device(*optimizer);
         optimizer->bind(ours.bindings());
+        updated->bind(device.bindings());
         LossScale scale{.scale = 512, .good_steps = 0};
         const bool follows = std::is_same_v<TestType, Float16>;
-        HalfUpdate<TestType> update(make, *optimizer, device, clip, follows ? &scale : nullptr);
+        HalfUpdate<TestType> update(make, *updated, device, clip, follows ? &scale : nullptr);
         update.updater->round_values(update.stream);
         CHECK(update.reads_what_is_kept());
         const float more = follows ? 512 : 1;
@@ -425,6 +426,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values to the processor's bits
 TEST_CASE("a gradient beyond float16 halves the loss scale and changes nothing else; 2000 good steps double it") {
   const auto optimizer = make_optimizer({.name = "adam"});
   Arena arena(*optimizer);
+  optimizer->bind(arena.bindings());
   LossScale scale;
   HalfUpdate<Float16> update(make_host_updater, *optimizer, arena, {}, &scale);
   update.updater->round_values(update.stream);

@@ -75,6 +75,7 @@ class QueuedPrimitives final : public Primitives {
   explicit QueuedPrimitives(std::unique_ptr<Primitives> loops) : loops_(std::move(loops)) {}
   [[nodiscard]] std::string name() const override { return loops_->name() + ", queued"; }
   [[nodiscard]] DType dtype() const noexcept override { return loops_->dtype(); }
+  [[nodiscard]] bool on_processor() const noexcept override { return false; }
   std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
                                   const OperationContext& context) override {
     auto made = loops_->make(operation, inputs, context);

@@ -3,6 +3,8 @@
 #include <span>
 #include <utility>
 
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/layers/layers.hpp>
 
@@ -18,9 +20,15 @@ class PlainModel {
              Mode mode = Mode::training)
       : model_(std::move(graph), primitives, picker, {.mode = mode, .input_gradient = input_gradient}) {
     // Biases are not left at zero: a forgotten one would not be seen.
-    for (const Parameter& parameter : parameters())
-      initialize(parameter, Initializer::he_uniform,
+    for (const Parameter& parameter : parameters()) {
+      const TensorDesc exact{parameter.value.shape(), DType::float32, parameter.value.desc().layout};
+      const Buffer drawn = Buffer::host(exact.bytes());
+      Parameter drawing = parameter;
+      drawing.value = Tensor(exact, drawn.data());
+      initialize(drawing, Initializer::he_uniform,
                  std::max<std::int64_t>(program().parameters()[index_of(parameter.id)].fan_in, 4), 4, seed);
+      convert(drawing.value, parameter.value);
+    }
   }
 
   [[nodiscard]] Program& program() { return model_.program(); }
