@@ -93,6 +93,12 @@ Finding cores() {
   return {"cores", text};
 }
 
+Finding bfloat16() {
+  const BFloat16Support support = bfloat16_support();
+  if (support.fast) return {"bfloat16", support.text + ": --dtype mixed_bfloat16"};
+  return {"bfloat16", support.text, State::missing, support.remedy};
+}
+
 Finding memory() {
   std::ifstream file("/proc/meminfo");
   std::size_t total = 0, available = 0, kibibytes = 0;
@@ -142,6 +148,6 @@ Finding locked_memory() {
 
 }  // namespace
 
-Findings look_at_machine() { return {cores(), memory(), shared_memory(), huge_pages(), locked_memory()}; }
+Findings look_at_machine() { return {cores(), bfloat16(), memory(), shared_memory(), huge_pages(), locked_memory()}; }
 
 }  // namespace ronda::apps

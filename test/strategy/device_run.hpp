@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct DeviceSet {
   bool ahead = false;  ///< batches are put together beforehand, by another thread, in pinned memory
   std::size_t micro_batches = 1;
   DType dtype = DType::float32;  ///< of the layers
+  bool library = false;          ///< on the processor: its own layers, not the plain loops
+  std::optional<DType> reduce_dtype = {};
 };
 
 /// Values with several readers, sums with and without a ReLU, a concatenation, and a layer that is used twice.
@@ -67,10 +70,13 @@ struct DeviceRun {
     o.clip_norm = set.clip_norm;
     o.check_gradients = set.check_gradients;
     o.record_steps = set.record;
+    o.reduce_dtype = set.reduce_dtype;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
     if (devices != nullptr)
       o.platform.primitives = make_fake_primitives(set.dtype);
+    else if (set.library)
+      o.platform.primitives = make_onednn_primitives(1, set.dtype);
     else
       o.platform.primitives =
           set.dtype == DType::float32 ? make_reference_primitives() : make_rounded_primitives(set.dtype);

@@ -284,3 +284,46 @@ TEST_CASE("half types on the processors of all ranks: near float32, one replica,
     CHECK(run.strategy.updates() == 12);
   }
 }
+
+TEST_CASE("the processor's own layers train in bfloat16 near float32, summed over the ranks in either type",
+          "[arithmetic]") {
+  const MemoryDataset data = toy_images(302, {12, 12, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
+  for (const std::size_t micro_batches : {1, 3}) {
+    DeviceSet set{.optimizer = "adamw", .micro_batches = micro_batches, .library = true};
+    DeviceRun exact(everybody(), nullptr, cnn(), data, set);
+    const double loss = mean_loss(exact, 12);
+    set.dtype = DType::bfloat16;
+    for (const auto reduced : {std::optional<DType>(), std::optional(DType::float32)}) {
+      INFO(micro_batches << " micro-batches" << (reduced ? ", summed in float32" : ""));
+      set.reduce_dtype = reduced;
+      set.clip_norm = reduced ? 1 : 0;
+      DeviceRun run(everybody(), nullptr, cnn(), data, set), again(everybody(), nullptr, cnn(), data, set);
+      CHECK(run.strategy.parameters()[0].value.dtype() == DType::bfloat16);
+      CHECK(run.strategy.parameters()[0].gradient.dtype() == DType::bfloat16);
+      CHECK(mean_loss(run, 12) == Approx(loss).epsilon(0.05));  // factors of 8 bits, and 12 steps
+      CHECK(run.strategy.updates() == 12);
+      CHECK(rounded(run.strategy));
+      CHECK_FALSE(run.strategy.parameter_hash().empty());  // throws where replicas differ
+      again.steps(12);
+      CHECK(again.parameters() == run.parameters());
+    }
+  }
+}
+
+TEST_CASE("of one rank's gradients a sum in float32 has the bits of one in bfloat16") {
+  const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    DeviceSet set{.optimizer = optimizer, .dtype = DType::bfloat16};
+    DeviceRun half(alone(), nullptr, mlp(), data, set);
+    set.reduce_dtype = DType::float32;
+    DeviceRun wide(alone(), nullptr, mlp(), data, set);
+    half.steps(7);
+    wide.steps(7);
+    CHECK(wide.parameters() == half.parameters());
+    CHECK(wide.strategy.memory().gradients > half.strategy.memory().gradients);
+    CHECK(rounded(wide.strategy));
+  }
+  DeviceSet set{.dtype = DType::bfloat16};
+  set.reduce_dtype = DType::float16;
+  CHECK_THROWS_WITH(DeviceRun(alone(), nullptr, mlp(), data, set), Contains("not in float16"));
+}

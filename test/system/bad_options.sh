@@ -17,6 +17,9 @@ refused '--device' mnist_softmax --device abacus
 refused 'float32, tf32, mixed_bfloat16 or mixed_float16' mnist_softmax --dtype float16
 refused '--nondeterministic is for GPUs' mnist_softmax --nondeterministic
 refused '--exact promises equal bits' mnist_softmax --device cuda --nondeterministic --exact
+ONEDNN_MAX_CPU_ISA=AVX2 refused '--dtype mixed_bfloat16: .*(DNNL_MAX_CPU_ISA|no instructions).*--emulate-dtype' mnist_softmax --dtype mixed_bfloat16
+refused '--reduce-dtype bfloat16 does not fit --dtype float32' mnist_softmax --reduce-dtype bfloat16
+refused '--emulate-dtype is for --dtype mixed_bfloat16' mnist_softmax --emulate-dtype
 for dtype in tf32 mixed_float16; do refused "--dtype $dtype is for GPUs, with --device cuda" mnist_softmax --dtype $dtype; done
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused '--hidden' mnist_mlp --hidden 128,0
