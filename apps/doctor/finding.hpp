@@ -26,7 +26,7 @@ using Findings = std::vector<Finding>;
 // missing, because whether it can be made shows in no other way.
 [[nodiscard]] Findings look_at_build();
 [[nodiscard]] Findings look_at_gpus();
-[[nodiscard]] Findings look_at_machine();   ///< processor, cores, memory, /dev/shm, huge pages
+[[nodiscard]] Findings look_at_machine();   ///< processor, cores, bfloat16, memory, /dev/shm, huge pages
 [[nodiscard]] Findings look_at_launcher();  ///< MPI, Slurm, and how this process was started
 [[nodiscard]] Findings look_at_places();    ///< cache, data
 

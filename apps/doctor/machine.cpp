@@ -13,6 +13,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/cpu_quota.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/layers/primitives.hpp>
 
 #include "finding.hpp"
 
