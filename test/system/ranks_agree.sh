@@ -42,17 +42,17 @@ for batch in 120 100; do agree mnist_mlp --steps 100 --global-batch-size $batch;
 for application in mnist_softmax mnist_mlp; do agree $application --epochs 1 --global-batch-size 2857; done
 agree mnist_cnn --steps 5 --global-batch-size 100
 
-# In bfloat16 numbers are rounded to 2^-9 of themselves, gradients of each rank among them; and so they are where the library
-# has no instructions for it.
+# In bfloat16 numbers are rounded to 2^-9 of themselves, gradients of each rank among them: 30 steps end 0.01 apart, as from
+# float32, with instructions for it and without.
 in_bfloat16() {
-  local tolerance=1e-2
+  local tolerance=2e-2
   agree mnist_mlp --steps 30 --dtype mixed_bfloat16 --emulate-dtype
   agree mnist_cnn --steps 5 --dtype mixed_bfloat16 --emulate-dtype --reduce-dtype float32
   local -x ONEDNN_MAX_CPU_ISA=AVX2 RONDA_CACHE_DIR=$work/emulated
   trained 1 mnist_mlp --steps 30 --dtype mixed_bfloat16 --emulate-dtype --save "$work/emulated.safetensors"
   trained 1 mnist_mlp --steps 30 --save "$work/exact.safetensors"
   what='bfloat16 without instructions for it'
-  expect 'parameters near float32' at_least 1e-2 "$("$parameter_distance" "$work/exact.safetensors" "$work/emulated.safetensors")"
+  expect 'parameters near float32' at_least 2e-2 "$("$parameter_distance" "$work/exact.safetensors" "$work/emulated.safetensors")"
 }
 in_bfloat16
 
