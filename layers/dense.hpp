@@ -1,17 +1,27 @@
 #pragma once
+#include <optional>
+
+#include <ronda/layers/embedding.hpp>
 #include <ronda/layers/layer.hpp>
 
 namespace ronda {
 
-/// y = x · Wᵀ + b for (N, features); weight (outputs, features) and bias (outputs), as PyTorch's Linear.
+/// y = x · Wᵀ + b for (N, features), or for each step of (N, T, features) by itself; weight (outputs, features) and
+/// bias (outputs), as PyTorch's Linear.
 class Dense final : public Layer {
  public:
   explicit Dense(std::int64_t outputs, bool bias = true) : spec_{.outputs = outputs, .bias = bias} {}
+  /// With an embedding's table as the weight: an output for each of its rows, as a language model's last layer (Press
+  /// and Wolf, "Using the output embedding to improve language models", EACL 2017). Both train the one parameter,
+  /// `embedding1.weight`, whose gradient is then not sparse.
+  explicit Dense(const Embedding& table, bool bias = false)
+      : spec_{.outputs = table.rows(), .bias = bias}, table_(table) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "dense"; }
   Value build(Value x, GraphBuilder& builder) const override;
 
  private:
   DenseSpec spec_;
+  std::optional<Embedding> table_;  ///< a copy is the same layer
 };
 
 }  // namespace ronda

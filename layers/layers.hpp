@@ -13,7 +13,9 @@
 #include <ronda/layers/gelu.hpp>
 #include <ronda/layers/layer_norm.hpp>
 #include <ronda/layers/metrics.hpp>
+#include <ronda/layers/multi_head_attention.hpp>
 #include <ronda/layers/pool2d.hpp>
+#include <ronda/layers/positional_embedding.hpp>
 #include <ronda/layers/regression_losses.hpp>
 #include <ronda/layers/relu.hpp>
 #include <ronda/layers/residual.hpp>

@@ -24,9 +24,11 @@ const Shape& with_channels(std::span<const Shape> inputs, const char* what) {
 }
 
 Shape dense_output(const DenseSpec& spec, const Shape& in) {
-  if (in.rank() != 2)
-    throw InputError("a dense layer takes (N, features), not " + in.text() + "; put a Flatten before it");
+  if (in.rank() != 2 && in.rank() != 3)
+    throw InputError("a dense layer takes (N, features) or (N, T, features), not " + in.text() +
+                     "; put a Flatten before it");
   if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
+  if (in.rank() == 3) return {in[0], in[1], spec.outputs};
   return {in[0], spec.outputs};
 }
 
@@ -126,6 +128,28 @@ Shape embedded(const EmbeddingSpec& spec, const Shape& in) {
   return Shape(extents);
 }
 
+Shape with_positions(const PositionSpec& spec, const Shape& in) {
+  if (in.rank() != 3) throw InputError("a positional embedding takes (N, T, width), not " + in.text());
+  if (in[1] > spec.rows)
+    throw InputError("a positional embedding of " + std::to_string(spec.rows) + " positions does not reach the " +
+                     std::to_string(in[1]) + " of " + in.text());
+  return in;
+}
+
+Shape attended(const AttentionSpec& spec, const Shape& in) {
+  if (spec.heads < 1) throw InputError("an attention has at least one head, not " + std::to_string(spec.heads));
+  if (in.rank() != 3 || in[2] % (3 * spec.heads) != 0)
+    throw InputError("an attention of " + std::to_string(spec.heads) +
+                     " heads takes (N, T, 3 · width), with a width that they divide, not " + in.text());
+  return {in[0], in[1], in[2] / 3};
+}
+
+/// Of both products; half of it where no step reads a later one.
+double flops_of_attention(const AttentionSpec& spec, const Shape& in) {
+  const auto steps = static_cast<double>(in[1]), read = spec.causal ? (steps + 1) / 2 : steps;
+  return 4.0 / 3 * static_cast<double>(in.count()) * read;
+}
+
 Shape flattened(const Shape& in) {
   if (in.rank() < 2) throw InputError("a flatten takes (N, …), not " + in.text());
   return {in[0], in.without_batch().count()};
@@ -151,6 +175,8 @@ std::string kind_of(const OperationSpec& operation) {
           [](const AddSpec&) -> std::string { return "add"; },
           [](const ConcatSpec&) -> std::string { return "concat"; },
           [](const EmbeddingSpec& spec) -> std::string { return spec.bag ? "embedding_bag" : "embedding"; },
+          [](const PositionSpec&) -> std::string { return "positional_embedding"; },
+          [](const AttentionSpec&) -> std::string { return "attention"; },
           [](const FlattenSpec&) -> std::string { return "flatten"; },
           [](const ReorderSpec&) -> std::string { return "reorder"; },
           [](const std::shared_ptr<const CustomOperation>& own) -> std::string { return std::string(own->kind()); }},
@@ -169,6 +195,8 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const AddSpec&) { return sum_output(inputs); },
                  [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
                  [&](const EmbeddingSpec& spec) { return embedded(spec, only(inputs, "an embedding")); },
+                 [&](const PositionSpec& spec) { return with_positions(spec, only(inputs, "a positional embedding")); },
+                 [&](const AttentionSpec& spec) { return attended(spec, only(inputs, "an attention")); },
                  [&](const FlattenSpec&) { return flattened(only(inputs, "a flatten")); },
                  [&](const ReorderSpec&) { return only(inputs, "a reorder"); },
                  [&](const std::shared_ptr<const CustomOperation>& own) { return own->output(inputs); }},
@@ -181,21 +209,23 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
   };
   const auto elements = [&] { return static_cast<double>(output_shape(operation, inputs).count()); };
   return std::visit(
-      Overloaded{[&](const DenseSpec&) { return products(output_shape(operation, inputs), inputs[0][1]); },
-                 [&](const ConvolutionSpec& spec) {
-                   return products(convolution_output(spec, inputs[0]),
-                                   inputs[0][3] / spec.groups * spec.kernel.area());
-                 },
-                 [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel.area()); },
-                 [&](const ElementwiseSpec&) { return elements(); },
-                 [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
-                 [&](const BatchNormSpec&) { return operations_of_norm * elements(); },
-                 [&](const DropoutSpec&) { return elements(); },
-                 [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
-                 [&](const EmbeddingSpec& spec) {
-                   return spec.bag ? static_cast<double>(inputs[0].count() * spec.width) : 0.0;
-                 },
-                 [](const auto&) { return 0.0; }},
+      Overloaded{
+          [&](const DenseSpec&) { return products(output_shape(operation, inputs), inputs[0][inputs[0].rank() - 1]); },
+          [&](const ConvolutionSpec& spec) {
+            return products(convolution_output(spec, inputs[0]), inputs[0][3] / spec.groups * spec.kernel.area());
+          },
+          [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel.area()); },
+          [&](const ElementwiseSpec&) { return elements(); },
+          [&](const LayerNormSpec&) { return operations_of_norm * elements(); },
+          [&](const BatchNormSpec&) { return operations_of_norm * elements(); },
+          [&](const DropoutSpec&) { return elements(); },
+          [&](const AddSpec&) { return elements() * static_cast<double>(inputs.size() - 1); },
+          [&](const EmbeddingSpec& spec) {
+            return spec.bag ? static_cast<double>(inputs[0].count() * spec.width) : 0.0;
+          },
+          [&](const PositionSpec&) { return elements(); },
+          [&](const AttentionSpec& spec) { return flops_of_attention(spec, inputs[0]); },
+          [](const auto&) { return 0.0; }},
       operation);
 }
 

@@ -28,7 +28,8 @@ struct PoolSpec {
 };
 
 /// y = activation(x · Wᵀ + b), x (N, inputs), W (outputs, inputs). x may be an activation (N, H, W, C) of any layout
-/// that is read as (N, H·W·C): its bytes in their order, which must be dense (no padding).
+/// that is read as (N, H·W·C): its bytes in their order, which must be dense (no padding). Of (N, T, inputs) each step
+/// is a row.
 struct DenseSpec {
   std::int64_t outputs = 0;
   bool bias = true;
@@ -94,6 +95,18 @@ struct EmbeddingSpec {
   std::optional<BagMode> bag = std::nullopt;
 };
 
+/// Of x (N, T, width) and a table (rows, width): x + the table's first T rows, in each sample.
+struct PositionSpec {
+  std::int64_t rows = 0;
+};
+
+/// softmax(Q · Kᵀ / √d) · V in each of `heads` heads. The input (N, T, 3 · width) has a step's query, key and value, of
+/// which head h takes the elements from h·d on, d = width / heads. The output is (N, T, width).
+struct AttentionSpec {
+  std::int64_t heads = 1;
+  bool causal = false;  ///< a step reads itself and the steps before it alone, whatever lies behind
+};
+
 /// Inputs one after another along `axis`, which is not the batch's; all other extents are equal. Plain layout.
 struct ConcatSpec {
   int axis = 0;
@@ -108,9 +121,9 @@ struct ReorderSpec {
 };
 
 /// What a node of a graph computes. A user's own is a CustomOperation.
-using OperationSpec =
-    std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, BatchNormSpec, DropoutSpec,
-                 AddSpec, ConcatSpec, EmbeddingSpec, FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
+using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, BatchNormSpec,
+                                   DropoutSpec, AddSpec, ConcatSpec, EmbeddingSpec, PositionSpec, AttentionSpec,
+                                   FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
 
 /// The field's word for it: `dense`, `conv`, `max_pool`, …
 [[nodiscard]] std::string kind_of(const OperationSpec& operation);

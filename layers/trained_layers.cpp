@@ -5,6 +5,8 @@
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/embedding.hpp>
 #include <ronda/layers/layer_norm.hpp>
+#include <ronda/layers/multi_head_attention.hpp>
+#include <ronda/layers/positional_embedding.hpp>
 
 namespace ronda {
 namespace {
@@ -25,22 +27,32 @@ std::vector<ParameterId> factor_and_bias(const Layer& layer, const Shape& shape,
   return parameters;
 }
 
-Value build_embedding(const Layer& layer, const EmbeddingSpec& spec, bool sparse, const Value& tokens,
-                      GraphBuilder& builder) {
+ParameterId table_of(const Layer& layer, const EmbeddingSpec& spec, const EmbeddingOptions& options,
+                     GraphBuilder& builder) {
+  ParameterOptions parameter{
+      .fan_in = spec.width, .fan_out = spec.rows, .initializer = options.initializer, .sparse = options.sparse};
+  if (spec.padding >= 0) parameter.zero_row = spec.padding;
+  return builder.parameter(layer, "weight", {spec.rows, spec.width}, parameter);
+}
+
+Value build_embedding(const Layer& layer, const EmbeddingSpec& spec, const EmbeddingOptions& options,
+                      const Value& tokens, GraphBuilder& builder) {
   static_cast<void>(output_shape(spec, {&tokens.shape, 1}));
-  ParameterOptions options{
-      .fan_in = spec.width, .fan_out = spec.width, .initializer = Initializer::standard_normal, .sparse = sparse};
-  if (spec.padding >= 0) options.zero_row = spec.padding;
-  return builder.apply(spec, {tokens}, {builder.parameter(layer, "weight", {spec.rows, spec.width}, options)}, {},
-                       &layer);
+  return builder.apply(spec, {tokens}, {table_of(layer, spec, options, builder)}, {}, &layer);
 }
 
 }  // namespace
 
 Value Dense::build(Value x, GraphBuilder& builder) const {
   static_cast<void>(output_shape(spec_, {&x.shape, 1}));
-  const std::int64_t inputs = x.shape[1];
-  return build_trained(*this, spec_, x, {spec_.outputs, inputs}, inputs, spec_.outputs, builder);
+  const std::int64_t inputs = x.shape[x.shape.rank() - 1];
+  if (!table_) return build_trained(*this, spec_, x, {spec_.outputs, inputs}, inputs, spec_.outputs, builder);
+  if (table_->width() != inputs)
+    throw InputError("a dense layer with a table of width " + std::to_string(table_->width()) +
+                     " takes as many features, not " + x.shape.text());
+  std::vector<ParameterId> parameters{table_->table(builder)};
+  if (spec_.bias) parameters.push_back(builder.parameter(*this, "bias", {spec_.outputs}));
+  return builder.apply(spec_, {x}, std::move(parameters), {}, this);
 }
 
 Conv2d::Conv2d(std::int64_t outputs, HeightWidth kernel, const Conv2dOptions& options)
@@ -96,11 +108,36 @@ Value LayerNorm::build(Value x, GraphBuilder& builder) const {
 }
 
 Value Embedding::build(Value tokens, GraphBuilder& builder) const {
-  return build_embedding(*this, spec_, sparse_, tokens, builder);
+  return build_embedding(*this, spec_, options_, tokens, builder);
 }
 
+ParameterId Embedding::table(GraphBuilder& builder) const { return table_of(*this, spec_, options_, builder); }
+
 Value EmbeddingBag::build(Value tokens, GraphBuilder& builder) const {
-  return build_embedding(*this, spec_, sparse_, tokens, builder);
+  return build_embedding(*this, spec_, options_, tokens, builder);
+}
+
+Value PositionalEmbedding::build(Value x, GraphBuilder& builder) const {
+  static_cast<void>(output_shape(spec_, {&x.shape, 1}));
+  const std::int64_t width = x.shape[2];
+  const ParameterId weight = builder.parameter(*this, "weight", {spec_.rows, width},
+                                               {.fan_in = width, .fan_out = spec_.rows, .initializer = initializer_});
+  return builder.apply(spec_, {x}, {weight}, {}, this);
+}
+
+Value MultiHeadAttention::build(Value x, GraphBuilder& builder) const {
+  if (x.shape.rank() != 3) throw InputError("an attention takes (N, T, width), not " + x.shape.text());
+  const std::int64_t width = x.shape[2];
+  const Shape packed{x.shape[0], x.shape[1], 3 * width};
+  static_cast<void>(output_shape(spec_, {&packed, 1}));
+  const auto project = [&](const Value& from, std::int64_t outputs, const char* weight, const char* bias) {
+    std::vector<ParameterId> parameters{builder.parameter(*this, weight, {outputs, width}, {width, outputs})};
+    if (bias_) parameters.push_back(builder.parameter(*this, bias, {outputs}));
+    return builder.apply(DenseSpec{.outputs = outputs, .bias = bias_}, {from}, std::move(parameters), {}, this);
+  };
+  const Value queries_keys_values = project(x, 3 * width, "in_proj_weight", "in_proj_bias");
+  const Value attended = builder.apply(spec_, {queries_keys_values}, {}, {}, this);
+  return project(attended, width, "out_proj.weight", "out_proj.bias");
 }
 
 }  // namespace ronda

@@ -116,7 +116,7 @@ class Lowering {
     return std::visit(Overloaded{[&](const FlattenSpec&) { return flatten(inputs.front()); },
                                  [&](const DenseSpec&) {
                                    if (shares_parameters(node)) inputs.front() = in_file_order(inputs.front());
-                                   return make(node, inputs);
+                                   return make_by_rows(node, inputs.front());
                                  },
                                  [&](const ElementwiseSpec& spec) {
                                    const TensorDesc& given = result_.values[inputs.front()].desc;
@@ -137,6 +137,8 @@ class Lowering {
                                  [&](const AddSpec&) { return make_alike(node, std::move(inputs)); },
                                  [&](const ConcatSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const LayerNormSpec&) { return make(node, all_plain(std::move(inputs))); },
+                                 [&](const PositionSpec&) { return make(node, all_plain(std::move(inputs))); },
+                                 [&](const AttentionSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const std::shared_ptr<const CustomOperation>&) {
                                    return make(node, all_plain(std::move(inputs)));
                                  },
@@ -151,6 +153,17 @@ class Lowering {
   std::vector<std::size_t> all_plain(std::vector<std::size_t> inputs) {
     for (std::size_t& input : inputs) input = to_plain(in_file_order(input));
     return inputs;
+  }
+
+  /// A dense operation on (N, T, features) is one on a matrix of N · T rows, which are the same bytes.
+  std::size_t make_by_rows(const GraphNode& node, std::size_t input) {
+    const Shape shape = result_.values[input].desc.shape;
+    if (shape.rank() != 3) return make(node, {input});
+    const std::size_t given = to_plain(input);
+    const DType dtype = result_.values[given].desc.dtype;
+    const std::size_t output = make(node, {add_view(given, {{shape[0] * shape[1], shape[2]}, dtype, {}})});
+    const std::int64_t outputs = result_.values[output].desc.shape[1];
+    return add_view(output, {{shape[0], shape[1], outputs}, dtype, {}});
   }
 
   /// Features keep their order in a function of each element.

@@ -18,6 +18,8 @@ std::unique_ptr<Operation> make_batch_norm(const Runtime&, const TensorDesc& inp
                                            const OperationContext&);
 std::unique_ptr<Operation> make_dropout(const Runtime&, const TensorDesc& input, const DropoutSpec&,
                                         const OperationContext&);
+std::unique_ptr<Operation> make_attention(const Runtime&, const TensorDesc& input, const AttentionSpec&,
+                                          const OperationContext&);
 std::unique_ptr<Operation> make_add(const Runtime&, std::span<const TensorDesc> inputs, const AddSpec&);
 std::unique_ptr<Operation> make_reorder(const Runtime&, const TensorDesc& from, const TensorDesc& to);
 

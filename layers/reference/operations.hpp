@@ -26,6 +26,10 @@ std::unique_ptr<Operation> make_add(std::span<const TensorDesc> inputs, const Ad
 std::unique_ptr<Operation> make_concat(std::span<const TensorDesc> inputs, const ConcatSpec& spec);
 /// Plain tokens.
 std::unique_ptr<Operation> make_embedding(const TensorDesc& tokens, const EmbeddingSpec& spec);
+/// Plain.
+std::unique_ptr<Operation> make_position(const TensorDesc& input, const PositionSpec& spec);
+/// Plain. Scores are kept from forward to backward.
+std::unique_ptr<Operation> make_attention(const TensorDesc& input, const AttentionSpec& spec);
 std::unique_ptr<Operation> make_reorder(const TensorDesc& to);
 std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 

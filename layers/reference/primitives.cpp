@@ -28,6 +28,8 @@ class ReferencePrimitives final : public Primitives {
             [&](const AddSpec& spec) -> Made { return make_add(inputs, spec); },
             [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
             [&](const EmbeddingSpec& spec) -> Made { return make_embedding(inputs.front(), spec); },
+            [&](const PositionSpec& spec) -> Made { return make_position(inputs.front(), spec); },
+            [&](const AttentionSpec& spec) -> Made { return make_attention(inputs.front(), spec); },
             [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },
             [](const auto&) -> Made { return nullptr; }},
         operation);

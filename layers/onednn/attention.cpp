@@ -1,0 +1,326 @@
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/lanes.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/small_product.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace ronda::onednn {
+namespace {
+
+constexpr std::int64_t panel = product_columns;
+
+/// e to the power x to 2 units in the last place, for x up to 88; 0 below -87. (Coefficients of Cephes' expf, Moshier.)
+[[gnu::always_inline]] inline float exponential(float x) {
+  constexpr float log2_of_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F, shift = 0x1.8p23F;
+  const float shifted = x * log2_of_e + shift;  // its last bits are the power of two
+  const float power = shifted - shift, rest = (x - power * ln2_high) - power * ln2_low;
+  float sum = 1.9875691500e-4F;
+  for (const float coefficient :
+       {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F})
+    sum = sum * rest + coefficient;
+  sum = sum * rest * rest + rest + 1;
+  const float scale = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000U);
+  return x < -87.0F ? 0.0F : sum * scale;
+}
+
+[[gnu::always_inline]] inline float sum_of(float (&lanes)[16]) {
+  for (int half = 8; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  return lanes[0];
+}
+
+/// A row of scores becomes exp(scale · (score − largest)); returns what they and their logarithms are to be divided by
+/// and lessened by.
+struct RowSum {
+  float sum, logarithm;  ///< log Σ exp(scale · score)
+};
+RONDA_MULTIVERSION RowSum exponentials(float* row, std::int64_t keys, float scale) {
+  float largest[16], sums[16] = {};
+  for (float& lane : largest) lane = -std::numeric_limits<float>::infinity();
+  by_lanes(keys, [&](std::int64_t lane, auto width) RONDA_INLINE {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
+      const float score = row[lane + l];
+      largest[l] = score > largest[l] ? score : largest[l];
+    });
+  });
+  for (int l = 1; l < 16; ++l) largest[0] = std::max(largest[0], largest[l]);
+  const float most = largest[0];
+  by_lanes(keys, [&](std::int64_t lane, auto width) RONDA_INLINE {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
+      const float power = exponential((row[lane + l] - most) * scale);
+      row[lane + l] = power;
+      sums[l] += power;
+    });
+  });
+  const float sum = sum_of(sums);
+  return {sum, most * scale + std::log(sum)};
+}
+
+RONDA_MULTIVERSION void scale_row(float* row, std::int64_t count, float factor) {
+  for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
+}
+
+RONDA_MULTIVERSION float product_of(const float* a, const float* b, std::int64_t count) {
+  float sums[16] = {};
+  by_lanes(count, [&](std::int64_t lane, auto width) RONDA_INLINE {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE { sums[l] += a[lane + l] * b[lane + l]; });
+  });
+  return sum_of(sums);
+}
+
+/// Scores become probabilities again, and the probabilities' gradients the scores'.
+/// @param mean  of the probabilities' gradients
+RONDA_MULTIVERSION void score_gradients(float* __restrict scores, float* __restrict gradients, std::int64_t keys,
+                                        float scale, float logarithm, float mean) {
+  by_lanes(keys, [&](std::int64_t lane, auto width) RONDA_INLINE {
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
+      const float probability = exponential(scores[lane + l] * scale - logarithm);
+      scores[lane + l] = probability;
+      gradients[lane + l] = probability * (gradients[lane + l] - mean) * scale;
+    });
+  });
+}
+
+/// Vectors of a head, as a matrix (depth, steps) in panels of 32 steps: step t is column t % 32 of panel t / 32. The
+/// last panel is filled up with zeros.
+RONDA_MULTIVERSION void pack(const float* vectors, std::int64_t row, std::int64_t steps, std::int64_t depth,
+                             float* __restrict panels) {
+  for (std::int64_t begin = 0; begin < steps; begin += panel, panels += depth * panel) {
+    const std::int64_t count = std::min(panel, steps - begin);
+    if (count < panel) std::fill_n(panels, depth * panel, 0.0F);
+    for (std::int64_t t = 0; t < count; ++t) {
+      const float* from = vectors + (begin + t) * row;
+      for (std::int64_t i = 0; i < depth; ++i) panels[i * panel + t] = from[i];
+    }
+  }
+}
+
+/// Vectors of one head, by their step: row t is the step's.
+template <class Number>
+struct Rows {
+  Number* data;
+  std::int64_t row;
+  [[nodiscard]] Number* operator[](std::int64_t step) const { return data + step * row; }
+};
+
+/// The scores of some queries, `begin` to `end`, in rows of all keys.
+struct Block {
+  float* data;
+  std::int64_t begin, end, row;
+  [[nodiscard]] float* operator[](std::int64_t query) const { return data + (query - begin) * row; }
+};
+
+/// By our own loops. Threads take whole heads. Some rows of scores are computed at a time, so that they stay in cache;
+/// backward computes them again, from the logarithm of each row's sum.
+class Attention final : public Operation {
+ public:
+  Attention(const Runtime& runtime, const TensorDesc& input, const AttentionSpec& spec, Mode mode)
+      : threads_(runtime.threads),
+        heads_(spec.heads),
+        causal_(spec.causal),
+        samples_(input.shape[0]),
+        steps_(input.shape[1]),
+        width_(input.shape[2] / 3),
+        depth_(width_ / spec.heads),
+        row_((steps_ + panel - 1) / panel * panel),
+        block_(rows_of_block(row_)),
+        scale_(1 / std::sqrt(static_cast<float>(depth_))) {
+    if (!same_bytes(input, {input.shape, input.dtype, {}}))
+      throw LogicError("an attention cannot read " + input.text());
+    plan_.output = {output_shape(spec, {&input.shape, 1}), DType::float32, {}};
+    plan_.picks = "our loops";
+    ArenaPlan worker;
+    const auto floats = [&](std::int64_t count) {
+      return worker.reserve(static_cast<std::size_t>(count) * sizeof(float));
+    };
+    keys_offset_ = floats(depth_ * row_);
+    scores_offset_ = floats(block_ * row_);
+    if (mode == Mode::training) {
+      plan_.pass_bytes = static_cast<std::size_t>(samples_ * heads_ * steps_) * sizeof(float);
+      values_offset_ = floats(depth_ * row_);
+      gradients_offset_ = floats(block_ * row_);
+    }
+    worker_bytes_ = worker.bytes();
+    plan_.scratch_bytes = worker_bytes_ * static_cast<std::size_t>(threads_);
+  }
+  void bind(const OperationMemory& memory) override { memory_ = memory; }
+
+  void forward(Inputs inputs, const Pass&) override {
+    each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
+      const Head<const float> in = vectors<const float>(inputs.front().pointer<float>(), n, head);
+      const Rows<float> y = output(memory_.output, n, head);
+      auto* const keys = reinterpret_cast<float*>(scratch + keys_offset_);
+      pack(in.keys.data, in.keys.row, steps_, depth_, keys);
+      each_block(scratch + scores_offset_, [&](const Block& scores) {
+        multiply_by_panels(in.queries, keys, scores);
+        for (std::int64_t query = scores.begin; query < scores.end; ++query) {
+          const RowSum row = exponentials(scores[query], keys_of(query), scale_);
+          scale_row(scores[query], keys_of(query), 1 / row.sum);
+          if (plan_.pass_bytes > 0) logarithms(n, head)[query] = row.logarithm;
+        }
+        multiply_rows(scores, in.values, y);
+      });
+    });
+  }
+
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
+    if (memory_.input_gradient().empty()) return;
+    each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
+      const Head<const float> in = vectors<const float>(inputs.front().pointer<float>(), n, head);
+      const Head<float> gradient = vectors(memory_.input_gradient().pointer<float>(), n, head);
+      const Rows<float> y = output(memory_.output, n, head), dy = output(output_gradient, n, head);
+      auto* const keys = reinterpret_cast<float*>(scratch + keys_offset_);
+      auto* const values = reinterpret_cast<float*>(scratch + values_offset_);
+      pack(in.keys.data, in.keys.row, steps_, depth_, keys);
+      pack(in.values.data, in.values.row, steps_, depth_, values);
+      for (std::int64_t step = 0; step < steps_; ++step) {
+        std::fill_n(gradient.keys[step], depth_, 0.0F);
+        std::fill_n(gradient.values[step], depth_, 0.0F);
+      }
+      each_block(scratch + scores_offset_, [&](const Block& scores) {
+        const Block gradients{reinterpret_cast<float*>(scratch + gradients_offset_), scores.begin, scores.end, row_};
+        multiply_by_panels(in.queries, keys, scores);
+        multiply_by_panels({dy.data, dy.row}, values, gradients);
+        for (std::int64_t query = scores.begin; query < scores.end; ++query)
+          score_gradients(scores[query], gradients[query], keys_of(query), scale_, logarithms(n, head)[query],
+                          product_of(dy[query], y[query], depth_));
+        add_columns(scores, {dy.data, dy.row}, gradient.values);
+        multiply_rows(gradients, in.keys, gradient.queries);
+        add_columns(gradients, in.queries, gradient.keys);
+      });
+    });
+  }
+
+ private:
+  template <class Number>
+  struct Head {
+    Rows<Number> queries, keys, values;
+  };
+  template <class Number>
+  [[nodiscard]] Head<Number> vectors(Number* packed, std::int64_t n, std::int64_t head) const {
+    Number* const first = packed + n * steps_ * 3 * width_ + head * depth_;
+    return {{first, 3 * width_}, {first + width_, 3 * width_}, {first + 2 * width_, 3 * width_}};
+  }
+  [[nodiscard]] Rows<float> output(const Tensor& tensor, std::int64_t n, std::int64_t head) const {
+    return {tensor.pointer<float>() + n * steps_ * width_ + head * depth_, width_};
+  }
+  [[nodiscard]] float* logarithms(std::int64_t n, std::int64_t head) const {
+    return reinterpret_cast<float*>(memory_.pass) + (n * heads_ + head) * steps_;
+  }
+  [[nodiscard]] std::int64_t keys_of(std::int64_t query) const { return causal_ ? query + 1 : steps_; }
+
+  /// Whole tiles of a product, whose scores take half of a first-level cache; one tile where rows are longer.
+  static std::int64_t rows_of_block(std::int64_t row) {
+    constexpr std::int64_t floats = 4096;
+    return std::clamp<std::int64_t>(floats / std::max<std::int64_t>(row, 1) / product_rows, 1, 8) * product_rows;
+  }
+
+  /// body(n, head, scratch); each thread has scratch of its own.
+  template <class Body>
+  void each_head(Body body) const {
+    const auto workers = static_cast<std::size_t>(threads_);
+    parallel_for(threads_, workers, [&](Range range) {
+      for (std::size_t worker = range.begin; worker < range.end; ++worker) {
+        const Range mine = part_of(static_cast<std::size_t>(samples_ * heads_), worker, workers);
+        for (auto i = static_cast<std::int64_t>(mine.begin); i < static_cast<std::int64_t>(mine.end); ++i)
+          body(i / heads_, i % heads_, memory_.scratch + worker * worker_bytes_);
+      }
+    });
+  }
+  template <class Body>
+  void each_block(std::byte* scores, Body body) const {
+    for (std::int64_t begin = 0; begin < steps_; begin += block_)
+      body(Block{reinterpret_cast<float*>(scores), begin, std::min(begin + block_, steps_), row_});
+  }
+
+  /// block[q] = vectors[q] · all columns of `panels` that q reads, and some behind them.
+  void multiply_by_panels(const Rows<const float>& vectors, const float* panels, const Block& block) const {
+    for (std::int64_t column = 0; column < keys_of(block.end - 1); column += panel) {
+      const std::int64_t begin = causal_ ? std::max(block.begin, column) : block.begin;
+      multiply({.a = vectors[begin],
+                .a_row = vectors.row,
+                .a_column = 1,
+                .b = panels + column * depth_,
+                .b_row = panel,
+                .c = block[begin] + column,
+                .c_row = block.row,
+                .rows = block.end - begin,
+                .depth = depth_,
+                .columns = panel});
+    }
+  }
+
+  /// result[q] = Σ block[q, key] · vectors[key] over the keys that q reads.
+  void multiply_rows(const Block& block, const Rows<const float>& vectors, const Rows<float>& result) const {
+    const auto add = [&](std::int64_t query, std::int64_t rows, std::int64_t begin, std::int64_t end) {
+      multiply({.a = block[query] + begin,
+                .a_row = block.row,
+                .a_column = 1,
+                .b = vectors[begin],
+                .b_row = vectors.row,
+                .c = result[query],
+                .c_row = result.row,
+                .rows = rows,
+                .depth = end - begin,
+                .columns = depth_,
+                .add = begin > 0});
+    };
+    if (!causal_) return add(block.begin, block.end - block.begin, 0, steps_);
+    for (std::int64_t first = block.begin; first < block.end; first += product_rows) {
+      const std::int64_t end = std::min(first + product_rows, block.end);
+      add(first, end - first, 0, first + 1);
+      for (std::int64_t query = first + 1; query < end; ++query) add(query, 1, first + 1, query + 1);
+    }
+  }
+
+  /// result[key] += Σ block[q, key] · vectors[q] over the queries of the block that read it.
+  void add_columns(const Block& block, const Rows<const float>& vectors, const Rows<float>& result) const {
+    const auto add = [&](std::int64_t key, std::int64_t rows, std::int64_t begin, std::int64_t end) {
+      if (begin < end)
+        multiply({.a = block[begin] + key,
+                  .a_row = 1,
+                  .a_column = block.row,
+                  .b = vectors[begin],
+                  .b_row = vectors.row,
+                  .c = result[key],
+                  .c_row = result.row,
+                  .rows = rows,
+                  .depth = end - begin,
+                  .columns = depth_,
+                  .add = true});
+    };
+    if (!causal_) return add(0, steps_, block.begin, block.end);
+    add(0, block.begin, block.begin, block.end);
+    for (std::int64_t first = block.begin; first < block.end; first += product_rows) {
+      const std::int64_t end = std::min(first + product_rows, block.end);
+      add(first, end - first, end - 1, block.end);
+      for (std::int64_t key = first; key + 1 < end; ++key) add(key, 1, key, end - 1);
+    }
+  }
+
+  int threads_;
+  std::int64_t heads_;
+  bool causal_;
+  std::int64_t samples_, steps_, width_, depth_;  ///< depth: elements of a head
+  std::int64_t row_, block_;                      ///< of scores: floats of a row, queries at a time
+  float scale_;
+  std::size_t keys_offset_ = 0, values_offset_ = 0, scores_offset_ = 0, gradients_offset_ = 0;  ///< in scratch
+  std::size_t worker_bytes_ = 0;
+  OperationMemory memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_attention(const Runtime& runtime, const TensorDesc& input, const AttentionSpec& spec,
+                                          const OperationContext& context) {
+  return std::make_unique<Attention>(runtime, input, spec, context.mode);
+}
+
+}  // namespace ronda::onednn
