@@ -14,8 +14,6 @@
 namespace ronda::apps {
 namespace {
 
-constexpr const char* default_optimizer = "nesterov";
-
 /// Of a text that is known to be a number. Given as a check, which CLI11's own would begin to explain with digits.
 std::string why_not_positive(const std::string& text) {
   return std::strtod(text.c_str(), nullptr) > 0 ? "" : text + " is not above 0";
@@ -88,9 +86,9 @@ struct AddOption {
 }  // namespace
 
 CommandLine::CommandLine(std::string application, const std::string& description, Defaults defaults)
-    : app_(description, application), defaults_(defaults) {
+    : app_(description, application), defaults_(std::move(defaults)) {
   training.application = std::move(application);
-  training.optimizer.name = default_optimizer;
+  training.optimizer.name = defaults_.optimizer;
   training.schedule = "cosine";
   app_.option_defaults()->always_capture_default();
   app_.allow_config_extras(CLI::config_extras_mode::error);
@@ -104,7 +102,7 @@ CommandLine::CommandLine(std::string application, const std::string& description
 
 void CommandLine::add_training_options() {
   std::ostringstream rate;
-  rate << defaults_.learning_rate << " with " << default_optimizer << ", otherwise the --optimizer's";
+  rate << defaults_.learning_rate << " with " << defaults_.optimizer << ", otherwise the --optimizer's";
   const std::map<std::string_view, std::string> otherwise{
       {"epochs", std::to_string(defaults_.epochs) + ", or what --steps needs"}, {"learning-rate", rate.str()}};
   visit(training, AddOption{app_, otherwise});
@@ -141,7 +139,7 @@ bool CommandLine::parse(int argc, char** argv) {
   if (!goes_on) return false;
   if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
   refuse_what_is_not_read();
-  if (app_.count("--learning-rate") == 0 && training.optimizer.name == default_optimizer)
+  if (app_.count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);
   names_.translate_errors([&] { check(training); });

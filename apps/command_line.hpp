@@ -18,7 +18,8 @@ namespace ronda::apps {
 /// What a training application does unless told otherwise.
 struct Defaults {
   std::uint64_t epochs = 1;
-  double learning_rate = 0.1;  ///< with the default optimizer, Nesterov momentum
+  double learning_rate = 0.1;  ///< with the default optimizer
+  std::string optimizer = "nesterov";
 };
 
 /// The options that every training application shares, for the command line and for `--config` files: those of

@@ -57,7 +57,8 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
           const Dataset& train_data, const Dataset& test_data,
           const std::vector<std::shared_ptr<const SummedMetric>>& metrics,
-          const std::function<std::string(const Evaluation&)>& describe) {
+          const std::function<std::string(const Evaluation&)>& describe,
+          const std::function<void(Strategy&)>& afterwards) {
   TrainingOptions options = command_line.training;
   Console console(verbosity(command_line));
   NamingSink named_console(command_line.names(), console);
@@ -72,6 +73,7 @@ int train(World& world, const CommandLine& command_line, const Layer& model, con
   }
   if (world.rank() == 0 && !command_line.quiet)
     print_result(loss.metric(), result, test_data.size() > 0, describe ? describe(result) : "", trainer.statistics());
+  if (world.rank() == 0 && afterwards) afterwards(trainer.strategy());
   return 0;
 }
 

@@ -10,7 +10,7 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/layer.hpp>
 #include <ronda/layers/summed_metric.hpp>
-#include <ronda/runtime/strategy/evaluation.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
 
 #include "command_line.hpp"
 
@@ -29,9 +29,11 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 /// @param test_data  may be empty
 /// @param metrics    what tests measure beside the loss
 /// @param describe   what else to print of the result; null: nothing
+/// @param afterwards what else rank 0 does with the trained model, behind that; null: nothing
 int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
           const Dataset& train_data, const Dataset& test_data,
           const std::vector<std::shared_ptr<const SummedMetric>>& metrics = {},
-          const std::function<std::string(const Evaluation&)>& describe = {});
+          const std::function<std::string(const Evaluation&)>& describe = {},
+          const std::function<void(Strategy&)>& afterwards = {});
 
 }  // namespace ronda::apps

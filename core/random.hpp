@@ -12,7 +12,8 @@ enum class Purpose : std::uint32_t {
   layer = 3,
   test = 4,
   compression = 5,
-  augmentation = 6
+  augmentation = 6,
+  sampling = 7
 };
 
 /// A keyed bijection of 128 bits that looks random: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -94,6 +95,16 @@ double cross_entropy(std::span<const float> x, std::size_t label) {
   return std::log(sum) - (x[label] - largest);
 }
 
+/// To the sum of the weights, and that of the weighted cross entropies.
+void add_cross_entropy(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                       std::int32_t ignore_index, std::span<double> sums) {
+  each_labelled_row(outputs, targets, weights, ignore_index,
+                    [&](std::span<const float> x, std::size_t label, double weight) {
+                      sums[0] += weight;
+                      sums[1] += weight * cross_entropy(x, label);
+                    });
+}
+
 }  // namespace
 
 // ---- top k ----------------------------------------------------------------------------------------------------------
@@ -158,15 +169,25 @@ std::size_t Perplexity::sums(const Shape& outputs) const {
 
 void Perplexity::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
                      std::span<double> sums) const {
-  each_labelled_row(outputs, targets, weights, ignore_index_,
-                    [&](std::span<const float> x, std::size_t label, double weight) {
-                      sums[0] += weight;
-                      sums[1] += weight * cross_entropy(x, label);
-                    });
+  add_cross_entropy(outputs, targets, weights, ignore_index_, sums);
 }
 
 std::vector<MetricValue> Perplexity::values(std::span<const double> sums) const {
   return number("perplexity", std::exp(sums[1] / sums[0]));
+}
+
+std::size_t BitsPerByte::sums(const Shape& outputs) const {
+  classes_of(outputs, "bits per byte");
+  return 2;
+}
+
+void BitsPerByte::add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+                      std::span<double> sums) const {
+  add_cross_entropy(outputs, targets, weights, ignore_index_, sums);
+}
+
+std::vector<MetricValue> BitsPerByte::values(std::span<const double> sums) const {
+  return number("bits_per_byte", sums[1] / sums[0] / std::numbers::ln2);
 }
 
 // ---- errors of numbers ----------------------------------------------------------------------------------------------

@@ -51,6 +51,19 @@ class Perplexity final : public SummedMetric {
   std::int32_t ignore_index_;
 };
 
+/// The mean cross entropy in bits, `bits_per_byte`: of a model of bytes, to how many bits each could be compressed.
+class BitsPerByte final : public SummedMetric {
+ public:
+  explicit BitsPerByte(std::int32_t ignore_index = -100) : ignore_index_(ignore_index) {}
+  [[nodiscard]] std::size_t sums(const Shape& outputs) const override;
+  void add(const Tensor& outputs, const Tensor& targets, std::span<const float> weights,
+           std::span<double> sums) const override;
+  [[nodiscard]] std::vector<MetricValue> values(std::span<const double> sums) const override;
+
+ private:
+  std::int32_t ignore_index_;
+};
+
 // ---- of numbers: outputs (N, …), targets float32 of the same shape, or (N) for outputs (N, 1) ---------------------
 
 /// The mean of |x − y|, `mae`.

@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE / "peers"))
 
 try:
     import colour_images
+    import made_text
     import mnist
     import torch
     import torch_models
@@ -44,6 +45,7 @@ class Application:
     batch: int = 128
     steps: int = STEPS
     colour: bool = False  # trains on files in CIFAR-10's format that are made here
+    text: bool = False  # trains on a text that is made here
 
 
 APPLICATIONS = [
@@ -54,6 +56,7 @@ APPLICATIONS = [
     Application("cifar10_cnn", "colour_cnn", 0.05, 30, 1e-3, batch=64, steps=30, colour=True),
     # At a rate of 0.02, PyTorch on one thread and on two is 2e-2 apart after 12 steps.
     Application("cifar10_resnet", "colour_resnet18", 0.001, 30, 1e-3, batch=64, steps=30, colour=True),
+    Application("char_gpt", "gpt", 0.1, 30, 1e-3, batch=16, steps=30, text=True),
 ]
 LATE_STEPS = slice(199, STEPS)  # steps 200 to 300: the mean of their losses is compared for all
 LATE_TOLERANCE = 0.1
@@ -76,9 +79,14 @@ class Checks:
         print(f"  {'ok    ' if good else 'FAILED'} {what}" + ("" if good else f": found {found}, expected {expected}"))
 
 
-def read_images(reader, directory, part):
-    images, labels = (torch.from_numpy(array) for array in reader.read(directory, part))
-    return images if images.dim() == 4 else images.unsqueeze(1), labels
+def read_samples(reader, place, part):
+    samples, labels = (torch.from_numpy(array) for array in reader.read(place, part))
+    return samples.unsqueeze(1) if samples.dim() == 3 else samples, labels
+
+
+def mean_loss(outputs, labels):
+    """Of all rows: (N, classes) and (N), or a language model's (N, T, classes) and (N, T)."""
+    return functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
 
 
 def train_in_pytorch(application, parameters, images, labels):
@@ -90,7 +98,7 @@ def train_in_pytorch(application, parameters, images, labels):
     for begin in range(0, application.steps * application.batch, application.batch):
         batch = slice(begin, begin + application.batch)
         optimizer.zero_grad()
-        loss = functional.cross_entropy(model(images[batch]), labels[batch])
+        loss = mean_loss(model(images[batch]), labels[batch])
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -103,6 +111,7 @@ def train_in_ronda(application, ranks, options, data, files):
     command += ["--data", data, "--no-shuffle", "--init", files / "init", "--steps", application.steps]
     command += ["--global-batch-size", application.batch, "--optimizer", "sgd"] + ["--no-augment"] * application.colour
     command += ["--schedule", "constant", "--learning-rate", application.learning_rate]
+    command += made_text.OPTIONS * application.text
     command += ["--metrics", files / "metrics", "--save", files / "saved", "--predictions", files / "predictions"]
     command += ["--summary-json", files / "summary", "--quiet"]
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -145,8 +154,8 @@ def check_files(checks, application, images, labels, files):
     model.eval()
     with torch.no_grad():
         outputs = torch.cat([model(part) for part in images.split(1000)])
-    loss = functional.cross_entropy(outputs.double(), labels).item()
-    accuracy = (outputs.argmax(1) == labels).double().mean().item()
+    loss = mean_loss(outputs.double(), labels).item()
+    accuracy = (outputs.argmax(-1) == labels).double().mean().item()
 
     summary = json.loads((files / "summary").read_text())
     found_loss, found_accuracy = summary["test_loss"], summary["test_accuracy"]
@@ -156,9 +165,10 @@ def check_files(checks, application, images, labels, files):
     checks.at_most(
         f"difference of the test accuracy ({found_accuracy:.4f}, PyTorch {accuracy:.4f})",
         abs(found_accuracy - accuracy),
-        1.5 / len(labels),  # a tie may fall either way
+        1.5 / labels.numel(),  # a tie may fall either way
     )
     predictions = load_file(files / "predictions")["outputs"]
+    outputs = outputs.flatten(1)  # a row a sample
     checks.equal("shape of the predictions", tuple(predictions.shape), tuple(outputs.shape))
     if predictions.shape == outputs.shape:
         difference = ((predictions - outputs).abs() / outputs.abs().clamp(min=1)).max()
@@ -201,9 +211,12 @@ def main():
     checks = Checks()
     with tempfile.TemporaryDirectory() as made:
         colour_images.make(made, in_a_file=400, tests=500)
+        text = Path(made) / "text"
+        made_text.make(text)
         for application in applications:
             data, reader = (made, colour_images) if application.colour else (options.data, mnist)
-            train, test = read_images(reader, data, "train"), read_images(reader, data, "test")
+            data, reader = (text, made_text) if application.text else (data, reader)
+            train, test = read_samples(reader, data, "train"), read_samples(reader, data, "test")
             check(checks, application, options, data, train, test)
     print(f"PyTorch {torch.__version__}: " + (f"{checks.failed} comparisons FAILED" if checks.failed else "all agree"))
     return 1 if checks.failed else 0

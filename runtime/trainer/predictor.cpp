@@ -57,6 +57,11 @@ void Predictor::load(std::span<const NamedTensor> tensors, const std::filesystem
   load_parameters(tensors, source, program_.parameters(), kept_states());
 }
 
+void Predictor::take(Strategy& strategy) {
+  CopyByName copy(*this);
+  strategy.state().with_average([&] { strategy.visit(copy); });
+}
+
 Predictions Predictor::predict(const Dataset& data) {
   Predictions all;
   const Shape sample = output_shape();
@@ -101,8 +106,7 @@ Predictions predict(const Layer& model, const std::filesystem::path& parameters,
 
 Predictions predict(const Layer& model, Strategy& strategy, const Dataset& data, const PredictorOptions& options) {
   Predictor predictor(model, data.fields(), options);
-  CopyByName copy(predictor);
-  strategy.state().with_average([&] { strategy.visit(copy); });
+  predictor.take(strategy);
   return predictor.predict(data);
 }
 

@@ -43,6 +43,8 @@ class Predictor {
   void load(const std::filesystem::path& path);
   /// The same from tensors that were read before; `source` is where, for messages.
   void load(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
+  /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective.
+  void take(Strategy& strategy);
   /// To be set one by one; `from_file` brings plain numbers.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return program_.parameters(); }
   /// What layers keep, a running mean, to be set likewise; names are the program's.

@@ -2,13 +2,16 @@
 
 from collections import OrderedDict
 
+import torch
 from torch import nn
 
 HIDDEN = {"softmax": [], "mlp": [128], "mlp4096": [4096, 4096, 4096]}
 
 
 def build(workload):
-    """Takes images (N, 1, 28, 28), or (N, 3, 32, 32) for colour_…; gives logits (N, 10)."""
+    """Takes images (N, 1, 28, 28), or (N, 3, 32, 32) for colour_…; gives logits (N, 10). gpt: of bytes (N, T)."""
+    if workload == "gpt":
+        return Gpt(layers=2, heads=2, width=32, context=16)
     if workload == "resnet":
         return Residual()
     if workload == "colour_resnet18":
@@ -88,6 +91,44 @@ class ResNet18(nn.Module):
             y = self._normalised(second, relu(self._normalised(first, x)))
             x = relu(y + (self._normalised(shortcut, x) if shortcut else x))
         return self.dense1(x.mean((2, 3)))
+
+
+class Gpt(nn.Module):
+    """A decoder of transformer blocks that are normalised before each part; the last layer's weight is the embeddings'."""
+
+    def __init__(self, layers, heads, width, context, dropout=0.0):
+        super().__init__()
+        self.layers = layers
+        self.embedding1 = nn.Embedding(256, width)
+        self.positional_embedding1 = nn.Embedding(context, width)
+        for table in (self.embedding1, self.positional_embedding1):
+            nn.init.normal_(table.weight, std=0.1)
+        for layer in range(layers):
+            for number, module in (
+                (2 * layer + 1, nn.LayerNorm(width)),
+                (layer + 1, nn.MultiheadAttention(width, heads, dropout, batch_first=True)),
+                (2 * layer + 2, nn.LayerNorm(width)),
+                (2 * layer + 1, nn.Linear(width, 4 * width)),
+                (2 * layer + 2, nn.Linear(4 * width, width)),
+            ):
+                kind = {nn.LayerNorm: "layer_norm", nn.MultiheadAttention: "attention", nn.Linear: "dense"}[type(module)]
+                self.add_module(f"{kind}{number}", module)
+        self.add_module(f"layer_norm{2 * layers + 1}", nn.LayerNorm(width))
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("behind", torch.ones(context, context).triu(1).bool(), persistent=False)
+
+    def forward(self, tokens):
+        drop, part = self.dropout, self.__getattr__
+        steps = tokens.shape[1]
+        x = drop(self.embedding1(tokens) + self.positional_embedding1.weight[:steps])
+        for layer in range(self.layers):
+            y = part(f"layer_norm{2 * layer + 1}")(x)
+            mask = self.behind[:steps, :steps]
+            x = x + drop(part(f"attention{layer + 1}")(y, y, y, attn_mask=mask, need_weights=False)[0])
+            y = nn.functional.gelu(part(f"dense{2 * layer + 1}")(part(f"layer_norm{2 * layer + 2}")(x)))
+            x = x + drop(part(f"dense{2 * layer + 2}")(y))
+        x = part(f"layer_norm{2 * self.layers + 1}")(x)
+        return nn.functional.linear(x, self.embedding1.weight)
 
 
 def _convolutional(channels=1, left=3):

@@ -105,6 +105,17 @@ TEST_CASE("of equal outputs the first are larger, and a row with a NaN is right 
   CHECK(std::isnan(value_of<std::int32_t>(Perplexity(), {1, 2}, {1, no_number}, {0}, {1}, {1}).number()));
 }
 
+TEST_CASE("bits per byte are the mean cross entropy over log 2") {
+  const auto bits = [](std::vector<std::int32_t> labels) {
+    return value_of<std::int32_t>(BitsPerByte(), {1, 3, 4}, {0, 0, 0, 0, 5, 5, 5, 5, 800, 0, 0, 0}, std::move(labels),
+                                  {1, 3}, {1})
+        .number();
+  };
+  CHECK(bits({0, 3, -100}) == Approx(2));  // four ways each time
+  CHECK(bits({0, 3, 0}) == Approx(4.0 / 3));
+  CHECK(std::isnan(bits({-100, -100, -100})));
+}
+
 TEST_CASE("a perplexity is exp of the mean cross entropy") {
   const auto perplexity = [](std::vector<std::int32_t> labels) {
     return value_of<std::int32_t>(Perplexity(), {1, 3, 2}, {0, 0, 800, 800, 1, 3}, std::move(labels), {1, 3}, {1})
