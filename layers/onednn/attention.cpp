@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace ronda::onednn {
@@ -21,10 +22,12 @@ constexpr std::int64_t panel = product_columns;
   constexpr float log2_of_e = 1.44269504F, ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F, shift = 0x1.8p23F;
   const float shifted = x * log2_of_e + shift;  // its last bits are the power of two
   const float power = shifted - shift, rest = (x - power * ln2_high) - power * ln2_low;
-  float sum = 1.9875691500e-4F;
-  for (const float coefficient :
-       {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F})
-    sum = sum * rest + coefficient;
+  float sum = 1.9875691500e-4F;  // written out: a loop would keep the caller's from being vectorised
+  sum = sum * rest + 1.3981999507e-3F;
+  sum = sum * rest + 8.3334519073e-3F;
+  sum = sum * rest + 4.1665795894e-2F;
+  sum = sum * rest + 1.6666665459e-1F;
+  sum = sum * rest + 5.0000001201e-1F;
   sum = sum * rest * rest + rest + 1;
   const float scale = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000U);
   return x < -87.0F ? 0.0F : sum * scale;
@@ -36,29 +39,37 @@ constexpr std::int64_t panel = product_columns;
   return lanes[0];
 }
 
-/// A row of scores becomes exp(scale · (score − largest)); returns what they and their logarithms are to be divided by
-/// and lessened by.
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr std::int64_t lanes = 16;
+using Lanes = std::integral_constant<std::int64_t, lanes>;
+
+/// Fills a row of scores up to whole vectors, with what has the probability 0; returns their length.
+[[gnu::always_inline]] inline std::int64_t fill_up(float* scores, std::int64_t keys) {
+  const std::int64_t whole = (keys + lanes - 1) / lanes * lanes;
+  std::fill_n(scores + keys, whole - keys, -infinity);
+  return whole;
+}
+
 struct RowSum {
-  float sum, logarithm;  ///< log Σ exp(scale · score)
+  float sum;        ///< Σ exp(scale · (score − largest))
+  float logarithm;  ///< log Σ exp(scale · score)
 };
+/// Scores become exp(scale · (score − largest)).
 RONDA_MULTIVERSION RowSum exponentials(float* row, std::int64_t keys, float scale) {
-  float largest[16], sums[16] = {};
-  for (float& lane : largest) lane = -std::numeric_limits<float>::infinity();
-  by_lanes(keys, [&](std::int64_t lane, auto width) RONDA_INLINE {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-      const float score = row[lane + l];
-      largest[l] = score > largest[l] ? score : largest[l];
-    });
-  });
-  for (int l = 1; l < 16; ++l) largest[0] = std::max(largest[0], largest[l]);
+  float largest[lanes], sums[lanes] = {};
+  for (float& lane : largest) lane = -infinity;
+  const std::int64_t whole = fill_up(row, keys);
+  for (std::int64_t i = 0; i < whole; i += lanes)
+    each_lane(Lanes(),
+              [&](std::int64_t l) RONDA_INLINE { largest[l] = row[i + l] > largest[l] ? row[i + l] : largest[l]; });
+  for (int l = 1; l < lanes; ++l) largest[0] = std::max(largest[0], largest[l]);
   const float most = largest[0];
-  by_lanes(keys, [&](std::int64_t lane, auto width) RONDA_INLINE {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-      const float power = exponential((row[lane + l] - most) * scale);
-      row[lane + l] = power;
+  for (std::int64_t i = 0; i < whole; i += lanes)
+    each_lane(Lanes(), [&](std::int64_t l) RONDA_INLINE {
+      const float power = exponential((row[i + l] - most) * scale);
+      row[i + l] = power;
       sums[l] += power;
     });
-  });
   const float sum = sum_of(sums);
   return {sum, most * scale + std::log(sum)};
 }
@@ -79,26 +90,46 @@ RONDA_MULTIVERSION float product_of(const float* a, const float* b, std::int64_t
 /// @param mean  of the probabilities' gradients
 RONDA_MULTIVERSION void score_gradients(float* __restrict scores, float* __restrict gradients, std::int64_t keys,
                                         float scale, float logarithm, float mean) {
-  by_lanes(keys, [&](std::int64_t lane, auto width) RONDA_INLINE {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
-      const float probability = exponential(scores[lane + l] * scale - logarithm);
-      scores[lane + l] = probability;
-      gradients[lane + l] = probability * (gradients[lane + l] - mean) * scale;
+  const std::int64_t whole = fill_up(scores, keys);
+  for (std::int64_t i = 0; i < whole; i += lanes)
+    each_lane(Lanes(), [&](std::int64_t l) RONDA_INLINE {
+      const float probability = exponential(scores[i + l] * scale - logarithm);
+      scores[i + l] = probability;
+      gradients[i + l] = probability * (gradients[i + l] - mean) * scale;
     });
-  });
+}
+
+using Four = float __attribute__((vector_size(16)));
+
+/// to[i, t] = from[t, i] of 4 x 4 elements; a row of `to` is a panel's.
+[[gnu::always_inline]] inline void transpose_four(const float* from, std::int64_t row, float* to) {
+  Four a, b, c, d;
+  std::memcpy(&a, from, sizeof(a));
+  std::memcpy(&b, from + row, sizeof(b));
+  std::memcpy(&c, from + 2 * row, sizeof(c));
+  std::memcpy(&d, from + 3 * row, sizeof(d));
+  const Four ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+  const Four bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+  const Four columns[] = {
+      __builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5), __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
+      __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5), __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)};
+  for (std::int64_t i = 0; i < 4; ++i) std::memcpy(to + i * panel, &columns[i], sizeof(Four));
 }
 
 /// Vectors of a head, as a matrix (depth, steps) in panels of 32 steps: step t is column t % 32 of panel t / 32. The
 /// last panel is filled up with zeros.
 RONDA_MULTIVERSION void pack(const float* vectors, std::int64_t row, std::int64_t steps, std::int64_t depth,
                              float* __restrict panels) {
-  for (std::int64_t begin = 0; begin < steps; begin += panel, panels += depth * panel) {
+  for (std::int64_t begin = 0; begin < steps; begin += panel, vectors += panel * row, panels += depth * panel) {
     const std::int64_t count = std::min(panel, steps - begin);
     if (count < panel) std::fill_n(panels, depth * panel, 0.0F);
-    for (std::int64_t t = 0; t < count; ++t) {
-      const float* from = vectors + (begin + t) * row;
-      for (std::int64_t i = 0; i < depth; ++i) panels[i * panel + t] = from[i];
-    }
+    const std::int64_t whole_steps = count / 4 * 4, whole_depth = depth / 4 * 4;
+    for (std::int64_t t = 0; t < whole_steps; t += 4)
+      for (std::int64_t i = 0; i < whole_depth; i += 4)
+        transpose_four(vectors + t * row + i, row, panels + i * panel + t);
+    for (std::int64_t t = 0; t < count; ++t)
+      for (std::int64_t i = t < whole_steps ? whole_depth : 0; i < depth; ++i)
+        panels[i * panel + t] = vectors[t * row + i];
   }
 }
 
