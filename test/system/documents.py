@@ -62,6 +62,8 @@ NOT_RUN = {
     "test/system/kills.sh build/release/apps build/release/test/checkpoint/counted_training 100": FOR_HOURS,
     "mpirun -n 2 build/release/apps/mnist_cnn --config examples/cnn.toml": "takes minutes; system.accuracy trains the network",
     "scripts/fetch_cifar.sh 10 data": "fetches 170 MB from a site that is not ours",
+    "mpirun -n 2 build/release/apps/char_gpt --config examples/char_gpt.toml --data text.txt":
+        "takes minutes; system.char_gpt trains a smaller one",
     "mpirun -n 2 build/release/apps/cifar10_cnn --config examples/cifar10.toml --data data":
         "needs CIFAR-10; system.cifar10 trains the network",
     "scripts/scaling.sh mnist_cnn": "takes minutes; system.scaling runs it",
