@@ -76,7 +76,11 @@ Value GraphBuilder::apply(OperationSpec operation, const std::vector<Value>& inp
       is_embedding || std::holds_alternative<std::shared_ptr<const CustomOperation>>(node.operation);
   std::vector<Shape> shapes;
   for (const Value& input : inputs) {
-    if (input.dtype != DType::float32 && !reads_whole_numbers)
+    const bool is_length = std::holds_alternative<AttentionSpec>(node.operation) && !node.inputs.empty();
+    if (is_length && input.dtype != DType::int32)
+      throw InputError("the operation " + node.name + " takes lengths, int32, not " +
+                       std::string(name_of(input.dtype)));
+    if (input.dtype != DType::float32 && !reads_whole_numbers && !is_length)
       throw InputError("the operation " + node.name + " takes float32, not " + std::string(name_of(input.dtype)) +
                        "; an operation of your own may read whole numbers");
     if (input.dtype != DType::int32 && is_embedding)

@@ -39,7 +39,8 @@ class GraphBuilder {
   [[nodiscard]] bool has_inputs() const noexcept { return !graph_.inputs.empty(); }
 
   /// An operation on `inputs`. Throws InputError for shapes that do not fit, and for whole numbers where the operation
-  /// is neither an embedding, which takes nothing else, nor a CustomOperation; LogicError for a value of another graph.
+  /// is neither an embedding, which takes nothing else, nor an attention's length, nor a CustomOperation; LogicError
+  /// for a value of another graph.
   /// @param owner  whose name it has: `conv1`; null: the next of its own kind
   Value apply(OperationSpec operation, const std::vector<Value>& inputs, std::vector<ParameterId> parameters = {},
               std::vector<StateId> states = {}, const Layer* owner = nullptr);

@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <utility>
+
 #include <ronda/layers/layer.hpp>
 
 namespace ronda {
@@ -6,6 +9,10 @@ namespace ronda {
 struct MultiHeadAttentionOptions {
   bool causal = false;  ///< a step reads itself and the steps before it alone: a decoder
   bool bias = true;     ///< of both projections
+  /// A field of the batch, int32, with how many steps of each sample there are: what lies behind them is padding, and
+  /// is not read. Empty: all steps are read. As PyTorch's key_padding_mask, where padding is behind; a sample of length
+  /// 0 becomes zeros before the last projection.
+  std::string lengths = {};
 };
 
 /// Self-attention of (N, T, width): each step becomes a mean of all steps' values, weighted by how its query fits their
@@ -18,15 +25,17 @@ struct MultiHeadAttentionOptions {
 /// what lies behind a step does not reach it, not even NaN. For the processor, in float32.
 class MultiHeadAttention final : public Layer {
  public:
-  /// Building throws InputError for inputs that are no (N, T, width), and for a width that `heads` do not divide.
+  /// Building throws InputError for inputs that are no (N, T, width), for a width that `heads` do not divide, and for a
+  /// field of lengths that there is not. A step throws InputError for a length that is not from 0 to T.
   explicit MultiHeadAttention(std::int64_t heads, MultiHeadAttentionOptions options = {})
-      : spec_{.heads = heads, .causal = options.causal}, bias_(options.bias) {}
+      : spec_{.heads = heads, .causal = options.causal}, bias_(options.bias), lengths_(std::move(options.lengths)) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "attention"; }
   Value build(Value x, GraphBuilder& builder) const override;
 
  private:
   AttentionSpec spec_;
   bool bias_;
+  std::string lengths_;
 };
 
 }  // namespace ronda

@@ -136,11 +136,15 @@ Shape with_positions(const PositionSpec& spec, const Shape& in) {
   return in;
 }
 
-Shape attended(const AttentionSpec& spec, const Shape& in) {
+Shape attended(const AttentionSpec& spec, std::span<const Shape> inputs) {
+  if (inputs.empty() || inputs.size() > 2) throw InputError("an attention takes one input, and lengths");
+  const Shape& in = inputs.front();
   if (spec.heads < 1) throw InputError("an attention has at least one head, not " + std::to_string(spec.heads));
   if (in.rank() != 3 || in[2] % (3 * spec.heads) != 0)
     throw InputError("an attention of " + std::to_string(spec.heads) +
                      " heads takes (N, T, 3 · width), with a width that they divide, not " + in.text());
+  if (inputs.size() == 2 && inputs[1] != Shape{in[0]})
+    throw InputError("an attention takes one length a sample, int32 (N), not " + inputs[1].text());
   return {in[0], in[1], in[2] / 3};
 }
 
@@ -196,7 +200,7 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const ConcatSpec& spec) { return concatenated(spec, inputs); },
                  [&](const EmbeddingSpec& spec) { return embedded(spec, only(inputs, "an embedding")); },
                  [&](const PositionSpec& spec) { return with_positions(spec, only(inputs, "a positional embedding")); },
-                 [&](const AttentionSpec& spec) { return attended(spec, only(inputs, "an attention")); },
+                 [&](const AttentionSpec& spec) { return attended(spec, inputs); },
                  [&](const FlattenSpec&) { return flattened(only(inputs, "a flatten")); },
                  [&](const ReorderSpec&) { return only(inputs, "a reorder"); },
                  [&](const std::shared_ptr<const CustomOperation>& own) { return own->output(inputs); }},

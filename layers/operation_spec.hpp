@@ -101,7 +101,8 @@ struct PositionSpec {
 };
 
 /// softmax(Q · Kᵀ / √d) · V in each of `heads` heads. The input (N, T, 3 · width) has a step's query, key and value, of
-/// which head h takes the elements from h·d on, d = width / heads. The output is (N, T, width).
+/// which head h takes the elements from h·d on, d = width / heads. The output is (N, T, width). A second input, int32
+/// (N), has how many steps of a sample are read; the others are padding.
 struct AttentionSpec {
   std::int64_t heads = 1;
   bool causal = false;  ///< a step reads itself and the steps before it alone, whatever lies behind

@@ -1,7 +1,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/primitives.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 namespace ronda {
@@ -45,6 +47,16 @@ Columns columns_of(std::span<const TensorDesc> inputs, const ConcatSpec& spec, s
                   .backward_reads_inputs = false,
                   .backward_reads_output = false};
   return columns;
+}
+
+AttentionLengths::AttentionLengths(Inputs inputs, std::int64_t steps) : steps_(steps) {
+  if (inputs.size() < 2) return;
+  const auto lengths = inputs[1].as<const std::int32_t>();
+  lengths_ = lengths.data();
+  const auto wrong = std::ranges::find_if(lengths, [=](std::int32_t length) { return length < 0 || length > steps; });
+  if (wrong != lengths.end())
+    throw InputError("sample " + std::to_string(wrong - lengths.begin()) + " of the batch has length " +
+                     std::to_string(*wrong) + "; an attention's are 0 to " + std::to_string(steps));
 }
 
 OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::size_t numbers, std::string picks) {

@@ -108,6 +108,20 @@ struct NormalizedRows {
 /// Throws LogicError for an input that is not plain.
 [[nodiscard]] NormalizedRows rows_of(const TensorDesc& input, const LayerNormSpec& spec, std::string picks);
 
+/// How many steps of each sample an attention reads: all, or those that its second input says. Throws InputError for a
+/// length below 0 or above `steps`.
+class AttentionLengths {
+ public:
+  AttentionLengths(Inputs inputs, std::int64_t steps);
+  [[nodiscard]] std::int64_t of(std::int64_t sample) const noexcept {
+    return lengths_ == nullptr ? steps_ : lengths_[sample];
+  }
+
+ private:
+  const std::int32_t* lengths_ = nullptr;
+  std::int64_t steps_;
+};
+
 /// The plan of a batch norm, whatever its layout. Backward computes what a ReLU let through anew, from the input.
 /// @param numbers  that a synchronised one adds up over the ranks at once
 [[nodiscard]] OperationPlan plan_of_norm(const TensorDesc& input, const BatchNormSpec& spec, std::size_t numbers,

@@ -136,7 +136,9 @@ Value MultiHeadAttention::build(Value x, GraphBuilder& builder) const {
     return builder.apply(DenseSpec{.outputs = outputs, .bias = bias_}, {from}, std::move(parameters), {}, this);
   };
   const Value queries_keys_values = project(x, 3 * width, "in_proj_weight", "in_proj_bias");
-  const Value attended = builder.apply(spec_, {queries_keys_values}, {}, {}, this);
+  std::vector<Value> inputs{queries_keys_values};
+  if (!lengths_.empty()) inputs.push_back(builder.input(lengths_));
+  const Value attended = builder.apply(spec_, inputs, {}, {}, this);
   return project(attended, width, "out_proj.weight", "out_proj.bias");
 }
 

@@ -141,10 +141,10 @@ struct Rows {
   [[nodiscard]] Number* operator[](std::int64_t step) const { return data + step * row; }
 };
 
-/// The scores of some queries, `begin` to `end`, in rows of all keys.
+/// The scores of some queries, `begin` to `end`, in rows of all keys, of which the first `length` are no padding.
 struct Block {
   float* data;
-  std::int64_t begin, end, row;
+  std::int64_t begin, end, length, row;
   [[nodiscard]] float* operator[](std::int64_t query) const { return data + (query - begin) * row; }
 };
 
@@ -184,16 +184,18 @@ class Attention final : public Operation {
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
   void forward(Inputs inputs, const Pass&) override {
+    const AttentionLengths lengths(inputs, steps_);
     each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
       const Head<const float> in = vectors<const float>(inputs.front().pointer<float>(), n, head);
       const Rows<float> y = output(memory_.output, n, head);
       auto* const keys = reinterpret_cast<float*>(scratch + keys_offset_);
       pack(in.keys.data, in.keys.row, steps_, depth_, keys);
-      each_block(scratch + scores_offset_, [&](const Block& scores) {
+      each_block(scratch + scores_offset_, lengths.of(n), [&](const Block& scores) {
         multiply_by_panels(in.queries, keys, scores);
         for (std::int64_t query = scores.begin; query < scores.end; ++query) {
-          const RowSum row = exponentials(scores[query], keys_of(query), scale_);
-          scale_row(scores[query], keys_of(query), 1 / row.sum);
+          const std::int64_t read = keys_of(query, scores);
+          const RowSum row = exponentials(scores[query], read, scale_);
+          scale_row(scores[query], read, 1 / row.sum);
           if (plan_.pass_bytes > 0) logarithms(n, head)[query] = row.logarithm;
         }
         multiply_rows(scores, in.values, y);
@@ -203,6 +205,7 @@ class Attention final : public Operation {
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient().empty()) return;
+    const AttentionLengths lengths(inputs, steps_);
     each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
       const Head<const float> in = vectors<const float>(inputs.front().pointer<float>(), n, head);
       const Head<float> gradient = vectors(memory_.input_gradient().pointer<float>(), n, head);
@@ -215,12 +218,13 @@ class Attention final : public Operation {
         std::fill_n(gradient.keys[step], depth_, 0.0F);
         std::fill_n(gradient.values[step], depth_, 0.0F);
       }
-      each_block(scratch + scores_offset_, [&](const Block& scores) {
-        const Block gradients{reinterpret_cast<float*>(scratch + gradients_offset_), scores.begin, scores.end, row_};
+      each_block(scratch + scores_offset_, lengths.of(n), [&](const Block& scores) {
+        const Block gradients{reinterpret_cast<float*>(scratch + gradients_offset_), scores.begin, scores.end,
+                              scores.length, row_};
         multiply_by_panels(in.queries, keys, scores);
         multiply_by_panels({dy.data, dy.row}, values, gradients);
         for (std::int64_t query = scores.begin; query < scores.end; ++query)
-          score_gradients(scores[query], gradients[query], keys_of(query), scale_, logarithms(n, head)[query],
+          score_gradients(scores[query], gradients[query], keys_of(query, scores), scale_, logarithms(n, head)[query],
                           product_of(dy[query], y[query], depth_));
         add_columns(scores, {dy.data, dy.row}, gradient.values);
         multiply_rows(gradients, in.keys, gradient.queries);
@@ -245,7 +249,10 @@ class Attention final : public Operation {
   [[nodiscard]] float* logarithms(std::int64_t n, std::int64_t head) const {
     return reinterpret_cast<float*>(memory_.pass) + (n * heads_ + head) * steps_;
   }
-  [[nodiscard]] std::int64_t keys_of(std::int64_t query) const { return causal_ ? query + 1 : steps_; }
+  /// How many a query reads.
+  [[nodiscard]] std::int64_t keys_of(std::int64_t query, const Block& block) const {
+    return causal_ ? std::min(query + 1, block.length) : block.length;
+  }
 
   /// Whole tiles of a product, whose scores take half of a first-level cache; one tile where rows are longer.
   static std::int64_t rows_of_block(std::int64_t row) {
@@ -266,14 +273,14 @@ class Attention final : public Operation {
     });
   }
   template <class Body>
-  void each_block(std::byte* scores, Body body) const {
+  void each_block(std::byte* scores, std::int64_t length, Body body) const {
     for (std::int64_t begin = 0; begin < steps_; begin += block_)
-      body(Block{reinterpret_cast<float*>(scores), begin, std::min(begin + block_, steps_), row_});
+      body(Block{reinterpret_cast<float*>(scores), begin, std::min(begin + block_, steps_), length, row_});
   }
 
   /// block[q] = vectors[q] · all columns of `panels` that q reads, and some behind them.
   void multiply_by_panels(const Rows<const float>& vectors, const float* panels, const Block& block) const {
-    for (std::int64_t column = 0; column < keys_of(block.end - 1); column += panel) {
+    for (std::int64_t column = 0; column < keys_of(block.end - 1, block); column += panel) {
       const std::int64_t begin = causal_ ? std::max(block.begin, column) : block.begin;
       multiply({.a = vectors[begin],
                 .a_row = vectors.row,
@@ -303,11 +310,13 @@ class Attention final : public Operation {
                 .columns = depth_,
                 .add = begin > 0});
     };
-    if (!causal_) return add(block.begin, block.end - block.begin, 0, steps_);
+    if (!causal_) return add(block.begin, block.end - block.begin, 0, block.length);
     for (std::int64_t first = block.begin; first < block.end; first += product_rows) {
       const std::int64_t end = std::min(first + product_rows, block.end);
-      add(first, end - first, 0, first + 1);
-      for (std::int64_t query = first + 1; query < end; ++query) add(query, 1, first + 1, query + 1);
+      const std::int64_t common = keys_of(first, block);
+      add(first, end - first, 0, common);
+      for (std::int64_t query = first + 1; query < end; ++query)
+        if (keys_of(query, block) > common) add(query, 1, common, keys_of(query, block));
     }
   }
 
@@ -327,10 +336,11 @@ class Attention final : public Operation {
                   .columns = depth_,
                   .add = true});
     };
-    if (!causal_) return add(0, steps_, block.begin, block.end);
-    add(0, block.begin, block.begin, block.end);
-    for (std::int64_t first = block.begin; first < block.end; first += product_rows) {
-      const std::int64_t end = std::min(first + product_rows, block.end);
+    if (!causal_) return add(0, block.length, block.begin, block.end);
+    add(0, std::min(block.begin, block.length), block.begin, block.end);
+    const std::int64_t last = std::min(block.end, block.length);
+    for (std::int64_t first = block.begin; first < last; first += product_rows) {
+      const std::int64_t end = std::min(first + product_rows, last);
       add(first, end - first, end - 1, block.end);
       for (std::int64_t key = first; key + 1 < end; ++key) add(key, 1, key, end - 1);
     }

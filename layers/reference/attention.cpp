@@ -25,12 +25,14 @@ class Attention final : public Operation {
 
   void forward(Inputs inputs, const Pass&) override {
     const Packed<const float> in = packed<const float>(inputs.front().pointer<float>());
+    const AttentionLengths lengths(inputs, steps_);
     each_query([&](std::int64_t n, std::int64_t head, std::int64_t query) {
       float* p = probabilities(n, head, query);
-      softmax(in, n, head, query, p);
+      const std::int64_t keys = keys_of(query, lengths.of(n));
+      softmax(in, n, head, query, {p, static_cast<std::size_t>(keys)});
       for (std::int64_t i = 0; i < depth_; ++i) {
         double sum = 0;
-        for (std::int64_t key = 0; key < keys(query); ++key) sum += double{p[key]} * in.value(n, head, key)[i];
+        for (std::int64_t key = 0; key < keys; ++key) sum += double{p[key]} * in.value(n, head, key)[i];
         output(memory_.output, n, head, query)[i] = static_cast<float>(sum);
       }
     });
@@ -41,11 +43,13 @@ class Attention final : public Operation {
     const Packed<const float> in = packed<const float>(inputs.front().pointer<float>());
     std::ranges::fill(memory_.input_gradient().as<float>(), 0.0F);
     const Packed<float> gradient = packed(memory_.input_gradient().pointer<float>());
+    const AttentionLengths lengths(inputs, steps_);
     each_query([&](std::int64_t n, std::int64_t head, std::int64_t query) {
+      const std::int64_t keys = keys_of(query, lengths.of(n));
       const float *p = probabilities(n, head, query), *dy = output(output_gradient, n, head, query);
       double mean = 0;  // of the probabilities' gradients
-      for (std::int64_t key = 0; key < keys(query); ++key) mean += p[key] * product(dy, in.value(n, head, key));
-      for (std::int64_t key = 0; key < keys(query); ++key) {
+      for (std::int64_t key = 0; key < keys; ++key) mean += p[key] * product(dy, in.value(n, head, key));
+      for (std::int64_t key = 0; key < keys; ++key) {
         const double score = p[key] * (product(dy, in.value(n, head, key)) - mean) * scale_;
         add(p[key], dy, gradient.value(n, head, key));
         add(score, in.key(n, head, key), gradient.query(n, head, query));
@@ -82,7 +86,9 @@ class Attention final : public Operation {
     return reinterpret_cast<float*>(memory_.pass) + ((n * spec_.heads + head) * steps_ + query) * steps_;
   }
   /// How many a query reads.
-  [[nodiscard]] std::int64_t keys(std::int64_t query) const { return spec_.causal ? query + 1 : steps_; }
+  [[nodiscard]] std::int64_t keys_of(std::int64_t query, std::int64_t length) const {
+    return spec_.causal ? std::min(query + 1, length) : length;
+  }
 
   template <class Body>
   void each_query(Body body) const {
@@ -91,16 +97,17 @@ class Attention final : public Operation {
         for (std::int64_t query = 0; query < steps_; ++query) body(n, head, query);
   }
 
-  void softmax(const Packed<const float>& in, std::int64_t n, std::int64_t head, std::int64_t query, float* p) const {
+  void softmax(const Packed<const float>& in, std::int64_t n, std::int64_t head, std::int64_t query,
+               std::span<float> p) const {
     float largest = -std::numeric_limits<float>::infinity();
-    for (std::int64_t key = 0; key < keys(query); ++key) {
-      p[key] = static_cast<float>(scale_ * product(in.query(n, head, query), in.key(n, head, key)));
+    for (std::size_t key = 0; key < p.size(); ++key) {
+      const float* vector = in.key(n, head, static_cast<std::int64_t>(key));
+      p[key] = static_cast<float>(scale_ * product(in.query(n, head, query), vector));
       largest = std::max(largest, p[key]);
     }
     double sum = 0;
-    for (std::int64_t key = 0; key < keys(query); ++key) sum += std::exp(double{p[key]} - largest);
-    for (std::int64_t key = 0; key < keys(query); ++key)
-      p[key] = static_cast<float>(std::exp(double{p[key]} - largest) / sum);
+    for (const float score : p) sum += std::exp(double{score} - largest);
+    for (float& score : p) score = static_cast<float>(std::exp(double{score} - largest) / sum);
   }
 
   [[nodiscard]] double product(const float* a, const float* b) const {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,65 @@ TEST_CASE("of a causal attention NaN and infinities reach the steps from their o
         if (i % width >= width / 2) REQUIRE(finite[1][i]);
       CHECK(std::ranges::count(finite[1], false) > 0);
     }
+}
+
+namespace {
+
+/// An attention of samples with lengths, or of a single one that is not padded.
+struct Attended {
+  std::vector<float> y, dx;
+};
+Attended attended(Primitives& primitives, const MultiHeadAttention& layer, const Shape& shape, std::span<const float> x,
+                  std::span<const float> dy, std::vector<std::int32_t> lengths) {
+  const std::vector<Field> fields{{"input", shape.without_batch(), DType::float32}, {"length", Shape{}, DType::int32}};
+  FirstPicker picker;
+  PlainModel model(build_graph(layer, fields, static_cast<std::size_t>(shape[0])), primitives, picker);
+  std::vector<float> input(x.begin(), x.end()), gradient(dy.begin(), dy.end());
+  std::vector<Tensor> inputs{Tensor(plain(shape), input.data())};
+  if (!lengths.empty()) inputs.emplace_back(TensorDesc{Shape{shape[0]}, DType::int32, {}}, lengths.data());
+  Attended result{.y = plain_copy(model.program().forward(inputs, model.pass())), .dx = {}};
+  result.dx = plain_copy(model.backward(Tensor(plain(shape), gradient.data())));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("padded samples attend as those that end where they do") {
+  const auto reference = make_reference_primitives(), library = make_onednn_primitives(1);
+  constexpr std::int64_t steps = 75, width = 32, each = steps * width;
+  const std::vector<std::int32_t> lengths{75, 1, 40, 0, 64};
+  const Shape shape{std::ssize(lengths), steps, width};
+  std::vector<float> x = sequence(shape.count(), 0.7F), dy = sequence(shape.count(), 0.2F);
+  for (std::size_t n = 0; n < lengths.size(); ++n)
+    for (std::int64_t i = lengths[n] * width; i < each; ++i) {
+      x[n * each + static_cast<std::size_t>(i)] = 1e3F;   // is not read
+      dy[n * each + static_cast<std::size_t>(i)] = 0.0F;  // and has no gradient
+    }
+  for (const bool causal : {false, true}) {
+    const MultiHeadAttention padded(2, {.causal = causal, .lengths = "length"}), whole(2, {.causal = causal});
+    const Attended expected = attended(*reference, padded, shape, x, dy, lengths),
+                   found = attended(*library, padded, shape, x, dy, lengths);
+    check_close("outputs", found.y, expected.y, 1e-5F);
+    check_close("gradients", found.dx, expected.dx, 1e-5F);
+    for (std::size_t n = 0; n < lengths.size(); ++n) {
+      const auto count = static_cast<std::size_t>(lengths[n] * width);
+      for (std::size_t i = count; i < each; ++i) REQUIRE(found.dx[n * each + i] == 0);
+      if (count == 0) continue;
+      const Attended alone = attended(*library, whole, {1, lengths[n], width}, std::span(x).subspan(n * each, count),
+                                      std::span(dy).subspan(n * each, count), {});
+      const auto part = [&](const std::vector<float>& all) {
+        return std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(n * each),
+                                  all.begin() + static_cast<std::ptrdiff_t>(n * each + count));
+      };
+      check_close("outputs beside a sample alone", part(found.y), alone.y, 1e-5F);
+      check_close("gradients beside a sample alone", part(found.dx), alone.dx, 1e-5F);
+    }
+    CHECK_THROWS_WITH(attended(*library, padded, shape, x, dy, {75, 1, 76, 0, 64}),
+                      Contains("sample 2") && Contains("length 76") && Contains("0 to 75"));
+    CHECK_THROWS_AS(attended(*reference, padded, shape, x, dy, {75, 1, -1, 0, 64}), InputError);
+  }
+  const Field only{"input", {4, 6}, DType::float32};
+  CHECK_THROWS_AS(build_graph(MultiHeadAttention(2, {.lengths = "length"}), {&only, 1}, 3), InputError);
 }
 
 TEST_CASE("large scores overflow nowhere, and equal ones give the mean of the values") {
@@ -243,5 +303,6 @@ TEST_CASE("shapes that transformers' layers do not take are refused, with what t
   CHECK_THAT(error_of(PositionalEmbedding(3), {2, 4, 6}), Contains("3 positions") && Contains("(2, 4, 6)"));
   CHECK_THAT(error_of(PositionalEmbedding(3), {2, 4}), Contains("(N, T, width)"));
   CHECK_THAT(error_of(Dense(3), {2, 4, 4, 3}), Contains("put a Flatten before it"));
-  CHECK_THAT(error_of(Sequential(Dense(5), Dense(Embedding(7, 4))), {2, 6}), Contains("table of width 4") && Contains("(2, 5)"));
+  CHECK_THAT(error_of(Sequential(Dense(5), Dense(Embedding(7, 4))), {2, 6}),
+             Contains("table of width 4") && Contains("(2, 5)"));
 }
