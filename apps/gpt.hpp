@@ -22,7 +22,8 @@ struct GptOptions {
   const Embedding table(bytes, options.width, {.initializer = Initializer::glorot_normal});
   Sequential model(table, PositionalEmbedding(options.context, Initializer::glorot_normal), Dropout(options.dropout));
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    model.add(Residual(Sequential(LayerNorm(), MultiHeadAttention(options.heads, {.causal = true}),  //
+    model.add(Residual(Sequential(LayerNorm(),
+                                  MultiHeadAttention(options.heads, {.causal = true, .dropout = options.dropout}),  //
                                   Dropout(options.dropout))));
     model.add(Residual(Sequential(LayerNorm(), Dense(4 * options.width), GELU(), Dense(options.width),  //
                                   Dropout(options.dropout))));

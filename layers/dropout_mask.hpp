@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,12 @@ class DropoutMask {
            static_cast<std::uint64_t>(draws_);
   }
   [[nodiscard]] RngKey key(const Pass& pass) const { return pass.key.derived(name_); }
+
+  /// Of one channel.
+  [[nodiscard]] float factor_of(const RngKey& key, const Pass& pass, std::int64_t row, std::int64_t position,
+                                std::int64_t channel) const;
+  /// The same of the first channels of the position whose draws begin at `draw`, many at once.
+  void write_factors(const RngKey& key, std::uint64_t draw, std::span<float> factors) const;
 
   /// An element is dropped where its bits are not a larger number.
   [[nodiscard]] std::uint32_t largest_dropped() const noexcept { return largest_dropped_; }

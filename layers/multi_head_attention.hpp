@@ -8,6 +8,7 @@ namespace ronda {
 
 struct MultiHeadAttentionOptions {
   bool causal = false;  ///< a step reads itself and the steps before it alone: a decoder
+  double dropout = 0;   ///< of the weights of the mean, in training, as a Dropout's
   bool bias = true;     ///< of both projections
   /// A field of the batch, int32, with how many steps of each sample there are: what lies behind them is padding, and
   /// is not read. Empty: all steps are read. As PyTorch's key_padding_mask, where padding is behind; a sample of length
@@ -28,7 +29,9 @@ class MultiHeadAttention final : public Layer {
   /// Building throws InputError for inputs that are no (N, T, width), for a width that `heads` do not divide, and for a
   /// field of lengths that there is not. A step throws InputError for a length that is not from 0 to T.
   explicit MultiHeadAttention(std::int64_t heads, MultiHeadAttentionOptions options = {})
-      : spec_{.heads = heads, .causal = options.causal}, bias_(options.bias), lengths_(std::move(options.lengths)) {}
+      : spec_{.heads = heads, .causal = options.causal, .dropout = options.dropout},
+        bias_(options.bias),
+        lengths_(std::move(options.lengths)) {}
   [[nodiscard]] std::string_view kind() const noexcept override { return "attention"; }
   Value build(Value x, GraphBuilder& builder) const override;
 

@@ -143,6 +143,8 @@ Shape attended(const AttentionSpec& spec, std::span<const Shape> inputs) {
   if (in.rank() != 3 || in[2] % (3 * spec.heads) != 0)
     throw InputError("an attention of " + std::to_string(spec.heads) +
                      " heads takes (N, T, 3 · width), with a width that they divide, not " + in.text());
+  if (!(spec.dropout >= 0 && spec.dropout <= 1))
+    throw InputError("an attention's .dropout is from 0 to 1, not " + std::to_string(spec.dropout));
   if (inputs.size() == 2 && inputs[1] != Shape{in[0]})
     throw InputError("an attention takes one length a sample, int32 (N), not " + inputs[1].text());
   return {in[0], in[1], in[2] / 3};

@@ -106,6 +106,7 @@ struct PositionSpec {
 struct AttentionSpec {
   std::int64_t heads = 1;
   bool causal = false;  ///< a step reads itself and the steps before it alone, whatever lies behind
+  double dropout = 0;   ///< in training: with this probability a weight is 0, and otherwise divided by 1 − dropout
 };
 
 /// Inputs one after another along `axis`, which is not the batch's; all other extents are equal. Plain layout.

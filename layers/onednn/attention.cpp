@@ -3,6 +3,7 @@
 #include <ronda/core/lanes.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/dropout_mask.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/small_product.hpp>
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 namespace ronda::onednn {
 namespace {
@@ -76,6 +78,10 @@ RONDA_MULTIVERSION RowSum exponentials(float* row, std::int64_t keys, float scal
 
 RONDA_MULTIVERSION void scale_row(float* row, std::int64_t count, float factor) {
   for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
+}
+
+RONDA_MULTIVERSION void multiply_row(float* __restrict row, const float* __restrict factors, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) row[i] *= factors[i];
 }
 
 RONDA_MULTIVERSION float product_of(const float* a, const float* b, std::int64_t count) {
@@ -152,7 +158,7 @@ struct Block {
 /// backward computes them again, from the logarithm of each row's sum.
 class Attention final : public Operation {
  public:
-  Attention(const Runtime& runtime, const TensorDesc& input, const AttentionSpec& spec, Mode mode)
+  Attention(const Runtime& runtime, const TensorDesc& input, const AttentionSpec& spec, const OperationContext& context)
       : threads_(runtime.threads),
         heads_(spec.heads),
         causal_(spec.causal),
@@ -173,17 +179,22 @@ class Attention final : public Operation {
     };
     keys_offset_ = floats(depth_ * row_);
     scores_offset_ = floats(block_ * row_);
-    if (mode == Mode::training) {
+    if (context.mode == Mode::training) {
       plan_.pass_bytes = static_cast<std::size_t>(samples_ * heads_ * steps_) * sizeof(float);
       values_offset_ = floats(depth_ * row_);
       gradients_offset_ = floats(block_ * row_);
+      if (spec.dropout > 0) {
+        mask_.emplace(DropoutSpec{spec.dropout}, context.name, Shape{samples_, heads_, steps_, steps_});
+        factors_offset_ = floats(row_);
+      }
     }
     worker_bytes_ = worker.bytes();
     plan_.scratch_bytes = worker_bytes_ * static_cast<std::size_t>(threads_);
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
-  void forward(Inputs inputs, const Pass&) override {
+  void forward(Inputs inputs, const Pass& pass) override {
+    const bool drops = mask_ && pass.mode == Mode::training;
     const AttentionLengths lengths(inputs, steps_);
     each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
       const Head<const float> in = vectors<const float>(inputs.front().pointer<float>(), n, head);
@@ -196,6 +207,7 @@ class Attention final : public Operation {
           const std::int64_t read = keys_of(query, scores);
           const RowSum row = exponentials(scores[query], read, scale_);
           scale_row(scores[query], read, 1 / row.sum);
+          if (drops) multiply_row(scores[query], factors(pass, n, head, query, scratch), read);
           if (plan_.pass_bytes > 0) logarithms(n, head)[query] = row.logarithm;
         }
         multiply_rows(scores, in.values, y);
@@ -203,7 +215,7 @@ class Attention final : public Operation {
     });
   }
 
-  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     if (memory_.input_gradient().empty()) return;
     const AttentionLengths lengths(inputs, steps_);
     each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
@@ -223,9 +235,14 @@ class Attention final : public Operation {
                               scores.length, row_};
         multiply_by_panels(in.queries, keys, scores);
         multiply_by_panels({dy.data, dy.row}, values, gradients);
-        for (std::int64_t query = scores.begin; query < scores.end; ++query)
-          score_gradients(scores[query], gradients[query], keys_of(query, scores), scale_, logarithms(n, head)[query],
+        for (std::int64_t query = scores.begin; query < scores.end; ++query) {
+          const std::int64_t read = keys_of(query, scores);
+          const float* const kept = mask_ ? factors(pass, n, head, query, scratch) : nullptr;
+          if (mask_) multiply_row(gradients[query], kept, read);
+          score_gradients(scores[query], gradients[query], read, scale_, logarithms(n, head)[query],
                           product_of(dy[query], y[query], depth_));
+          if (mask_) multiply_row(scores[query], kept, read);
+        }
         add_columns(scores, {dy.data, dy.row}, gradient.values);
         multiply_rows(gradients, in.keys, gradient.queries);
         add_columns(gradients, in.queries, gradient.keys);
@@ -248,6 +265,14 @@ class Attention final : public Operation {
   }
   [[nodiscard]] float* logarithms(std::int64_t n, std::int64_t head) const {
     return reinterpret_cast<float*>(memory_.pass) + (n * heads_ + head) * steps_;
+  }
+  /// What a dropout multiplies a query's probabilities with, in memory that the next query takes.
+  [[nodiscard]] const float* factors(const Pass& pass, std::int64_t n, std::int64_t head, std::int64_t query,
+                                     std::byte* scratch) const {
+    auto* const row = reinterpret_cast<float*>(scratch + factors_offset_);
+    mask_->write_factors(mask_->key(pass), mask_->draw(pass, n, head * steps_ + query),
+                         {row, static_cast<std::size_t>(steps_)});
+    return row;
   }
   /// How many a query reads.
   [[nodiscard]] std::int64_t keys_of(std::int64_t query, const Block& block) const {
@@ -352,7 +377,9 @@ class Attention final : public Operation {
   std::int64_t samples_, steps_, width_, depth_;  ///< depth: elements of a head
   std::int64_t row_, block_;                      ///< of scores: floats of a row, queries at a time
   float scale_;
-  std::size_t keys_offset_ = 0, values_offset_ = 0, scores_offset_ = 0, gradients_offset_ = 0;  ///< in scratch
+  std::optional<DropoutMask> mask_;
+  std::size_t keys_offset_ = 0, values_offset_ = 0, scores_offset_ = 0, gradients_offset_ = 0,
+              factors_offset_ = 0;  ///< in scratch
   std::size_t worker_bytes_ = 0;
   OperationMemory memory_;
 };
@@ -361,7 +388,7 @@ class Attention final : public Operation {
 
 std::unique_ptr<Operation> make_attention(const Runtime& runtime, const TensorDesc& input, const AttentionSpec& spec,
                                           const OperationContext& context) {
-  return std::make_unique<Attention>(runtime, input, spec, context.mode);
+  return std::make_unique<Attention>(runtime, input, spec, context);
 }
 
 }  // namespace ronda::onednn

@@ -1,8 +1,10 @@
 #include <ronda/core/error.hpp>
+#include <ronda/layers/dropout_mask.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace ronda::reference {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 /// Sums are float64.
 class Attention final : public Operation {
  public:
-  Attention(const TensorDesc& input, const AttentionSpec& spec)
+  Attention(const TensorDesc& input, const AttentionSpec& spec, std::string_view name)
       : spec_(spec), samples_(input.shape[0]), steps_(input.shape[1]), width_(input.shape[2] / 3) {
     if (!same_bytes(input, {input.shape, input.dtype, {}}))
       throw LogicError("an attention cannot read " + input.text());
@@ -20,10 +22,11 @@ class Attention final : public Operation {
     plan_.backward_reads_output = false;
     depth_ = width_ / spec.heads;
     scale_ = 1 / std::sqrt(static_cast<double>(depth_));
+    if (spec.dropout > 0) mask_.emplace(DropoutSpec{spec.dropout}, name, Shape{samples_, spec.heads, steps_, steps_});
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
-  void forward(Inputs inputs, const Pass&) override {
+  void forward(Inputs inputs, const Pass& pass) override {
     const Packed<const float> in = packed<const float>(inputs.front().pointer<float>());
     const AttentionLengths lengths(inputs, steps_);
     each_query([&](std::int64_t n, std::int64_t head, std::int64_t query) {
@@ -32,13 +35,14 @@ class Attention final : public Operation {
       softmax(in, n, head, query, {p, static_cast<std::size_t>(keys)});
       for (std::int64_t i = 0; i < depth_; ++i) {
         double sum = 0;
-        for (std::int64_t key = 0; key < keys; ++key) sum += double{p[key]} * in.value(n, head, key)[i];
+        for (std::int64_t key = 0; key < keys; ++key)
+          sum += double{p[key]} * factor(pass, n, head, query, key) * in.value(n, head, key)[i];
         output(memory_.output, n, head, query)[i] = static_cast<float>(sum);
       }
     });
   }
 
-  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     if (memory_.input_gradient().empty()) return;
     const Packed<const float> in = packed<const float>(inputs.front().pointer<float>());
     std::ranges::fill(memory_.input_gradient().as<float>(), 0.0F);
@@ -48,10 +52,13 @@ class Attention final : public Operation {
       const std::int64_t keys = keys_of(query, lengths.of(n));
       const float *p = probabilities(n, head, query), *dy = output(output_gradient, n, head, query);
       double mean = 0;  // of the probabilities' gradients
-      for (std::int64_t key = 0; key < keys; ++key) mean += p[key] * product(dy, in.value(n, head, key));
+      const auto slope = [&](std::int64_t key) {
+        return factor(pass, n, head, query, key) * product(dy, in.value(n, head, key));
+      };
+      for (std::int64_t key = 0; key < keys; ++key) mean += p[key] * slope(key);
       for (std::int64_t key = 0; key < keys; ++key) {
-        const double score = p[key] * (product(dy, in.value(n, head, key)) - mean) * scale_;
-        add(p[key], dy, gradient.value(n, head, key));
+        const double score = p[key] * (slope(key) - mean) * scale_;
+        add(double{p[key]} * factor(pass, n, head, query, key), dy, gradient.value(n, head, key));
         add(score, in.key(n, head, key), gradient.query(n, head, query));
         add(score, in.query(n, head, query), gradient.key(n, head, key));
       }
@@ -90,6 +97,13 @@ class Attention final : public Operation {
     return spec_.causal ? std::min(query + 1, length) : length;
   }
 
+  /// That a probability is multiplied with.
+  [[nodiscard]] double factor(const Pass& pass, std::int64_t n, std::int64_t head, std::int64_t query,
+                              std::int64_t key) const {
+    if (!mask_ || pass.mode == Mode::evaluation) return 1;
+    return mask_->factor_of(mask_->key(pass), pass, n, head * steps_ + query, key);
+  }
+
   template <class Body>
   void each_query(Body body) const {
     for (std::int64_t n = 0; n < samples_; ++n)
@@ -122,13 +136,14 @@ class Attention final : public Operation {
   AttentionSpec spec_;
   std::int64_t samples_, steps_, width_, depth_ = 0;  ///< depth: elements of a head
   double scale_ = 1;
+  std::optional<DropoutMask> mask_;
   OperationMemory memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_attention(const TensorDesc& input, const AttentionSpec& spec) {
-  return std::make_unique<Attention>(input, spec);
+std::unique_ptr<Operation> make_attention(const TensorDesc& input, const AttentionSpec& spec, std::string_view name) {
+  return std::make_unique<Attention>(input, spec, name);
 }
 
 }  // namespace ronda::reference

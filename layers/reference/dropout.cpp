@@ -31,10 +31,7 @@ class Dropping final : public Operation {
     for (std::int64_t i = 0; i < elements_.count(); ++i) {
       const std::int64_t c = i % channels_, position = i / channels_ % mask_.positions();
       const std::int64_t row = i / channels_ / mask_.positions();
-      const std::int64_t draw = c / DropoutMask::channels_of_draw, place = c % DropoutMask::channels_of_draw;
-      const auto words = key.bits(mask_.draw(pass, row, position) + static_cast<std::uint64_t>(draw));
-      const std::uint32_t bits = words[static_cast<std::size_t>(place / 2)] >> (place % 2 * 16) & 0xffff;
-      values[elements_[i]] *= bits <= mask_.largest_dropped() ? 0 : mask_.factor();
+      values[elements_[i]] *= mask_.factor_of(key, pass, row, position, c);
     }
   }
 

@@ -28,8 +28,8 @@ std::unique_ptr<Operation> make_concat(std::span<const TensorDesc> inputs, const
 std::unique_ptr<Operation> make_embedding(const TensorDesc& tokens, const EmbeddingSpec& spec);
 /// Plain.
 std::unique_ptr<Operation> make_position(const TensorDesc& input, const PositionSpec& spec);
-/// Plain. Scores are kept from forward to backward.
-std::unique_ptr<Operation> make_attention(const TensorDesc& input, const AttentionSpec& spec);
+/// Plain. Scores are kept from forward to backward; `name` as in OperationContext.
+std::unique_ptr<Operation> make_attention(const TensorDesc& input, const AttentionSpec& spec, std::string_view name);
 std::unique_ptr<Operation> make_reorder(const TensorDesc& to);
 std::unique_ptr<LossOperation> make_softmax_cross_entropy(const TensorDesc& outputs, const CrossEntropySpec& spec);
 

@@ -29,7 +29,7 @@ class ReferencePrimitives final : public Primitives {
             [&](const ConcatSpec& spec) -> Made { return make_concat(inputs, spec); },
             [&](const EmbeddingSpec& spec) -> Made { return make_embedding(inputs.front(), spec); },
             [&](const PositionSpec& spec) -> Made { return make_position(inputs.front(), spec); },
-            [&](const AttentionSpec& spec) -> Made { return make_attention(inputs.front(), spec); },
+            [&](const AttentionSpec& spec) -> Made { return make_attention(inputs.front(), spec, context.name); },
             [&](const ReorderSpec& spec) -> Made { return make_reorder(spec.to); },
             [](const auto&) -> Made { return nullptr; }},
         operation);

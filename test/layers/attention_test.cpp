@@ -50,6 +50,7 @@ TEST_CASE("the gradients of transformers' layers equal finite differences") {
     check_against_differences("attention without bias", MultiHeadAttention(3, {.causal = causal, .bias = false}),
                               Shape{1, 7, 9});
   }
+  check_against_differences("attention with dropout", MultiHeadAttention(2, {.dropout = 0.4}), Shape{2, 5, 6});
   check_against_differences("positions", PositionalEmbedding(5), Shape{3, 4, 6});
   check_against_differences("dense on steps", Sequential(Dense(5), ReLU(), Dense(3, false)), Shape{2, 3, 4});
   check_against_differences(
@@ -165,6 +166,45 @@ TEST_CASE("padded samples attend as those that end where they do") {
   }
   const Field only{"input", {4, 6}, DType::float32};
   CHECK_THROWS_AS(build_graph(MultiHeadAttention(2, {.lengths = "length"}), {&only, 1}, 3), InputError);
+}
+
+TEST_CASE(
+    "an attention drops weights in training, the same by plain loops, on several threads and for a sample elsewhere") {
+  use_threads(3);
+  const auto reference = make_reference_primitives(), library = make_onednn_primitives(1),
+             several = make_onednn_primitives(3);
+  const Shape shape{3, 150, 4}, packed{3, 150, 12};  // more than a vector of draws
+  const AttentionSpec spec{.heads = 2, .causal = true, .dropout = 0.3};
+  FirstPicker picker;
+  const TensorDesc input = plain(packed);
+  compare("attention with dropout", input, [&](Primitives& primitives, const OperationContext& context) {
+    return make_attention(primitives, input, spec, context);
+  });
+  const auto one = make_attention(*library, input, spec, {picker}),
+             three = make_attention(*several, input, spec, {picker});
+  Bench alone(*one, input), together(*three, input);
+  CHECK(alone.forward() == together.forward(3));
+  CHECK(alone.backward() == together.backward(3));
+  use_threads(1);
+
+  const auto outputs = [&](Primitives& primitives, const Shape& of, std::uint64_t first_row, Mode mode, double p) {
+    PlainModel model(MultiHeadAttention(2, {.dropout = p}), of, primitives, picker);
+    std::vector<float> x = sequence(shape.count(), 0.7F);
+    const auto begin = static_cast<std::ptrdiff_t>(first_row) * shape.without_batch().count();
+    Tensor given(plain(of), x.data() + begin);
+    Pass pass = model.pass();
+    pass.first_row = first_row;
+    pass.mode = mode;
+    return plain_copy(model.program().forward({&given, 1}, pass));
+  };
+  const auto all = outputs(*library, shape, 0, Mode::training, 0.3);
+  const auto last = outputs(*library, {1, 150, 4}, 2, Mode::training, 0.3);
+  CHECK(std::equal(last.begin(), last.end(), all.begin() + 2 * 600));
+  const auto tested = outputs(*library, shape, 0, Mode::evaluation, 0.3);
+  CHECK(tested == outputs(*library, shape, 0, Mode::training, 0));
+  CHECK(tested != all);
+  check_close("in evaluation", tested, outputs(*reference, shape, 0, Mode::evaluation, 0.3), 1e-5F);
+  CHECK_THROWS_WITH(outputs(*library, shape, 0, Mode::training, 1.5), Contains(".dropout"));
 }
 
 TEST_CASE("large scores overflow nowhere, and equal ones give the mean of the values") {
