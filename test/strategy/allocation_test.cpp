@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
+#include <utility>
 
 namespace {
 
@@ -86,7 +87,7 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
   }
 }
 
-TEST_CASE("nor does a step with a sparse table") {
+TEST_CASE("nor does a step with a sparse table, or with attention") {
   std::vector<std::int32_t> tokens, labels;
   const RngKey draw(5, Purpose::test, "tokens");
   for (std::uint64_t i = 0; i < 40 * 6; ++i) tokens.push_back(static_cast<std::int32_t>(draw.below(500, i)));
@@ -95,15 +96,17 @@ TEST_CASE("nor does a step with a sparse table") {
   columns.push_back({"input", Shape{6}, std::move(tokens)});
   columns.push_back({"target", Shape{}, std::move(labels)});
   const MemoryDataset data(std::move(columns));
-  for (const std::size_t accumulate : {1, 2}) {
-    const Sequential model(EmbeddingBag(500, 64), Dense(2));
+  const Sequential bags(EmbeddingBag(500, 64), Dense(2));
+  const Sequential attention(Embedding(500, 64), PositionalEmbedding(6),
+                             MultiHeadAttention(4, {.causal = true, .dropout = 0.1}), Dense(8), Flatten(), Dense(2));
+  for (const auto& [model, accumulate] : {std::pair(&bags, std::size_t{1}), {&bags, 2}, {&attention, 1}}) {
     const SoftmaxCrossEntropy loss;
     const BatchPlan plan(40, 16, shard_of(world().communicator()), accumulate);
     BatchLoader loader(data, SampleOrder(40, 1, true), plan);
     MirroredOptions options = MirroredOptions::for_data(data, plan);
     options.clip_norm = accumulate == 1 ? 0 : 1;
     options.node_update_bytes = accumulate == 1 ? 0 : std::numeric_limits<std::size_t>::max();
-    MirroredStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
+    MirroredStrategy strategy(world().communicator(), *model, loss, make_optimizer({.name = "adam"}),
                               Schedule({.learning_rate = 0.01}), options);
     const auto step = [&] {
       for (std::size_t i = 0; i + 1 < accumulate; ++i) strategy.accumulate(loader.next());
