@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <ronda/core/error.hpp>
@@ -345,4 +347,29 @@ TEST_CASE("shapes that transformers' layers do not take are refused, with what t
   CHECK_THAT(error_of(Dense(3), {2, 4, 4, 3}), Contains("put a Flatten before it"));
   CHECK_THAT(error_of(Sequential(Dense(5), Dense(Embedding(7, 4))), {2, 6}),
              Contains("table of width 4") && Contains("(2, 5)"));
+}
+
+namespace {
+
+/// A device that has what the plain loops have, but for attention, and whose memory they cannot read.
+class WithoutAttention final : public Primitives {
+ public:
+  [[nodiscard]] std::string name() const override { return "a GPU"; }
+  [[nodiscard]] bool on_processor() const noexcept override { return false; }
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
+                                  const OperationContext& context) override {
+    return std::holds_alternative<AttentionSpec>(operation) ? nullptr : plain_->make(operation, inputs, context);
+  }
+
+ private:
+  std::unique_ptr<Primitives> plain_ = make_reference_primitives();
+};
+
+}  // namespace
+
+TEST_CASE("on a device without attention one error says so") {
+  WithoutAttention device;
+  FirstPicker picker;
+  CHECK_THROWS_WITH(PlainModel(MultiHeadAttention(2), {2, 3, 4}, device, picker),
+                    Contains("a GPU has no operation for attention1 (attention)") && Contains(".device = cpu"));
 }
