@@ -217,7 +217,10 @@ TEST_CASE("large scores overflow nowhere, and equal ones give the mean of the va
   Bench bench(*operation, input);
   const auto x = bench.input().as<float>();
   for (const float size : {0.0F, 1e3F, 1e10F}) {
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = i % 12 < 8 ? size : static_cast<float>(i / 12);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::size_t step = i / 12;
+      x[i] = i % 12 < 8 ? size : static_cast<float>(step);
+    }
     for (const float y : bench.forward()) CHECK(y == Approx(24.5));
     for (const auto& gradient : bench.backward())
       for (const float element : gradient) CHECK(std::isfinite(element));
