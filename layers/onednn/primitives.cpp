@@ -67,7 +67,10 @@ class OnednnPrimitives final : public Primitives {
             [&](const LayerNormSpec& spec) -> Made { return make_layer_norm(runtime_, inputs.front(), spec, context); },
             [&](const BatchNormSpec& spec) -> Made { return make_batch_norm(runtime_, inputs.front(), spec, context); },
             [&](const DropoutSpec& spec) -> Made { return make_dropout(runtime_, inputs.front(), spec, context); },
-            [&](const AttentionSpec& spec) -> Made { return make_attention(runtime_, inputs.front(), spec, context); },
+            [&](const AttentionSpec& spec) -> Made {
+              if (dtype_ == DType::float32) return make_attention(runtime_, inputs.front(), spec, context);
+              return widened(make_attention(runtime_, widened(inputs.front()), spec, context), inputs, dtype_);
+            },
             [&](const AddSpec& spec) -> Made { return make_add(runtime_, inputs, spec); },
             [&](const ReorderSpec& spec) -> Made {
               return by_library(what + " to " + spec.to.text(), inputs, [&](const TensorDesc& input) {
