@@ -35,7 +35,7 @@ else
   for file in "${files[@]}"; do
     [[ $file != *_cxx.cxx ]] || together "$file"
   done
-  options+=(--extra-arg="-iquote$PWD/apps" --extra-arg="-iquote$PWD/apps/doctor") # where they were included from
+  for folder in apps apps/*/; do options+=(--extra-arg="-iquote$PWD/$folder"); done # where they were included from
 fi
 tidy() { xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy "${options[@]}" --quiet "$@" 2>/dev/null; }
 printf '%s\n' "${files[@]}" | sed '/apps\//d' | tidy
