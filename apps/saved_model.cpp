@@ -14,10 +14,10 @@
 
 #include "model_card.hpp"
 #include "models.hpp"
-#include "transforms.hpp"
 #include "residual_network.hpp"
 #include "resnet.hpp"
 #include "tool.hpp"
+#include "transforms.hpp"
 
 namespace ronda::apps {
 namespace {

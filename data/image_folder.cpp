@@ -16,11 +16,7 @@ namespace ronda {
 namespace {
 
 void check(const ImageFolderOptions& options) {
-  constexpr std::int64_t most = 1 << 14;
-  if (options.size < 1 || options.size > options.resize || options.resize > most)
-    throw InputError("images are from 1 to .resize = " + std::to_string(options.resize) +
-                     " pixels large, and that is at most " + std::to_string(most) +
-                     ", found .size = " + std::to_string(options.size));
+  check_picture_sizes(options.size, options.resize);
   constexpr std::size_t most_readers = 1024;
   if (options.readers < 1 || options.readers > most_readers)
     throw InputError("from 1 to " + std::to_string(most_readers) +

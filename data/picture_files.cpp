@@ -11,11 +11,7 @@ namespace ronda {
 namespace {
 
 PictureFilesOptions checked(const PictureFilesOptions& options) {
-  constexpr std::int64_t most = 1 << 14;
-  if (options.size < 1 || options.size > options.resize || options.resize > most)
-    throw InputError("pictures are from 1 to .resize = " + std::to_string(options.resize) +
-                     " pixels large, and that is at most " + std::to_string(most) +
-                     ", found .size = " + std::to_string(options.size));
+  check_picture_sizes(options.size, options.resize);
   if (options.channels != 1 && options.channels != Picture::channels)
     throw InputError("a picture has 1 or 3 channels, found .channels = " + std::to_string(options.channels));
   return options;

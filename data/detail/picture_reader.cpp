@@ -1,3 +1,4 @@
+#include <ronda/core/error.hpp>
 #include <ronda/data/detail/picture_reader.hpp>
 
 #include <algorithm>
@@ -44,6 +45,14 @@ ResampleAxis part(std::int64_t begin, std::int64_t extent, std::int64_t size) {
 }
 
 }  // namespace
+
+void check_picture_sizes(std::int64_t size, std::int64_t resize) {
+  constexpr std::int64_t most = 1 << 14;
+  if (size < 1 || size > resize || resize > most)
+    throw InputError("pictures are from 1 to .resize = " + std::to_string(resize) +
+                     " pixels large, and that is at most " + std::to_string(most) +
+                     ", found .size = " + std::to_string(size));
+}
 
 void PictureReader::read(const std::filesystem::path& path) {
   read_whole(path, file_);

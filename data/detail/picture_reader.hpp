@@ -10,6 +10,9 @@
 
 namespace ronda {
 
+/// Throws InputError where samples of `size` pixels cannot be cut out of pictures whose shorter side is `resize`.
+void check_picture_sizes(std::int64_t size, std::int64_t resize);
+
 /// Decodes picture files, and cuts samples out of them: float32 (size, size, 3), in 0..1. Its memory is kept for the
 /// next one.
 class PictureReader {

@@ -176,6 +176,37 @@ TEST_CASE("norms in bfloat16 are near float32, with statistics in float32") {
   for (std::size_t i = 0; i < expected.size(); ++i) check_close("batch norm", found[i], expected[i], 2 * rounding);
 }
 
+TEST_CASE("an attention in bfloat16 is near float32, in which it computes") {
+  for (const Shape& packed : {Shape{1, 1, 3}, Shape{2, 7, 30}, Shape{3, 33, 96}})
+    for (const bool causal : {false, true})
+      compare_halves("attention of " + packed.text(), {packed, DType::float32, {}},
+                     [&](Primitives& primitives, const TensorDesc& input, const OperationContext& context) {
+                       return primitives.make(AttentionSpec{.heads = 1, .causal = causal}, {&input, 1}, context);
+                     });
+}
+
+TEST_CASE("a transformer's block in bfloat16 is near float32, forward and backward") {
+  const auto exact = make_reference_primitives(), library = make_onednn_primitives(1, DType::bfloat16);
+  FirstPicker picker;
+  const auto run = [&](Primitives& primitives, DType dtype) {
+    PlainModel model(
+        Sequential(PositionalEmbedding(9), Residual(Sequential(LayerNorm(), MultiHeadAttention(2, {.causal = true}))),
+                   LayerNorm(), Dense(5)),
+        {3, 7, 16}, primitives, picker);
+    Owned x({Shape{3, 7, 16}, DType::float32, {}}, 0), dy({model.output().shape, dtype, {}}, 0);
+    fill(x.tensor, 1, 1, in_bfloat16);
+    fill(dy.tensor, 2, 1, in_bfloat16);
+    std::vector<std::vector<float>> all{plain_copy(model.forward(x.tensor))};
+    model.backward(dy.tensor);
+    for (const Parameter& parameter : model.parameters()) all.push_back(plain_copy(parameter.gradient));
+    return all;
+  };
+  const auto expected = run(*exact, DType::float32), found = run(*library, DType::bfloat16);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    check_close("block", found[i], expected[i], 0x1p-4F);  // many roundings
+}
+
 TEST_CASE("NaN stays NaN in bfloat16, and where it is") {
   const auto plain = make_reference_primitives(), library = make_onednn_primitives(1, DType::bfloat16);
   const PoolSpec pool{PoolKind::maximum, 2, 2, 0};
