@@ -5,9 +5,10 @@
 
 A fenced block of sh or bash is run; one of cmake, cpp, c or python is built, or run, against an installed tree; one that
 quotes an example has to be in it. Tests that docs/trust.md names have to be there, and files that a page links to. What is not run stands
-below with the reason, by its exact text: a command that is changed, or new, is run, or noticed here. The repository's root is a copy of
-links, so that nothing is written into it.
+below with the reason, by its exact text: a command that is changed, or new, is run, or noticed here. A document's commands run one
+after another, a few documents at a time, each from a copy of the repository's root, of links, so that nothing is written into that.
 """
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
@@ -125,31 +127,39 @@ def fail(where, what, output=""):
 
 
 class Place:
-    """A temporary home, with Ronda installed in ~/ronda and the repository's root by links."""
+    """A temporary home, with Ronda installed in ~/ronda; each document has the repository's root by links."""
 
     def __init__(self, apps, build):
+        self.apps, self.build = apps, build
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="ronda-documents."))
-        self.root, self.prefix = self.home / "repository", self.home / "ronda"
+        self.prefix = self.home / "ronda"
         self.environment = dict(os.environ, HOME=str(self.home), TMPDIR=str(self.home))
-        self.root.mkdir()
+
+    def root(self, document):
+        """The repository's root as the document has it."""
+        root = self.home / "repositories" / re.sub(r"\W", "_", document)
+        if root.exists():
+            return root
+        own = root / "build" / "release"
+        (own / "apps").mkdir(parents=True)
         for entry in REPOSITORY.iterdir():
             if entry.name not in ("build", "run"):
-                (self.root / entry.name).symlink_to(entry)
-        own = self.root / "build" / "release"
-        (own / "apps").mkdir(parents=True)
-        for program in apps.iterdir():
+                (root / entry.name).symlink_to(entry)
+        for program in self.apps.iterdir():
             if program.is_file() and os.access(program, os.X_OK):
                 (own / "apps" / program.name).symlink_to(program)
-        for entry in build.iterdir():
+        for entry in self.build.iterdir():
             if entry.name != "apps":
                 (own / entry.name).symlink_to(entry)
+        return root
 
     def run(self, where, script, folder, fails=()):
         """A bash script, each of whose commands succeeds but for those in `fails`; returns what it says."""
         trap = "trap '[[ $BASH_COMMAND == wait ]] || printf \"%s\\n\" \"$BASH_COMMAND\" >>\"$FAILED\"' ERR\n"
-        failed = self.home / "failed"
-        failed.write_text("")
-        begin = f"set -uo pipefail\n{trap}"
+        handle, name = tempfile.mkstemp(prefix="failed.", dir=self.home)
+        os.close(handle)
+        failed = pathlib.Path(name)
+        begin, since = f"set -uo pipefail\n{trap}", time.monotonic()
         try:
             ended = subprocess.run(["bash", "-c", begin + script + "\nwait\n:"], cwd=folder, timeout=180, text=True,
                                    env=dict(self.environment, FAILED=str(failed)), stdin=subprocess.DEVNULL,
@@ -160,6 +170,7 @@ class Place:
         wrong = failed.read_text().splitlines()  # of a function's call what it was at
         if len(wrong) != len(fails) or ended.returncode != 0:
             fail(where, f"status {ended.returncode}; {len(fails)} commands were to fail, these did: {wrong}", ended.stdout)
+        print(f"{time.monotonic() - since:5.1f} s  {where}", flush=True)
         return ended.stdout
 
 
@@ -178,10 +189,11 @@ def run_shell(place, document, where, text):
     script, fails = commands(text)
     if not script.strip():
         return
-    folder = place.root / pathlib.Path(document).parent if document.startswith("examples/") else place.root
+    root = place.root(document)
+    folder = root / pathlib.Path(document).parent if document.startswith("examples/") else root
     if "-S . -B build" in script:  # in a program's own folder
-        folder = place.home / ("program" if document == "README.md" else "first_program")
-        if document != "README.md" and not folder.exists():
+        folder = place.home / "program" if document == "README.md" else root / "first_program"
+        if not folder.exists():
             shutil.copytree(place.prefix / "share/ronda/examples/first_program", folder)
     if "program.c" in script:
         folder = place.home / "pieces"
@@ -196,6 +208,12 @@ def run_shell(place, document, where, text):
             fail(where, f"expected the same hash twice, not {hashes}", output)
     if "kill -STOP" in script and not re.search(r"stood still.*its process is stopped", output):
         fail(where, "expected the stopped rank to be named", output)
+
+
+def run_page(place, document, blocks):
+    """The commands of a document, in their order."""
+    for where, _, text in blocks:
+        run_shell(place, document, where, text)
 
 
 def bare(line):
@@ -319,12 +337,17 @@ def main():
     for file in sorted(REPOSITORY.glob("examples/*.toml")):
         for command in re.findall(r"^#     (\S.*)$", file.read_text(), re.M):
             shells.append((".", file.name, "sh", command))
-    place.run("cmake --install", "cmake --install build/release --prefix ~/ronda >~/installed", place.root)
+    place.run("cmake --install", "cmake --install build/release --prefix ~/ronda >~/installed", place.root("README.md"))
     for document, where, language, text in programs:
         take_program(place, document, where, language, text)
-    build_pieces(place)
-    for document, where, _, text in shells:
-        run_shell(place, document, where, text)
+    pages = {}
+    for document, *block in shells:
+        pages.setdefault(document, []).append(block)
+    with concurrent.futures.ThreadPoolExecutor(3) as readers:
+        built = readers.submit(build_pieces, place)
+        after_pieces = [readers.submit(run_page, place, document, blocks) for document, blocks in pages.items()]
+        for page in (built, *after_pieces):
+            page.result()
     for line, times in left_out.items():
         if times == 0:
             fail("documents.py", f"no document has '{line}' any more")

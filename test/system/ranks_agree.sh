@@ -3,7 +3,6 @@
 # ranks_agree.sh APPS PARAMETER_DISTANCE
 source "$(dirname "$0")/lib.sh"
 limit=120
-export RONDA_CACHE_DIR=$work/cache
 parameter_distance=${2:?usage: $0 APPS PARAMETER_DISTANCE}
 
 # agree APPLICATION OPTION…: parameters of 2, 3 and 4 ranks within $tolerance of one rank's, as a part of their norm.
@@ -13,6 +12,7 @@ parameter_distance=${2:?usage: $0 APPS PARAMETER_DISTANCE}
 # and a number of ranks gets four seeds to agree for once.
 tolerance=1e-4
 agree() {
+  local -x RONDA_CACHE_DIR=${RONDA_CACHE_DIR:-$work/cache}
   local ranks
   for ranks in 2 3 4; do
     what="1 and $ranks ranks: $*"
@@ -38,9 +38,10 @@ agree_for_a_seed() { # agree_for_a_seed RANKS APPLICATION OPTION…
 }
 
 # A batch that divides by all of them, one that does not, and a last one of 3 samples, which leaves the fourth rank none.
-for batch in 120 100; do agree mnist_mlp --steps 100 --global-batch-size $batch; done
-for application in mnist_softmax mnist_mlp; do agree $application --epochs 1 --global-batch-size 2857; done
-agree mnist_cnn --steps 5 --global-batch-size 100
+unset RONDA_CACHE_DIR # each comparison has its own
+for batch in 120 100; do aside agree mnist_mlp --steps 100 --global-batch-size $batch; done
+for application in mnist_softmax mnist_mlp; do aside agree $application --epochs 1 --global-batch-size 2857; done
+aside agree mnist_cnn --steps 5 --global-batch-size 100
 
 # In bfloat16 numbers are rounded to 2^-9 of themselves, gradients of each rank among them: 30 steps end 0.01 apart, as from
 # float32, with instructions for it and without.
@@ -54,7 +55,7 @@ in_bfloat16() {
   what='bfloat16 without instructions for it'
   expect 'parameters near float32' at_least 2e-2 "$("$parameter_distance" "$work/exact.safetensors" "$work/emulated.safetensors")"
 }
-in_bfloat16
+aside in_bfloat16
 
 # The residual network's biases are 0 at first, so a black margin gives ReLUs an input of exactly 0. Direct convolutions
 # compute that 0. Winograd's leave 1e-7 there, of either sign, and open every sixth of these ReLUs: numbers of ranks that
@@ -68,14 +69,18 @@ without_winograd() {
   expect 'direct convolutions' grep -rq '": "direct' "$RONDA_CACHE_DIR"
   ! grep -rq '": "winograd"' "$RONDA_CACHE_DIR" || fail 'Winograd is among the picks'
 }
-without_winograd
+aside without_winograd
 
-accuracies=()
-for ranks in 1 2 3 4; do
-  trained $ranks mnist_cnn --epochs 1 --global-batch-size 120
-  accuracies+=("$(summary test_accuracy)")
-done
-echo "mnist_cnn after an epoch on 1, 2, 3 and 4 ranks: ${accuracies[*]}"
-for accuracy in "${accuracies[@]}"; do
-  expect 'accuracies within 0.003' awk -v a="${accuracies[0]}" -v b="$accuracy" 'BEGIN { exit !(b != "" && (a - b)^2 <= 0.003^2) }'
-done
+same_accuracy() {
+  local -x RONDA_CACHE_DIR=$work/cache
+  local accuracies=() ranks accuracy
+  for ranks in 1 2 3 4; do
+    trained $ranks mnist_cnn --epochs 1 --global-batch-size 120
+    accuracies+=("$(summary test_accuracy)")
+  done
+  echo "mnist_cnn after an epoch on 1, 2, 3 and 4 ranks: ${accuracies[*]}"
+  for accuracy in "${accuracies[@]}"; do
+    expect 'accuracies within 0.003' awk -v a="${accuracies[0]}" -v b="$accuracy" 'BEGIN { exit !(b != "" && (a - b)^2 <= 0.003^2) }'
+  done
+}
+aside same_accuracy

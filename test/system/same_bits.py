@@ -9,6 +9,7 @@ A plan says which implementations compute, so nothing is timed, and equal bits a
 file has plan and parameter_hash of each run, for each processor and version of oneDNN. A commit that records anew says why
 the bits are others: another order of a sum, for example. The bits are for one thread a rank.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -54,23 +55,32 @@ def train(apps, folder, run, plan, more=(), status=0):
     return json.loads(summary.read_text()) if status == 0 else None
 
 
+def hashes_of(apps, folder, name, plans):
+    """The hashes that a run adds, by the plan where there is one; makes that if it is missing."""
+    folder.mkdir()
+    plan, run = folder / "plan", RUNS[name]
+    if name in plans:
+        plan.write_text(json.dumps(plans[name]))
+    else:
+        train(apps, folder, run, plan)  # what was timed is kept for what is recorded
+    found = {name: train(apps, folder, run, plan)["parameter_hash"]}
+    plans.setdefault(name, json.loads(plan.read_text()))
+    if name == f"{MLP} on 2":
+        saving = ["--checkpoint-dir", str(folder / "checkpoints")]
+        train(apps, folder, run, plan, [*saving, "--inject", "stop@217:1"], status=75)
+        found[RESUMED] = train(apps, folder, run, plan, [*saving, "--resume"])["parameter_hash"]
+    return found
+
+
 def hashes(apps, folder, plans):
-    """The parameter_hash of each run, by the plans where there are some; makes those that are missing."""
+    """The parameter_hash of each run. Where all have plans nothing is timed, so a few run at a time."""
     found = {}
-    for number, (name, run) in enumerate(RUNS.items()):
-        plan = folder / f"{number}.plan"
-        if name in plans:
-            plan.write_text(json.dumps(plans[name]))
-        else:
-            train(apps, folder, run, plan)  # what was timed is kept for what is recorded
-        found[name] = train(apps, folder, run, plan)["parameter_hash"]
-        plans.setdefault(name, json.loads(plan.read_text()))
-        print(f"{name}: {found[name]}", flush=True)
-        if name == f"{MLP} on 2":
-            saving = ["--checkpoint-dir", str(folder / "checkpoints")]
-            train(apps, folder, run, plan, [*saving, "--inject", "stop@217:1"], status=75)
-            found[RESUMED] = train(apps, folder, run, plan, [*saving, "--resume"])["parameter_hash"]
-            print(f"{RESUMED}: {found[RESUMED]}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(3 if plans else 1) as runners:
+        runs = [runners.submit(hashes_of, apps, folder / str(number), name, plans) for number, name in enumerate(RUNS)]
+        for run in runs:
+            found |= run.result()
+            for name, parameters in run.result().items():
+                print(f"{name}: {parameters}", flush=True)
     return found
 
 

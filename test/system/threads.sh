@@ -77,8 +77,10 @@ spins() { # spins VARIABLE… COMMAND…: what the environment of the training s
   what="spinning with $1"
   env "$@" --epochs 1000 --quiet >"$work/out" 2>"$work/err" &
   local process=$! i
-  for ((i = 0; i < 100; ++i)); do
-    found=$(tr '\0' '\n' <"/proc/$process/environ" | grep -E '^(GOMP_SPINCOUNT|OMP_WAIT_POLICY)=')
+  for ((i = 0; i < 100; ++i)); do # before its exec the process is this shell's copy, with what this was started with
+    found=
+    [[ $(cat "/proc/$process/comm") != mnist_softmax ]] ||
+      found=$(tr '\0' '\n' <"/proc/$process/environ" | grep -E '^(GOMP_SPINCOUNT|OMP_WAIT_POLICY)=')
     [[ -z $found ]] || break
     sleep 0.1
   done

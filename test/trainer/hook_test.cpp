@@ -352,7 +352,8 @@ TEST_CASE("the best epoch's average is the model that remains, and one that begi
   Training best(Place::processor, options);
   double least = std::numeric_limits<double>::infinity();
   best.trainer.add({.epoch = [&](const EpochReport& report) { least = std::min(least, report.test_loss); }});
-  CHECK(best.trainer.fit(best.data, best.data).loss == least);
+  const double loss = best.trainer.fit(best.data, best.data).loss;
+  CHECK(loss == least);
   const BatchPlan plan(best.data.size(), 25, best.trainer.strategy().shard());
   BatchLoader loader(best.data, SampleOrder(best.data.size(), 0, false), plan);
   CHECK(best.trainer.strategy().evaluate(loader).loss == Approx(least).epsilon(1e-6));  // in other batches
