@@ -132,35 +132,45 @@ struct HostLaunch {
 };
 
 /// For gradients of a half type: decides by the kernels of a GPU, so with its bits, and updates by the optimizer's own
-/// loops, which are the faster ones here and have the same bits. Not for rules that need norms: theirs are the
-/// kernels'.
-class HalfUpdater final : public Updater {
+/// loops, which are the faster ones here and have the same bits.
+template <Number T>
+class HalfUpdater final : public KernelDecision<T, HostLaunch> {
  public:
-  HalfUpdater(std::unique_ptr<Updater> kernels, Optimizer& optimizer, float* values, const LayerArenas& layers)
-      : kernels_(std::move(kernels)), optimizer_(optimizer), values_(values), layers_(layers) {}
+  HalfUpdater(DeviceContext& context, Optimizer& optimizer, const OptimizerBindings& bindings,
+              const LayerArenas& layers, std::size_t count, const UpdaterOptions& options, Stream& stream)
+      : KernelDecision<T, HostLaunch>(context, bindings, layers, count, options, stream),
+        optimizer_(optimizer),
+        values_(bindings.values),
+        layers_(layers) {
+    layers_.layer_dtype = layers.dtype;
+  }
 
-  void decide(const StepControl* total, Stream& stream) override { kernels_->decide(total, stream); }
   void apply(const ArenaRange& range, Stream& stream) override {
-    UpdateOutcome& outcome = *kernels_->outcome();
+    UpdateOutcome& outcome = *this->outcome();
     if (outcome.applied == 0) return;
     const StepScalars scalars{outcome.learning_rate, outcome.gradient_factor, outcome.updates, outcome.gradient_limit};
     if (!optimizer_.step(layer_range(layers_, range, values_), scalars, stream)) outcome.spoiled = 1;
   }
-  [[nodiscard]] bool reads_all_gradients() const noexcept override { return kernels_->reads_all_gradients(); }
-  void average(Stream& stream) override { kernels_->average(stream); }
-  void swap_average(Stream& stream) override { kernels_->swap_average(stream); }
-  void round_values(Stream& stream) override { kernels_->round_values(stream); }
-  [[nodiscard]] UpdateOutcome* outcome() noexcept override { return kernels_->outcome(); }
-  void set_updates(std::uint64_t updates, Stream& stream) override { kernels_->set_updates(updates, stream); }
-  void set_schedule(const Schedule& schedule, Stream& stream) override { kernels_->set_schedule(schedule, stream); }
-  void set_rate_factor(double factor, Stream& stream) override { kernels_->set_rate_factor(factor, stream); }
 
  private:
-  std::unique_ptr<Updater> kernels_;
   Optimizer& optimizer_;
   float* values_;
   LayerArenas layers_;
 };
+
+/// Norms are the kernels', and so is the update of a rule that needs some.
+template <Number T>
+std::unique_ptr<Updater> make_half_updater(DeviceContext& context, Optimizer& optimizer,
+                                           const OptimizerBindings& bindings, const LayerArenas& layers,
+                                           std::size_t count, const UpdaterOptions& options, Stream& stream) {
+  return with_rule<std::unique_ptr<Updater>>(optimizer, [&]<class Rule>(const Rule& rule) -> std::unique_ptr<Updater> {
+    if constexpr (Rule::needs_norms)
+      return std::make_unique<KernelUpdater<Rule, T, HostLaunch>>(context, rule, optimizer, bindings, layers, count,
+                                                                  options, stream);
+    else
+      return std::make_unique<HalfUpdater<T>>(context, optimizer, bindings, layers, count, options, stream);
+  });
+}
 
 }  // namespace
 
@@ -168,11 +178,12 @@ std::unique_ptr<Updater> make_host_updater(DeviceContext& context, Optimizer& op
                                            const OptimizerBindings& bindings, const LayerArenas& layers,
                                            std::size_t count, const UpdaterOptions& options, Stream& stream) {
   if (layers.dtype == DType::float32) return std::make_unique<HostUpdater>(optimizer, bindings, layers, count, options);
-  auto kernels = make_kernel_updater<HostLaunch>(context, optimizer, bindings, layers, count, options, stream);
-  if (optimizer.needs_norms()) return kernels;
-  LayerArenas halves = layers;
-  halves.layer_dtype = layers.dtype;
-  return std::make_unique<HalfUpdater>(std::move(kernels), optimizer, bindings.values, halves);
+  return with_number(layers.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Updater> {
+    if constexpr (std::same_as<T, float>)
+      return nullptr;  // by the line above
+    else
+      return make_half_updater<T>(context, optimizer, bindings, layers, count, options, stream);
+  });
 }
 
 }  // namespace ronda
