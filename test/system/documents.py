@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -160,18 +161,20 @@ class Place:
         os.close(handle)
         failed = pathlib.Path(name)
         begin, since = f"set -uo pipefail\n{trap}", time.monotonic()
-        try:
-            ended = subprocess.run(["bash", "-c", begin + script + "\nwait\n:"], cwd=folder, timeout=180, text=True,
-                                   env=dict(self.environment, FAILED=str(failed)), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        except subprocess.TimeoutExpired as late:
-            fail(where, "not over in 180 s", (late.stdout or b"").decode())
-            return ""
+        with subprocess.Popen(["bash", "-c", begin + script + "\nwait\n:"], cwd=folder, text=True, start_new_session=True,
+                              env=dict(self.environment, FAILED=str(failed)), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
+            try:
+                output, _ = shell.communicate(timeout=180)
+            except subprocess.TimeoutExpired:
+                os.killpg(shell.pid, signal.SIGKILL)
+                fail(where, "not over in 180 s", shell.communicate()[0])
+                return ""
         wrong = failed.read_text().splitlines()  # of a function's call what it was at
-        if len(wrong) != len(fails) or ended.returncode != 0:
-            fail(where, f"status {ended.returncode}; {len(fails)} commands were to fail, these did: {wrong}", ended.stdout)
+        if len(wrong) != len(fails) or shell.returncode != 0:
+            fail(where, f"status {shell.returncode}; {len(fails)} commands were to fail, these did: {wrong}", output)
         print(f"{time.monotonic() - since:5.1f} s  {where}", flush=True)
-        return ended.stdout
+        return output
 
 
 def commands(script):
