@@ -48,7 +48,7 @@ def train(apps, folder, run, plan, more=(), status=0):
     summary = folder / "summary.json"
     command = [str(apps / application), *options, "--threads", "1", "--quiet", "--plan", str(plan), "--summary-json",
                str(summary), *more]
-    done = subprocess.run((["mpirun", "-n", str(ranks)] if ranks > 1 else []) + command, text=True, timeout=120,
+    done = subprocess.run((["mpirun", "-n", str(ranks)] if ranks > 1 else []) + command, text=True, timeout=240,
                           stdin=subprocess.DEVNULL, capture_output=True, env=os.environ | environment)
     if done.returncode != status:
         sys.exit(f"FAILED: status {done.returncode}, expected {status}: {' '.join(command)}\n{done.stderr}")
