@@ -20,7 +20,7 @@ import jax  # noqa: E402: reads the flags
 import numpy  # noqa: E402
 from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
-from jax.sharding import NamedSharding  # noqa: E402
+from jax.sharding import Mesh, NamedSharding  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 
@@ -35,19 +35,19 @@ class Trainer:
     """
 
     def __init__(self, options):
-        mesh = jax.make_mesh((measure.RANKS,), ("ranks",))
+        mesh = Mesh(jax.devices(), ("ranks",))
         everywhere, by_rank = NamedSharding(mesh, P()), NamedSharding(mesh, P("ranks"))
         shares = [samples.read(options, rank, measure.RANKS) for rank in range(measure.RANKS)]
         count = min(len(labels) for _, labels in shares) // options.batch_size * options.batch_size
         share = zip(*((inputs[:count], labels[:count]) for inputs, labels in shares))
         self.samples = tuple(jax.device_put(narrow(numpy.concatenate(arrays)), by_rank) for arrays in share)
-        self.batch_size, self.by_step = options.batch_size, options.variant == "steps"
+        self.batch_size, self.by_step = options.batch_size, options.variant.startswith("steps")
         self.steps_an_epoch = self.next_step = count // options.batch_size
         self.key = jax.random.key(1)
 
         self.model = partial(build, options.workload)
         layers = Layers(self.key)
-        self.model(layers, self.samples[0][:1])
+        self.model(layers, narrow(shares[0][0][:1]))
         state = layers.parameters, jax.tree.map(jnp.zeros_like, layers.parameters), layers.averages
         self.state = jax.device_put(state, everywhere)
 
@@ -63,7 +63,8 @@ class Trainer:
                 self.key, key = jax.random.split(self.key)
                 self.shuffled, self.next_step = self._shuffle(self.samples, key), 0
             count = 1 if self.by_step else min(steps, self.steps_an_epoch - self.next_step)
-            self.state, loss = self._run(self.state, self.shuffled, self.next_step, count)
+            state, loss = self._run(self.state, self.shuffled, self.next_step, count)
+            self.state = jax.block_until_ready(state)  # calls under way may wait for each other for ever
             self.next_step += count
             steps -= count
         return float(loss)

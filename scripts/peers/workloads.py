@@ -34,6 +34,6 @@ def variants(peer, workload):
     if peer == "tensorflow":
         return [] if workload == "gpt" else ["graph", "xla"]
     if peer == "jax":
-        return ["loop", "loop+one_thread", "steps"]
+        return ["loop", "loop+one_thread", "steps", "steps+one_thread"]
     convolutional = workload == "cnn" or WORKLOADS[workload].images
     return ["eager", "channels_last", "compile", "compile+channels_last"] if convolutional else ["eager", "compile"]
