@@ -55,8 +55,8 @@ APPLICATIONS = [
     Application("mnist_resnet", "resnet", 0.1, 50, 5e-3),
     Application("cifar10_cnn", "colour_cnn", 0.05, 30, 1e-3, batch=64, steps=30, colour=True),
     # At a rate of 0.02, PyTorch on one thread and on two is 2e-2 apart after 12 steps.
-    Application("cifar10_resnet", "colour_resnet18", 0.001, 30, 1e-3, batch=64, steps=30, colour=True),
-    Application("char_gpt", "gpt", 0.1, 30, 1e-3, batch=16, steps=30, text=True),
+    Application("cifar10_resnet", "resnet18", 0.001, 30, 1e-3, batch=64, steps=30, colour=True),
+    Application("char_gpt", "small_gpt", 0.1, 30, 1e-3, batch=16, steps=30, text=True),
 ]
 LATE_STEPS = slice(199, STEPS)  # steps 200 to 300: the mean of their losses is compared for all
 LATE_TOLERANCE = 0.1

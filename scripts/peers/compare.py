@@ -15,19 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import DATA, LEARNING_RATE, MOMENTUM, WARM_UP_STEPS
-from variants import PROGRAMS, WORKLOADS, variants
+import samples
+from measure import DATA, LEARNING_RATE, MOMENTUM
+from workloads import PROGRAMS, WORKLOADS, variants
 
 HERE = Path(__file__).resolve().parent
-APPLICATIONS = {
-    "mlp": ["mnist_mlp"],
-    "cnn": ["mnist_cnn"],
-    "mlp4096": ["mnist_mlp", "--hidden", "4096,4096,4096"],
-}
-TRAINING_SAMPLES = 60000
-TRIAL_STEPS = {"mlp": 1000, "cnn": 100, "mlp4096": 20}
-TRIALS = 2  # of each variant: another program may disturb one
 RUN_LIMIT = 900  # seconds
+SUMMARY_WARM_UP = 10  # steps that the rate in our own summaries leaves out
 CORES = sorted(os.sched_getaffinity(0))
 
 
@@ -38,53 +32,65 @@ class RunFailed(Exception):
 class Ronda:
     def __init__(self, workload, ranks, options):
         self.name = "ronda" if ranks == options.ranks else f"ronda, {ranks} rank"
-        self.ranks, self.options = ranks, options
+        self.ranks, self.options, self.warm_up = ranks, options, WORKLOADS[workload].warm_up
         self.variants = [f"{ranks} rank" if ranks == 1 else f"{ranks} ranks"]
-        application, *self.arguments = APPLICATIONS[workload]
-        self.binary = options.build / "apps" / application
+        application, *arguments = WORKLOADS[workload].application
+        data = samples.files(workload, options.data, options.venv)
+        self.command = [options.build / "apps" / application, *arguments, "--data", data, "--quiet"]
+        self.command += ["--batch-size", batch_size(workload, options), "--optimizer", "momentum", "--momentum", MOMENTUM]
+        self.command += ["--schedule", "constant", "--learning-rate", LEARNING_RATE]
 
     def run(self, _, steps):
         """Measures so many steps: (samples a second, version)."""
-        steps += WARM_UP_STEPS
-        epochs = -(-steps * self.options.batch_size * self.ranks // TRAINING_SAMPLES) + 1
-        command = [self.binary, *self.arguments, "--data", self.options.data, "--quiet"]
-        command += ["--batch-size", self.options.batch_size, "--steps", steps, "--epochs", epochs]
-        command += ["--optimizer", "momentum", "--momentum", MOMENTUM]
-        command += ["--schedule", "constant", "--learning-rate", LEARNING_RATE]
+        steps += self.warm_up
         with tempfile.TemporaryDirectory() as directory:
-            summary = Path(directory) / "summary.json"
+            summary, metrics = Path(directory) / "summary.json", Path(directory) / "metrics.jsonl"
+            command = [*self.command, "--steps", steps, "--epochs", steps, "--summary-json", summary]
+            if self.warm_up < SUMMARY_WARM_UP:
+                command += ["--metrics", metrics]
             binding = "core" if self.ranks <= len(CORES) else "none"
-            mpirun(self.ranks, binding, [*command, "--summary-json", summary], self.options)
+            mpirun(self.ranks, binding, command, self.options)
             result = json.loads(summary.read_text())
-        return result["samples_per_second"], result["version"]
+            if self.warm_up == SUMMARY_WARM_UP:
+                return result["samples_per_second"], result["version"]
+            lines = [json.loads(line) for line in metrics.read_text().splitlines()][self.warm_up :]
+        return sum(line["samples"] for line in lines) / sum(line["seconds"] for line in lines), result["version"]
 
 
 class Peer:
     def __init__(self, name, workload, options):
         self.name, self.ranks, self.options = name, options.ranks, options
-        self.variants = variants(name, workload)
+        found = variants(name, workload)
+        self.variants = [variant for variant in found if variant in options.variants] or found
+        self.processes = 1 if name == "jax" else self.ranks
         python = options.venv / name / "bin" / "python"
         self.command = [python, HERE / PROGRAMS[name], "--workload", workload, "--data", options.data]
-        self.command += ["--batch-size", options.batch_size]
+        self.command += ["--batch-size", batch_size(workload, options)]
 
     def run(self, variant, steps):
         """Measures so many steps: (samples a second, version)."""
         command = [*self.command, "--variant", variant, "--steps", steps]
-        output = mpirun(self.ranks, "none", command, self.options)  # the programs choose their cores
+        output = mpirun(self.processes, "none", command, self.options)  # the programs choose their cores
         result = json.loads(output.splitlines()[-1])
         return result["samples_per_second"], result["version"]
 
 
-def mpirun(ranks, binding, command, options):
+def batch_size(workload, options):
+    return options.batch_size or WORKLOADS[workload].batch
+
+
+def mpirun(processes, binding, command, options):
     """The command's output; it runs with one thread a rank, as root too."""
-    launch = ["mpirun", "-n", ranks, "--bind-to", binding, "--timeout", RUN_LIMIT]
-    if ranks > len(CORES):
+    launch = ["mpirun", "-n", processes, "--bind-to", binding, "--timeout", RUN_LIMIT]
+    if processes > len(CORES):
         launch.append("--oversubscribe")
     environment = os.environ | {
         "OMP_NUM_THREADS": "1",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PEER_PORT": str(free_ports(ranks)),
+        "PEER_PORT": str(free_ports(processes)),
+        "PEER_RANKS": str(options.ranks),
+        "JAX_COMPILATION_CACHE_DIR": str(options.venv / "jax_compiled"),
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
     words = [str(word) for word in [*launch, *command]]
@@ -135,49 +141,58 @@ def own_seconds():
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def attempt(label, contender, variant, steps, options):
-    """One run, shown as it goes; None if it failed."""
+def attempt(label, workload, contender, variant, steps, options):
+    """One run, shown as it goes; None if it failed. A text's bytes count as samples."""
     print(f"  {label:<10} {contender.name:<14} {variant:<24}", end="", file=sys.stderr, flush=True)
     try:
         with Disturbance() as disturbance:
             speed, version = contender.run(variant, steps)
+            speed *= WORKLOADS[workload].bytes or 1
     except (RunFailed, OSError, ValueError, LookupError) as error:
         print(f"failed ({error}), see {options.log}", file=sys.stderr)
         return None
     note = f"   others took {disturbance.share:.0%} of the cores" if disturbance.share > 0.03 else ""
-    print(f"{speed:>12,.0f} samples/s{note}", file=sys.stderr)
+    print(f"{shown(speed)} samples/s{note}", file=sys.stderr)
     return {"samples_per_second": speed, "version": version, "disturbance": round(disturbance.share, 3)}
 
 
+def shown(speed):
+    return f"{speed:>12,.0f}" if speed >= 1000 else f"{speed:>12.4g}"
+
+
 def choose_variant(workload, contender, options):
-    """The fastest of the contender's variants and its samples a second; None if all fail."""
-    speeds = {}
-    for _ in range(TRIALS):
+    """The fastest of the contender's variants, and how many steps to measure; None if all fail."""
+    if options.steps and len(contender.variants) == 1:
+        return contender.variants[0], options.steps
+    speeds, steps = {}, WORKLOADS[workload].trial_steps
+    for _ in range(options.trials):
         for variant in contender.variants:
-            if result := attempt("trial", contender, variant, TRIAL_STEPS[workload], options):
+            if result := attempt("trial", workload, contender, variant, steps, options):
                 speeds[variant] = max(speeds.get(variant, 0), result["samples_per_second"])
-    return max(speeds.items(), key=lambda item: item[1], default=None)
+    if not speeds:
+        return None
+    variant, speed = max(speeds.items(), key=lambda item: item[1])
+    a_step = batch_size(workload, options) * contender.ranks * (WORKLOADS[workload].bytes or 1)
+    return variant, options.steps or max(min(10, steps), round(options.seconds * speed / a_step))
 
 
 def compare(workload, options):
     """The results by contender: its variant, all its rounds, the best of them and their spread."""
     print(workload, file=sys.stderr)
-    contenders = [Peer(name, workload, options) for name in options.peers]
+    contenders = [Peer(name, workload, options) for name in options.peers if variants(name, workload)]
     if not options.skip_ours:
-        scaling = [Ronda(workload, 1, options)] if options.ranks > 1 else []
+        scaling = [Ronda(workload, 1, options)] if options.ranks > 1 and not options.skip_one_rank else []
         contenders = [Ronda(workload, options.ranks, options), *contenders, *scaling]
 
     plans = []
     for contender in contenders:
         if choice := choose_variant(workload, contender, options):
-            variant, speed = choice
-            steps = max(10, round(options.seconds * speed / (options.batch_size * contender.ranks)))
-            plans.append((contender, variant, steps))
+            plans.append((contender, *choice))
 
     rounds = {contender.name: [] for contender, _, _ in plans}
     for number in range(1, options.rounds + 1):
         for contender, variant, steps in plans:
-            if result := attempt(f"round {number}/{options.rounds}", contender, variant, steps, options):
+            if result := attempt(f"round {number}/{options.rounds}", workload, contender, variant, steps, options):
                 rounds[contender.name].append(result)
 
     results = {}
@@ -189,6 +204,7 @@ def compare(workload, options):
                 "version": measured[0]["version"],
                 "ranks": contender.ranks,
                 "steps": steps,
+                "batch_size": batch_size(workload, options),
                 "samples_per_second": max(speeds),
                 "spread": (max(speeds) - min(speeds)) / max(speeds),
                 "rounds": measured,
@@ -225,19 +241,23 @@ def print_table(report):
     versions = {(name, result["version"]) for w in report["workloads"].values() for name, result in w["results"].items()}
     print("; ".join(f"{name} {version}" for name, version in sorted(versions) if not name.startswith("ronda, ")))
     print(
-        f"{settings['ranks']} ranks, 1 thread a rank, float32, batch {settings['batch_size']} a rank; "
-        f"samples a second, best of {settings['rounds']} rounds of about {settings['seconds']:g} s\n"
+        f"{settings['ranks']} ranks, 1 thread a rank, float32, the best of {settings['rounds']} rounds; "
+        "samples a second, of gpt bytes a second\n"
     )
     print(f"{'workload':<10} {'program':<14} {'variant':<24} {'samples/s':>12} {'spread':>8} {'ours over it':>14}")
     for workload, outcome in report["workloads"].items():
         for name, result in outcome["results"].items():
             ratio = f"{outcome['ratios'][name]:.2f}" if name in outcome["ratios"] else ""
             print(
-                f"{workload:<10} {name:<14} {result['variant']:<24} {result['samples_per_second']:>12,.0f} "
+                f"{workload:<10} {name:<14} {result['variant']:<24} {shown(result['samples_per_second'])} "
                 f"{result['spread']:>8.1%} {ratio:>14}"
             )
         if "best peer" in outcome["ratios"]:
             print(f"{workload:<10} {'best peer':<62} {outcome['ratios']['best peer']:>14.2f}")
+
+
+def every_variant():
+    return {variant for peer in PROGRAMS for workload in WORKLOADS for variant in variants(peer, workload)}
 
 
 def names(allowed):
@@ -254,13 +274,19 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--venv", type=Path, required=True, metavar="DIR", help="holds an environment for each peer")
     parser.add_argument("--build", type=Path, required=True, metavar="DIR", help="our binaries")
-    parser.add_argument("--only", type=names(WORKLOADS), default=WORKLOADS, metavar="NAMES", help="workloads")
+    parser.add_argument("--only", type=names(WORKLOADS), default=list(WORKLOADS), metavar="NAMES", help="workloads")
     parser.add_argument("--peers", type=names(PROGRAMS), default=list(PROGRAMS), metavar="NAMES", help="peers")
+    parser.add_argument("--variants", type=names(every_variant()), default=[], metavar="NAMES", help="variants to try")
     parser.add_argument("--skip-ours", action="store_true", help="run the peers alone")
+    parser.add_argument("--skip-one-rank", action="store_true", help="leave out ours on one rank")
     parser.add_argument("--ranks", type=int, default=2, metavar="N", help="processes")
-    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="samples a rank and step")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="samples a rank and step (the workload's)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each, in turns")
+    parser.add_argument(
+        "--trials", type=int, default=2, metavar="N", help="of each variant; another program may disturb one"
+    )
     parser.add_argument("--seconds", type=float, default=8, metavar="S", help="training time of a run, about")
+    parser.add_argument("--steps", type=int, metavar="N", help="steps of a run, instead; who has one variant needs no trial")
     parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the four MNIST files")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     options = parser.parse_args()
@@ -273,7 +299,7 @@ def main():
     options.log.write_text("")
     report = {
         "machine": machine(),
-        "settings": {name: getattr(options, name) for name in ("ranks", "batch_size", "rounds", "seconds")},
+        "settings": {name: getattr(options, name) for name in ("ranks", "rounds", "seconds", "steps")},
         "workloads": {workload: compare(workload, options) for workload in options.only},
     }
     print_table(report)

@@ -9,27 +9,28 @@ import os
 import time
 from pathlib import Path
 
-from variants import WORKLOADS, variants
+from workloads import WORKLOADS, variants
 
 DATA = Path(__file__).resolve().parents[2] / "share" / "mnist"
-WARM_UP_STEPS = 10  # left out of the figures, as in our own summaries
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 
 RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
-RANKS = int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1))
+RANKS = int(os.environ.get("PEER_RANKS", os.environ.get("OMPI_COMM_WORLD_SIZE", 1)))
 ADDRESS = "127.0.0.1"
 PORT = int(os.environ.get("PEER_PORT", 29400))  # this one and the next RANKS - 1 are free
 
 
 def arguments(peer, description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--workload", choices=WORKLOADS, default="mlp", help="model")
+    parser.add_argument("--workload", choices=list(WORKLOADS), default="mlp", help="model")
     choices = variants(peer, "cnn")
     parser.add_argument("--variant", choices=choices, default=choices[0], help="how the model is run")
-    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="samples a rank and step")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="samples a rank and step (the workload's)")
     parser.add_argument("--steps", type=int, default=200, metavar="N", help="steps to measure, after the warm-up")
     parser.add_argument("--data", default=DATA, metavar="DIR", help="the four MNIST files")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.batch_size = options.batch_size or WORKLOADS[options.workload].batch
+    return options
 
 
 def one_core():
@@ -38,9 +39,14 @@ def one_core():
     os.sched_setaffinity(0, {cores[RANK % len(cores)]})
 
 
+def as_many_cores_as_ranks():
+    """The same for one process that computes for all ranks."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:RANKS])
+
+
 def report(peer, version, options, train):
     """Measures train(steps), which returns the last loss, and prints the result on rank 0."""
-    train(WARM_UP_STEPS)
+    train(WORKLOADS[options.workload].warm_up)
     start = time.perf_counter()
     loss = train(options.steps)
     seconds = time.perf_counter() - start

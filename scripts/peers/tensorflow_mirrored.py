@@ -5,8 +5,9 @@ import json
 import os
 
 import measure
-import mnist
+import samples
 import tensorflow as tf
+from workloads import WORKLOADS
 
 HIDDEN = {"mlp": [128], "mlp4096": [4096, 4096, 4096]}
 
@@ -34,14 +35,12 @@ class Trainer:
     """
 
     def __init__(self, strategy, options):
-        images, labels = mnist.read(options.data, "train")
-        self.images = tf.constant(images[measure.RANK :: measure.RANKS, ..., None])
-        self.labels = tf.constant(labels[measure.RANK :: measure.RANKS])
+        self.images, self.labels = map(tf.constant, samples.read(options, measure.RANK, measure.RANKS))
         self.batch_size = options.batch_size
         self.steps_an_epoch = len(self.labels) // self.batch_size
         self.next_step = self.steps_an_epoch
         self.strategy = strategy
-        self.model = convolutional() if options.workload == "cnn" else dense(HIDDEN[options.workload])
+        self.model = build(options.workload)
         self.parameters = self.model.trainable_variables
         self.velocities = [tf.Variable(tf.zeros_like(parameter)) for parameter in self.parameters]
         self.differentiate = tf.function(self._differentiate, jit_compile=options.variant == "xla")
@@ -72,7 +71,7 @@ class Trainer:
         return loss
 
     def _step(self, images, labels):
-        images = tf.ensure_shape(images, [self.batch_size, 28, 28, 1])
+        images = tf.ensure_shape(images, [self.batch_size, *self.images.shape[1:]])
         loss, gradients = self.differentiate(images, tf.ensure_shape(labels, [self.batch_size]))
         gradients = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
         for parameter, velocity, gradient in zip(self.parameters, self.velocities, gradients):
@@ -113,6 +112,36 @@ class Convolution(tf.Module):
         return tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(inputs, self.weight, 1, "VALID"), self.bias))
 
 
+class Normalised(tf.Module):
+    """A convolution and its batch normalisation."""
+
+    def __init__(self, inputs, outputs, kernel, stride=1, activation=tf.nn.relu):
+        self.weight = glorot([kernel, kernel, inputs, outputs], kernel**2 * inputs, kernel**2 * outputs)
+        self.scale, self.offset = tf.Variable(tf.ones([outputs])), tf.Variable(tf.zeros([outputs]))
+        self.mean = tf.Variable(tf.zeros([outputs]), trainable=False)
+        self.variance = tf.Variable(tf.ones([outputs]), trainable=False)
+        self.stride, self.activation = stride, activation
+
+    def __call__(self, inputs):
+        outputs = tf.nn.conv2d(inputs, self.weight, self.stride, "SAME")
+        outputs, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=outputs, scale=self.scale, offset=self.offset, mean=[], variance=[], epsilon=1e-5
+        )
+        for average, found in ((self.mean, mean), (self.variance, variance)):
+            average.assign(0.9 * average + 0.1 * found)
+        return self.activation(outputs)
+
+
+class Block(tf.Module):
+    """Layers beside a shortcut."""
+
+    def __init__(self, main, shortcut):
+        self.main, self.shortcut = main, shortcut
+
+    def __call__(self, inputs):
+        return tf.nn.relu(self.main(inputs) + self.shortcut(inputs))
+
+
 class Sequence(tf.Module):
     def __init__(self, *layers):
         self.layers = layers
@@ -137,6 +166,14 @@ def halve(inputs):
     return tf.nn.max_pool2d(inputs, 2, 2, "VALID")
 
 
+def build(workload):
+    if workload == "resnet18":
+        return residual([Normalised(3, 64, 3)], basic, (2, 2, 2, 2), 10)
+    if workload == "resnet50":
+        return residual([Normalised(3, 64, 7, 2), pool], bottleneck, (3, 4, 6, 3), WORKLOADS[workload].classes)
+    return convolutional() if workload == "cnn" else dense(HIDDEN[workload])
+
+
 def dense(hidden):
     widths = [28 * 28, *hidden]
     layers = [Dense(inputs, outputs, tf.nn.relu) for inputs, outputs in zip(widths, widths[1:])]
@@ -154,6 +191,33 @@ def convolutional():
         Dense(64 * 3 * 3, 64, tf.nn.relu),
         Dense(64, 10),
     )
+
+
+def pool(inputs):
+    return tf.nn.max_pool2d(inputs, 3, 2, "SAME")
+
+
+def basic(inputs, channels, stride):
+    return [Normalised(inputs, channels, 3, stride), Normalised(channels, channels, 3, activation=tf.identity)], channels
+
+
+def bottleneck(inputs, channels, stride):
+    ends = Normalised(inputs, channels, 1), Normalised(channels, 4 * channels, 1, activation=tf.identity)
+    return [ends[0], Normalised(channels, channels, 3, stride), ends[1]], 4 * channels
+
+
+def residual(layers, block, counts, classes):
+    """@param block  gives its layers, and their last one's channels"""
+    inputs = 64
+    for channels, count in zip((64, 128, 256, 512), counts):
+        for number in range(count):
+            stride = 2 if number == 0 and channels != 64 else 1
+            main, outputs = block(inputs, channels, stride)
+            changes = inputs != outputs
+            shortcut = Normalised(inputs, outputs, 1, stride, tf.identity) if changes else tf.identity
+            layers.append(Block(Sequence(*main), shortcut))
+            inputs = outputs
+    return Sequence(*layers, lambda x: tf.reduce_mean(x, [1, 2]), Dense(inputs, classes))
 
 
 if __name__ == "__main__":

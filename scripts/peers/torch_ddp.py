@@ -22,7 +22,9 @@ def main():
 
     memory_format = torch.channels_last if "channels_last" in options.variant else torch.contiguous_format
     model = torch_models.build(options.workload).to(memory_format=memory_format)
-    model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)
+    model = torch.nn.parallel.DistributedDataParallel(
+        model, gradient_as_bucket_view=True, static_graph=True, forward_sync_buffers=False
+    )
     if "compile" in options.variant:
         model = torch.compile(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=measure.LEARNING_RATE, momentum=measure.MOMENTUM, fused=True)

@@ -1,6 +1,6 @@
 """The training loop that the programs with PyTorch share."""
 
-import mnist
+import samples
 import torch
 from torch.nn import functional
 
@@ -9,30 +9,29 @@ class Trainer:
     """Trains on this rank's share of the samples: all in memory, shuffled each epoch, a batch being a slice."""
 
     def __init__(self, model, optimizer, options, rank, ranks, memory_format):
-        images, labels = mnist.read(options.data, "train")
-        self.images = torch.from_numpy(images[rank::ranks]).unsqueeze(1)
-        self.labels = torch.from_numpy(labels[rank::ranks])
+        inputs, labels = (torch.from_numpy(array) for array in samples.read(options, rank, ranks))
+        images = inputs.dim() == 4
+        self.inputs = inputs.permute(0, 3, 1, 2).contiguous(memory_format=memory_format) if images else inputs
+        self.labels = labels
         self.model, self.optimizer = model, optimizer
         self.batch_size = options.batch_size
-        self.memory_format = memory_format
         self.batches = self._batches()
 
     def train(self, steps):
         for _ in range(steps):
-            images, labels = next(self.batches)
+            inputs, labels = next(self.batches)
             self.optimizer.zero_grad()
-            loss = functional.cross_entropy(self.model(images), labels)
+            loss = functional.cross_entropy(self.model(inputs).flatten(0, -2), labels.flatten())
             loss.backward()
             self.optimizer.step()
         return loss.item()
 
     def _batches(self):
-        images, labels = torch.empty_like(self.images), torch.empty_like(self.labels)
-        images = images.to(memory_format=self.memory_format)
+        inputs, labels = torch.empty_like(self.inputs), torch.empty_like(self.labels)
         while True:
             order = torch.randperm(len(labels))
-            torch.index_select(self.images, 0, order, out=images)
+            torch.index_select(self.inputs, 0, order, out=inputs)
             torch.index_select(self.labels, 0, order, out=labels)
             for begin in range(0, len(labels) - self.batch_size + 1, self.batch_size):
                 batch = slice(begin, begin + self.batch_size)
-                yield images[batch], labels[batch]
+                yield inputs[batch], labels[batch]
