@@ -94,10 +94,12 @@ class HostUpdater final : public Updater {
     first_update_ = outcome_.updates;
   }
   void set_rate_factor(double factor, Stream&) override { table_.factor = factor; }
+  void set_keeps_zeros(bool keeps, Stream&) override { table_.keeps_zeros = keeps; }
 
  private:
   [[nodiscard]] StepScalars scalars() const {
-    return {outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates, outcome_.gradient_limit};
+    return {outcome_.learning_rate, outcome_.gradient_factor, outcome_.updates, outcome_.gradient_limit,
+            table_.keeps_zeros};
   }
   /// Where the norm itself is not asked for, a number that is finite where all gradients are: a faster pass.
   [[nodiscard]] double norm_or_finiteness(Stream& stream) {
@@ -148,7 +150,8 @@ class HalfUpdater final : public KernelDecision<T, HostLaunch> {
   void apply(const ArenaRange& range, Stream& stream) override {
     UpdateOutcome& outcome = *this->outcome();
     if (outcome.applied == 0) return;
-    const StepScalars scalars{outcome.learning_rate, outcome.gradient_factor, outcome.updates, outcome.gradient_limit};
+    const StepScalars scalars{outcome.learning_rate, outcome.gradient_factor, outcome.updates, outcome.gradient_limit,
+                              this->table()->keeps_zeros};
     if (!optimizer_.step(layer_range(layers_, range, values_), scalars, stream)) outcome.spoiled = 1;
   }
 

@@ -93,12 +93,19 @@ class KernelDecision : public Updater {
     stream.synchronize();
   }
 
+  void set_keeps_zeros(bool keeps, Stream& stream) final {
+    rate_table_.keeps_zeros = keeps;
+    upload_table(stream);
+    stream.synchronize();
+  }
+
  protected:
   template <class Element>
   [[nodiscard]] static Element* at(const Buffer& buffer) {
     return reinterpret_cast<Element*>(buffer.data());
   }
   [[nodiscard]] const std::uint16_t* parameter_of_line() const { return at<std::uint16_t>(lines_); }
+  [[nodiscard]] const update_kernels::RateTable* table() const noexcept { return decide_.table; }
   /// Waits for the stream, so that `elements` may go.
   template <class Element>
   [[nodiscard]] Buffer upload(const std::vector<Element>& elements, Stream& stream) const {

@@ -11,7 +11,8 @@ std::vector<update_kernels::Segment> segments_of(const Optimizer& optimizer, con
     const ParameterGroup& group = bindings.groups.at(segment.group);
     check_group(group);
     segments.push_back({static_cast<std::int64_t>(segment.offset), segment.desc.padded_count(), group.rate_factor,
-                        group.weight_decay.value_or(optimizer.weight_decay()), segment.desc.shape.rank()});
+                        group.weight_decay.value_or(optimizer.weight_decay()), segment.desc.shape.rank(),
+                        group.pruned});
   }
   return segments;
 }

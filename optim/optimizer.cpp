@@ -107,6 +107,10 @@ void Optimizer::set_steps(const StepScalars& scalars) {
   prepare(steps_);
 }
 
+bool Optimizer::keeps_zeros(const StepScalars& scalars, std::size_t parameter) const noexcept {
+  return scalars.keeps_zeros && bindings_.groups[bindings_.segments[parameter].group].pruned;
+}
+
 float* Optimizer::state(std::size_t i, std::size_t offset) const noexcept {
   return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
 }
@@ -140,7 +144,8 @@ bool Optimizer::step(ArenaRange range, const StepScalars& scalars, Stream& strea
                    at - first,
                    scalars.gradient_limit,
                    range.more_gradients,
-                   range.copies},
+                   range.copies,
+                   keeps_zeros(scalars, parameter)},
                   parameter);
   });
 }
@@ -149,14 +154,13 @@ bool Optimizer::step(const LayerRange& range, const StepScalars& scalars, Stream
   return update_parts(range.values, range.count, scalars, stream, [&](std::size_t parameter, Range part) {
     bool finite = true;
     for (std::size_t at = part.begin; at < part.end; at += layer_block)
-      finite =
-          update_block(range, at, std::min(layer_block, part.end - at), scalars.gradient_limit, parameter) && finite;
+      finite = update_block(range, at, std::min(layer_block, part.end - at), scalars, parameter) && finite;
     return finite;
   });
 }
 
 /// Some elements, which stay in the first cache from their gradients' widening to their values' rounding.
-bool Optimizer::update_block(const LayerRange& range, std::size_t at, std::size_t count, float limit,
+bool Optimizer::update_block(const LayerRange& range, std::size_t at, std::size_t count, const StepScalars& scalars,
                              std::size_t parameter) const noexcept {
   const std::size_t place = at - static_cast<std::size_t>(range.values - bindings_.values);
   const std::byte* const gradients = range.gradients + place * size_of(range.dtype);
@@ -168,8 +172,16 @@ bool Optimizer::update_block(const LayerRange& range, std::size_t at, std::size_
     default: read = reinterpret_cast<const float*>(gradients);
   }
   float* const values = bindings_.values + at;
-  const bool finite =
-      update({values, read, {state(0, at), state(1, at), state(2, at)}, count, place, limit, {}, {}}, parameter);
+  const bool finite = update({values,
+                              read,
+                              {state(0, at), state(1, at), state(2, at)},
+                              count,
+                              place,
+                              scalars.gradient_limit,
+                              {},
+                              {},
+                              keeps_zeros(scalars, parameter)},
+                             parameter);
   std::byte* const rounded = range.rounded + place * size_of(range.layer_dtype);
   if (range.layer_dtype == DType::bfloat16)
     convert(values, reinterpret_cast<BFloat16*>(rounded), count);

@@ -23,6 +23,7 @@ struct StepScalars {
   double gradient_factor = 1;  ///< the gradient arena holds sums: times this they are the mean (and clipped)
   std::uint64_t step = 1;      ///< updates so far + 1, for Adam's bias correction
   float gradient_limit = std::numeric_limits<float>::infinity();  ///< sums of gradients are clipped to ± this first
+  bool keeps_zeros = false;                                       ///< zeros stay zero in parameters that are pruned
 };
 
 /// Part of the parameters and their gradients, float32. Where gradients are still to be summed, or others hold the same
@@ -46,6 +47,7 @@ struct ArenaPart {
   float gradient_limit;  ///< as in StepScalars
   std::span<const float* const> more_gradients;
   std::span<float* const> copies;
+  bool keeps_zeros = false;  ///< elements that are zero stay zero
 };
 
 /// Parameters that are treated alike.
@@ -53,6 +55,7 @@ struct ParameterGroup {
   double rate_factor = 1;                   ///< times the learning rate
   std::optional<double> weight_decay = {};  ///< the optimizer's own where there is none
   bool frozen = false;                      ///< neither updated nor counted in the norm
+  bool pruned = false;                      ///< where the updater keeps zeros, those of these stay zero: see prune
 };
 
 /// Throws InputError for a rate factor or a decay that is negative or not finite.
@@ -128,6 +131,7 @@ class Optimizer {
   /// Shows each state of each parameter in the parameter's own layout: `conv1.weight.exp_avg`. The number of updates so
   /// far is the caller's (see StepScalars).
   void visit(StateVisitor& visitor) const;
+  [[nodiscard]] const OptimizerBindings& bindings() const noexcept { return bindings_; }
 
  protected:
   /// @param weight_decay  for groups that do not say
@@ -154,8 +158,9 @@ class Optimizer {
   template <class UpdatePart>
   [[nodiscard]] bool update_parts(const float* values, std::size_t count, const StepScalars& scalars, Stream& stream,
                                   UpdatePart&& update_part);
-  [[nodiscard]] bool update_block(const LayerRange& range, std::size_t at, std::size_t count, float limit,
-                                  std::size_t parameter) const noexcept;
+  [[nodiscard]] bool update_block(const LayerRange& range, std::size_t at, std::size_t count,
+                                  const StepScalars& scalars, std::size_t parameter) const noexcept;
+  [[nodiscard]] bool keeps_zeros(const StepScalars& scalars, std::size_t parameter) const noexcept;
   void set_steps(const StepScalars& scalars);
   [[nodiscard]] double sum_of_squares(const float* numbers, std::size_t count, Stream& stream,
                                       float limit = std::numeric_limits<float>::infinity());

@@ -22,6 +22,7 @@ struct Segment {
   std::int64_t offset = 0, count = 0;  ///< elements
   double rate_factor = 1, weight_decay = 0;
   int dimensions = 1;
+  bool pruned = false;
 };
 
 /// What gradients of this 2-norm are multiplied with so that it becomes at most `limit`: see clip_factor.
@@ -88,12 +89,14 @@ struct SquareParameters {
   }
 };
 
-/// Where a step's learning rate comes from. In the memory of the values, so that a recorded step follows changes.
+/// Where a step's learning rate comes from, and what else may change between steps. In the memory of the values, so
+/// that a recorded step follows changes.
 struct RateTable {
   const double* rates = nullptr;  ///< of update `first`, the next one, …; the last one holds from there on
   std::int64_t count = 0;
   std::uint64_t first = 0;
-  double factor = 1;  ///< of all
+  double factor = 1;         ///< of all
+  bool keeps_zeros = false;  ///< in parameters that are pruned
   [[nodiscard]] RONDA_HOST_DEVICE double rate(std::uint64_t update) const {
     const std::uint64_t at = update < first ? 0 : update - first;
     const auto last = static_cast<std::uint64_t>(count - 1);
@@ -182,6 +185,8 @@ struct Update {
   float* second_state;
   float* third_state;
   T* rounded;  ///< the values as layers read them; null where they read `values`
+  const Segment* segments;
+  const RateTable* table;
 
   /// The same from element `first` on, a multiple of `line`.
   [[nodiscard]] Update from(std::int64_t first) const {
@@ -204,8 +209,10 @@ struct Update {
     float& first = states > 0 ? first_state[i] : none;
     float& second = states > 1 ? second_state[i] : none;
     float& third = states > 2 ? third_state[i] : none;
+    const bool stays = table->keeps_zeros && segments[parameter].pruned && values[i] == 0;
     apply_rule<Rule>(scalars[parameter], values[i], clipped(as_float(gradients[i]), outcome->gradient_limit), first,
                      second, third);
+    if (stays) values[i] = 0;
     if (!std::isfinite(values[i]) || (states > 0 && !std::isfinite(first)) || (states > 1 && !std::isfinite(second)) ||
         (states > 2 && !std::isfinite(third)))
       raise_flag(outcome->spoiled);

@@ -20,6 +20,9 @@ namespace ronda {
 }
 [[nodiscard]] inline bool is_finite(std::int32_t largest_magnitude) noexcept { return largest_magnitude < 0x7f800000; }
 
+/// The largest magnitude of a value that stays as it is: none is so small, or zero is.
+[[nodiscard]] inline std::int32_t largest_kept(const ArenaPart& part) noexcept { return part.keeps_zeros ? 0 : -1; }
+
 /// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies the rule, and
 /// writes the new values into all copies, so that every byte comes from memory once.
 template <class Rule, class Width>
@@ -40,8 +43,11 @@ template <class Rule, class Width>
   if constexpr (states > 0) load(first, part.states[0]);
   if constexpr (states > 1) load(second, part.states[1]);
   if constexpr (states > 2) load(third, part.states[2]);
+  const std::int32_t kept = largest_kept(part);
   each_lane(width, [&](auto l) RONDA_INLINE {
+    const float before = values[l];
     apply_rule<Rule>(scalars, values[l], gradients[l], first[l], second[l], third[l]);
+    values[l] = magnitude(before) <= kept ? before : values[l];
   });
   const auto look_at = [&](const std::array<float, 16>& lanes) RONDA_INLINE {
     each_lane(width, [&](auto l) RONDA_INLINE { largest[l] = std::max(largest[l], magnitude(lanes[l])); });
@@ -68,6 +74,7 @@ template <class Rule, bool clips>
                                                                    const typename Rule::Scalars& scalars) {
   constexpr std::size_t states = Rule::states.size();
   const float limit = part.gradient_limit;
+  const std::int32_t kept = largest_kept(part);
   float* __restrict values = part.values;
   const float* __restrict gradients = part.gradients;
   float* __restrict first = part.states[0];
@@ -75,9 +82,11 @@ template <class Rule, bool clips>
   float* __restrict third = part.states[2];
   std::int32_t largest = 0;
   for (std::size_t i = 0; i < part.count; ++i) {
-    float value = values[i];
+    const float before = values[i];
+    float value = before;
     float a = states > 0 ? first[i] : 0, b = states > 1 ? second[i] : 0, c = states > 2 ? third[i] : 0;
     apply_rule<Rule>(scalars, value, clips ? clipped(gradients[i], limit) : gradients[i], a, b, c);
+    value = magnitude(before) <= kept ? before : value;
     largest = std::max(largest, magnitude(value));
     if constexpr (states > 0) largest = std::max(largest, magnitude(a));
     if constexpr (states > 1) largest = std::max(largest, magnitude(b));

@@ -109,6 +109,9 @@ class Updater {
   virtual void set_schedule(const Schedule& schedule, Stream& stream) = 0;
   /// From the next update on: all rates times `factor`, whatever the schedule. Waits for the stream.
   virtual void set_rate_factor(double factor, Stream& stream) = 0;
+  /// From the next update on: whether the zeros of parameters that are pruned (ParameterGroup::pruned) stay zero.
+  /// Waits for the stream.
+  virtual void set_keeps_zeros(bool keeps, Stream& stream) = 0;
 };
 
 /// Makes an updater.

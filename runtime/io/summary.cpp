@@ -91,6 +91,10 @@ Json to_json(const Summary& s) {
                        {"best_loss", s.monitor.best_loss},
                        {"early", s.monitor.early},
                        {"rate_factor", s.monitor.rate_factor}};
+  if (s.pruning.weights > 0)
+    json["pruning"] = {{"weights", s.pruning.weights},
+                       {"zeros", s.pruning.zeros},
+                       {"sparsity", static_cast<double>(s.pruning.zeros) / static_cast<double>(s.pruning.weights)}};
   json["epoch_history"] = std::move(history);
   return json;
 }

@@ -59,6 +59,10 @@ struct Summary {
   std::string plan_hash;
   std::vector<Epoch> epoch_history;
   std::vector<std::pair<std::string, std::string>> options;  ///< all of them, in words
+  struct {
+    std::uint64_t weights = 0;  ///< of the parameters that are pruned; 0: nothing is
+    std::uint64_t zeros = 0;    ///< of these
+  } pruning;
   /// Of early stopping and the best epoch.
   struct {
     std::uint64_t best_epoch = 0;  ///< the one with the least monitored loss; 0: nothing is monitored

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/function_ref.hpp>
@@ -82,6 +83,20 @@ class TrainingState {
   void set_rate_factor(double factor);
   [[nodiscard]] double rate_factor() const noexcept { return rate_factor_; }
 
+  /// Sets the smallest of each parameter that is pruned (ParameterGroup::pruned) and not frozen to zero, by magnitude,
+  /// a `share` of its elements, also in their average. From then on their zeros stay zero: whatever was pruned is known
+  /// by the values alone, and a checkpoint needs no more. The same on all ranks, which have the same values, without a
+  /// message. Throws InputError for a share that is not from 0 to 1.
+  void prune(double share);
+  /// Whether zeros of these parameters stay zero, from the next update on. Not collective; the same on all ranks.
+  void set_keeps_zeros(bool keeps);
+  [[nodiscard]] bool keeps_zeros() const noexcept { return keeps_zeros_; }
+  struct Zeros {
+    std::uint64_t weights = 0, zeros = 0;  ///< elements of the parameters that are pruned, without padding
+  };
+  /// Of the parameters that are trained, not their average. Not collective.
+  [[nodiscard]] Zeros zeros() const;
+
  private:
   void round_values();
   void swap_average();
@@ -90,6 +105,8 @@ class TrainingState {
   std::uint64_t updates_ = 0;
   double rate_factor_ = 1;
   bool shows_average_ = false;  ///< in with_average
+  bool keeps_zeros_ = false;
+  std::vector<std::int32_t> magnitudes_;  ///< of a parameter that is pruned
 };
 
 }  // namespace ronda

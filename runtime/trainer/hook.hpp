@@ -42,6 +42,9 @@ class Hook {
   virtual void after_test(TrainingRun&, const Evaluation&) {}
   /// After the epoch's test. What is asked for here (TrainingRun::stop) is agreed on before the next epoch.
   virtual void after_epoch(TrainingRun&, const EpochReport&) {}
+  /// Steps were done once more, up to the last one, to repair a replica (TrainingRun::repeat_since): a hook does again
+  /// what it did to the parameters after the last of them.
+  virtual void after_repeat(TrainingRun&) {}
   /// The training is about to be saved: a hook adds to the manifest what it needs to go on (CheckpointManifest::hooks),
   /// and may throw where nothing should be saved.
   virtual void before_save(TrainingRun&, CheckpointManifest&) {}

@@ -176,6 +176,28 @@ void visit(Options& o, Visitor&& see) {
              .field = "groups",
              .matters = true},
       o.groups, parse_group);
+  see(Option{.name = "prune",
+             .group = learning,
+             .help = "Set this share of the weights to zero while training, the smallest ones of each parameter: 0.9; "
+                     "0: none",
+             .matters = true},
+      o.prune);
+  see(Option{.name = "prune-begin",
+             .group = learning,
+             .help = "With --prune: share of the steps after which the first weights are zero",
+             .matters = o.prune > 0},
+      o.prune_begin);
+  see(Option{.name = "prune-end",
+             .group = learning,
+             .help = "With --prune: share of the steps after which all of them are; the rest of the training is theirs",
+             .matters = o.prune > 0},
+      o.prune_end);
+  see(Option{.name = "prune-only",
+             .group = learning,
+             .help = "With --prune: parameters that are pruned, as in --freeze: conv2,dense1.weight",
+             .otherwise = "the weights of dense layers, convolutions and attention",
+             .matters = o.prune > 0},
+      o.prune_only);
   see(Option{.name = "early-stopping",
              .group = learning,
              .help = "End after so many epochs whose test is no better than the best; 0: do not"},

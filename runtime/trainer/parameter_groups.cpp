@@ -81,13 +81,24 @@ bool covers(const std::string& pattern, const std::string& name) {
   return begins || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
+namespace {
+
+/// What `prune_only` is where it is not given: matrices and kernels, by which outputs are products with inputs.
+const std::vector<std::string> usually_pruned{"conv*.weight", "dense*.weight", "attention*.in_proj_weight",
+                                              "attention*.out_proj.weight"};
+
+}  // namespace
+
 std::function<ParameterGroup(std::string_view)> groups_of(const TrainingOptions& options) {
-  if (options.freeze.empty() && options.groups.empty()) return options.group_of;
-  return [group_of = options.group_of, freeze = options.freeze, groups = options.groups,
+  if (options.freeze.empty() && options.groups.empty() && options.prune == 0) return options.group_of;
+  std::vector<std::string> prune;
+  if (options.prune > 0) prune = options.prune_only.empty() ? usually_pruned : options.prune_only;
+  return [group_of = options.group_of, freeze = options.freeze, groups = options.groups, prune,
           rate = options.learning_rate](std::string_view name) {
     ParameterGroup result = group_of ? group_of(name) : ParameterGroup();
     const std::string whole(name);
     for (const std::string& pattern : freeze) result.frozen = result.frozen || covers(pattern, whole);
+    for (const std::string& pattern : prune) result.pruned = result.pruned || covers(pattern, whole);
     for (const GroupOption& group : groups) {
       if (!covers(group.pattern, whole)) continue;
       if (group.learning_rate) result.rate_factor = *group.learning_rate / rate;
@@ -106,6 +117,17 @@ void check_groups(const TrainingOptions& options, std::span<const Parameter> par
   };
   for (const std::string& pattern : options.freeze) check_pattern(".freeze", pattern);
   for (const GroupOption& group : options.groups) check_pattern(".groups", group.pattern);
+  for (const std::string& pattern : options.prune_only) check_pattern(".prune_only", pattern);
+  if (options.prune == 0) return;
+  const auto group_of = groups_of(options);
+  const auto is_pruned = [&](const Parameter& parameter) {
+    const ParameterGroup group = group_of(parameter.name);
+    return group.pruned && !group.frozen;
+  };
+  if (std::ranges::none_of(parameters, is_pruned))
+    throw InputError(".prune: the model has no weight to prune that is trained; it has " +
+                     listed(parameters, [](const Parameter& parameter) { return parameter.name; }) +
+                     "; name some by .prune_only");
 }
 
 }  // namespace ronda

@@ -32,11 +32,11 @@ void check(const GroupOption& group);
 [[nodiscard]] bool covers(const std::string& pattern, const std::string& name);
 
 /// The group of each parameter, by its name: what `group_of` says, then each of `freeze` and of `groups`, of which
-/// later ones have the last word. Null: all are alike.
+/// later ones have the last word; and whether it is pruned. Null: all are alike.
 /// @param options  with the training's learning rate
 [[nodiscard]] std::function<ParameterGroup(std::string_view name)> groups_of(const TrainingOptions& options);
-/// Throws InputError for a name or a pattern of `freeze` or `groups` that no parameter has: the training would be as
-/// without it, in silence.
+/// Throws InputError for a name or a pattern of `freeze`, `groups` or `prune_only` that no parameter has, and where
+/// none is left to be pruned: the training would be as without it, in silence.
 void check_groups(const TrainingOptions& options, std::span<const Parameter> parameters);
 
 }  // namespace ronda

@@ -125,7 +125,8 @@ std::map<std::string, std::string> options_that_matter(const TrainingOptions& o,
   std::map<std::string, std::string> values{{"data", text_of(train)}};
   for (auto& option : in_words(o))
     if (option.matters) values.emplace(std::move(option.name), std::move(option.value));
-  if (schedule_row(o.schedule).follows_length) values["steps"] = std::to_string(total_steps);  // else it may be longer
+  if (schedule_row(o.schedule).follows_length || o.prune > 0)
+    values["steps"] = std::to_string(total_steps);  // else it may be longer
   return values;
 }
 

@@ -13,6 +13,7 @@
 #include <ronda/runtime/trainer/hooks/early_stopping.hpp>
 #include <ronda/runtime/trainer/hooks/injected_faults.hpp>
 #include <ronda/runtime/trainer/hooks/nonfinite_guard.hpp>
+#include <ronda/runtime/trainer/hooks/pruning.hpp>
 #include <ronda/runtime/trainer/hooks/rate_reduction.hpp>
 #include <ronda/runtime/trainer/hooks/reporting.hpp>
 #include <ronda/runtime/trainer/hooks/results.hpp>
@@ -235,11 +236,12 @@ Metrics Trainer::checked_metrics() const {
   return metrics;
 }
 
-/// The order of the hooks: faults come before all; what a step spoiled is found before anybody is told of it; replicas
-/// are compared before they are saved; results come last.
+/// The order of the hooks: faults come before all; what a step spoiled is found before anybody is told of it; weights
+/// are pruned before anybody reads them; replicas are compared before they are saved; results come last.
 Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitData& data) {
   InjectedFaults faults(Faults(setup.options.faults, world_.rank()));
   NonfiniteGuard guard(saving);
+  Pruning pruning;
   Reporting reporting;
   RateReduction rate_reduction;
   BestEpoch best_epoch;
@@ -249,7 +251,9 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   const Metrics metrics = checked_metrics();
   std::vector<Hook*> hooks;
   if (!setup.options.faults.empty()) hooks.push_back(&faults);
-  hooks.insert(hooks.end(), {&guard, &reporting});
+  hooks.push_back(&guard);
+  if (setup.options.prune > 0) hooks.push_back(&pruning);
+  hooks.push_back(&reporting);
   if (setup.options.reduce_rate_after > 0) hooks.push_back(&rate_reduction);
   if (setup.options.keep_best) hooks.push_back(&best_epoch);
   if (setup.options.early_stopping > 0) hooks.push_back(&early_stopping);

@@ -102,6 +102,22 @@ void check_watching(const TrainingOptions& o) {
     throw InputError(".least_improvement is a number from 0 on, not " + text_of(o.least_improvement));
 }
 
+void check_pruning(const TrainingOptions& o) {
+  if (!(o.prune >= 0 && o.prune < 1))
+    throw InputError(".prune is a share of the weights, from 0 on and below 1, not " + text_of(o.prune));
+  if (!(o.prune_begin >= 0 && o.prune_begin <= o.prune_end && o.prune_end <= 1))
+    throw InputError(
+        ".prune_begin and .prune_end are shares of the steps, from 0 to 1, and the end does not come "
+        "first; found " +
+        text_of(o.prune_begin) + " and " + text_of(o.prune_end));
+  if (o.prune == 0 && !o.prune_only.empty())
+    throw InputError(".prune_only names parameters, and .prune says what share of them is to be zero; give both");
+  if (o.prune > 0 && (o.keep_best || o.early_stopping > 0))
+    throw InputError(
+        ".keep_best and .early_stopping would choose an epoch in which the weights are not pruned yet; take .prune "
+        "without them");
+}
+
 void check_resilience(const TrainingOptions& o) {
   const bool saves = !o.checkpoint_dir.empty();
   if (!saves && (o.resume || o.checkpoint_every.steps > 0 || o.checkpoint_every.seconds > 0 || o.time_limit > 0))
@@ -142,6 +158,7 @@ void check(const TrainingOptions& options) {
   check_sizes(options);
   for (const GroupOption& group : options.groups) check(group);
   check_watching(options);
+  check_pruning(options);
   check_resilience(options);
 }
 

@@ -67,6 +67,13 @@ struct TrainingOptions {
   /// Parameters that are not trained: their names, beginnings of names, or patterns, as in GroupOption.
   std::vector<std::string> freeze = {};
   std::vector<GroupOption> groups = {};  ///< rates and decays of some parameters; later ones have the last word
+  /// Share of the weights that is set to zero while training goes on, the smallest ones of each parameter, and stays
+  /// zero: see PruningSchedule. 0: none.
+  double prune = 0;
+  double prune_begin = 0.1;  ///< share of the steps after which the first weights are pruned …
+  double prune_end = 0.7;    ///< … and the last ones
+  /// Parameters that are pruned, as in `freeze`; empty: the weights of dense layers, convolutions and attention.
+  std::vector<std::string> prune_only = {};
   Initializer initializer = Initializer::he_normal;
 
   std::uint64_t seed = 1;

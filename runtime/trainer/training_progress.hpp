@@ -13,6 +13,7 @@ namespace ronda {
 struct TrainingPosition {
   std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
   double rate_factor = 1;
+  bool keeps_zeros = false;  ///< of weights that are pruned
 };
 
 /// How far a training has come: what a checkpoint remembers beside states.

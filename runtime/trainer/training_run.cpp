@@ -246,6 +246,7 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   strategy.state().set_updates(from.updates);
   const double rate_factor = strategy.state().rate_factor();
   strategy.state().set_rate_factor(from.rate_factor);
+  strategy.state().set_keeps_zeros(from.keeps_zeros);
   const StepFlags raised = strategy.raised();  // a hook may have asked to stop just now
   strategy.raise({});
   loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
@@ -265,6 +266,7 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
   strategy.state().set_rate_factor(rate_factor);
   strategy.raise(raised);
+  for (Hook* hook : parts_.hooks) hook->after_repeat(*this);
   strategy.state().gather_state();
 }
 
@@ -273,8 +275,12 @@ std::uint64_t TrainingRun::samples() const noexcept { return statistics().sample
 double TrainingRun::train_seconds() const noexcept { return statistics().seconds() + progress().seconds_before; }
 
 TrainingPosition TrainingRun::position() const noexcept {
-  return {step(), progress().current.epoch, progress().step_in_epoch, parts_.strategy.updates(),
-          parts_.strategy.state().rate_factor()};
+  return {step(),
+          progress().current.epoch,
+          progress().step_in_epoch,
+          parts_.strategy.updates(),
+          parts_.strategy.state().rate_factor(),
+          parts_.strategy.state().keeps_zeros()};
 }
 
 Evaluation TrainingRun::result() const {

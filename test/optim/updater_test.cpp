@@ -318,6 +318,42 @@ TEST_CASE("a state that is not finite is told of, also where the value does not 
     }
 }
 
+TEST_CASE("zeros of a pruned parameter stay zero where that is told, for every optimizer; all else keeps its bits") {
+  for (const MakeUpdater& make : makers)
+    for (const OptimizerOptions& options : &make == makers ? every_rule(0.01) : every_optimizer(0.01))
+      for (const bool keeps : {false, true}) {
+        const auto optimizer = make_optimizer(options), updated = make_optimizer(options);
+        if (keeps && optimizer->needs_norms()) continue;  // a weight that stays is in the norm of what is proposed
+        Arena plain(*optimizer), kept(*updated);
+        kept.groups[0].pruned = true;  // the first and the last, a matrix
+        for (Arena* arena : {&plain, &kept})
+          for (std::size_t i = 0; i < arena->values.size(); i += 3) arena->values[i] = 0;
+        Update expected(make, *optimizer, plain, {}, false), update(make, *updated, kept, {}, false);
+        update.updater->set_keeps_zeros(keeps, update.stream);
+        const auto stays = [&](std::size_t i) {
+          const auto in = [&](std::size_t segment) {
+            const ArenaSegment& s = kept.segments[segment];
+            return i >= s.offset && i < s.offset + static_cast<std::size_t>(s.desc.padded_count());
+          };
+          return keeps && i % 3 == 0 && (in(0) || in(3));
+        };
+        for (std::uint64_t t = 1; t <= 3; ++t) {
+          plain.fill_gradients(t);
+          kept.fill_gradients(t);
+          for (Update* each : {&expected, &update}) {
+            each->total.loss = 3;
+            each->total.weight = 12;
+            each->step();
+          }
+          INFO(text_of(options) << ", update " << t << (keeps ? ", kept" : ""));
+          for (std::size_t i = 0; i < kept.values.size(); ++i)
+            REQUIRE(kept.values[i] == (stays(i) ? 0.0F : plain.values[i]));
+        }
+        CHECK(kept.values[3] == (keeps ? 0.0F : plain.values[3]));
+        CHECK(plain.values[3] != 0);
+      }
+}
+
 TEST_CASE("a frozen parameter's gradient is neither checked nor clipped by") {
   for (const MakeUpdater& make : makers)
     for (const double clip : {0.0, 0.5}) {

@@ -67,6 +67,7 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       options.micro_batches = accumulate;
       options.clip_norm = by_parts ? 0 : 1;
       options.ema_decay = 0.9;
+      options.group_of = [](std::string_view) { return ParameterGroup{.pruned = true}; };
       options.fusion.first_bucket_bytes = 256;
       options.fusion.algorithm = algorithm;
       options.node_update_bytes = by_parts ? 0 : std::numeric_limits<std::size_t>::max();
@@ -78,6 +79,7 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
         strategy.train_step(loader.next());
       };
       step();
+      strategy.state().prune(0.5);
       allocations = 0;
       counting = true;
       for (int k = 0; k < 7; ++k) step();  // over the end of an epoch

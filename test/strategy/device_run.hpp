@@ -1,6 +1,8 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ronda/layers/layers.hpp>
@@ -39,6 +41,9 @@ struct DeviceSet {
   DType dtype = DType::float32;  ///< of the layers
   bool library = false;          ///< on the processor: its own layers, not the plain loops
   std::optional<DType> reduce_dtype = {};
+  double ema_decay = 0;
+  std::optional<std::size_t> node_update_bytes = {};
+  std::function<ParameterGroup(std::string_view)> group_of = {};
 };
 
 /// Values with several readers, sums with and without a ReLU, a concatenation, and a layer that is used twice.
@@ -71,6 +76,9 @@ struct DeviceRun {
     o.check_gradients = set.check_gradients;
     o.record_steps = set.record;
     o.reduce_dtype = set.reduce_dtype;
+    o.ema_decay = set.ema_decay;
+    o.node_update_bytes = set.node_update_bytes.value_or(o.node_update_bytes);
+    o.group_of = set.group_of;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
     if (devices != nullptr)

@@ -14,3 +14,4 @@ learns() { # learns ACCURACY APPLICATION OPTION…
 learns 0.920 mnist_softmax
 learns 0.980 mnist_mlp
 learns 0.980 mnist_cnn --epochs 1
+learns 0.980 mnist_cnn --epochs 2 --prune 0.9

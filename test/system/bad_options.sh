@@ -21,6 +21,9 @@ ONEDNN_MAX_CPU_ISA=AVX2 refused '--dtype mixed_bfloat16: .*(DNNL_MAX_CPU_ISA|no 
 refused '--reduce-dtype bfloat16 does not fit --dtype float32' mnist_softmax --reduce-dtype bfloat16
 refused '--emulate-dtype is for --dtype mixed_bfloat16' mnist_softmax --emulate-dtype
 for dtype in tf32 mixed_float16; do refused "--dtype $dtype is for GPUs, with --device cuda" mnist_softmax --dtype $dtype; done
+refused '--prune is a share' mnist_softmax --prune 90
+refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
+refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1

@@ -64,6 +64,7 @@ NOT_RUN = {
     "mpirun -n 4 python3 program.py": "the program of the page, which is run",
     "test/system/kills.sh build/release/apps build/release/test/checkpoint/counted_training 100": FOR_HOURS,
     "mpirun -n 2 build/release/apps/mnist_cnn --config examples/cnn.toml": "takes minutes; system.accuracy trains the network",
+    "mpirun -n 2 build/release/apps/mnist_cnn --config examples/pruned_cnn.toml": "takes minutes; system.accuracy trains the network",
     "scripts/fetch_cifar.sh 10 data": "fetches 170 MB from a site that is not ours",
     "mpirun -n 2 build/release/apps/char_gpt --config examples/char_gpt.toml --data text.txt":
         "takes minutes; system.char_gpt trains a smaller one",

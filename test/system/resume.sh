@@ -54,6 +54,7 @@ aside same_bits 1 --optimizer nesterov --threads 1 # where there is a second cor
 aside same_bits 2 --optimizer adam --clip-norm 1
 aside same_bits 3 --accumulate 2 --schedule cosine
 aside same_bits 2 --dtype mixed_bfloat16 --emulate-dtype --reduce-dtype float32 # the masters are saved
+aside same_bits 2 --prune 0.8 --ema-decay 0.9
 aside same_bits 4 --allreduce ring --weight-decay 0.01 --compression int8
 
 # ---- on other numbers of ranks: the same samples, parameters within rounding
