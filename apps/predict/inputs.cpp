@@ -78,6 +78,9 @@ Inputs::Inputs(const SavedModel& model, std::vector<fs::path> files) : model_(mo
 
 Inputs::Kind Inputs::kind_of(const fs::path& file) const {
   if (std::holds_alternative<PictureInput>(model_.input)) return picture_kind_of(file);
+  if (std::holds_alternative<BytesInput>(model_.input))
+    throw InputError(model_.source.string() + " is a model of " + model_.application +
+                     ", which goes on with a text: " + model_.application + " --sample and --prompt");
   if (file != "-") static_cast<void>(first_bytes(file));
   return std::holds_alternative<TableInput>(model_.input) ? Kind::table : Kind::text;
 }
@@ -110,8 +113,8 @@ Samples Inputs::open(std::size_t part) const {
     }
   }
   if (const auto* pictures = std::get_if<PictureInput>(&model_.input); pictures != nullptr && pictures->normalized)
-    samples.owned.push_back(
-        std::make_unique<TransformedDataset>(samples.data(), std::vector<Transform>{*pictures->normalized}));
+    samples.owned.push_back(std::make_unique<TransformedDataset>(
+        samples.data(), std::vector<Transform>{pictures->normalized->transform()}));
   return samples;
 }
 
