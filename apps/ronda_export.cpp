@@ -66,7 +66,7 @@ std::string text_of_output(const apps::SavedModel& model) {
 OnnxOptions options_of(const apps::SavedModel& model) {
   OnnxOptions options{.name = model.application};
   options.metadata = {{"ronda.application", model.application}, {"ronda.model", model.card}};
-  if (!model.classes.empty())
+  if (!model.classes.empty() && !std::holds_alternative<apps::BytesInput>(model.input))
     options.metadata["classes"] =
         apps::ModelCard(model.classes).dump(-1, ' ', false, apps::ModelCard::error_handler_t::replace);
   options.value_texts = {{"input", std::visit([](const auto& input) { return text_of(input); }, model.input)},

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <ronda/core/error.hpp>
@@ -121,6 +122,13 @@ void text(SavedModel& saved, const CardReader& card) {
   saved.model = bag_of_words(tokens, card.size("width"), static_cast<std::int64_t>(saved.classes.size()));
 }
 
+/// The character, or, where it is none of ASCII that is seen, its number: `0x0a`.
+std::string name_of_byte(int byte) {
+  if (byte >= ' ' && byte <= '~') return {static_cast<char>(byte)};
+  const std::string_view digits = "0123456789abcdef";
+  return std::string("0x") + digits[static_cast<std::size_t>(byte) / 16] + digits[static_cast<std::size_t>(byte) % 16];
+}
+
 void bytes(SavedModel& saved, const CardReader& card) {
   const GptOptions options{.layers = card.size("layers", 1 << 10),
                            .heads = card.size("heads", 1 << 10),
@@ -128,6 +136,7 @@ void bytes(SavedModel& saved, const CardReader& card) {
                            .context = card.size("context", 1 << 20)};
   if (options.width % options.heads != 0) throw card.bad("\"width\" is no multiple of \"heads\"");
   saved.input = BytesInput{options.context};
+  for (int byte = 0; byte < 256; ++byte) saved.classes.push_back(name_of_byte(byte));
   saved.model = gpt(options);
 }
 

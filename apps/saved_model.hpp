@@ -41,7 +41,7 @@ struct SavedModel {
   std::string application;
   std::variant<PictureInput, TableInput, TextInput, BytesInput> input;
   Sequential model;
-  std::vector<std::string> classes;  ///< names by label; empty: it gives numbers, or bytes
+  std::vector<std::string> classes;  ///< names by label; empty: it gives numbers
   std::string card;                  ///< what it says of itself, JSON (see ModelCard)
   std::vector<NamedTensor> tensors;  ///< parameters, and what layers keep
 

@@ -20,8 +20,8 @@ struct OnnxOptions {
 /// Images, float32 (N, H, W, C), are (N, C, H, W) there, as ONNX's and PyTorch's are. Parameters keep names and shapes.
 /// The file is checked by ONNX's library before it is written, and is written whole or not at all.
 ///
-///     write_onnx("mlp.onnx", build_graph(model, {&field, 1}, 1), read_safetensors("mlp.safetensors").tensors,
-///     "mlp.safetensors");
+///     const Safetensors file = read_safetensors("mlp.safetensors");
+///     write_onnx("mlp.onnx", build_graph(model, {&field, 1}, 1), file.tensors, "mlp.safetensors");
 ///
 /// @param tensors  parameters and what layers keep, as files of `--save` have them
 /// @param source   where they are from, for messages

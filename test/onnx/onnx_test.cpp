@@ -150,7 +150,7 @@ TEST_CASE("names that are taken stay with those that have them") {
   const onnx::ModelProto shared = exported(Sequential(twice, twice), {{"input", {8}}});
   CHECK(shared.graph().initializer_size() == 2);
   CHECK(count(shared, "Gemm") == 2);
-  // An output that is read within the model too.
+  // An operation that nothing reads.
   const onnx::ModelProto read = exported(Sequential([](Value x, GraphBuilder& b) {
                                            const Value y = Tanh().build(x, b);
                                            static_cast<void>(ReLU().build(y, b));

@@ -148,11 +148,13 @@ void write_proto(const std::filesystem::path& path, const OnnxModel& model, cons
                      " bytes, and an ONNX file holds less than 2 GiB");
   AtomicFile file(path);
   FileStream bytes(file);
+  bool written = false;
   {
     google::protobuf::io::CopyingOutputStreamAdaptor stream(&bytes);
-    if (proto.SerializeToZeroCopyStream(&stream)) stream.Flush();
+    written = proto.SerializeToZeroCopyStream(&stream) && stream.Flush();
   }
   bytes.rethrow();
+  if (!written) throw ResourceError(path.string() + " cannot be written as a protocol buffer");
   file.commit();
 }
 
