@@ -78,10 +78,11 @@ def tokens(below):
 
 def applications(folder):
     """Name, options of the training, and what makes inputs."""
-    cifar = ["--data", folder / "cifar", "--global-batch-size", 20, "--steps", 8]
+    slowly = ["--optimizer", "adam", "--learning-rate", 0.001, "--schedule", "constant"]  # whatever the batch is
+    cifar = ["--data", folder / "cifar", "--global-batch-size", 20, "--steps", 20, *slowly]
     table = ["--data", folder / "table.csv", "--test", folder / "table.csv", "--target", "y", "--epochs", 5]
-    pictures = ["--data", folder / "pictures", "--global-batch-size", 4, "--steps", 4]
-    text = ["--data", folder / "text", "--steps", 20, *made_text.OPTIONS, "--layers", 4, "--width", 64, "--heads", 4]
+    pictures = ["--data", folder / "pictures", "--global-batch-size", 8, "--steps", 4, *slowly]
+    text = ["--data", folder / "text", "--steps", 40, "--context", 32, "--layers", 4, "--heads", 4, "--width", 64]
     return [
         ("mnist_softmax", ["--steps", 200], pixels),
         ("mnist_mlp", ["--steps", 200], pixels),

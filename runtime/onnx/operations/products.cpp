@@ -58,20 +58,18 @@ std::string translate(const AttentionSpec& spec, OnnxWriter& onnx) {
   const std::string query = part(0, {0, 2, 1, 3}), key = part(1, {0, 2, 3, 1}), value = part(2, {0, 2, 1, 3});
   std::string scores = onnx.apply("Mul", {onnx.apply("MatMul", {query, key}),
                                           onnx.scalar(static_cast<float>(1 / std::sqrt(static_cast<double>(depth))))});
-  const std::string keys = onnx.constant(counted_up(steps), {1, steps}),
-                    least = onnx.scalar(std::numeric_limits<float>::lowest());
-  if (spec.causal) {
-    const std::string queries = onnx.constant(counted_up(steps), {steps, 1});
-    scores = onnx.apply("Where", {onnx.apply("LessOrEqual", {keys, queries}), scores, least});
+  const auto keep = [&](const std::string& read) {
+    scores = onnx.apply("Where", {read, scores, onnx.scalar(std::numeric_limits<float>::lowest())});
+  };
+  const auto keys = [&] { return onnx.constant(counted_up(steps), {1, steps}); };
+  if (spec.causal) keep(onnx.apply("LessOrEqual", {keys(), onnx.constant(counted_up(steps), {steps, 1})}));
+  std::string real;
+  if (onnx.inputs() > 1) {
+    real = onnx.apply("Less", {keys(), onnx.apply("Unsqueeze", {onnx.input(1), onnx.constant({1, 2, 3})})});
+    keep(real);
   }
-  if (onnx.inputs() < 2)
-    scores = onnx.apply("Softmax", {scores}, {{"axis", -1}});
-  else {  // of no step at all it is 0
-    const std::string lengths = onnx.apply("Unsqueeze", {onnx.input(1), onnx.constant({1, 2, 3})}),
-                      read = onnx.apply("Less", {keys, lengths});
-    scores = onnx.apply("Softmax", {onnx.apply("Where", {read, scores, least})}, {{"axis", -1}});
-    scores = onnx.apply("Where", {read, scores, onnx.scalar(0)});
-  }
+  scores = onnx.apply("Softmax", {scores}, {{"axis", -1}});
+  if (!real.empty()) scores = onnx.apply("Where", {real, scores, onnx.scalar(0)});  // where no step is
   const std::string means = onnx.transposed(onnx.apply("MatMul", {scores, value}), {0, 2, 1, 3});
   return onnx.apply("Reshape", {means, onnx.constant({0, steps, width})});
 }
