@@ -23,8 +23,10 @@ inline std::vector<NamedTensor> made_tensors(const Graph& graph) {
   const auto add = [&](const std::string& name, const Shape& shape, float scale, float offset) {
     const RngKey key(3, Purpose::test, name);
     NamedTensor tensor{name, shape};
-    for (std::int64_t i = 0; i < shape.count(); ++i)
-      tensor.values.push_back(offset + scale * (2 * key.uniform(static_cast<std::uint64_t>(i)) - 1));
+    std::vector<float> drawn;  // again and again: a large table costs no draws
+    for (std::uint64_t i = 0; i < 4096; ++i) drawn.push_back(offset + scale * (2 * key.uniform(i) - 1));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(shape.count()); ++i)
+      tensor.values.push_back(drawn[i % drawn.size()]);
     tensors.push_back(std::move(tensor));
   };
   for (const GraphParameter& parameter : graph.parameters) {

@@ -44,7 +44,7 @@ refused '--onnx is required' "$work/mlp"
 refused 'nowhere: No such file' "$work/nowhere" --onnx "$work/none.onnx"
 refused 'no sound safetensors file' "$work/cut" --onnx "$work/none.onnx"
 refused 'does not say which .* --describe' "$work/old" --onnx "$work/none.onnx"
-refused 'dense3' "$work/old" --onnx "$work/none.onnx" --describe '{"application": "mnist_mlp"}'
+refused 'dense4.weight is not there' "$work/mlp" --onnx "$work/none.onnx" --describe '{"hidden": [40, 30, 10]}'
 refused 'dense1.weight has shape' "$work/mlp" --onnx "$work/none.onnx" --describe '{"hidden": [41, 30]}'
 refused 'width' "$work/gpt" --onnx "$work/none.onnx" --describe '{"heads": 3}'
 refused 'nowhere' "$work/mlp" --onnx "$work/nowhere/none.onnx"
