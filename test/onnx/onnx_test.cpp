@@ -30,7 +30,8 @@ onnx::ModelProto sound(const std::filesystem::path& file) {
   onnx::ModelProto model;
   REQUIRE(model.ParseFromString(read_file(file)));
   onnx::checker::check_model(model);
-  onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), {true, 1, true});
+  onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
+                                     onnx::ShapeInferenceOptions(true, 1, true));
   return model;
 }
 

@@ -18,8 +18,8 @@ std::string rows(const std::string& left_out, OnnxWriter& onnx) {
 }
 
 std::string bag(const EmbeddingSpec& spec, OnnxWriter& onnx) {
-  const std::string padding = is_padding(spec, onnx), steps = onnx.constant({std::int64_t{1}}),
-                    sum = onnx.apply("ReduceSum", {rows(padding, onnx), steps}, {{"keepdims", 0}});
+  const std::string padding = is_padding(spec, onnx), steps = onnx.constant({std::int64_t{1}});
+  std::string sum = onnx.apply("ReduceSum", {rows(padding, onnx), steps}, {{"keepdims", 0}});
   if (spec.bag == BagMode::sum) return sum;
   constexpr std::int64_t to_float = 1;  // TensorProto::FLOAT
   const std::string counted = onnx.apply("Cast", {onnx.apply("Not", {padding})}, {{"to", to_float}}),

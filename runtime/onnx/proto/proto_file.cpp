@@ -106,7 +106,8 @@ std::size_t bytes_of(const OnnxModel& model) {
 void require_sound(onnx::ModelProto& proto) {
   try {
     onnx::checker::check_model(proto);
-    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), {true, 1, true});
+    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(),
+                                       onnx::ShapeInferenceOptions(true, 1, true));
   } catch (const std::exception& error) {
     throw LogicError(std::string("ONNX's library refuses the model as it was translated: ") + error.what());
   }
