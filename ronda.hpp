@@ -24,6 +24,8 @@
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/io/console.hpp>
+#include <ronda/runtime/onnx/onnx_writer.hpp>
+#include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>

@@ -10,6 +10,7 @@
 
 #include "byte_sampling.hpp"
 #include "gpt.hpp"
+#include "model_card.hpp"
 #include "training_application.hpp"
 
 namespace {
@@ -56,6 +57,10 @@ int run(World& world, apps::CommandLine& command_line, CharGptOptions options) {
   const DatasetPart training(*text, range(0, text->size() - tests)),
       test(*text, range(text->size() - tests, text->size()));
   command_line.training.variant = apps::text_of(options.model);
+  apps::describe_model(command_line, {{"layers", options.model.layers},
+                                      {"heads", options.model.heads},
+                                      {"width", options.model.width},
+                                      {"context", options.model.context}});
   options.sampling.seed = command_line.training.seed;
   const Sequential model = apps::gpt(options.model);
   const auto write = [&](Strategy& strategy) {

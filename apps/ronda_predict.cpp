@@ -37,7 +37,7 @@ bool parse(Options& options, int argc, char** argv) {
   app.add_option(
          "FILES", options.files,
          "Pictures (JPEG, PNG, PGM, PPM), IDX files of images or CIFAR-10's .bin; CSV with a line of names, for "
-         "tabular; texts, a line a sample, for text_classifier. -: text or a table from standard input")
+         "tabular; texts, a line a sample, for text_classifier and char_gpt. -: text or a table from standard input")
       ->required();
   const std::map<std::string, apps::PredictionFormat> formats{{"json", apps::PredictionFormat::json},
                                                               {"csv", apps::PredictionFormat::csv}};
@@ -69,7 +69,8 @@ int run(int argc, char** argv) {
     std::size_t sample = 0;
     predictor.predict(samples.data(), [&](std::span<const float> outputs) {
       for (; !outputs.empty(); outputs = outputs.subspan(outputs_of_one), ++sample)
-        writer.write(inputs.file(part, sample), inputs.number(part, sample), outputs.first(outputs_of_one));
+        writer.write(inputs.file(part, sample), inputs.number(part, sample),
+                     samples.row(sample, outputs.first(outputs_of_one), model.classes.size()));
     });
   }
   if (!std::cout.flush()) throw ResourceError("standard output cannot be written");

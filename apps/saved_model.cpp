@@ -4,6 +4,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <ronda/core/error.hpp>
@@ -12,12 +13,12 @@
 #include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
+#include "gpt.hpp"
 #include "model_card.hpp"
 #include "models.hpp"
 #include "residual_network.hpp"
 #include "resnet.hpp"
 #include "tool.hpp"
-#include "transforms.hpp"
 
 namespace ronda::apps {
 namespace {
@@ -83,7 +84,7 @@ void digits(SavedModel& saved, const CardReader& card, Sequential model) {
 }
 
 void small_pictures(SavedModel& saved, const CardReader& card, Sequential model) {
-  saved.input = PictureInput{.size = 32, .resize = 32, .normalized = cifar10_normalized()};
+  saved.input = PictureInput{.size = 32, .resize = 32, .normalized = cifar10_pixels()};
   saved.model = std::move(model);
   saved.classes = card.classes(10);
 }
@@ -91,7 +92,7 @@ void small_pictures(SavedModel& saved, const CardReader& card, Sequential model)
 void large_pictures(SavedModel& saved, const CardReader& card) {
   const std::int64_t size = card.get("size", std::int64_t{224});
   if (size < 32 || size > 4096) throw card.bad("\"size\" is from 32 to 4096, not " + std::to_string(size));
-  saved.input = PictureInput{.size = size, .resize = size * 8 / 7, .normalized = imagenet_normalized()};
+  saved.input = PictureInput{.size = size, .resize = size * 8 / 7, .normalized = imagenet_pixels()};
   saved.classes = card.classes();
   saved.model = ResNet(false).large50(static_cast<std::int64_t>(saved.classes.size()));
 }
@@ -121,6 +122,24 @@ void text(SavedModel& saved, const CardReader& card) {
   saved.model = bag_of_words(tokens, card.size("width"), static_cast<std::int64_t>(saved.classes.size()));
 }
 
+/// The character, or, where it is none of ASCII that is seen, its number: `0x0a`.
+std::string name_of_byte(int byte) {
+  if (byte >= ' ' && byte <= '~') return {static_cast<char>(byte)};
+  const std::string_view digits = "0123456789abcdef";
+  return std::string("0x") + digits[static_cast<std::size_t>(byte) / 16] + digits[static_cast<std::size_t>(byte) % 16];
+}
+
+void bytes(SavedModel& saved, const CardReader& card) {
+  const GptOptions options{.layers = card.size("layers", 1 << 10),
+                           .heads = card.size("heads", 1 << 10),
+                           .width = card.size("width", 1 << 16),
+                           .context = card.size("context", 1 << 20)};
+  if (options.width % options.heads != 0) throw card.bad("\"width\" is no multiple of \"heads\"");
+  saved.input = BytesInput{options.context};
+  for (int byte = 0; byte < 256; ++byte) saved.classes.push_back(name_of_byte(byte));
+  saved.model = gpt(options);
+}
+
 using Make = std::function<void(SavedModel&, const CardReader&)>;
 
 const std::map<std::string, Make, std::less<>>& applications() {
@@ -134,7 +153,8 @@ const std::map<std::string, Make, std::less<>>& applications() {
       {"cifar10_resnet", [](auto& saved, auto& card) { small_pictures(saved, card, ResNet(false).small18(10)); }},
       {"imagenet_resnet50", large_pictures},
       {"tabular", table},
-      {"text_classifier", text}};
+      {"text_classifier", text},
+      {"char_gpt", bytes}};
   return all;
 }
 
@@ -179,7 +199,8 @@ Field SavedModel::input_field() const {
     return {"input", Shape{pictures->size, pictures->size, pictures->channels}};
   if (const auto* table = std::get_if<TableInput>(&input))
     return {"input", Shape{static_cast<std::int64_t>(table->columns.size())}};
-  return {"input", Shape{std::get<TextInput>(input).words}, DType::int32};
+  if (const auto* text = std::get_if<TextInput>(&input)) return {"input", Shape{text->words}, DType::int32};
+  return {"input", Shape{std::get<BytesInput>(input).context}, DType::int32};
 }
 
 SavedModel read_saved_model(const fs::path& source, const std::string& description) {
@@ -195,6 +216,7 @@ SavedModel read_saved_model(const fs::path& source, const std::string& descripti
                      "'; known are those of " + listed(applications(), [](const auto& each) { return each.first; }));
   make->second(saved, reader);
   saved.tensors = std::move(content.tensors);
+  saved.card = card.dump(-1, ' ', false, ModelCard::error_handler_t::replace);
   return saved;
 }
 

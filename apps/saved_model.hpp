@@ -6,10 +6,11 @@
 #include <variant>
 #include <vector>
 
-#include <ronda/data/transform.hpp>
 #include <ronda/layers/sequential.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
+
+#include "transforms.hpp"
 
 namespace ronda::apps {
 
@@ -17,7 +18,7 @@ namespace ronda::apps {
 struct PictureInput {
   std::int64_t size = 0, resize = 0;  ///< of the sides; the shorter one's, before the middle is taken
   std::int64_t channels = 3;
-  std::optional<Transform> normalized = {};
+  std::optional<PixelScale> normalized = {};  ///< of pixels from 0 to 1; none: as they are
 };
 struct TableInput {
   std::vector<std::string> columns;
@@ -30,14 +31,18 @@ struct TextInput {
   std::int32_t tokens = 0;
   std::int64_t words = 0;
 };
+struct BytesInput {
+  std::int64_t context = 0;
+};
 
 /// A model that an application has saved.
 struct SavedModel {
   std::filesystem::path source;
   std::string application;
-  std::variant<PictureInput, TableInput, TextInput> input;
+  std::variant<PictureInput, TableInput, TextInput, BytesInput> input;
   Sequential model;
   std::vector<std::string> classes;  ///< names by label; empty: it gives numbers
+  std::string card;                  ///< what it says of itself, JSON (see ModelCard)
   std::vector<NamedTensor> tensors;  ///< parameters, and what layers keep
 
   [[nodiscard]] Field input_field() const;

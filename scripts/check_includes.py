@@ -20,6 +20,7 @@ ROOMS = {
     "runtime/checkpoint": ["core", "collectives", "runtime/io"],
     "runtime/supervise": ["core"],
     "runtime/strategy": ["core", "collectives", "layers", "optim", "data"],
+    "runtime/onnx": ["core", "layers", "runtime/io"],
 }
 ROOMS["runtime/trainer"] = [room for room in ROOMS if room not in ("coordinator", "bindings/c", "runtime/supervise")]
 ROOMS["apps"] = list(ROOMS)
@@ -65,6 +66,7 @@ VENDORS = {
     r"hdf5\.h": ["data/hdf5"],
     r"(jpeglib|jerror)\.h": ["data/jpeg"],
     r"png\.h": ["data/png"],
+    r"(onnx|google/protobuf)/": ["runtime/onnx/proto"],
     r"nlohmann": ["runtime/io", "apps"],
     r"CLI/": ["apps"],
 }

@@ -6,8 +6,8 @@ cd "$root"
 # ocl-icd-opencl-dev: Debian 12's description of oneDNN asks for it, though nothing here uses OpenCL.
 packages=(g++ cmake ninja-build openmpi-bin libopenmpi-dev libdnnl-dev catch2 libcli11-dev nlohmann-json3-dev zlib1g-dev
           libxxhash-dev libjpeg-dev libpng-dev ocl-icd-opencl-dev)
-# Optional, and large: a build without them lacks these formats of data.
-formats=(libhdf5-dev)
+# Optional, and large: a build without them lacks these formats, of data and of exported models.
+formats=(libhdf5-dev libonnx-dev libprotobuf-dev)
 
 install_packages() { # install_packages NAME…: says what it is about to do, asks for root by sudo
   local missing=() name

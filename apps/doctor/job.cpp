@@ -13,6 +13,7 @@
 #include <ronda/data/optional_format.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/io/plan_file.hpp>
+#include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "mnist_application.hpp"
@@ -93,6 +94,11 @@ Findings look_at_build() {
     else
       findings.push_back({format.name, "this build cannot read such data", State::missing,
                           "install " + format.package + ", and configure and build Ronda anew"});
+  if (const std::string version = onnx_library(); !version.empty())
+    findings.push_back({"ONNX", version});
+  else
+    findings.push_back({"ONNX", "this build cannot export models", State::missing,
+                        "install libonnx-dev and libprotobuf-dev, and configure and build Ronda anew"});
   return findings;
 }
 

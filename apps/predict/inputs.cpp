@@ -1,5 +1,6 @@
 #include "inputs.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -63,6 +64,22 @@ std::unique_ptr<const Dataset> read_lines(const fs::path& file, const TextInput&
   return std::make_unique<MemoryDataset>(tokenized(lines, HashedWords(input.tokens), input.words));
 }
 
+/// The last bytes of each line, as many as the model reads at once; of an empty line its end, which is a byte too.
+Samples read_bytes(const fs::path& file, const BytesInput& input) {
+  const auto context = static_cast<std::size_t>(input.context);
+  Samples samples;
+  std::vector<std::int32_t> windows;
+  for (const std::string& line : read_text_lines(file)) {
+    const std::string text = line.empty() ? "\n" : line.substr(line.size() - std::min(line.size(), context));
+    for (const char byte : text) windows.push_back(static_cast<unsigned char>(byte));
+    samples.steps.push_back(text.size() - 1);
+    windows.resize(samples.steps.size() * context);  // no step reads what lies behind it
+  }
+  samples.owned.push_back(
+      std::make_unique<MemoryDataset>(std::vector<Column>{{"input", Shape{input.context}, std::move(windows)}}));
+  return samples;
+}
+
 /// The standard input by its usual name, where a program reads it to the end.
 fs::path place_of(const fs::path& file) { return file == "-" ? "/dev/stdin" : file; }
 
@@ -79,6 +96,7 @@ Inputs::Inputs(const SavedModel& model, std::vector<fs::path> files) : model_(mo
 Inputs::Kind Inputs::kind_of(const fs::path& file) const {
   if (std::holds_alternative<PictureInput>(model_.input)) return picture_kind_of(file);
   if (file != "-") static_cast<void>(first_bytes(file));
+  if (std::holds_alternative<BytesInput>(model_.input)) return Kind::bytes;
   return std::holds_alternative<TableInput>(model_.input) ? Kind::table : Kind::text;
 }
 
@@ -101,6 +119,7 @@ Samples Inputs::open(std::size_t part) const {
   switch (kind) {
     case Kind::table: samples.owned.push_back(read_rows(place_of(files[0]), std::get<TableInput>(model_.input))); break;
     case Kind::text: samples.owned.push_back(read_lines(place_of(files[0]), std::get<TextInput>(model_.input))); break;
+    case Kind::bytes: samples = read_bytes(place_of(files[0]), std::get<BytesInput>(model_.input)); break;
     case Kind::cifar: samples.owned.push_back(std::make_unique<ByteImages>(read_cifar10_file(files[0]))); break;
     case Kind::idx: samples.owned.push_back(read_images(files[0], std::get<PictureInput>(model_.input))); break;
     case Kind::pictures: {
@@ -110,8 +129,8 @@ Samples Inputs::open(std::size_t part) const {
     }
   }
   if (const auto* pictures = std::get_if<PictureInput>(&model_.input); pictures != nullptr && pictures->normalized)
-    samples.owned.push_back(
-        std::make_unique<TransformedDataset>(samples.data(), std::vector<Transform>{*pictures->normalized}));
+    samples.owned.push_back(std::make_unique<TransformedDataset>(
+        samples.data(), std::vector<Transform>{pictures->normalized->transform()}));
   return samples;
 }
 

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,16 @@ namespace ronda::apps {
 /// Samples of one or more files, as a model takes them.
 struct Samples {
   std::vector<std::unique_ptr<const Dataset>> owned;
+  /// Of a model that gives outputs of each step: which step of a sample counts. Empty: it gives one row a sample.
+  std::vector<std::size_t> steps;
+
   [[nodiscard]] const Dataset& data() const { return *owned.back(); }  ///< the last, which reads the others
+  /// What is said of a sample.
+  /// @param outputs  of the model for it
+  [[nodiscard]] std::span<const float> row(std::size_t sample, std::span<const float> outputs,
+                                           std::size_t width) const {
+    return steps.empty() ? outputs : outputs.subspan(steps[sample] * width, width);
+  }
 };
 
 /// What to predict: files, sorted into parts that are opened one after the other.
@@ -31,7 +41,7 @@ class Inputs {
   [[nodiscard]] std::size_t number(std::size_t part, std::size_t sample) const;
 
  private:
-  enum class Kind : std::uint8_t { pictures, idx, cifar, table, text };
+  enum class Kind : std::uint8_t { pictures, idx, cifar, table, text, bytes };
   struct Part {
     Kind kind;
     std::vector<std::filesystem::path> files;  ///< one; of pictures any number

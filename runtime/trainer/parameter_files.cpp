@@ -104,13 +104,17 @@ void load_parameters(std::span<const NamedTensor> tensors, const std::filesystem
   load_from(in_memory, source, in_files(parameters, states));
 }
 
-void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
-                     std::span<const State> states, const std::map<std::string, std::string>& metadata) {
+std::vector<NamedTensor> tensors_of(std::span<const Parameter> parameters, std::span<const State> states) {
   std::vector<NamedTensor> tensors;
   std::ranges::transform(in_files(parameters, states), std::back_inserter(tensors), to_tensor);
+  return tensors;
+}
+
+void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
+                     std::span<const State> states, const std::map<std::string, std::string>& metadata) {
   std::map<std::string, std::string> all{{"format", "pt"}};
   all.insert(metadata.begin(), metadata.end());
-  write_safetensors(path, tensors, all);
+  write_safetensors(path, tensors_of(parameters, states), all);
 }
 
 }  // namespace ronda

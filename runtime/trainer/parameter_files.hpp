@@ -3,6 +3,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <ronda/core/parameter.hpp>
 #include <ronda/core/state.hpp>
@@ -22,7 +23,12 @@ void load_parameters(const std::filesystem::path& path, std::span<const Paramete
 void load_parameters(std::span<const NamedTensor> tensors, const std::filesystem::path& source,
                      std::span<const Parameter> parameters, std::span<const State> states = {});
 
-/// The inverse. Whole or not at all.
+/// Parameters, and what layers keep, as files have them.
+/// @param states  of the host; those of Scope::per_rank are left out
+[[nodiscard]] std::vector<NamedTensor> tensors_of(std::span<const Parameter> parameters,
+                                                  std::span<const State> states = {});
+
+/// The inverse of load_parameters. Whole or not at all.
 /// @param metadata  texts that are kept with them
 void save_parameters(const std::filesystem::path& path, std::span<const Parameter> parameters,
                      std::span<const State> states = {}, const std::map<std::string, std::string>& metadata = {});

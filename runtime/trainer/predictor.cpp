@@ -57,6 +57,8 @@ void Predictor::load(std::span<const NamedTensor> tensors, const std::filesystem
   load_parameters(tensors, source, program_.parameters(), kept_states());
 }
 
+std::vector<NamedTensor> Predictor::tensors() { return tensors_of(program_.parameters(), kept_states()); }
+
 void Predictor::take(Strategy& strategy) {
   CopyByName copy(*this);
   strategy.state().with_average([&] { strategy.visit(copy); });

@@ -45,6 +45,8 @@ class Predictor {
   void load(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
   /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective.
   void take(Strategy& strategy);
+  /// Parameters, and what layers keep, as files have them: for write_onnx.
+  [[nodiscard]] std::vector<NamedTensor> tensors();
   /// To be set one by one; `from_file` brings plain numbers.
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return program_.parameters(); }
   /// What layers keep, a running mean, to be set likewise; names are the program's.

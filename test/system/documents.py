@@ -115,6 +115,10 @@ PIECES |= {
     ("docs/custom_loop.md", "const Sequential model(Dense(32), [](Value x, GraphBuilder& b) {"):
         (BARE + "constexpr int classes = 3;\n", ("", ""), ""),
 }
+PIECES |= {
+    ("docs/onnx.md", "void export_model(const Layer& model, Strategy& strategy, const Dataset& data) {"): (BARE, ("", ""), ""),
+    ("docs/onnx.md", "class Swish : public CustomOperation, public OnnxTranslation {"): (BARE, ("", ""), ""),
+}
 # Documents that quote an example.
 QUOTES = {"docs/first_program.md": "examples/first_program", "docs/custom_loop.md": "examples/custom_loop"}
 

@@ -78,6 +78,17 @@ what='texts from standard input'
 "$apps/ronda_predict" "$work/text" - --format csv <"$work/lines" >"$work/out" 2>"$work/err"
 expect 'what people think of these texts' test "$(values label "$work/out" | tr '\n' ' ' | sed 's/ . / * /')" = '1 * 0 '
 
+# The byte behind each line: the same of a line that is longer than what is read at once, and other than nothing of an empty one.
+for i in {1..300}; do echo "line $((i * 7 % 10)): the cat saw $((i * 3 % 11)) boats."; done >"$work/lines"
+run "$apps/char_gpt" --quiet --data "$work/lines" --layers 1 --heads 2 --width 32 --context 12 --epochs 20 --learning-rate 0.003 --threads 1 \
+  --global-batch-size 12 --save "$work/gpt"
+expect_status 0
+printf 'line 3: the c\n3: the c\n\nthe cat s\n' >"$work/begun"
+run "$apps/ronda_predict" "$work/gpt" "$work/begun" --format csv --top 2
+expect_status 0
+expect 'the letters that follow' test "$(values class "$work/out" | tr '\n' ' ')" = 'a a l a '
+expect 'labels are bytes' test "$(values label "$work/out" | head -1)" -eq 97
+
 refused() { # refused MESSAGE ARGUMENT…
   local message=$1
   shift
