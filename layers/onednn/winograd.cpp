@@ -41,7 +41,7 @@ constexpr std::int64_t step_of(std::int64_t channels) { return channels * elemen
 
 using Sixteen = __m512;
 
-// The transforms interpolate at 0, ±p, ±q and infinity; p and q are those of least rounding.
+// The transforms interpolate at 0, ±p, ±q and infinity. With 1 and 2, the paper's, rounding is twice as much.
 
 constexpr float p = 0.625F, q = 1.5F, p2 = p * p, q2 = q * q;
 constexpr float scale_0 = 1 / (p2 * q2), scale_p = 1 / (2 * p2 * (p2 - q2)), scale_q = 1 / (2 * q2 * (q2 - p2));
