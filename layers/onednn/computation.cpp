@@ -101,8 +101,8 @@ bool is_fallback(const std::string& implementation) {
          implementation.find(":gemm:") != std::string::npos;
 }
 
-Option pick(Picker& picker, const std::string& question, std::vector<Option> options,
-            const std::optional<Candidate>& ours, const std::function<void()>& before) {
+Option pick(Picker& picker, const std::string& question, std::vector<Option> options, std::span<const Candidate> ours,
+            const std::function<void()>& before) {
   std::size_t bytes = 0;
   for (const Option& option : options)
     if (option.computation) bytes = std::max(bytes, option.computation->rehearsal_bytes());
@@ -118,9 +118,9 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
       };
     candidates.push_back(std::move(candidate));
   }
-  if (ours) {
-    candidates.push_back(*ours);
-    options.push_back({ours->name, nullptr});
+  for (const Candidate& candidate : ours) {
+    candidates.push_back(candidate);
+    options.push_back({candidate.name, nullptr});
   }
   return std::move(options[picker.pick(question, candidates)]);
 }

@@ -112,10 +112,10 @@ std::unique_ptr<Computation> if_possible(Make&& make) {
   }
 }
 
-/// The picker's choice, each option timed on memory of its own; `ours` is one more that is no primitive, and the answer
+/// The picker's choice, each option timed on memory of its own; `ours` are more that are no primitives, and the answer
 /// then has no computation. Throws Error where there is nothing to choose.
-/// @param before  what the options need done first, on memory of its own, and `ours` does not; timed with them
+/// @param before  what the options need done first, on memory of its own, and `ours` do not; timed with them
 Option pick(Picker& picker, const std::string& question, std::vector<Option> options,
-            const std::optional<Candidate>& ours = std::nullopt, const std::function<void()>& before = nullptr);
+            std::span<const Candidate> ours = {}, const std::function<void()>& before = nullptr);
 
 }  // namespace ronda::onednn

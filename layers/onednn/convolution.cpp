@@ -6,6 +6,7 @@
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/layers/onednn/winners.hpp>
+#include <ronda/layers/onednn/winograd.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,8 @@ constexpr std::array ways{Way{"direct", dnnl::algorithm::convolution_direct, fal
                           Way{"winograd", dnnl::algorithm::convolution_winograd, false},
                           Way{"direct nhwc", dnnl::algorithm::convolution_direct, true}};
 constexpr Way last_resort{"fallback", dnnl::algorithm::convolution_direct, false, true};
+/// Our own candidates.
+constexpr const char *by_winners = "winners", *by_tiles = "winograd tiles";
 
 /// What a convolution's pooling gives, in the layout of what it is given.
 TensorDesc pooled(const ConvolutionProblem& spec, const TensorDesc& convolved) {
@@ -51,35 +54,41 @@ class Directions {
         shared_weight_(context.shared_parameters),
         x_(to_memory_desc(spec.input, Axes::image)),
         bias_(spec.bias ? plain_layout({spec.outputs}, Axes::weight, spec.input.dtype) : memory::desc()) {
-    forward =
-        choose(context.picker, "forward", spec.input.layout.tag(), [&](const Way& way) { return make_forward(way); });
-    output = to_tensor_desc(forward->output(), Axes::image).value();
-    weight = spec.groups > 1 ? TensorDesc{weight_shape(spec, spec.input.shape), spec.input.dtype, {}}
-                             : to_tensor_desc(forward->input(1), Axes::weight).value();
+    choose_forward(context.picker);
     fused = FusedConvolution::make(runtime, spec, output, weight);
     forward_is_fused = choose_fused(context.picker);
     if (context.mode == Mode::evaluation) return;
     hint_ = describe_forward(last_resort);
     const std::string layouts = spec.input.layout.tag() + " " + output.layout.tag() + " " + weight.layout.tag();
     winners = WinnerGradients::make(runtime, spec, output, weight);
+    const std::function<void()> spreading = spreading_rehearsal();
     backward_weights = choose(
         context.picker, "backward weights", layouts, [&](const Way& way) { return make_backward_weights(way); },
-        from_winners(fused     ? fused->weights_rehearsal()
-                     : winners ? winners->weights_rehearsal()
-                               : nullptr),
-        spreading_rehearsal());
+        ours(fused     ? fused->weights_rehearsal()
+             : winners ? winners->weights_rehearsal()
+                       : nullptr,
+             tiles ? tiles->weights_rehearsal() : nullptr, spreading),
+        spreading);
     if (!context.input_gradient) return;
+    const std::function<void()> spreading_again = spreads(backward_weights) ? nullptr : spreading;
     backward_data = choose(
         context.picker, "backward data", layouts, [&](const Way& way) { return make_backward_data(way); },
-        from_winners(winners ? winners->data_rehearsal() : nullptr),
-        backward_weights ? nullptr : spreading_rehearsal());
+        ours(winners ? winners->data_rehearsal() : nullptr, tiles ? tiles->data_rehearsal() : nullptr, spreading_again),
+        spreading_again);
   }
 
-  std::unique_ptr<Computation> forward;
-  std::unique_ptr<Computation> backward_weights,
-      backward_data;  ///< empty where nobody needs them, or `winners` or `fused` does it
+  /// How a direction is computed. Neither: nobody needs it, or `winners` or `fused` does it.
+  struct Direction {
+    std::unique_ptr<Computation> library;
+    bool in_tiles = false;  ///< by `tiles`
+  };
+  /// Whether it takes the gradient of the convolution itself, not of its pooled output.
+  static bool spreads(const Direction& direction) { return direction.library || direction.in_tiles; }
+
+  Direction forward, backward_weights, backward_data;
   std::unique_ptr<WinnerGradients> winners;
   std::unique_ptr<FusedConvolution> fused;
+  std::unique_ptr<Winograd> tiles;
   bool forward_is_fused = false;  ///< `fused` does what `forward` and the pooling would
   TensorDesc output, weight;
   std::string picks;
@@ -87,7 +96,10 @@ class Directions {
   [[nodiscard]] std::size_t scratch_bytes() const {
     std::size_t bytes = 0;
     for (const auto* direction : {&forward, &backward_weights, &backward_data})
-      if (*direction) bytes = std::max(bytes, (*direction)->scratch_bytes());
+      if (direction->library)
+        bytes = std::max(bytes, direction->library->scratch_bytes());
+      else if (direction->in_tiles)
+        bytes = std::max(bytes, tiles->scratch_bytes());
     if (winners) bytes = std::max(bytes, winners->scratch_bytes());
     return fused ? std::max(bytes, fused->scratch_bytes()) : bytes;
   }
@@ -113,7 +125,29 @@ class Directions {
                                         any_weight(), bias_, image(output_shape_, way), Computation::attributes());
   }
 
-  /// The forward primitive decides the layout of the output, and mostly of the weights, for good.
+  /// Decides the layout of the output, and mostly of the weights, for good.
+  void choose_forward(Picker& picker) {
+    const Shape weights = weight_shape(spec_, spec_.input.shape);
+    const TensorDesc rows{weights, dtype(), {}};
+    output = Winograd::output_of(spec_);
+    weight = shared_weight_ ? rows : Winograd::weight_of(spec_);
+    tiles = Winograd::make(runtime_, spec_, output, weight);
+    forward = choose(
+        picker, "forward", spec_.input.layout.tag(), [&](const Way& way) { return make_forward(way); },
+        ours(nullptr, tiles ? tiles->forward_rehearsal(rectifies()) : nullptr, nullptr, false), rectifying_rehearsal(),
+        "");
+    if (forward.in_tiles) {
+      y_ = to_memory_desc(output, Axes::image);
+      w_ = to_memory_desc(weight, Axes::weight);
+      return;
+    }
+    y_ = forward.library->output();
+    w_ = forward.library->input(1);
+    output = to_tensor_desc(y_, Axes::image).value();
+    weight = spec_.groups > 1 ? rows : to_tensor_desc(w_, Axes::weight).value();
+    tiles = Winograd::make(runtime_, spec_, output, weight);
+  }
+
   std::unique_ptr<Computation> make_forward(const Way& way) const {
     const auto d = describe_forward(way);
     const auto y = to_tensor_desc(d.dst_desc(), Axes::image);
@@ -128,7 +162,7 @@ class Directions {
 
   /// Into the layout of the weights directly where that is no fallback, through a reorder where it is.
   std::unique_ptr<Computation> make_backward_weights(const Way& way) const {
-    const memory::desc w = forward->input(1), dz = forward->output();
+    const memory::desc &w = w_, &dz = y_;
     const auto describe = [&](const memory::desc& dw) {
       return adapter::convolution_backward_weights(runtime_.engine, way.algorithm, window_,
                                                    image(spec_.input.shape, way), dw, image(output_shape_, way), hint_,
@@ -146,7 +180,7 @@ class Directions {
   }
 
   std::unique_ptr<Computation> make_backward_data(const Way& way) const {
-    const memory::desc w = forward->input(1), dz = forward->output();
+    const memory::desc &w = w_, &dz = y_;
     const auto d =
         adapter::convolution_backward_data(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
                                            any_weight(), image(output_shape_, way), hint_, Computation::attributes());
@@ -163,10 +197,20 @@ class Directions {
     return std::make_unique<Computation>(runtime_, primitive, description.scratchpad_desc(), std::move(inputs), result);
   }
 
-  /// Behind a max-pool our own loops are a candidate too, on every rank, whether they can run here or not.
-  [[nodiscard]] std::optional<Candidate> from_winners(std::function<void()> rehearsal) const {
-    if (!behind_maximum()) return std::nullopt;
-    return Candidate{"winners", std::move(rehearsal)};
+  /// Our own candidates, on every rank, whether they can run here or not.
+  /// @param before  what has to be done before tiles
+  [[nodiscard]] std::vector<Candidate> ours(std::function<void()> winners_run, std::function<void()> tiles_run,
+                                            const std::function<void()>& before, bool backward = true) const {
+    std::vector<Candidate> candidates;
+    if (backward && behind_maximum()) candidates.push_back({by_winners, std::move(winners_run)});
+    if (!Winograd::suits(spec_)) return candidates;
+    if (tiles_run && before)
+      tiles_run = [before, run = std::move(tiles_run)] {
+        before();
+        run();
+      };
+    candidates.push_back({by_tiles, std::move(tiles_run)});
+    return candidates;
   }
   [[nodiscard]] bool behind_maximum() const { return spec_.pool && spec_.pool->kind == PoolKind::maximum; }
 
@@ -214,11 +258,14 @@ class Directions {
     };
     return rehearsal(
         [this] {
-          return std::make_shared<Apart>(
-              Apart{PoolingRehearsal(spec_, output, runtime_.threads), Buffer::host(forward->rehearsal_bytes())});
+          return std::make_shared<Apart>(Apart{PoolingRehearsal(spec_, output, runtime_.threads),
+                                               Buffer::host(forward.library ? forward.library->rehearsal_bytes() : 0)});
         },
-        [this](const Apart& apart) {
-          forward->rehearse(apart.computation.data());
+        [this, run_tiles = tiles ? tiles->forward_rehearsal(false) : nullptr](const Apart& apart) {
+          if (forward.library)
+            forward.library->rehearse(apart.computation.data());
+          else
+            run_tiles();
           apart.pooling.forward(runtime_.threads);
         });
   }
@@ -230,12 +277,21 @@ class Directions {
                      [this](const PoolingRehearsal& pooling) { pooling.backward(runtime_.threads); });
   }
 
+  /// Of the ReLU of a convolution that tiles can compute, which do it themselves.
+  [[nodiscard]] std::function<void()> rectifying_rehearsal() const {
+    if (!rectifies() || !tiles) return nullptr;
+    return rehearsal([this] { return std::make_shared<Buffer>(Buffer::host(output.bytes())); },
+                     [this](const Buffer& y) { rectify(data<float>(y), y.bytes() / sizeof(float), runtime_.threads); });
+  }
+  [[nodiscard]] bool rectifies() const { return !spec_.pool && spec_.activation == Activation::relu; }
+
   /// The picker's choice among the ways; the last resort only counts where there is no other.
   /// @param before  as `pick` has it
+  /// @param told    of it, in the question
   template <class Make>
-  std::unique_ptr<Computation> choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make,
-                                      const std::optional<Candidate>& ours = std::nullopt,
-                                      const std::function<void()>& before = nullptr) {
+  Direction choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make,
+                   std::span<const Candidate> ours, const std::function<void()>& before,
+                   const char* told = " with spreading") {
     std::vector<Option> options;
     bool any = false;
     for (const Way& way : ways) {
@@ -244,10 +300,10 @@ class Directions {
     }
     options.push_back({last_resort.name, any ? nullptr : make(last_resort)});
     const std::string question =
-        std::string("convolution ") + direction + " " + text() + " " + layouts + (before ? " with spreading" : "");
+        std::string("convolution ") + direction + " " + text() + " " + layouts + (before ? told : "");
     Option chosen = pick(picker, question, std::move(options), ours, before);
     picks += (picks.empty() ? "" : ", ") + std::string(direction) + " " + chosen.name;
-    return std::move(chosen.computation);
+    return {std::move(chosen.computation), chosen.name == by_tiles};
   }
 
   [[nodiscard]] std::string text() const {
@@ -269,7 +325,7 @@ class Directions {
   Shape output_shape_;
   adapter::Window window_;
   bool shared_weight_;
-  memory::desc x_, bias_;
+  memory::desc x_, w_, bias_, y_;  ///< as the caller's bytes lie
   dnnl::convolution_forward::primitive_desc hint_;
 };
 
@@ -318,13 +374,17 @@ class Convolution final : public Operation {
                                  memory_.output.pointer<T>(), places_of_winners(), scratch);
       return;
     }
-    if (spec_.bias)
-      directions_.forward->run({input.data(), weight, memory_.parameters[1]->value.data()}, convolved_, scratch);
+    const bool relu = !pooling_ && spec_.activation == Activation::relu;
+    const std::byte* bias = spec_.bias ? memory_.parameters[1]->value.data() : nullptr;
+    if (directions_.forward.in_tiles)
+      directions_.tiles->forward(floats(input.data()), floats(weight), floats(bias), relu, floats(convolved_), scratch);
+    else if (spec_.bias)
+      directions_.forward.library->run({input.data(), weight, bias}, convolved_, scratch);
     else
-      directions_.forward->run({input.data(), weight}, convolved_, scratch);
+      directions_.forward.library->run({input.data(), weight}, convolved_, scratch);
     if (pooling_)
       pooling_->forward(numbers(convolved_), memory_.output.pointer<T>(), winners_, threads_);
-    else if (spec_.activation == Activation::relu)
+    else if (relu && !directions_.forward.in_tiles)
       rectify(numbers(convolved_), memory_.output.as<T>().size(), threads_);
   }
 
@@ -334,8 +394,11 @@ class Convolution final : public Operation {
     std::byte* scratch = memory_.scratch + computation_offset_;
     const Gradients gradients = before_activation(output_gradient.pointer<T>());
     if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
-    if (directions_.backward_weights)
-      directions_.backward_weights->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
+    if (directions_.backward_weights.library)
+      directions_.backward_weights.library->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
+    else if (directions_.backward_weights.in_tiles)
+      directions_.tiles->backward_weights(floats(input.data()), floats(gradients.convolved),
+                                          floats(weight.gradient.data()), scratch);
     else if (directions_.fused)
       directions_.fused->backward_weights(input.pointer<T>(), gradients.pooled, places_of_winners(),
                                           weight.gradient.pointer<T>(), scratch);
@@ -344,9 +407,12 @@ class Convolution final : public Operation {
                                             weight.gradient.pointer<T>(), scratch);
     pass.on_ready(weight.id, pass.stream);
     if (memory_.input_gradient().empty()) return;
-    if (directions_.backward_data)
-      directions_.backward_data->run({gradients.convolved, weight.value.data()}, memory_.input_gradient().data(),
-                                     scratch);
+    if (directions_.backward_data.library)
+      directions_.backward_data.library->run({gradients.convolved, weight.value.data()},
+                                             memory_.input_gradient().data(), scratch);
+    else if (directions_.backward_data.in_tiles)
+      directions_.tiles->backward_data(floats(gradients.convolved), floats(weight.value.data()),
+                                       floats(memory_.input_gradient().data()), scratch);
     else
       directions_.winners->backward_data(gradients.pooled, places_of_winners(), weight.value.pointer<T>(),
                                          memory_.input_gradient().pointer<T>(), scratch);
@@ -354,6 +420,13 @@ class Convolution final : public Operation {
 
  private:
   static T* numbers(std::byte* bytes) { return reinterpret_cast<T*>(bytes); }
+  /// What tiles take, which are of float32 alone.
+  static const float* floats(const void* numbers) { return static_cast<const float*>(numbers); }
+  static float* floats(void* numbers) { return static_cast<float*>(numbers); }
+
+  [[nodiscard]] bool spreads_gradients() const {
+    return Directions::spreads(directions_.backward_weights) || Directions::spreads(directions_.backward_data);
+  }
 
   void place(std::size_t convolved_bytes, std::size_t activated_bytes) {
     ArenaPlan scratch, kept;
@@ -362,7 +435,7 @@ class Convolution final : public Operation {
       plan_.pass_bytes = kept.bytes();
     else
       kept_offset_ = scratch.reserve(kept.bytes());
-    const bool between = !directions_.forward_is_fused || directions_.backward_weights || directions_.backward_data;
+    const bool between = !directions_.forward_is_fused || spreads_gradients();
     between_offset_ =
         scratch.reserve(pooling_ && between ? convolved_bytes : 0);  // forward: the output, backward: its gradient
     summing_offset_ =
@@ -387,8 +460,7 @@ class Convolution final : public Operation {
       return {nullptr, masked(between, convolved_)};
     }
     const T* pooled = masked(dy, memory_.output.data());
-    if (directions_.backward_weights || directions_.backward_data)
-      pooling_->backward(pooled, winners_, between, memory_.scratch + summing_offset_, threads_);
+    if (spreads_gradients()) pooling_->backward(pooled, winners_, between, memory_.scratch + summing_offset_, threads_);
     return {pooled, between};
   }
 

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
@@ -307,6 +309,104 @@ TEST_CASE("a dense layer's bits do not depend on its threads where its weights l
   CHECK(found.forward(3) == expected.forward());
   CHECK(found.backward(3) == expected.backward());
   use_threads(1);
+}
+
+namespace {
+
+/// Takes a convolution's tiles wherever it can.
+class TilesPicker final : public Picker {
+ public:
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].name == "winograd tiles" && candidates[i].run) return i;
+    return FirstPicker().pick(question, candidates);
+  }
+};
+
+/// In every direction.
+bool is_of_tiles(const Operation& operation) {
+  return operation.plan().picks ==
+         "forward winograd tiles, backward weights winograd tiles, backward data winograd tiles";
+}
+
+bool has_tiles() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") != 0) return true;
+#endif
+  WARN("this processor has no AVX-512: nothing to see");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions by tiles equal the plain loops where tiles, panels, chunks and blocks are not full") {
+  if (!has_tiles()) return;
+  struct Case {
+    std::int64_t samples, height, width, inputs, outputs;
+    HeightWidth padding;
+    const char* layout;
+  };
+  const auto plain = make_reference_primitives();
+  FirstPicker first;
+  TilesPicker picker;
+  for (const Case& c : {Case{1, 3, 3, 16, 16, 0, "adbc16d"}, Case{1, 1, 1, 16, 32, 1, "adbc16d"},
+                        Case{2, 6, 11, 32, 48, {1, 0}, "adbc16d"}, Case{3, 13, 13, 32, 64, 0, "adbc16d"},
+                        Case{2, 5, 4, 48, 80, {0, 2}, "plain"}, Case{3, 4, 4, 128, 192, 1, "adbc16d"},
+                        Case{4, 21, 18, 80, 16, 1, "adbc16d"}, Case{2, 32, 32, 64, 64, 1, "plain"}})
+    for (const int threads : {1, 3}) {
+      use_threads(threads);
+      const auto library = make_onednn_primitives(threads);
+      const TensorDesc input = image(c.samples, c.height, c.width, c.inputs, c.layout);
+      const ConvolutionProblem spec{
+          {c.outputs, 3, 1, c.padding, threads == 1, threads == 1 ? Activation::relu : Activation::none, {}}, input};
+      const auto reference = make_convolution(*plain, spec, {first}),
+                 operation = make_convolution(*library, spec, {picker});
+      INFO(input.text() << " to " << c.outputs << " on " << threads << " threads");
+      REQUIRE(is_of_tiles(*operation));
+      Bench expected(*reference, input), found(*operation, input);
+      for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
+        check_close("output", found.forward(threads), expected.forward(), 1e-5F);
+        const auto gradients = found.backward(threads), plain_gradients = expected.backward();
+        for (std::size_t i = 0; i < gradients.size(); ++i)
+          check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+      }
+    }
+  use_threads(1);
+}
+
+TEST_CASE("a convolution's bits do not depend on its threads where it is computed by tiles") {
+  if (!has_tiles()) return;
+  use_threads(3);
+  const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
+  TilesPicker picker;
+  for (const TensorDesc& input : {image(5, 19, 17, 96, "adbc16d"), image(2, 4, 4, 96, "adbc16d")}) {
+    const ConvolutionProblem spec{{64, 3, 1, 1, false, Activation::none, {}}, input};
+    const auto one = make_convolution(*alone, spec, {picker}), three = make_convolution(*several, spec, {picker});
+    REQUIRE((is_of_tiles(*one) && is_of_tiles(*three)));
+    Bench expected(*one, input), found(*three, input);
+    CHECK(found.forward(3) == expected.forward());
+    CHECK(found.backward(3) == expected.backward());
+  }
+  use_threads(1);
+}
+
+TEST_CASE("a NaN stays in its sample where a convolution is computed by tiles") {
+  if (!has_tiles()) return;
+  const auto library = make_onednn_primitives(1);
+  TilesPicker picker;
+  const TensorDesc input = image(3, 6, 5, 16, "adbc16d");
+  const auto operation = make_convolution(*library, {{32, 3, 1, 1, true, Activation::relu, {}}, input}, {picker});
+  REQUIRE(is_of_tiles(*operation));
+  Bench bench(*operation, input);
+  bench.input().as<float>()[static_cast<std::size_t>(input.count() / 3 + 7)] = garbage;  // the second sample's
+  const auto output = bench.forward(), gradient = bench.backward()[0];
+  for (const auto& values : {output, gradient}) {
+    const std::size_t sample = values.size() / 3;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i / sample != 1 && std::isnan(values[i])) FAIL("NaN at " << i);
+    }
+  }
+  CHECK(std::any_of(output.begin(), output.end(), [](float y) { return std::isnan(y); }));
 }
 
 TEST_CASE("shapes that do not fit are refused") {

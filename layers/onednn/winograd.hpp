@@ -1,0 +1,100 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <ronda/layers/onednn/computation.hpp>
+#include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/primitives.hpp>
+
+namespace ronda::onednn {
+
+/// Convolutions of 3×3 by tiles of 4×4 outputs, with a quarter of the multiplications (Lavin and Gray, "Fast algorithms
+/// for convolutional neural networks", CVPR 2016, after Winograd). Of a tile's 6×6 inputs d, output gradients dy and
+/// the weights w, for one pair of channels,
+///
+///     y  =  Aᵀ [ G w Gᵀ ⊙ Bᵀ d B ] A            dw  =  Gᵀ [ Bᵀ d B ⊙ A dy Aᵀ ] G
+///
+/// and dx is y of dy with the weights turned round. Transforms are linear, so the sums over channels, or over tiles for
+/// dw, are taken between them: a matrix product for each of the 36 elements. A block of tiles is transformed,
+/// multiplied and transformed back while it lies in the second-level cache; bias and ReLU are part of the last
+/// transform.
+///
+/// Sums go up in the order of channels, or of tiles, whatever the threads: equal bits for any number of them. Rounding
+/// is twice that of direct sums: 1e-6 to 5e-6 of the largest output, 1e-5 of weight gradients that are sums of 65536
+/// numbers. A number that is not finite spreads over its tile and those that overlap it, never to another sample's
+/// outputs.
+class Winograd {
+ public:
+  /// Whether a convolution is of this kind, on whatever processor: 3×3 with stride 1 and padding 0 to 2, in float32, of
+  /// channels in sixteens.
+  [[nodiscard]] static bool suits(const ConvolutionProblem& spec);
+
+  /// Empty where it cannot be done: it takes AVX-512, and channels that lie together in sixteens.
+  static std::unique_ptr<Winograd> make(const Runtime& runtime, const ConvolutionProblem& spec,
+                                        const TensorDesc& convolved, const TensorDesc& weight);
+
+  /// The layouts that it likes: an output as the input, and weights that are read and written as they lie.
+  [[nodiscard]] static TensorDesc output_of(const ConvolutionProblem& spec);
+  [[nodiscard]] static TensorDesc weight_of(const ConvolutionProblem& spec);
+
+  // `scratch` has `scratch_bytes()`, aligned to Buffer::alignment; all others are aligned to vectors.
+
+  /// @param bias  null for none
+  void forward(const float* x, const float* w, const float* bias, bool relu, float* y, std::byte* scratch);
+  void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch);
+  void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch);
+
+  [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
+
+  /// One run on memory of its own.
+  [[nodiscard]] std::function<void()> forward_rehearsal(bool relu);
+  [[nodiscard]] std::function<void()> data_rehearsal();
+  [[nodiscard]] std::function<void()> weights_rehearsal();
+
+  /// A convolution of `from` to `to`, as its loops see it.
+  struct Tiling {
+    Images from, to;
+    std::int64_t padding_down, padding_right;
+    std::int64_t down, right;  ///< tiles in an image
+    std::int64_t inputs, outputs;
+    std::int64_t vectors;        ///< sixteens of output channels in a panel: what the products compute at once
+    std::int64_t input_vectors;  ///< and of input channels in a chunk: what they sum up at once
+    std::int64_t block;          ///< tiles that are worked on together
+    bool in_one_block;           ///< all of them: then weights are transformed piece by piece
+
+    Tiling(const Images& source, const Images& destination, std::int64_t padding_above, std::int64_t padding_left,
+           int threads);
+    [[nodiscard]] std::int64_t tiles() const { return from.samples * down * right; }
+    [[nodiscard]] std::int64_t width() const { return vectors * vector; }
+    [[nodiscard]] std::int64_t chunk() const { return input_vectors * vector; }
+    [[nodiscard]] std::int64_t chunks() const { return inputs / chunk(); }
+    [[nodiscard]] std::int64_t panels() const { return outputs / width(); }
+    [[nodiscard]] std::int64_t pieces() const { return panels() * chunks(); }
+    [[nodiscard]] std::int64_t weight_floats() const;
+    [[nodiscard]] std::int64_t piece_floats() const;
+    /// Of the weights' squares of 16 × 16 channels, which one a sixteen of a piece is.
+    [[nodiscard]] std::int64_t square_at(std::int64_t piece, std::int64_t in, std::int64_t out, bool turned) const {
+      const std::int64_t i = piece % chunks() * input_vectors + in, o = piece / chunks() * vectors + out;
+      return turned ? i * (outputs / vector) + o : o * (inputs / vector) + i;
+    }
+  };
+
+ private:
+  Winograd(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& output,
+           const TensorDesc& weight);
+  void convolve(const Tiling& tiling, const float* x, const float* w, bool turned, const float* bias, bool relu,
+                float* y, float* scratch) const;
+  [[nodiscard]] const float* weights(const float* parameter, std::byte* scratch);
+  struct Rehearsal;
+  [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;
+
+  int threads_;
+  Tiling forward_, backward_;
+  std::unique_ptr<Kernel> to_parameter_, from_parameter_;  ///< empty where the parameter lies right
+  std::size_t parameter_bytes_, weights_bytes_, scratch_bytes_;
+};
+
+}  // namespace ronda::onednn
