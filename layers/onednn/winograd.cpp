@@ -392,9 +392,12 @@ void multiply_tiles(const Product&, std::int64_t) {}
 void multiply_channels(const Product&, std::int64_t) {}
 #endif
 
+/// Whether there is AVX-512, and ONEDNN_MAX_CPU_ISA leaves it to the library.
 bool suits_processor() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0;
+  const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return __builtin_cpu_supports("avx512f") != 0 &&
+         (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & needed) == needed;
 #else
   return false;
 #endif

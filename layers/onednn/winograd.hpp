@@ -32,7 +32,8 @@ class Winograd {
   /// channels in sixteens.
   [[nodiscard]] static bool suits(const ConvolutionProblem& spec);
 
-  /// Empty where it cannot be done: it takes AVX-512, and channels that lie together in sixteens.
+  /// Empty where it cannot be done: it takes AVX-512, which ONEDNN_MAX_CPU_ISA may forbid, and channels that lie
+  /// together in sixteens.
   static std::unique_ptr<Winograd> make(const Runtime& runtime, const ConvolutionProblem& spec,
                                         const TensorDesc& convolved, const TensorDesc& weight);
 
