@@ -352,7 +352,7 @@ TEST_CASE("convolutions by tiles equal the plain loops where tiles, panels, chun
   for (const Case& c : {Case{1, 3, 3, 16, 16, 0, "adbc16d"}, Case{1, 1, 1, 16, 32, 1, "adbc16d"},
                         Case{2, 6, 11, 32, 48, {1, 0}, "adbc16d"}, Case{3, 13, 13, 32, 64, 0, "adbc16d"},
                         Case{2, 5, 4, 48, 80, {0, 2}, "plain"}, Case{3, 4, 4, 128, 192, 1, "adbc16d"},
-                        Case{4, 21, 18, 80, 16, 1, "adbc16d"}, Case{2, 32, 32, 64, 64, 1, "plain"}})
+                        Case{4, 21, 18, 80, 16, 1, "adbc16d"}, Case{2, 32, 32, 16, 16, 1, "plain"}})
     for (const int threads : {1, 3}) {
       use_threads(threads);
       const auto library = make_onednn_primitives(threads);
@@ -364,9 +364,11 @@ TEST_CASE("convolutions by tiles equal the plain loops where tiles, panels, chun
       INFO(input.text() << " to " << c.outputs << " on " << threads << " threads");
       REQUIRE(is_of_tiles(*operation));
       Bench expected(*reference, input), found(*operation, input);
+      const auto output = expected.forward();
+      const auto plain_gradients = expected.backward();
       for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
-        check_close("output", found.forward(threads), expected.forward(), 1e-5F);
-        const auto gradients = found.backward(threads), plain_gradients = expected.backward();
+        check_close("output", found.forward(threads), output, 1e-5F);
+        const auto gradients = found.backward(threads);
         for (std::size_t i = 0; i < gradients.size(); ++i)
           check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
       }
