@@ -35,8 +35,8 @@ class KernelUpdater final : public KernelDecision<T, Launch> {
     segments_ = this->upload(segments_of(optimizer, bindings), stream);
     scalars_ = context.allocate(bindings.segments.size() * sizeof(typename Rule::Scalars));
     if (Rule::needs_norms) parameter_sums_ = context.allocate(bindings.segments.size() * 3 * lanes * sizeof(double));
-    const auto* gradients = reinterpret_cast<const T*>(layers.gradients);
-    square_parameters_ = {segments(), bindings.values, gradients, this->outcome(), value_sums(), gradient_sums()};
+    square_parameters_ = {segments(),      bindings.values, reinterpret_cast<const T*>(layers.gradients),
+                          this->outcome(), value_sums(),    gradient_sums()};
     prepare_ = {rule,
                 segments(),
                 value_sums(),
