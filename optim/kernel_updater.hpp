@@ -45,9 +45,17 @@ class KernelUpdater final : public KernelDecision<T, Launch> {
                 this->outcome(),
                 this->template at<typename Rule::Scalars>(scalars_)};
     const auto state = [&](std::size_t i) { return i < bindings.states.size() ? bindings.states[i] : nullptr; };
-    update_ = {
-        this->outcome(), prepare_.scalars, this->parameter_of_line(),           bindings.values, gradients,    state(0),
-        state(1),        state(2),         reinterpret_cast<T*>(layers.values), segments(),      this->table()};
+    update_ = {this->outcome(),
+               prepare_.scalars,
+               this->parameter_of_line(),
+               bindings.values,
+               reinterpret_cast<const T*>(layers.gradients),
+               state(0),
+               state(1),
+               state(2),
+               reinterpret_cast<T*>(layers.values),
+               segments(),
+               this->table()};
   }
 
   void decide(const StepControl* total, Stream& stream) override {
