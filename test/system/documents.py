@@ -299,8 +299,9 @@ def check_allreduces(apps):
 
 def check_trust(build):
     """Each test that docs/trust.md names for a promise is one of ctest's entries, or the beginning of some."""
-    listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], text=True, stdout=subprocess.PIPE, check=True).stdout
-    entries = re.findall(r"Test +#\d+: (\S+)", listed)
+    # As CMake has written them: ctest itself, asked for a list, would begin the log of the tests that run anew.
+    entries = [name for file in build.rglob("CTestTestfile.cmake")
+               for name in re.findall(r"^add_test\((?:\[=*\[)?([^\s\]]+)", file.read_text(), re.M)]
     for row in re.findall(r"^\|.*\|$", (REPOSITORY / "docs/trust.md").read_text(), re.M):
         for name in re.findall(r"`([\w.-]+)`", row.split("|")[2]):
             if not any(f"{entry}.".startswith(f"{name}.") for entry in entries):
