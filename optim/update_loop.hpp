@@ -68,8 +68,8 @@ template <class Rule, class Width>
 }
 
 /// Elements of one part, without other ranks' gradients and copies. Returns the largest magnitude that was written.
-/// @tparam clips  whether gradients are clipped: where they are not, the loop does not pay for it
-template <class Rule, bool clips>
+/// @tparam plainly  whether neither gradients are clipped nor zeros kept: then the loop does not pay for it
+template <class Rule, bool plainly>
 [[nodiscard, gnu::always_inline]] inline std::int32_t update_plain(const ArenaPart& part,
                                                                    const typename Rule::Scalars& scalars) {
   constexpr std::size_t states = Rule::states.size();
@@ -85,8 +85,8 @@ template <class Rule, bool clips>
     const float before = values[i];
     float value = before;
     float a = states > 0 ? first[i] : 0, b = states > 1 ? second[i] : 0, c = states > 2 ? third[i] : 0;
-    apply_rule<Rule>(scalars, value, clips ? clipped(gradients[i], limit) : gradients[i], a, b, c);
-    value = magnitude(before) <= kept ? before : value;
+    apply_rule<Rule>(scalars, value, plainly ? gradients[i] : clipped(gradients[i], limit), a, b, c);
+    if constexpr (!plainly) value = magnitude(before) <= kept ? before : value;
     largest = std::max(largest, magnitude(value));
     if constexpr (states > 0) largest = std::max(largest, magnitude(a));
     if constexpr (states > 1) largest = std::max(largest, magnitude(b));
@@ -113,8 +113,8 @@ template <UpdateRule Rule>
     finish_past_caches();
     return is_finite(*std::ranges::max_element(largest));
   }
-  const bool clips = is_finite(magnitude(part.gradient_limit));
-  return is_finite(clips ? update_plain<Rule, true>(part, scalars) : update_plain<Rule, false>(part, scalars));
+  const bool plainly = !is_finite(magnitude(part.gradient_limit)) && !part.keeps_zeros;
+  return is_finite(plainly ? update_plain<Rule, true>(part, scalars) : update_plain<Rule, false>(part, scalars));
 }
 
 /// The first pass of a rule that has two. For RONDA_MULTIVERSION functions. Returns the sum of the squares of what was
