@@ -20,7 +20,7 @@ namespace ronda {
 }
 [[nodiscard]] inline bool is_finite(std::int32_t largest_magnitude) noexcept { return largest_magnitude < 0x7f800000; }
 
-/// The largest magnitude of a value that stays as it is: none is so small, or zero is.
+/// Values of this magnitude and less stay as they are: zeros, or none.
 [[nodiscard]] inline std::int32_t largest_kept(const ArenaPart& part) noexcept { return part.keeps_zeros ? 0 : -1; }
 
 /// Elements `at` … of a part, no more than fit into vector registers: sums their gradients, applies the rule, and

@@ -4,11 +4,5 @@
 #   scripts/check_onnx.sh [APPLICATION…]
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/onnxruntime
-[ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import onnxruntime' 2>/dev/null || {
-  echo "Installing onnxruntime into $venv"
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet onnxruntime numpy
-}
-exec "$venv/bin/python" "$root/scripts/check_onnx.py" "$root/build/release" "$@"
+python=$("$root/scripts/own_python.sh" onnxruntime numpy)
+exec "$python" "$root/scripts/check_onnx.py" "$root/build/release" "$@"

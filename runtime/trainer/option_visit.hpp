@@ -189,7 +189,7 @@ void visit(Options& o, Visitor&& see) {
       o.prune_begin);
   see(Option{.name = "prune-end",
              .group = learning,
-             .help = "With --prune: share of the steps after which all of them are; the rest of the training is theirs",
+             .help = "With --prune: share of the steps after which no more weights become zero; the rest train on",
              .matters = o.prune > 0},
       o.prune_end);
   see(Option{.name = "prune-only",

@@ -33,7 +33,7 @@ void Pruning::after_epoch(TrainingRun& run, const EpochReport&) {
   run.sink().on_note(text.str());
 }
 
-/// Steps before and after that are not done once more together.
+/// Other hooks are told, so that no repair does a step from before a pruning once more.
 void Pruning::prune(TrainingRun& run) {
   const double share = schedule_.share_after(run.step());
   if (share > 0) {

@@ -8,7 +8,7 @@
 namespace ronda {
 
 /// Sets more and more of the weights to zero, after the steps that a PruningSchedule says; between these the updater
-/// keeps them so. It has no state of its own: what was pruned is what is zero.
+/// keeps them so. Nothing of it is saved: what was pruned is what is zero.
 class Pruning final : public Hook {
  public:
   void on_start(TrainingRun& run) override;
