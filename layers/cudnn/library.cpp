@@ -16,7 +16,7 @@ void check(cudnnStatus_t status, std::string_view call) {
 
 void check(cublasStatus_t status, std::string_view call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError("cuBLASLt: " + std::string(call) + " failed: " + cublasLtGetStatusString(status));
+  throw DeviceError("cuBLASLt: " + std::string(call) + " failed: " + cublas_lt().status_string(status));
 }
 
 Library::Library(DeviceContext& context, Stream& stream, const EngineRules& rules)
@@ -25,14 +25,14 @@ Library::Library(DeviceContext& context, Stream& stream, const EngineRules& rule
   check(cudnnCreate(&cudnn), "cudnnCreate");
   cudnn_.reset(cudnn);
   cublasLtHandle_t cublas = nullptr;
-  check(cublasLtCreate(&cublas), "cublasLtCreate");
+  check(cublas_lt().create(&cublas), "cublasLtCreate");
   cublas_.reset(cublas);
 }
 
 std::string Library::name() const {
   const std::size_t version = cudnnGetVersion();
   return "cuDNN " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100) + ", cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " +
+         std::to_string(version % 100) + ", cuBLASLt " + std::to_string(cublas_lt().version()) + ", " +
          std::string(name_of(rules_.precision)) + (rules_.deterministic ? "" : ", not deterministic") + " on " +
          context_.name();
 }

@@ -1,5 +1,4 @@
 #pragma once
-#include <cublasLt.h>
 #include <cudnn.h>
 
 #include <memory>
@@ -7,6 +6,7 @@
 #include <string_view>
 
 #include <ronda/core/device_context.hpp>
+#include <ronda/layers/cudnn/cublas_lt.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::cudnn {
@@ -17,7 +17,7 @@ void check(cublasStatus_t status, std::string_view call);
 
 struct Destroy {
   void operator()(cudnnHandle_t handle) const noexcept { cudnnDestroy(handle); }
-  void operator()(cublasLtHandle_t handle) const noexcept { cublasLtDestroy(handle); }
+  void operator()(cublasLtHandle_t handle) const noexcept { cublas_lt().destroy(handle); }
 };
 
 /// The libraries as one GPU's operations share them.

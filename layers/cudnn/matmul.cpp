@@ -29,12 +29,12 @@ cudaDataType_t type_of(DType dtype) {
 
 template <class Value>
 void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  check(cublas_lt().desc_set(operation, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
 }
 
 template <class Value>
 void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+  check(cublas_lt().preference_set(preference, attribute, &value, sizeof value),
         "cublasLtMatmulPreferenceSetAttribute");
 }
 
@@ -42,8 +42,8 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 
 Matmul::Owned<cublasLtMatrixLayout_t> Matmul::layout_of(const Matrix& matrix, DType dtype) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<std::uint64_t>(matrix.columns),
-                                   static_cast<std::uint64_t>(matrix.rows), matrix.columns),
+  check(cublas_lt().layout_create(&layout, type_of(dtype), static_cast<std::uint64_t>(matrix.columns),
+                                  static_cast<std::uint64_t>(matrix.rows), matrix.columns),
         "cublasLtMatrixLayoutCreate");
   return Owned<cublasLtMatrixLayout_t>(layout);
 }
@@ -59,9 +59,9 @@ Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, const
     throw LogicError("a bias gradient is that of a left factor that is transposed");
   result_ = layout_of({l.rows, r.columns}, dtype_of_layers(rules.precision));
   cublasLtMatmulDesc_t operation = nullptr;
-  check(cublasLtMatmulDescCreate(&operation,
-                                 rules.precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                                 CUDA_R_32F),
+  check(cublas_lt().desc_create(&operation,
+                                rules.precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                CUDA_R_32F),
         "cublasLtMatmulDescCreate");
   operation_.reset(operation);
   const auto transposition = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
@@ -73,7 +73,7 @@ Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, const
 
 void Matmul::find_algorithms(cublasLtHandle_t library) {
   cublasLtMatmulPreference_t created = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
+  check(cublas_lt().preference_create(&created), "cublasLtMatmulPreferenceCreate");
   const Owned<cublasLtMatmulPreference_t> preference(created);
   set(created, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_limit);
   // Partial sums apart, added in order; or wherever they come to the result.
@@ -90,8 +90,8 @@ void Matmul::find_algorithms(cublasLtHandle_t library) {
   algorithms_.resize(engines_tried);
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(library, operation_.get(), right_.get(), left_.get(), result_.get(), result_.get(),
-                                     created, static_cast<int>(engines_tried), algorithms_.data(), &found);
+      cublas_lt().heuristic(library, operation_.get(), right_.get(), left_.get(), result_.get(), result_.get(), created,
+                            static_cast<int>(engines_tried), algorithms_.data(), &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)  // an epilogue that it has not
     check(status, "cublasLtMatmulAlgoGetHeuristic");
   algorithms_.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
@@ -103,9 +103,9 @@ void Matmul::run(cublasLtHandle_t library, cudaStream_t stream, const Operands& 
   if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, const_cast<const void*>(operands.bias));
   const auto& chosen = algorithms_[algorithm];
   const float one = 1, zero = 0;
-  check(cublasLtMatmul(library, operation_.get(), &one, operands.right, right_.get(), operands.left, left_.get(), &zero,
-                       operands.result, result_.get(), operands.result, result_.get(), &chosen.algo, workspace,
-                       chosen.workspaceSize, stream),
+  check(cublas_lt().matmul(library, operation_.get(), &one, operands.right, right_.get(), operands.left, left_.get(),
+                           &zero, operands.result, result_.get(), operands.result, result_.get(), &chosen.algo,
+                           workspace, chosen.workspaceSize, stream),
         "cublasLtMatmul");
 }
 

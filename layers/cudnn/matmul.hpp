@@ -1,12 +1,11 @@
 #pragma once
-#include <cublasLt.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <ronda/layers/cudnn/cublas_lt.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::cudnn {
@@ -55,9 +54,9 @@ class Matmul {
 
  private:
   struct Destroy {
-    void operator()(cublasLtMatmulDesc_t d) const noexcept { cublasLtMatmulDescDestroy(d); }
-    void operator()(cublasLtMatrixLayout_t d) const noexcept { cublasLtMatrixLayoutDestroy(d); }
-    void operator()(cublasLtMatmulPreference_t d) const noexcept { cublasLtMatmulPreferenceDestroy(d); }
+    void operator()(cublasLtMatmulDesc_t d) const noexcept { cublas_lt().desc_destroy(d); }
+    void operator()(cublasLtMatrixLayout_t d) const noexcept { cublas_lt().layout_destroy(d); }
+    void operator()(cublasLtMatmulPreference_t d) const noexcept { cublas_lt().preference_destroy(d); }
   };
   template <class Pointer>
   using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
