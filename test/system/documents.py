@@ -159,8 +159,8 @@ class Place:
                 (own / entry.name).symlink_to(entry)
         return root
 
-    def run(self, where, script, folder, fails=()):
-        """A bash script, each of whose commands succeeds but for those in `fails`; returns what it says."""
+    def run(self, where, script, folder, fails=(), limit=180):
+        """A bash script, each of whose commands succeeds but for those in `fails`, within `limit` seconds; returns what it says."""
         trap = "trap '[[ $BASH_COMMAND == wait ]] || printf \"%s\\n\" \"$BASH_COMMAND\" >>\"$FAILED\"' ERR\n"
         handle, name = tempfile.mkstemp(prefix="failed.", dir=self.home)
         os.close(handle)
@@ -170,10 +170,10 @@ class Place:
                               env=dict(self.environment, FAILED=str(failed)), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
             try:
-                output, _ = shell.communicate(timeout=180)
+                output, _ = shell.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
                 os.killpg(shell.pid, signal.SIGKILL)
-                fail(where, "not over in 180 s", shell.communicate()[0])
+                fail(where, f"not over in {limit} s", shell.communicate()[0])
                 return ""
         wrong = failed.read_text().splitlines()  # of a function's call what it was at
         if len(wrong) != len(fails) or shell.returncode != 0:
@@ -270,12 +270,14 @@ def build_pieces(place):
     pieces = sorted(set(folder.glob("*.cpp")) - set(programs))
     lines = ["cmake_minimum_required(VERSION 3.22)", "project(pieces LANGUAGES C CXX)", "find_package(ronda REQUIRED)",
              "find_package(MPI REQUIRED)", f"add_library(pieces OBJECT {' '.join(file.name for file in pieces)})",
-             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)"]
+             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)",
+             "target_precompile_headers(pieces PRIVATE <ronda/ronda.hpp>)"]
     for file in programs:
         lines += [f"add_executable({file.stem.split('.')[0]} {file.name})",
                   f"target_link_libraries({file.stem.split('.')[0]} ronda::ronda)"]
     (folder / "CMakeLists.txt").write_text("\n".join(lines) + "\n")
-    place.run("pieces of programs", "cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH=~/ronda && cmake --build build", folder)
+    place.run("pieces of programs", "cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH=~/ronda && cmake --build build", folder,
+              limit=400)
     for file in programs:
         place.run(file.name, f"mpirun -n 4 build/{file.stem.split('.')[0]}", folder)
     script = f"PYTHONPATH='{REPOSITORY}/examples/python' RONDA_LIBRARY=~/ronda/lib/libronda.so mpirun -n 4 python3 program.py"

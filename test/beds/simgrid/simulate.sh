@@ -61,7 +61,8 @@ done
 mkdir -p "$build"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-{ [[ -e $build/build.ninja ]] || cmake -S "$here" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=smpicxx -DCMAKE_UNITY_BUILD=ON; } \
+{ [[ -e $build/build.ninja ]] || cmake -S "$here" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=smpicxx -DCMAKE_UNITY_BUILD=ON \
+  -DCMAKE_UNITY_BUILD_BATCH_SIZE=30; } \
   >"$build/log" 2>&1 && cmake --build "$build" >>"$build/log" 2>&1 || { tail -30 "$build/log" >&2; exit 1; }
 
 platform() { # platform HOSTS: a file for the simulator; the hosts in their order, or ring neighbours would be far apart
