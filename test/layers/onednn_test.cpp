@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 #include "support/operations.hpp"
 #include "support/plain_model.hpp"
+#include "support/sanitizer.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -141,6 +142,7 @@ TEST_CASE("convolution with pooling equals the plain loops") {
           Case{image(2, 9, 11, 32), 32, 3, {kind, {1, 2}, {2, 3}, {0, 1}}},
           Case{image(2, 6, 9, 16), 16, 3, {kind, {4, 7}, 1, 0}}})
       for (const bool bias : {true, false}) {  // a layer without has no ReLU here: all four would take long
+        if (sanitized && bias != (kind == PoolKind::maximum)) continue;
         const Activation activation = bias ? Activation::relu : Activation::none;
         compare("convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
                 [&](Primitives& primitives, const OperationContext& context) {
@@ -354,6 +356,7 @@ TEST_CASE("convolutions by tiles equal the plain loops where tiles, panels, chun
                         Case{2, 5, 4, 48, 80, {0, 2}, "plain"}, Case{3, 4, 4, 128, 192, 1, "adbc16d"},
                         Case{4, 21, 18, 80, 16, 1, "adbc16d"}, Case{2, 32, 32, 16, 16, 1, "plain"}})
     for (const int threads : {1, 3}) {
+      if (sanitized && c.samples > 2) continue;  // the plain loops would take most of all tests' time
       use_threads(threads);
       const auto library = make_onednn_primitives(threads);
       const TensorDesc input = image(c.samples, c.height, c.width, c.inputs, c.layout);

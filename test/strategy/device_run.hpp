@@ -44,6 +44,7 @@ struct DeviceSet {
   double ema_decay = 0;
   std::optional<std::size_t> node_update_bytes = {};
   std::function<ParameterGroup(std::string_view)> group_of = {};
+  Picks picks = {};  ///< of another run, for equal bits; others are timed
 };
 
 /// Values with several readers, sums with and without a ReLU, a concatenation, and a layer that is used twice.
@@ -79,6 +80,7 @@ struct DeviceRun {
     o.ema_decay = set.ema_decay;
     o.node_update_bytes = set.node_update_bytes.value_or(o.node_update_bytes);
     o.group_of = set.group_of;
+    o.picks = set.picks;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
     if (devices != nullptr)
