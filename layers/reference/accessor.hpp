@@ -6,25 +6,31 @@
 
 namespace ronda::reference {
 
-/// Element access by logical index, whatever the layout. Slow and plain.
+/// Element access by logical index, whatever the layout. Plain, and so slow.
 class Accessor {
  public:
   Accessor(const TensorDesc& desc, std::byte* data) : data_(reinterpret_cast<float*>(data)) {
-    for (int axis = 0; axis < desc.shape.rank(); ++axis) offsets_.push_back(desc.layout.offsets(desc.shape, axis));
+    for (int axis = 0; axis < desc.shape.rank(); ++axis) {
+      starts_[static_cast<std::size_t>(axis)] = offsets_.size();
+      const std::vector<std::int64_t> offsets = desc.layout.offsets(desc.shape, axis);
+      offsets_.insert(offsets_.end(), offsets.begin(), offsets.end());
+    }
   }
   explicit Accessor(const Tensor& tensor) : Accessor(tensor.desc(), tensor.data()) {}
 
   template <class... Index>
   [[nodiscard]] float& operator()(Index... index) const {
+    const std::int64_t* const offsets = offsets_.data();  // without a call for each in builds that are not optimised
+    const std::size_t* start = starts_;
     std::int64_t offset = 0;
-    std::size_t axis = 0;
-    ((offset += offsets_[axis++][static_cast<std::size_t>(index)]), ...);
+    ((offset += offsets[*start++ + static_cast<std::size_t>(index)]), ...);
     return data_[offset];
   }
 
  private:
   float* data_;
-  std::vector<std::vector<std::int64_t>> offsets_;
+  std::vector<std::int64_t> offsets_;         ///< of all axes, one after another
+  std::size_t starts_[Shape::capacity] = {};  ///< of each
 };
 
 /// Offsets of elements by their number in row-major order, for loops that do not ask how many axes there are.
