@@ -60,14 +60,20 @@ class Observer final : public CustomOperation {
   void forward(const CustomArguments& arguments, const Pass&) const override {
     const auto x = arguments.input();
     std::ranges::copy(x, arguments.output().begin());
-    for (const float number : x) {
-      if (int8::not_finite(number) != 0) {
+    const Shape& shape = arguments.shape();
+    if (x.empty()) return;
+    const auto features = static_cast<std::size_t>(shape[shape.rank() - 1]);
+    range_->sums.resize(features);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (int8::not_finite(x[i]) != 0) {
         range_->finite = false;
         continue;
       }
-      range_->least = std::min(range_->least, number);
-      range_->most = std::max(range_->most, number);
+      range_->least = std::min(range_->least, x[i]);
+      range_->most = std::max(range_->most, x[i]);
+      range_->sums[i % features] += x[i];
     }
+    range_->count += static_cast<std::int64_t>(x.size() / features);
   }
   void backward(const CustomArguments&, const Pass&) const override {
     throw LogicError("ranges are for models that only compute");
@@ -115,7 +121,9 @@ Graph with_ranges(Graph graph, std::deque<InputRange>& ranges) {
   std::vector<GraphNode> nodes;
   for (const GraphNode& node : graph.nodes) {
     if (products.suits(node)) {
-      InputRange& range = ranges.emplace_back(InputRange{.weight = products.weight_of(node).name});
+      InputRange& range = ranges.emplace_back();
+      range.weight = products.weight_of(node).name;
+      if (node.parameters.size() > 1) range.bias = graph.parameters[index_of(node.parameters[1])].name;
       Value seen = graph.values[node.inputs.front()];
       seen.id = graph.values.size();
       nodes.push_back({.name = node.name + "_input",
@@ -154,6 +162,25 @@ Int8Weight int8_weight(std::span<const float> weight, std::int64_t outputs) {
           static_cast<std::int8_t>(std::clamp(std::round(weight[i] / result.scales.back()), -127.0F, 127.0F));
   }
   return result;
+}
+
+std::vector<float> int8_bias_correction(std::span<const float> weight, const Int8Weight& rounded,
+                                        const InputRange& range) {
+  const std::size_t outputs = rounded.scales.size(), inputs = range.sums.size();
+  std::vector<float> correction(outputs);
+  if (range.count == 0 || outputs == 0 || inputs == 0) return correction;
+  const std::size_t row = weight.size() / outputs, of_input = row / inputs;
+  for (std::size_t o = 0; o < outputs; ++o) {
+    double sum = 0;
+    for (std::size_t i = 0; i < row; ++i) {
+      const std::size_t at = o * row + i;
+      const double error =
+          static_cast<double>(weight[at]) - static_cast<double>(rounded.scales[o]) * rounded.values[at];
+      sum += error * range.sums[i / of_input] / static_cast<double>(range.count);
+    }
+    correction[o] = static_cast<float>(sum);
+  }
+  return correction;
 }
 
 }  // namespace ronda

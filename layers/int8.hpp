@@ -36,9 +36,11 @@ inline constexpr std::int64_t int8_most_inputs = 65'536;
 
 /// What an operation was given while a model computed.
 struct InputRange {
-  std::string weight;  ///< the operation's
+  std::string weight = {}, bias = {};  ///< the operation's; without a bias empty
   float least = 0, most = 0;
-  bool finite = true;  ///< false: a NaN or an infinity was among it
+  bool finite = true;             ///< false: a NaN or an infinity was among it
+  std::vector<double> sums = {};  ///< of each feature, or channel of an image
+  std::int64_t count = 0;         ///< of what each of them adds up
 };
 
 /// The graph, in which each operation of `int8_weights` tells what it is given, for calibration.
@@ -57,5 +59,12 @@ struct Int8Weight {
 };
 /// Of rows of finite numbers, one an output: the largest of each becomes 127.
 [[nodiscard]] Int8Weight int8_weight(std::span<const float> weight, std::int64_t outputs);
+
+/// What rounding the weights changes in each output on average, for the inputs that were seen, but for a convolution's
+/// padding: Σ (w − s_o q) · mean(x). Added to the bias it takes that error out (Nagel et al., "Data-free quantization
+/// through weight equalization and bias correction", ICCV 2019).
+/// @param weight  (outputs, features) or (outputs, channels, …), as in files, that `rounded` was made of
+[[nodiscard]] std::vector<float> int8_bias_correction(std::span<const float> weight, const Int8Weight& rounded,
+                                                      const InputRange& range);
 
 }  // namespace ronda

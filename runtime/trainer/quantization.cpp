@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <functional>
+#include <map>
 #include <utility>
 
 namespace ronda {
@@ -36,16 +38,18 @@ std::deque<InputRange> calibrate(const Layer& model, std::span<const NamedTensor
   return ranges;
 }
 
-/// The weight, and its scales.
-void append_quantized(const NamedTensor& weight, const InputRange& range, std::vector<NamedTensor>& to) {
+/// The weight, and its scales. Returns what the bias is to be corrected by.
+std::vector<float> append_quantized(const NamedTensor& weight, const InputRange& range, std::vector<NamedTensor>& to) {
   const std::string owner = weight.name.substr(0, weight.name.rfind('.') + 1);
   const std::int64_t outputs = weight.shape[0];
   Int8Weight q = int8_weight(weight.values, outputs);
+  std::vector<float> correction = int8_bias_correction(weight.values, q, range);
   const Int8Input input = int8_input(range);
   to.push_back({.name = weight.name, .shape = weight.shape, .bytes = std::move(q.values)});
   to.push_back({.name = owner + "weight_scale", .shape = {outputs}, .values = std::move(q.scales)});
   to.push_back({.name = owner + "input_scale", .shape = {1}, .values = {input.scale}});
   to.push_back({.name = owner + "input_zero", .shape = {1}, .values = {input.zero}});
+  return correction;
 }
 
 }  // namespace
@@ -72,11 +76,15 @@ std::vector<NamedTensor> quantize(const Layer& model, std::span<const NamedTenso
   if (ranges.empty())
     throw InputError(source.string() + ": the model has no dense layer or convolution that can be int8");
   std::vector<NamedTensor> result;
+  std::map<std::string, std::vector<float>> corrections;  // by the name of the bias
   for (const NamedTensor& tensor : tensors)
     if (const auto range = std::ranges::find(ranges, tensor.name, &InputRange::weight); range != ranges.end())
-      append_quantized(tensor, *range, result);
+      corrections[range->bias] = append_quantized(tensor, *range, result);
     else
       result.push_back(tensor);
+  for (NamedTensor& tensor : result)
+    if (const auto correction = corrections.find(tensor.name); correction != corrections.end())
+      std::ranges::transform(tensor.values, correction->second, tensor.values.begin(), std::plus());
   return result;
 }
 

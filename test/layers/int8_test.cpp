@@ -244,6 +244,28 @@ TEST_CASE("weights of zeros, and tiny ones, become zeros with a scale that is us
           .scale < std::numeric_limits<float>::infinity());
 }
 
+TEST_CASE("the correction of biases takes out what rounding the weights changes on average") {
+  constexpr std::int64_t outputs = 3, channels = 2, kernel = 4;
+  const std::vector<float> weight = random_numbers(outputs * channels * kernel, 8, 1);
+  const Int8Weight q = int8_weight(weight, outputs);
+  InputRange range;
+  range.sums = {30, -5};
+  range.count = 10;
+  const std::vector<float> correction = int8_bias_correction(weight, q, range);
+  REQUIRE(correction.size() == outputs);
+  for (std::size_t o = 0; o < outputs; ++o) {
+    double exact = 0, rounded = 0;
+    for (std::size_t i = 0; i < channels * kernel; ++i) {
+      const double mean = i < kernel ? 3 : -0.5;
+      exact += mean * weight[o * channels * kernel + i];
+      rounded += mean * q.scales[o] * q.values[o * channels * kernel + i];
+    }
+    CHECK(rounded + correction[o] == Approx(exact).margin(1e-6));
+    CHECK(rounded != Approx(exact).margin(1e-6));
+  }
+  CHECK(int8_bias_correction(weight, q, {}) == std::vector<float>(outputs));
+}
+
 TEST_CASE("int8 is for dense layers and convolutions without groups, and others are told") {
   const Sequential model(Conv2d(8, 3), ReLU(), Conv2d(8, 3, {.groups = 2}), BatchNorm(), Flatten(), Dense(3));
   const Graph graph = build_graph(model, {2, 9, 9, 2});
@@ -274,6 +296,8 @@ TEST_CASE("ranges are of what operations are given, 0 included, and tell what is
   CHECK((ranges[0].least == -3 && ranges[0].most == 5));
   CHECK((ranges[1].least == 0 && ranges[1].most == 10));
   CHECK(ranges[1].finite);
+  CHECK((ranges[0].bias == "dense1.bias" && ranges[0].count == 2));
+  CHECK(ranges[0].sums == std::vector<double>{3, 2});
   x[0] = std::numeric_limits<float>::quiet_NaN();
   run();
   CHECK_FALSE(ranges[0].finite);
