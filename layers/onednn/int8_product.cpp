@@ -39,27 +39,41 @@ struct Tile {
   _mm512_mask_storeu_ps(y + output, mask, result);
 }
 
-/// A few rows times a few sixteens of outputs: the sums stay in registers.
+/// As integers, since g++ 12 moves arrays of __m512i to memory and back at each step.
+using Sums = std::int32_t __attribute__((vector_size(64)));
+
+/// A few rows times a few sixteens of outputs. Loops are unrolled early, so that the sums stay in registers.
 template <int rows, int sixteens>
 [[RONDA_VNNI, gnu::always_inline]] inline void multiply_tile(const Int8Product& p, const Tile& tile) {
-  const std::int8_t* weight = p.weight + tile.sixteen * p.sixteen_bytes();
-  __m512i sum[rows][sixteens];
+  const std::int64_t step = tile.step, sixteen_bytes = p.sixteen_bytes();
+  const std::int8_t* weight = p.weight + tile.sixteen * sixteen_bytes;
+  Sums sum[rows][sixteens];
+#pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
-    for (int s = 0; s < sixteens; ++s) sum[r][s] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int s = 0; s < sixteens; ++s) sum[r][s] = Sums{};
   for (const std::int32_t tap : p.taps) {
+    const std::uint8_t* x = tile.x + tap;
     __m512i weights[sixteens];
-    for (int s = 0; s < sixteens; ++s) weights[s] = _mm512_loadu_si512(weight + s * p.sixteen_bytes());
+#pragma GCC unroll 4
+    for (int s = 0; s < sixteens; ++s) weights[s] = _mm512_loadu_si512(weight + s * sixteen_bytes);
     weight += tap_bytes;
+#pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       std::int32_t four = 0;
-      std::memcpy(&four, tile.x + r * tile.step + tap, sizeof four);
+      std::memcpy(&four, x + r * step, sizeof four);
       const __m512i bytes = _mm512_set1_epi32(four);
-      for (int s = 0; s < sixteens; ++s) sum[r][s] = _mm512_dpbusd_epi32(sum[r][s], bytes, weights[s]);
+#pragma GCC unroll 4
+      for (int s = 0; s < sixteens; ++s)
+        sum[r][s] =
+            reinterpret_cast<Sums>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum[r][s]), bytes, weights[s]));
     }
   }
-  for (int r = 0; r < rows; ++r)
-    for (int s = 0; s < sixteens; ++s)
-      store(p, (tile.sixteen + s) * Int8Product::lanes, sum[r][s], tile.y + r * p.outputs);
+#pragma GCC unroll 4
+  for (int s = 0; s < sixteens; ++s)
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r)
+      store(p, (tile.sixteen + s) * Int8Product::lanes, reinterpret_cast<__m512i>(sum[r][s]), tile.y + r * p.outputs);
 }
 
 /// As many rows at a time as have sums in 24 registers or fewer.
