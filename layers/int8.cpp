@@ -130,7 +130,7 @@ Graph with_ranges(Graph graph, std::deque<InputRange>& ranges) {
                        .operation = std::make_shared<Observer>(range),
                        .inputs = {node.inputs.front()},
                        .output = seen.id});
-      graph.values.push_back(std::move(seen));
+      graph.values.push_back(seen);
       nodes.push_back(node);
       nodes.back().inputs.front() = graph.values.size() - 1;
     } else {

@@ -11,8 +11,8 @@ namespace ronda::int8 {
 [[nodiscard]] inline std::uint8_t byte_of(float x, float inverse, float zero) {
   const float place = x * inverse + zero;
   const float not_below = place > 0 ? place : 0;
-  const float inside = not_below < 255 ? not_below : 255;
-  return static_cast<std::uint8_t>(static_cast<std::int32_t>(inside + 0.5F));
+  const float above = (not_below < 255 ? not_below : 255) + 0.5F;  // its whole part is the nearest byte
+  return static_cast<std::uint8_t>(static_cast<std::int32_t>(above));
 }
 
 /// 0 for a finite number; as an integer, since that can be gathered over a row in a vector.
