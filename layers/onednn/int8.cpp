@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,7 @@ class Int8Operation : public Operation {
     scale_ = scratch_.reserve(of_outputs * sizeof(float));
     bias_ = scratch_.reserve(of_outputs * sizeof(float));
     shift_ = scratch_.reserve(of_outputs * sizeof(std::int32_t));
-    plan_.picks = Int8Product::is_fast() ? "int8, AVX-512 VNNI" : "int8, plain loops";
+    plan_.picks = "int8, " + std::string(Int8Product::name_of(Int8Product::best()));
   }
 
   /// To be called once, when all is known.

@@ -109,8 +109,59 @@ void multiply(const Int8Product& p, Tile tile, std::int64_t rows) {
   }
 }
 #undef RONDA_VNNI
+
+/// The same with AVX2, for one or two rows and sixteen outputs: bytes become numbers of 16 bits, whose products are
+/// added in pairs. So each output has two sums until the end.
+template <int rows>
+[[gnu::target("avx2")]] void multiply_pairs(const Int8Product& p, const Tile& tile) {
+  constexpr int parts = 4;  // of sixteen outputs, four each
+  using Pairs = std::int32_t __attribute__((vector_size(32)));
+  const std::int8_t* weight = p.weight + tile.sixteen * p.sixteen_bytes();
+  Pairs sum[rows][parts];
+#pragma GCC unroll 2
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int part = 0; part < parts; ++part) sum[r][part] = Pairs{};
+  for (const std::int32_t tap : p.taps) {
+    __m256i bytes[rows];
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r) {
+      std::int32_t four = 0;
+      std::memcpy(&four, tile.x + r * tile.step + tap, sizeof four);
+      bytes[r] = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
+    }
+#pragma GCC unroll 4
+    for (int part = 0; part < parts; ++part) {
+      const __m256i weights =
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weight + 16 * part)));
+#pragma GCC unroll 2
+      for (int r = 0; r < rows; ++r) sum[r][part] += reinterpret_cast<Pairs>(_mm256_madd_epi16(bytes[r], weights));
+    }
+    weight += tap_bytes;
+  }
+  const std::int64_t first = tile.sixteen * Int8Product::lanes, count = std::min(Int8Product::lanes, p.outputs - first);
+  for (int r = 0; r < rows; ++r)
+    for (std::int64_t l = 0; l < count; ++l) {
+      const auto& pairs = sum[r][l / 4];
+      const std::int32_t whole = pairs[2 * (l % 4)] + pairs[2 * (l % 4) + 1];
+      tile.y[r * p.outputs + first + l] = p.number(whole, first + l);
+    }
+}
+
+void multiply_avx2(const Int8Product& p, Tile tile, std::int64_t rows) {
+  for (; rows > 0; rows -= 2) {
+    for (tile.sixteen = 0; tile.sixteen < p.sixteens(); ++tile.sixteen)
+      if (rows >= 2)
+        multiply_pairs<2>(p, tile);
+      else
+        multiply_pairs<1>(p, tile);
+    tile.x += 2 * tile.step;
+    tile.y += 2 * p.outputs;
+  }
+}
 #else
-void multiply(const Int8Product&, Tile, std::int64_t) {}  // `is_fast` says no
+void multiply(const Int8Product&, Tile, std::int64_t) {}  // `best` says no
+void multiply_avx2(const Int8Product&, Tile, std::int64_t) {}
 #endif
 
 /// The same without those instructions.
@@ -129,8 +180,7 @@ RONDA_MULTIVERSION void multiply_plainly(const Int8Product& p, const Tile& tile,
       }
       const std::int64_t first = sixteen * lanes, count = std::min(lanes, p.outputs - first);
       for (std::int64_t l = 0; l < count; ++l) {
-        const float y = int8::restored(sums[l] - p.shift[first + l], p.scale[first + l], p.bias[first + l]);
-        tile.y[r * p.outputs + first + l] = p.relu ? rectified(y) : y;
+        tile.y[r * p.outputs + first + l] = p.number(sums[l], first + l);
       }
     }
 }
@@ -147,24 +197,39 @@ RONDA_MULTIVERSION std::uint32_t quantize_row(const float* __restrict x, std::in
 
 }  // namespace
 
-bool Int8Product::is_fast() noexcept {
+Int8Product::Kernel Int8Product::best() noexcept {
 #if defined(__x86_64__)
-  static const bool fast = __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
-  return fast;
+  static const Kernel kernel = __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0
+                                   ? Kernel::vnni
+                               : __builtin_cpu_supports("avx2") != 0 ? Kernel::avx2
+                                                                     : Kernel::plain;
+  return kernel;
 #else
-  return false;
+  return Kernel::plain;
 #endif
 }
 
-void Int8Product::run(const std::uint8_t* x, std::int64_t step, std::int64_t rows, float* y) const {
-  if (is_fast())
-    multiply(*this, {x, step, y, 0}, rows);
-  else
-    run_plainly(x, step, rows, y);
+std::string_view Int8Product::name_of(Kernel kernel) noexcept {
+  switch (kernel) {
+    case Kernel::vnni: return "AVX-512 VNNI";
+    case Kernel::avx2: return "AVX2";
+    case Kernel::plain: break;
+  }
+  return "plain loops";
 }
 
-void Int8Product::run_plainly(const std::uint8_t* x, std::int64_t step, std::int64_t rows, float* y) const {
-  multiply_plainly(*this, {x, step, y, 0}, rows);
+float Int8Product::number(std::int32_t sum, std::int64_t output) const {
+  const float y = int8::restored(sum - shift[output], scale[output], bias[output]);
+  return relu ? rectified(y) : y;
+}
+
+void Int8Product::run(const std::uint8_t* x, std::int64_t step, std::int64_t rows, float* y, Kernel kernel) const {
+  const Tile tile{x, step, y, 0};
+  switch (kernel) {
+    case Kernel::vnni: return multiply(*this, tile, rows);
+    case Kernel::avx2: return multiply_avx2(*this, tile, rows);
+    case Kernel::plain: return multiply_plainly(*this, tile, rows);
+  }
 }
 
 void Int8Product::sum_weights(std::uint8_t byte, std::int32_t* sums) const {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace ronda::onednn {
 
@@ -12,7 +13,7 @@ namespace ronda::onednn {
 ///
 /// A row of a matrix is taps 0, 4, 8, …; a window of an image is a tap for each four bytes of it, wherever they lie.
 /// So four bytes of a row are multiplied by those of sixteen outputs in one instruction, AVX-512 VNNI's, whose sums
-/// cannot saturate; without it by plain loops, which give the same and are slower.
+/// cannot saturate; without it by pairs of numbers of 16 bits, as exact (AVX2), or by plain loops.
 struct Int8Product {
   static constexpr std::int64_t lanes = 16;  ///< outputs at once
   static constexpr std::int64_t width = 4;   ///< bytes of a tap
@@ -30,15 +31,18 @@ struct Int8Product {
     return static_cast<std::int64_t>(taps.size()) * lanes * width;
   }
 
+  /// What a processor has; all give the same.
+  enum class Kernel : std::uint8_t { plain, avx2, vnni };
+  [[nodiscard]] static Kernel best() noexcept;
+  [[nodiscard]] static std::string_view name_of(Kernel kernel) noexcept;
+
   /// Rows of y, of `outputs` numbers each, one after another. Three bytes behind the last tap's may be read.
-  void run(const std::uint8_t* x, std::int64_t step, std::int64_t rows, float* y) const;
-  /// The same by plain loops, where the processor has no instruction for it.
-  void run_plainly(const std::uint8_t* x, std::int64_t step, std::int64_t rows, float* y) const;
+  /// @param kernel  `best`, or a lesser one
+  void run(const std::uint8_t* x, std::int64_t step, std::int64_t rows, float* y, Kernel kernel = best()) const;
+  /// A number of y.
+  [[nodiscard]] float number(std::int32_t sum, std::int64_t output) const;
   /// sums[o] = byte · Σ weight[o, …], of whole sixteens.
   void sum_weights(std::uint8_t byte, std::int32_t* sums) const;
-
-  /// Whether `run` has the processor's instructions.
-  [[nodiscard]] static bool is_fast() noexcept;
 };
 
 /// Bytes of `count` numbers, as int8::byte_of has them. Returns whether all were finite.

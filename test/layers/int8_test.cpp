@@ -214,7 +214,7 @@ TEST_CASE("sums of the largest bytes and weights are exact") {
   CHECK(model(std::vector<float>(inputs, 300)) == std::vector{-sum, sum});
 }
 
-TEST_CASE("products of int8 are the same without the processor's instructions for them") {
+TEST_CASE("products of int8 are the same with each processor's instructions") {
   for (const std::int64_t outputs : {1, 16, 37, 128})
     for (const std::int64_t rows : {1, 5, 6, 13}) {
       constexpr std::int64_t depth = 36;
@@ -226,10 +226,14 @@ TEST_CASE("products of int8 are the same without the processor's instructions fo
       const std::vector<float> scale = random_numbers(144, 1, 2), bias = random_numbers(144, 2, 1000);
       const std::vector<std::int32_t> taps{0, 4, 8, 12, 16, 20, 24, 28, 32}, shift(144, 12345);
       const onednn::Int8Product product{taps, weight.data(), outputs, scale.data(), bias.data(), shift.data(), true};
-      std::vector<float> fast(static_cast<std::size_t>(rows * outputs)), plain(fast);
-      product.run(x.data(), depth, rows, fast.data());
-      product.run_plainly(x.data(), depth, rows, plain.data());
-      check_equal(std::to_string(rows) + " rows of " + std::to_string(outputs), fast, plain);
+      std::vector<float> found(static_cast<std::size_t>(rows * outputs)), plain(found);
+      using Kernel = onednn::Int8Product::Kernel;
+      product.run(x.data(), depth, rows, plain.data(), Kernel::plain);
+      for (const Kernel kernel : {Kernel::avx2, Kernel::vnni}) {
+        if (kernel > onednn::Int8Product::best()) continue;
+        product.run(x.data(), depth, rows, found.data(), kernel);
+        check_equal(std::to_string(rows) + " rows of " + std::to_string(outputs), found, plain);
+      }
     }
 }
 
