@@ -30,6 +30,7 @@
 #include <ronda/runtime/trainer/node_data.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
+#include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/stop_signals.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>

@@ -6,6 +6,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
+#include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "model_card.hpp"
@@ -79,6 +80,8 @@ int run(int argc, char** argv) {
   if (!parse(options, argc, argv)) return 0;
   check_creatable(options.onnx);
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
+  if (!int8_weights(model.tensors).empty())
+    throw InputError(model.source.string() + " is quantised to int8: export the model that it was made of");
   const Field input = model.input_field();
   write_onnx(options.onnx, build_graph(model.model, {&input, 1}, 1), model.tensors, model.source, options_of(model));
   return 0;

@@ -6,6 +6,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
+#include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "predict/inputs.hpp"
@@ -59,6 +60,7 @@ int run(int argc, char** argv) {
   if (!parse(options, argc, argv)) return 0;
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
   const Field input = model.input_field();
+  options.predictor.rewrite = int8_rewrite(int8_weights(model.tensors));
   Predictor predictor(model.model, std::span(&input, 1), options.predictor);
   predictor.load(model.tensors, model.source);
   const apps::Inputs inputs(model, options.files);

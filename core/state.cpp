@@ -20,32 +20,40 @@ std::vector<std::size_t> stored_columns(const State& state) {
   return order;
 }
 
-}  // namespace
-
-std::vector<float> to_file(const State& state) {
+template <class T>
+std::vector<T> in_file_order(const State& state) {
   const auto count = static_cast<std::size_t>(state.tensor.desc().count());
-  std::vector<float> plain(count);
-  reorder(state.tensor, Tensor({state.tensor.shape(), DType::float32, {}}, plain.data()));
+  std::vector<T> plain(count);
+  reorder(state.tensor, Tensor({state.tensor.shape(), dtype_of<T>, {}}, plain.data()));
   if (!state.flattened) return plain;
   const auto order = stored_columns(state);
-  std::vector<float> file(count);
+  std::vector<T> file(count);
   for (std::size_t row = 0; row * order.size() < count; ++row)
     for (std::size_t i = 0; i < order.size(); ++i) file[row * order.size() + i] = plain[row * order.size() + order[i]];
   return file;
 }
 
-void from_file(const State& state, std::span<const float> file) {
+template <class T>
+void set_from_file(const State& state, std::span<const T> file) {
   if (file.size() != static_cast<std::size_t>(state.tensor.desc().count()))
     throw LogicError(state.name + " has " + std::to_string(state.tensor.desc().count()) + " elements, " +
                      std::to_string(file.size()) + " were given");
-  std::vector<float> plain(file.begin(), file.end());
+  std::vector<T> plain(file.begin(), file.end());
   if (state.flattened) {
     const auto order = stored_columns(state);
     for (std::size_t row = 0; row * order.size() < file.size(); ++row)
       for (std::size_t i = 0; i < order.size(); ++i)
         plain[row * order.size() + order[i]] = file[row * order.size() + i];
   }
-  reorder(Tensor({state.tensor.shape(), DType::float32, {}}, plain.data()), state.tensor);
+  reorder(Tensor({state.tensor.shape(), dtype_of<T>, {}}, plain.data()), state.tensor);
 }
+
+}  // namespace
+
+std::vector<float> to_file(const State& state) { return in_file_order<float>(state); }
+std::vector<std::int8_t> int8_to_file(const State& state) { return in_file_order<std::int8_t>(state); }
+
+void from_file(const State& state, std::span<const float> file) { set_from_file(state, file); }
+void from_file(const State& state, std::span<const std::int8_t> file) { set_from_file(state, file); }
 
 }  // namespace ronda

@@ -17,8 +17,8 @@ enum class Scope : std::uint8_t {
   sharded,     ///< each rank has a piece
 };
 
-/// Something that exact continuation needs: a parameter, its momentum, a layer's running mean. Float32, or a counter of
-/// int64.
+/// Something that exact continuation needs: a parameter, its momentum, a layer's running mean. Float32, a counter of
+/// int64, or a weight of int8.
 struct State {
   std::string name;
   Tensor tensor;
@@ -30,6 +30,10 @@ struct State {
 [[nodiscard]] std::vector<float> to_file(const State& state);
 /// The inverse; `file` has as many elements as the state's logical shape. Padding stays as it is.
 void from_file(const State& state, std::span<const float> file);
+
+/// The same of a quantised weight.
+[[nodiscard]] std::vector<std::int8_t> int8_to_file(const State& state);
+void from_file(const State& state, std::span<const std::int8_t> file);
 
 /// Is shown every state of a model or an optimizer, in an order that does not change.
 class StateVisitor {

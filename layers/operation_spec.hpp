@@ -34,6 +34,7 @@ struct DenseSpec {
   std::int64_t outputs = 0;
   bool bias = true;
   Activation activation = Activation::none;
+  bool int8 = false;  ///< the product is of whole numbers: see int8.hpp
 };
 
 /// Cross-correlation of (N, H, W, C) with weights (outputs, C / groups, kernel's height and width), then activation,
@@ -47,6 +48,7 @@ struct ConvolutionSpec {
   HeightWidth dilation = 1;  ///< pixels from an element of the kernel to the next
   std::int64_t groups = 1;   ///< parts of the channels, each convolved by itself with a part of the outputs
   HeightWidth trailing = 0;  ///< zeros below and to the right, beyond those of `padding` on all sides
+  bool int8 = false;         ///< the products are of whole numbers: see int8.hpp
 
   /// Whether a kernel takes neighbouring pixels and all channels, and has as many zeros on all sides.
   [[nodiscard]] bool is_usual() const noexcept { return dilation == 1 && groups == 1 && trailing == 0; }

@@ -21,9 +21,11 @@ class CudnnPrimitives final : public Primitives {
     const TensorDesc& input = inputs.front();
     return std::visit(
         Overloaded{[&](const DenseSpec& spec) -> Made {
+                     if (spec.int8) return nullptr;
                      return make_dense(library_, {spec, input}, context);
                    },
                    [&](const ConvolutionSpec& spec) -> Made {
+                     if (spec.int8) return nullptr;
                      return make_convolution(library_, {spec, input}, context);
                    },
                    [&](const PoolSpec& spec) -> Made { return make_pool(dtype(), input, spec); },

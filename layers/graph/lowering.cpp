@@ -114,6 +114,10 @@ class Lowering {
     std::vector<std::size_t> inputs;
     for (const std::size_t value : node.inputs) inputs.push_back(value_of_[value]);
     return std::visit(Overloaded{[&](const FlattenSpec&) { return flatten(inputs.front()); },
+                                 [&](const ConvolutionSpec& spec) {
+                                   if (spec.int8) inputs.front() = to_plain(inputs.front());
+                                   return make(node, inputs);
+                                 },
                                  [&](const DenseSpec&) {
                                    if (shares_parameters(node)) inputs.front() = in_file_order(inputs.front());
                                    return make_by_rows(node, inputs.front());

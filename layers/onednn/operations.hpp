@@ -9,6 +9,10 @@ namespace ronda::onednn {
 
 std::unique_ptr<Operation> make_dense(const Runtime&, const DenseProblem&, const OperationContext&);
 std::unique_ptr<Operation> make_convolution(const Runtime&, const ConvolutionProblem&, const OperationContext&);
+/// Whose spec says int8 (see int8.hpp), by kernels of our own, of plain inputs. Exact in its sums, so it gives what the
+/// plain loops give.
+std::unique_ptr<Operation> make_int8(const Runtime&, const DenseProblem&);
+std::unique_ptr<Operation> make_int8(const Runtime&, const ConvolutionProblem&);
 std::unique_ptr<Operation> make_pool(const Runtime&, const TensorDesc& input, const PoolSpec&, const OperationContext&);
 std::unique_ptr<Operation> make_relu(const Runtime&, const TensorDesc& input);
 std::unique_ptr<Operation> make_elementwise(const Runtime&, const TensorDesc& input, const ElementwiseSpec&);

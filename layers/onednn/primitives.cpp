@@ -47,11 +47,13 @@ class OnednnPrimitives final : public Primitives {
     return std::visit(
         Overloaded{
             [&](const DenseSpec& spec) -> Made {
+              if (spec.int8) return make_int8(runtime_, DenseProblem{spec, inputs.front()});
               return by_library(what + " to " + std::to_string(spec.outputs), inputs, [&](const TensorDesc& input) {
                 return make_dense(runtime_, {spec, input}, context);
               });
             },
             [&](const ConvolutionSpec& spec) -> Made {
+              if (spec.int8) return make_int8(runtime_, ConvolutionProblem{spec, inputs.front()});
               return by_library(
                   what + " to " + std::to_string(spec.outputs) + " channels with " + text_of_windows(spec), inputs,
                   [&](const TensorDesc& input) {

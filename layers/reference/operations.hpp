@@ -11,6 +11,9 @@ namespace ronda::reference {
 
 std::unique_ptr<Operation> make_dense(const DenseProblem& spec);
 std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec);
+/// Whose spec says int8: see int8.hpp.
+std::unique_ptr<Operation> make_int8(const DenseProblem& spec);
+std::unique_ptr<Operation> make_int8(const ConvolutionProblem& spec);
 std::unique_ptr<Operation> make_pool(const TensorDesc& input, const PoolSpec& spec);
 /// Element by element in the order of the bytes: the output has the input's layout.
 std::unique_ptr<Operation> make_elementwise(const TensorDesc& input, const ElementwiseSpec& spec);

@@ -15,10 +15,12 @@ class ReferencePrimitives final : public Primitives {
     return std::visit(
         Overloaded{
             [&](const DenseSpec& spec) -> Made {
-              return make_dense({spec, inputs.front()});
+              const DenseProblem problem{spec, inputs.front()};
+              return spec.int8 ? make_int8(problem) : make_dense(problem);
             },
             [&](const ConvolutionSpec& spec) -> Made {
-              return make_convolution({spec, inputs.front()});
+              const ConvolutionProblem problem{spec, inputs.front()};
+              return spec.int8 ? make_int8(problem) : make_convolution(problem);
             },
             [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
             [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },

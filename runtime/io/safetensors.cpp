@@ -4,6 +4,7 @@
 #include <ronda/runtime/io/safetensors.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -18,7 +19,8 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 using Entry = SafetensorsFile::Entry;
 
 /// The format's word for a type that is read.
-const char* format_name(DType dtype) { return dtype == DType::int64 ? "I64" : "F32"; }
+const char* format_name(DType dtype) { return dtype == DType::int64 ? "I64" : dtype == DType::int8 ? "I8" : "F32"; }
+constexpr std::array readable{DType::float32, DType::int64, DType::int8};
 
 /// Makes sense of a header; knows the file's name for errors.
 class Header {
@@ -40,9 +42,11 @@ class Header {
     if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
         !value.contains("data_offsets"))
       throw bad("expected dtype, shape and data_offsets, and nothing else");
-    const DType dtype = value["dtype"] == format_name(DType::int64) ? DType::int64 : DType::float32;
-    if (value["dtype"] != format_name(dtype))
-      throw bad("expected dtype F32 or I64, found " + shown(value["dtype"]) + "; save it as float32");
+    const auto known =
+        std::ranges::find_if(readable, [&](DType dtype) { return value["dtype"] == format_name(dtype); });
+    if (known == readable.end())
+      throw bad("expected dtype F32, I64 or I8, found " + shown(value["dtype"]) + "; save it as float32");
+    const DType dtype = *known;
     const auto numbers = [&](const char* key) {
       std::vector<std::uint64_t> result;
       if (!value[key].is_array()) throw bad(std::string("expected a list of numbers as ") + key);
@@ -151,6 +155,7 @@ std::vector<T> SafetensorsFile::read_as(const Entry& entry) {
 }
 template std::vector<float> SafetensorsFile::read_as(const Entry& entry);
 template std::vector<std::int64_t> SafetensorsFile::read_as(const Entry& entry);
+template std::vector<std::int8_t> SafetensorsFile::read_as(const Entry& entry);
 
 void SafetensorsFile::read_bytes(char* to, std::uint64_t count) {
   if (!file_.read(to, static_cast<std::streamsize>(count))) throw InputError("cannot read " + path_.string());
@@ -164,6 +169,8 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
     NamedTensor& tensor = result.tensors.emplace_back(NamedTensor{entry.name, entry.shape});
     if (entry.dtype == DType::int64)
       tensor.integers = file.read_integers(entry);
+    else if (entry.dtype == DType::int8)
+      tensor.bytes = file.read_int8(entry);
     else
       tensor.values = file.read(entry);
   }
@@ -177,9 +184,11 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
   std::uint64_t at = 0;
   for (const auto& tensor : tensors) {
     const auto count = static_cast<std::uint64_t>(tensor.shape.count());
-    const std::size_t given = tensor.values.size() + tensor.integers.size();
-    const DType dtype = tensor.integers.empty() ? DType::float32 : DType::int64;
-    if (given != count || (dtype == DType::int64 && !tensor.values.empty()) || header.contains(tensor.name))
+    const std::size_t given = tensor.values.size() + tensor.integers.size() + tensor.bytes.size();
+    const DType dtype = tensor.dtype();
+    const int types =
+        (tensor.values.empty() ? 0 : 1) + (tensor.integers.empty() ? 0 : 1) + (tensor.bytes.empty() ? 0 : 1);
+    if (given != count || types > 1 || header.contains(tensor.name))
       throw LogicError("tensor '" + tensor.name + "' " + tensor.shape.text() + " has " + std::to_string(given) +
                        " values, of two types, or a name that comes twice");
     const std::uint64_t end = at + count * size_of(dtype);
@@ -205,6 +214,7 @@ FileSum write_safetensors(const std::filesystem::path& path, std::span<const Nam
   for (const auto& tensor : tensors) {
     write(std::as_bytes(std::span(tensor.values)));
     write(std::as_bytes(std::span(tensor.integers)));
+    write(std::as_bytes(std::span(tensor.bytes)));
   }
   file.commit();
   return {bytes, hash.text()};

@@ -13,12 +13,17 @@
 
 namespace ronda {
 
-/// A tensor of a file, row-major: float32, or whole numbers.
+/// A tensor of a file, row-major: float32, or whole numbers. Two of the three lists of numbers are empty.
 struct NamedTensor {
   std::string name;
   Shape shape;
   std::vector<float> values = {};           ///< shape.count()
-  std::vector<std::int64_t> integers = {};  ///< of an int64 tensor; then `values` is empty
+  std::vector<std::int64_t> integers = {};  ///< of an int64 tensor
+  std::vector<std::int8_t> bytes = {};      ///< of an int8 tensor, a quantised weight
+
+  [[nodiscard]] DType dtype() const noexcept {
+    return !bytes.empty() ? DType::int8 : !integers.empty() ? DType::int64 : DType::float32;
+  }
 };
 
 /// A safetensors file (https://github.com/huggingface/safetensors, "Format"): 8 bytes with the length of a JSON header,
@@ -37,20 +42,21 @@ class SafetensorsFile {
   struct Entry {
     std::string name;
     Shape shape;
-    DType dtype = DType::float32;      ///< or int64
+    DType dtype = DType::float32;      ///< or int64, int8
     std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header on
   };
 
   /// Throws InputError that names file, tensor, and what is wrong: nothing of a damaged file is accepted, nor any type
-  /// but F32 and I64. The header and the file's size are checked here, all of them.
+  /// but F32, I64 and I8. The header and the file's size are checked here, all of them.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }  ///< in the order of their bytes
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
-  /// The values of one of the entries; shape.count(). Throws InputError where they cannot be read, or are of the other
+  /// The values of one of the entries; shape.count(). Throws InputError where they cannot be read, or are of another
   /// type.
   [[nodiscard]] std::vector<float> read(const Entry& entry) { return read_as<float>(entry); }
   [[nodiscard]] std::vector<std::int64_t> read_integers(const Entry& entry) { return read_as<std::int64_t>(entry); }
+  [[nodiscard]] std::vector<std::int8_t> read_int8(const Entry& entry) { return read_as<std::int8_t>(entry); }
 
  private:
   template <class T>

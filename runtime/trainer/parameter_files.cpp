@@ -31,13 +31,14 @@ class TensorsInMemory {
  public:
   explicit TensorsInMemory(std::span<const NamedTensor> tensors) {
     for (const NamedTensor& tensor : tensors) {
-      entries_.push_back({tensor.name, tensor.shape, tensor.integers.empty() ? DType::float32 : DType::int64});
+      entries_.push_back({tensor.name, tensor.shape, tensor.dtype()});
       tensors_.push_back(&tensor);
     }
   }
   [[nodiscard]] std::span<const Entry> entries() const noexcept { return entries_; }
   [[nodiscard]] std::span<const float> read(const Entry& entry) const { return at(entry).values; }
   [[nodiscard]] std::span<const std::int64_t> read_integers(const Entry& entry) const { return at(entry).integers; }
+  [[nodiscard]] std::span<const std::int8_t> read_int8(const Entry& entry) const { return at(entry).bytes; }
 
  private:
   [[nodiscard]] const NamedTensor& at(const Entry& entry) const { return *tensors_[&entry - entries_.data()]; }
@@ -74,6 +75,8 @@ void load_from(Source& source, const std::filesystem::path& path, const std::vec
     if (entry == nullptr) continue;
     if (is_counter(state))
       std::ranges::copy(source.read_integers(*entry), state.tensor.template as<std::int64_t>().begin());
+    else if (entry->dtype == DType::int8)
+      from_file(state, std::span<const std::int8_t>(source.read_int8(*entry)));
     else
       from_file(state, source.read(*entry));
   }
@@ -84,6 +87,8 @@ NamedTensor to_tensor(const State& state) {
   if (is_counter(state)) {
     const auto numbers = state.tensor.as<const std::int64_t>();
     tensor.integers.assign(numbers.begin(), numbers.end());
+  } else if (state.tensor.dtype() == DType::int8) {
+    tensor.bytes = int8_to_file(state);
   } else {
     tensor.values = to_file(state);
   }

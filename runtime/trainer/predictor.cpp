@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -15,9 +16,12 @@ int checked(int threads) {
   return threads;
 }
 
-HostProgram planned(const Layer& model, std::span<const Field> fields, std::size_t rows, Primitives& primitives) {
+HostProgram planned(const Layer& model, std::span<const Field> fields, const PredictorOptions& options,
+                    Primitives& primitives) {
   FirstPicker picker;
-  return {build_graph(model, fields, rows), primitives, picker, {.mode = Mode::evaluation}};
+  Graph graph = build_graph(model, fields, options.batch_size);
+  if (options.rewrite) graph = options.rewrite(std::move(graph));
+  return {std::move(graph), primitives, picker, {.mode = Mode::evaluation}};
 }
 
 /// Sets parameters and states of a predictor to those of the same names.
@@ -42,7 +46,7 @@ class CopyByName final : public StateVisitor {
 Predictor::Predictor(const Layer& model, std::span<const Field> fields, const PredictorOptions& options)
     : options_(options),
       primitives_(make_onednn_primitives(checked(options.threads))),
-      program_(planned(model, fields, options.batch_size, *primitives_)) {}
+      program_(planned(model, fields, options, *primitives_)) {}
 
 std::vector<State> Predictor::kept_states() {
   std::vector<State> states;

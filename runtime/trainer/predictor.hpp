@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,6 +19,8 @@ namespace ronda {
 struct PredictorOptions {
   std::size_t batch_size = 64;  ///< samples that are computed at once
   int threads = 1;
+  /// Changes the graph before it is planned, as `with_int8` does; empty: nothing.
+  std::function<Graph(Graph)> rewrite = {};
 };
 
 /// What a model gives for some samples: (samples, …), plain float32.
@@ -43,7 +46,8 @@ class Predictor {
   void load(const std::filesystem::path& path);
   /// The same from tensors that were read before; `source` is where, for messages.
   void load(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
-  /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective.
+  /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective. Not for a model of
+  /// int8.
   void take(Strategy& strategy);
   /// Parameters, and what layers keep, as files have them: for write_onnx.
   [[nodiscard]] std::vector<NamedTensor> tensors();

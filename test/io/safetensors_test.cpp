@@ -36,6 +36,7 @@ TEST_CASE("what was written is read back, bit for bit") {
       {"scalar", Shape{}, {42}},
       {"counter", Shape{}, {}, {-3}},
       {"counters", Shape{2}, {}, {std::numeric_limits<std::int64_t>::max(), 1}},
+      {"quantised", Shape{3}, {}, {}, {-127, 0, 127}},
       {"ünï \"code\"", Shape{1}, {7}}};
   write_safetensors(folder / "file", tensors, {{"format", "pt"}});
   const Safetensors read = read_safetensors(folder / "file");
@@ -46,6 +47,7 @@ TEST_CASE("what was written is read back, bit for bit") {
     REQUIRE(read.tensors[i].shape == tensors[i].shape);
     REQUIRE(read.tensors[i].values == tensors[i].values);
     REQUIRE(read.tensors[i].integers == tensors[i].integers);
+    REQUIRE(read.tensors[i].bytes == tensors[i].bytes);
   }
   REQUIRE(std::signbit(read.tensors[0].values[1]));
 }
@@ -84,6 +86,7 @@ TEST_CASE("nothing of a damaged file is accepted") {
   require_mentions(of(a8 + R"(,"a":)" + tensor("F32", "[0]", "[8,8]") + "}", 8), {"\"a\"", "twice"});
   require_mentions(of(R"({"a":{"dtype":"F32","shape":[2]}})", 8), {"'a'", "data_offsets"});
   require_mentions(of(R"({"a":)" + tensor("F16", "[4]", "[0,8]") + "}", 8), {"'a'", "F32", "F16"});
+  require_mentions(of(R"({"a":)" + tensor("I8", "[2]", "[0,8]") + "}", 8), {"'a'", "[2]", "2 bytes", "8"});
   require_mentions(of(R"({"a":)" + tensor("I64", "[2]", "[0,8]") + "}", 8), {"'a'", "[2]", "16", "8"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[3]", "[0,8]") + "}", 8), {"'a'", "[3]", "12", "8"});
   require_mentions(of(R"({"a":)" + tensor("F32", "[-2]", "[0,8]") + "}", 8), {"'a'", "shape"});

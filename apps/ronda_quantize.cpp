@@ -1,0 +1,213 @@
+// A model that an application has saved, with int8 weights: smaller, and faster to compute. Needs no MPI.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include <ronda/core/error.hpp>
+#include <ronda/data/dataset_part.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
+#include <ronda/runtime/trainer/quantization.hpp>
+#include <ronda/runtime/trainer/version.hpp>
+
+#include "model_card.hpp"
+#include "predict/inputs.hpp"
+#include "tool.hpp"
+
+namespace {
+
+using namespace ronda;
+
+namespace fs = std::filesystem;
+
+struct Options {
+  fs::path model, output;
+  std::vector<fs::path> data;
+  std::size_t samples = 1000;
+  std::string description;
+  PredictorOptions predictor{.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+};
+
+/// False where help was asked for.
+bool parse(Options& options, int argc, char** argv) {
+  CLI::App app("Makes the weights of a saved model's dense layers and convolutions int8, and says what that changes.",
+               "ronda_quantize");
+  app.option_defaults()->always_capture_default();
+  app.set_version_flag("--version", "ronda_quantize (Ronda) " + version());
+  app.add_option("MODEL", options.model,
+                 "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
+      ->required();
+  app.add_option("OUTPUT", options.output, "The file to write, safetensors, for ronda_predict")->required();
+  app.add_option("--data", options.data,
+                 "Samples of the training data, in files that ronda_predict takes: they tell the range of what each "
+                 "operation is given")
+      ->required();
+  app.add_option("--samples", options.samples, "Of these at most so many are computed, evenly spread")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--batch-size", options.predictor.batch_size, "Samples that are computed at once")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", options.predictor.threads, "Cores to compute on")->check(CLI::Range(1, 1 << 12));
+  app.add_option("--describe", options.description,
+                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
+      ->default_str("");
+  return apps::parse(app, argc, argv);
+}
+
+/// Some samples of files, evenly spread.
+class ChosenSamples {
+ public:
+  ChosenSamples(const apps::Inputs& inputs, std::size_t most) {
+    std::size_t all = 0;
+    for (std::size_t part = 0; part < inputs.parts(); ++part) {
+      opened_.push_back(inputs.open(part));
+      all += opened_.back().data().size();
+    }
+    count_ = std::min(all, most);
+    std::size_t next = 0, first = 0;
+    for (const apps::Samples& samples : opened_) {
+      std::vector<std::uint64_t> chosen;
+      const std::size_t end = first + samples.data().size();
+      for (; next < count_ && place(next, all) < end; ++next) chosen.push_back(place(next, all) - first);
+      if (!chosen.empty()) parts_.push_back(std::make_unique<DatasetPart>(samples.data(), std::move(chosen)));
+      first = end;
+    }
+    for (const auto& part : parts_) data_.push_back(part.get());
+  }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] std::span<const Dataset* const> data() const noexcept { return data_; }
+
+ private:
+  [[nodiscard]] std::size_t place(std::size_t i, std::size_t all) const {
+    return i * (all / count_) + i * (all % count_) / count_;
+  }
+
+  std::vector<apps::Samples> opened_;
+  std::vector<std::unique_ptr<const Dataset>> parts_;
+  std::vector<const Dataset*> data_;
+  std::size_t count_ = 0;
+};
+
+/// The float32 model and that of int8, each with its outputs for the same samples.
+class Comparison {
+ public:
+  Comparison(const apps::SavedModel& model, std::span<const NamedTensor> quantized, const ChosenSamples& samples,
+             PredictorOptions options)
+      : samples_(samples), field_(model.input_field()), exact_(model.model, std::span(&field_, 1), options) {
+    exact_.load(model.tensors, model.source);
+    options.rewrite = int8_rewrite(int8_weights(quantized));
+    int8_.emplace(model.model, std::span(&field_, 1), options);
+    int8_->load(quantized, model.source);
+  }
+
+  /// How far outputs are apart: of classes how many rows have another likeliest one, of numbers the largest difference.
+  void print_outputs(std::size_t classes, float unit) {
+    const std::vector<float> before = outputs(exact_), after = outputs(*int8_);
+    if (classes == 0) {
+      float most = 0;
+      for (std::size_t i = 0; i < before.size(); ++i) most = std::max(most, std::abs(before[i] - after[i]));
+      std::cout << "predictions differ by at most " << most * unit << "\n";
+      return;
+    }
+    std::size_t same = 0;
+    const auto likeliest = [&](const std::vector<float>& all, std::size_t row) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row);
+      return std::max_element(begin, begin + static_cast<std::ptrdiff_t>(classes)) - begin;
+    };
+    for (std::size_t row = 0; row < before.size(); row += classes)
+      same += likeliest(before, row) == likeliest(after, row) ? 1 : 0;
+    std::cout << "same class as float32: " << same << " of " << before.size() / classes << "\n";
+  }
+
+  /// The best of several rounds, in turns.
+  void print_speed() {
+    constexpr int rounds = 10;
+    double exact = 0, int8 = 0;
+    for (int round = 0; round < rounds; ++round) {
+      exact = std::max(exact, samples_a_second(exact_));
+      int8 = std::max(int8, samples_a_second(*int8_));
+    }
+    std::cout << std::fixed << std::setprecision(0) << "samples a second: float32 " << exact << ", int8 " << int8
+              << std::setprecision(2) << " (" << int8 / exact << ")\n";
+  }
+
+ private:
+  std::vector<float> outputs(Predictor& predictor) {
+    std::vector<float> all;
+    for (const Dataset* data : samples_.data())
+      predictor.predict(*data, [&](std::span<const float> some) { all.insert(all.end(), some.begin(), some.end()); });
+    return all;
+  }
+  double samples_a_second(Predictor& predictor) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (const Dataset* data : samples_.data()) predictor.predict(*data, [](std::span<const float>) {});
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    return static_cast<double>(samples_.count()) / seconds.count();
+  }
+
+  const ChosenSamples& samples_;
+  Field field_;
+  Predictor exact_;
+  std::optional<Predictor> int8_;
+};
+
+std::uint64_t bytes_of(std::span<const NamedTensor> tensors) {
+  std::uint64_t bytes = 0;
+  for (const NamedTensor& tensor : tensors)
+    bytes += static_cast<std::uint64_t>(tensor.shape.count()) * size_of(tensor.dtype());
+  return bytes;
+}
+
+void print_tensors(std::span<const NamedTensor> tensors) {
+  std::size_t widest = 6;
+  for (const NamedTensor& tensor : tensors) widest = std::max(widest, tensor.name.size());
+  const auto line = [&](const std::string& name, const std::string& shape, std::string_view type, const auto& bytes) {
+    std::cout << std::left << std::setw(static_cast<int>(widest)) << name << "  " << std::setw(18) << shape << "  "
+              << std::setw(7) << type << std::right << "  " << std::setw(12) << bytes << "\n";
+  };
+  line("tensor", "shape", "type", "bytes");
+  for (const NamedTensor& tensor : tensors)
+    line(tensor.name, tensor.shape.text(), name_of(tensor.dtype()), bytes_of({&tensor, 1}));
+}
+
+void require_another_file(const Options& options) {
+  std::error_code ignored;
+  if (fs::equivalent(options.model, options.output, ignored))
+    throw InputError("OUTPUT is MODEL, " + options.model.string() + ": give another name, since int8 cannot be undone");
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse(options, argc, argv)) return 0;
+  require_another_file(options);
+  const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
+  const apps::Inputs inputs(model, options.data);
+  const ChosenSamples samples(inputs, options.samples);
+  const std::vector<NamedTensor> quantized =
+      quantize(model.model, model.tensors, model.source, samples.data(), options.predictor);
+  Comparison comparison(model, quantized, samples, options.predictor);
+  write_safetensors(options.output, quantized, {{"format", "pt"}, {apps::model_card_key, model.card}});
+
+  print_tensors(quantized);
+  const std::uint64_t before = bytes_of(model.tensors), after = bytes_of(quantized);
+  std::cout << "bytes of all tensors: float32 " << before << ", int8 " << after << " (1/" << std::fixed
+            << std::setprecision(2) << static_cast<double>(before) / static_cast<double>(after) << ")\n"
+            << std::defaultfloat << std::setprecision(6);
+  const auto* table = std::get_if<apps::TableInput>(&model.input);
+  comparison.print_outputs(model.classes.size(), table != nullptr ? static_cast<float>(table->units.factor) : 1);
+  comparison.print_speed();
+  if (!std::cout.flush()) throw ResourceError("standard output cannot be written");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return apps::run_alone([&] { return run(argc, argv); });
+}
