@@ -6,7 +6,7 @@
 #include <memory>
 
 #include <ronda/layers/onednn/computation.hpp>
-#include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/onednn/winograd_tiling.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::onednn {
@@ -55,45 +55,17 @@ class Winograd {
   [[nodiscard]] std::function<void()> data_rehearsal();
   [[nodiscard]] std::function<void()> weights_rehearsal();
 
-  /// A convolution of `from` to `to`, as its loops see it.
-  struct Tiling {
-    Images from, to;
-    std::int64_t padding_down, padding_right;
-    std::int64_t down, right;  ///< tiles in an image
-    std::int64_t inputs, outputs;
-    std::int64_t vectors;        ///< sixteens of output channels in a panel: what the products compute at once
-    std::int64_t input_vectors;  ///< and of input channels in a chunk: what they sum up at once
-    std::int64_t block;          ///< tiles that are worked on together
-    bool in_one_block;           ///< all of them: then weights are transformed piece by piece
-
-    Tiling(const Images& source, const Images& destination, std::int64_t padding_above, std::int64_t padding_left,
-           int threads);
-    [[nodiscard]] std::int64_t tiles() const { return from.samples * down * right; }
-    [[nodiscard]] std::int64_t width() const { return vectors * vector; }
-    [[nodiscard]] std::int64_t chunk() const { return input_vectors * vector; }
-    [[nodiscard]] std::int64_t chunks() const { return inputs / chunk(); }
-    [[nodiscard]] std::int64_t panels() const { return outputs / width(); }
-    [[nodiscard]] std::int64_t pieces() const { return panels() * chunks(); }
-    [[nodiscard]] std::int64_t weight_floats() const;
-    [[nodiscard]] std::int64_t piece_floats() const;
-    /// Of the weights' squares of 16 × 16 channels, which one a sixteen of a piece is.
-    [[nodiscard]] std::int64_t square_at(std::int64_t piece, std::int64_t in, std::int64_t out, bool turned) const {
-      const std::int64_t i = piece % chunks() * input_vectors + in, o = piece / chunks() * vectors + out;
-      return turned ? i * (outputs / vector) + o : o * (inputs / vector) + i;
-    }
-  };
-
  private:
   Winograd(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& output,
            const TensorDesc& weight);
-  void convolve(const Tiling& tiling, const float* x, const float* w, bool turned, const float* bias, bool relu,
+  void convolve(const WinogradTiling& tiling, const float* x, const float* w, bool turned, const float* bias, bool relu,
                 float* y, float* scratch) const;
   [[nodiscard]] const float* weights(const float* parameter, std::byte* scratch);
   struct Rehearsal;
   [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;
 
   int threads_;
-  Tiling forward_, backward_;
+  WinogradTiling forward_, backward_;
   std::unique_ptr<Kernel> to_parameter_, from_parameter_;  ///< empty where the parameter lies right
   std::size_t parameter_bytes_, weights_bytes_, scratch_bytes_;
 };
