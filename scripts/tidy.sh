@@ -25,19 +25,36 @@ together() {
   printf '%s\n' "$whole" >"$1"
 }
 
+# programs FILE…: all in one, each in a namespace of its own behind what they include, so that CLI11 is looked at once
+programs() {
+  local file
+  grep -h '^#include' "$@" | sort -u
+  for file; do
+    printf 'namespace program_%s {\n#line 1 "%s"\n' "$(basename "$file" .cpp)" "$PWD/$file"
+    sed 's/^#include.*//' "$file"
+    echo '}'
+  done
+}
+
 rm -rf build/tidy
 if (($#)); then
   configure -DCMAKE_UNITY_BUILD=OFF
   files=("$@")
 else
   configure -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DRONDA_BUILD_TESTS=OFF
-  mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | sed '/\.cu$/d' | sort -u)
+  mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | sed '/\.cu$/d; /\/tidy\/apps\//d' | sort -u)
   for file in "${files[@]}"; do
     [[ $file != *_cxx.cxx ]] || together "$file"
   done
+  apps=build/tidy/apps/CMakeFiles parts=$apps/ronda_doctor.dir/Unity/unity_0_cxx.cxx
+  mapfile -t sources < <(find "$PWD/apps" -name '*.cpp' -exec grep -L '^int main(' {} +)
+  printf '#include "%s"\n' "${sources[@]}" >"$parts"
+  together "$parts"
+  programs $(grep -l '^int main(' apps/*.cpp) >"$apps/mnist_mlp.dir/Unity/unity_0_cxx.cxx"
+  files+=("$PWD/$parts" "$PWD/$apps/mnist_mlp.dir/Unity/unity_0_cxx.cxx")
   for folder in apps apps/*/; do options+=(--extra-arg="-iquote$PWD/$folder"); done # where they were included from
 fi
 tidy() { xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy "${options[@]}" --quiet "$@" 2>/dev/null; }
 printf '%s\n' "${files[@]}" | sed '/apps\//d' | tidy
-# This one check looks at all of CLI11, once for each program.
+# This one check looks at all of CLI11.
 printf '%s\n' "${files[@]}" | sed '/apps\//!d' | tidy --checks=-performance-unnecessary-value-param
