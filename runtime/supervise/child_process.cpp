@@ -89,15 +89,15 @@ SignalInbox::~SignalInbox() {
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
-Request SignalInbox::wait(double seconds) {
+StopRequest SignalInbox::wait(double seconds) {
   const sigset_t signals = awaited_signals();
   const double whole = std::floor(seconds);
   const timespec time{static_cast<time_t>(whole), static_cast<long>((seconds - whole) * 1e9)};
   const int signal = sigtimedwait(&signals, nullptr, &time);
-  if (signal < 0 || signal == SIGCHLD) return Request::none;
+  if (signal < 0 || signal == SIGCHLD) return StopRequest::none;
   const bool hard = signal == SIGTERM || signal == SIGINT;
-  if (hard && stops_++ > 0) return Request::stop_now;
-  return Request::stop;
+  if (hard && stops_++ > 0) return StopRequest::stop_now;
+  return StopRequest::stop;
 }
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, ChildOutput output) {

@@ -10,7 +10,7 @@
 namespace ronda {
 
 /// What the signals that ask a supervisor for something have asked for, in order of urgency.
-enum class Request : unsigned char { none, stop, stop_now };
+enum class StopRequest : unsigned char { none, stop, stop_now };
 
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 of this process, held back from its threads and handed out one by one where they
 /// are waited for; so nothing happens at other places. One object a process, made before any thread.
@@ -22,7 +22,7 @@ class SignalInbox {
 
   /// Waits so long, or until a signal comes or a child ends. The first SIGTERM, SIGINT, SIGHUP or SIGUSR1 asks to stop;
   /// a second SIGTERM or SIGINT to stop now.
-  Request wait(double seconds);
+  StopRequest wait(double seconds);
 
  private:
   int stops_ = 0;

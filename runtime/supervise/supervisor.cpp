@@ -182,12 +182,12 @@ void Supervisor::look_at_hosts(ChildProcess& job, const std::vector<Host>& in_us
   ask_to_save(job);
 }
 
-void Supervisor::heed(Request request, ChildProcess* job) {
-  if (request == Request::none) return;
+void Supervisor::heed(StopRequest request, ChildProcess* job) {
+  if (request == StopRequest::none) return;
   const bool first = !stopping_;
   stopping_ = true;
   if (job == nullptr) return;
-  if (request == Request::stop_now) return end(*job, "asked to stop now");
+  if (request == StopRequest::stop_now) return end(*job, "asked to stop now");
   if (!first) return;
   tell("asked to stop: the job saves");
   ask_to_save(*job);

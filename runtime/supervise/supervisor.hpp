@@ -60,7 +60,7 @@ class Supervisor {
   Ending watch(ChildProcess& job, const std::vector<Host>& hosts);
   void listen(ChildProcess& job);
   void look_at_hosts(ChildProcess& job, const std::vector<Host>& in_use);
-  void heed(Request request, ChildProcess* job);
+  void heed(StopRequest request, ChildProcess* job);
   void ask_to_save(ChildProcess& job);
   void end(ChildProcess& job, const std::string& why);
   void pause(double seconds);
