@@ -9,8 +9,9 @@ namespace ronda::apps {
 /// in one line, and every ten seconds elsewhere.
 class Progress {
  public:
+  /// @param tool  `ronda_data`
   /// @param unit  `pictures`
-  explicit Progress(std::string unit);
+  Progress(std::string tool, std::string unit);
   ~Progress();  ///< leaves the line clean
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -22,7 +23,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string unit_;
+  std::string tool_, unit_;
   int width_;  ///< of the terminal; 0: there is none
   Clock::time_point next_;
   bool shown_ = false;

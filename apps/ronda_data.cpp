@@ -27,7 +27,7 @@ struct SheetOptions {
 int check(const apps::DataPlace& place) {
   std::size_t damaged = 0, seen = 0;
   {
-    apps::Progress progress(place.format == "images" ? "pictures" : "samples");
+    apps::Progress progress("ronda_data", place.format == "images" ? "pictures" : "samples");
     const apps::Tell tell = [&](const InputError& error) {
       ++damaged;
       progress.clear();

@@ -10,6 +10,7 @@
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "model_card.hpp"
+#include "model_options.hpp"
 #include "saved_model.hpp"
 #include "tool.hpp"
 
@@ -26,12 +27,9 @@ struct Options {
 bool parse(Options& options, int argc, char** argv) {
   CLI::App app("Writes a model that an application has saved as a file that other programs run.", "ronda_export");
   app.set_version_flag("--version", "ronda_export (Ronda) " + version());
-  app.add_option("MODEL", options.model,
-                 "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
-      ->required();
+  apps::add_model(app, options.model);
   app.add_option("--onnx", options.onnx, "The file to write, ONNX of opset 17")->required();
-  app.add_option("--describe", options.description,
-                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}");
+  apps::add_description(app, options.description);
   return apps::parse(app, argc, argv);
 }
 

@@ -1,6 +1,5 @@
 // What a saved model says of pictures, rows of a table or lines of text. Needs no MPI.
 #include <iostream>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -9,6 +8,7 @@
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
+#include "model_options.hpp"
 #include "predict/inputs.hpp"
 #include "predict/writer.hpp"
 #include "tool.hpp"
@@ -23,7 +23,7 @@ struct Options {
   std::string description;
   apps::PredictionFormat format = apps::PredictionFormat::json;
   std::size_t top = 1;
-  PredictorOptions predictor{.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  PredictorOptions predictor = apps::default_predictor();
 };
 
 /// False where help was asked for.
@@ -32,9 +32,7 @@ bool parse(Options& options, int argc, char** argv) {
                "ronda_predict");
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", "ronda_predict (Ronda) " + version());
-  app.add_option("MODEL", options.model,
-                 "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
-      ->required();
+  apps::add_model(app, options.model);
   app.add_option(
          "FILES", options.files,
          "Pictures (JPEG, PNG, PGM, PPM), IDX files of images or CIFAR-10's .bin; CSV with a line of names, for "
@@ -46,12 +44,8 @@ bool parse(Options& options, int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(formats))
       ->default_str("json");
   app.add_option("--top", options.top, "Classes that are named, the likeliest first")->check(CLI::Range(1, 1 << 24));
-  app.add_option("--batch-size", options.predictor.batch_size, "Samples that are computed at once")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--threads", options.predictor.threads, "Cores to compute on")->check(CLI::Range(1, 1 << 12));
-  app.add_option("--describe", options.description,
-                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
-      ->default_str("");
+  apps::add_predictor(app, options.predictor);
+  apps::add_description(app, options.description);
   return apps::parse(app, argc, argv);
 }
 

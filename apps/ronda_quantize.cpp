@@ -6,19 +6,21 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "model_card.hpp"
+#include "model_options.hpp"
 #include "predict/inputs.hpp"
+#include "progress.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -32,7 +34,7 @@ struct Options {
   std::vector<fs::path> data;
   std::size_t samples = 1000;
   std::string description;
-  PredictorOptions predictor{.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  PredictorOptions predictor = apps::default_predictor();
 };
 
 /// False where help was asked for.
@@ -41,9 +43,7 @@ bool parse(Options& options, int argc, char** argv) {
                "ronda_quantize");
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", "ronda_quantize (Ronda) " + version());
-  app.add_option("MODEL", options.model,
-                 "What --save wrote; a checkpoint, DIR/step-N; or a folder: its newest whole one")
-      ->required();
+  apps::add_model(app, options.model);
   app.add_option("OUTPUT", options.output, "The file to write, safetensors, for ronda_predict")->required();
   app.add_option("--data", options.data,
                  "Samples of the training data, in files that ronda_predict takes: they tell the range of what each "
@@ -51,12 +51,8 @@ bool parse(Options& options, int argc, char** argv) {
       ->required();
   app.add_option("--samples", options.samples, "Of these at most so many are computed, evenly spread")
       ->check(CLI::Range(1, 1 << 30));
-  app.add_option("--batch-size", options.predictor.batch_size, "Samples that are computed at once")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--threads", options.predictor.threads, "Cores to compute on")->check(CLI::Range(1, 1 << 12));
-  app.add_option("--describe", options.description,
-                 "What MODEL does not say of itself, as JSON: {\"application\": \"mnist_mlp\", \"hidden\": [128]}")
-      ->default_str("");
+  apps::add_predictor(app, options.predictor);
+  apps::add_description(app, options.description);
   return apps::parse(app, argc, argv);
 }
 
@@ -99,7 +95,10 @@ class Comparison {
  public:
   Comparison(const apps::SavedModel& model, std::span<const NamedTensor> quantized, const ChosenSamples& samples,
              PredictorOptions options)
-      : samples_(samples), field_(model.input_field()), exact_(model.model, std::span(&field_, 1), options) {
+      : samples_(samples),
+        batch_size_(options.batch_size),
+        field_(model.input_field()),
+        exact_(model.model, std::span(&field_, 1), options) {
     exact_.load(model.tensors, model.source);
     options.rewrite = int8_rewrite(int8_weights(quantized));
     int8_.emplace(model.model, std::span(&field_, 1), options);
@@ -125,11 +124,11 @@ class Comparison {
     std::cout << "same class as float32: " << same << " of " << before.size() / classes << "\n";
   }
 
-  /// The best of several rounds, in turns.
+  /// The best of a second of rounds, in turns; of one round where that takes longer.
   void print_speed() {
-    constexpr int rounds = 10;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     double exact = 0, int8 = 0;
-    for (int round = 0; round < rounds; ++round) {
+    while (exact == 0 || std::chrono::steady_clock::now() < end) {
       exact = std::max(exact, samples_a_second(exact_));
       int8 = std::max(int8, samples_a_second(*int8_));
     }
@@ -140,18 +139,32 @@ class Comparison {
  private:
   std::vector<float> outputs(Predictor& predictor) {
     std::vector<float> all;
-    for (const Dataset* data : samples_.data())
-      predictor.predict(*data, [&](std::span<const float> some) { all.insert(all.end(), some.begin(), some.end()); });
+    compute(predictor, [&](std::span<const float> some) { all.insert(all.end(), some.begin(), some.end()); });
     return all;
   }
   double samples_a_second(Predictor& predictor) {
     const auto begin = std::chrono::steady_clock::now();
-    for (const Dataset* data : samples_.data()) predictor.predict(*data, [](std::span<const float>) {});
+    compute(predictor, [](std::span<const float>) {});
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     return static_cast<double>(samples_.count()) / seconds.count();
   }
 
+  void compute(Predictor& predictor, FunctionRef<void(std::span<const float>)> take) {
+    apps::Progress progress("ronda_quantize", "samples, to compare both models");
+    std::size_t before = 0;
+    for (const Dataset* data : samples_.data()) {
+      std::size_t done = 0;
+      predictor.predict(*data, [&](std::span<const float> some) {
+        take(some);
+        done = std::min(done + batch_size_, data->size());
+        progress.at(before + done, samples_.count());
+      });
+      before += data->size();
+    }
+  }
+
   const ChosenSamples& samples_;
+  std::size_t batch_size_;
   Field field_;
   Predictor exact_;
   std::optional<Predictor> int8_;
@@ -189,8 +202,12 @@ int run(int argc, char** argv) {
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
   const apps::Inputs inputs(model, options.data);
   const ChosenSamples samples(inputs, options.samples);
-  const std::vector<NamedTensor> quantized =
-      quantize(model.model, model.tensors, model.source, samples.data(), options.predictor);
+  std::vector<NamedTensor> quantized;
+  {
+    apps::Progress progress("ronda_quantize", "samples");
+    quantized = quantize(model.model, model.tensors, model.source, samples.data(), options.predictor,
+                         [&](std::size_t done) { progress.at(done, samples.count()); });
+  }
   Comparison comparison(model, quantized, samples, options.predictor);
   write_safetensors(options.output, quantized, {{"format", "pt"}, {apps::model_card_key, model.card}});
 

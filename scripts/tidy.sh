@@ -25,12 +25,12 @@ together() {
   printf '%s\n' "$whole" >"$1"
 }
 
-# programs FILE…: all in one, each in a namespace of its own behind what they include, so that CLI11 is looked at once
+# programs FILE…: prints all as one source, each in a namespace of its own, so that CLI11 is read once
 programs() {
   local file
   grep -h '^#include' "$@" | sort -u
   for file; do
-    printf 'namespace program_%s {\n#line 1 "%s"\n' "$(basename "$file" .cpp)" "$PWD/$file"
+    printf 'namespace program_%s {\n#line 1 "%s"\n' "$(basename "$file" .cpp)" "$file"
     sed 's/^#include.*//' "$file"
     echo '}'
   done
@@ -48,9 +48,10 @@ else
   done
   apps=build/tidy/apps/CMakeFiles parts=$apps/ronda_doctor.dir/Unity/unity_0_cxx.cxx
   mapfile -t sources < <(find "$PWD/apps" -name '*.cpp' -exec grep -L '^int main(' {} +)
+  mapfile -t mains < <(find "$PWD/apps" -name '*.cpp' -exec grep -l '^int main(' {} +)
   printf '#include "%s"\n' "${sources[@]}" >"$parts"
   together "$parts"
-  programs $(grep -l '^int main(' apps/*.cpp) >"$apps/mnist_mlp.dir/Unity/unity_0_cxx.cxx"
+  programs "${mains[@]}" >"$apps/mnist_mlp.dir/Unity/unity_0_cxx.cxx"
   files+=("$PWD/$parts" "$PWD/$apps/mnist_mlp.dir/Unity/unity_0_cxx.cxx")
   for folder in apps apps/*/; do options+=(--extra-arg="-iquote$PWD/$folder"); done # where they were included from
 fi

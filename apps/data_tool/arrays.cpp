@@ -95,7 +95,7 @@ void write_arrays(const OpenData& data, const fs::path& to) {
   constexpr std::size_t at_once = 64;
   Batch batch(fields, at_once);
   std::vector<std::byte> pixels;
-  Progress progress("samples");
+  Progress progress("ronda_data", "samples");
   for (std::size_t first = 0; first < all; first += at_once) {
     std::vector<std::uint64_t> samples(std::min(at_once, all - first));
     std::iota(samples.begin(), samples.end(), first);

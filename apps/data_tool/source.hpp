@@ -10,7 +10,7 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/data/transform.hpp>
 
-#include "progress.hpp"
+#include "../progress.hpp"
 
 namespace ronda::apps {
 

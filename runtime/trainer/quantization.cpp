@@ -25,12 +25,20 @@ void require_float32(std::span<const NamedTensor> tensors, const std::filesystem
 
 std::deque<InputRange> calibrate(const Layer& model, std::span<const NamedTensor> tensors,
                                  const std::filesystem::path& source, std::span<const Dataset* const> samples,
-                                 PredictorOptions options) {
+                                 PredictorOptions options, const std::function<void(std::size_t)>& computed) {
   std::deque<InputRange> ranges;
   options.rewrite = [&ranges](Graph graph) { return with_ranges(std::move(graph), ranges); };
   Predictor predictor(model, samples.front()->fields(), options);
   predictor.load(tensors, source);
-  for (const Dataset* data : samples) predictor.predict(*data, [](std::span<const float>) {});
+  std::size_t before = 0;
+  for (const Dataset* data : samples) {
+    std::size_t done = 0;
+    predictor.predict(*data, [&](std::span<const float>) {
+      done = std::min(done + options.batch_size, data->size());
+      if (computed) computed(before + done);
+    });
+    before += data->size();
+  }
   for (const InputRange& range : ranges)
     if (!range.finite)
       throw InputError(source.string() + ": what the model computes before " + range.weight +
@@ -68,11 +76,11 @@ std::function<Graph(Graph)> int8_rewrite(std::vector<std::string> weights) {
 
 std::vector<NamedTensor> quantize(const Layer& model, std::span<const NamedTensor> tensors,
                                   const std::filesystem::path& source, std::span<const Dataset* const> samples,
-                                  const PredictorOptions& options) {
+                                  const PredictorOptions& options, const std::function<void(std::size_t)>& computed) {
   if (std::ranges::all_of(samples, [](const Dataset* data) { return data->size() == 0; }))
     throw InputError("quantisation needs samples of the training data: there are none");
   require_float32(tensors, source);
-  const std::deque<InputRange> ranges = calibrate(model, tensors, source, samples, options);
+  const std::deque<InputRange> ranges = calibrate(model, tensors, source, samples, options, computed);
   if (ranges.empty())
     throw InputError(source.string() + ": the model has no dense layer or convolution that can be int8");
   std::vector<NamedTensor> result;

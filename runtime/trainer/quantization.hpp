@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,11 +26,13 @@ namespace ronda {
 /// @param tensors  of the model in float32
 /// @param source   their file, for messages
 /// @param samples  some of those that the model was trained on, all with the same fields
+/// @param computed  is told after each batch how many samples were computed; empty: nobody is
 /// Throws InputError where there is no sample, where a number of the tensors, or one that the model computes, is not
 /// finite, where weights are int8 already, where the tensors are not the model's, and where it has nothing to quantise.
 [[nodiscard]] std::vector<NamedTensor> quantize(const Layer& model, std::span<const NamedTensor> tensors,
                                                 const std::filesystem::path& source,
                                                 std::span<const Dataset* const> samples,
-                                                const PredictorOptions& options = {});
+                                                const PredictorOptions& options = {},
+                                                const std::function<void(std::size_t)>& computed = {});
 
 }  // namespace ronda

@@ -4,6 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 
 expect 'the driver is not linked' test "$(readelf -d "$apps/mnist_softmax" | grep -c 'NEEDED.*libcuda\.so')" -eq 0
+expect 'cuBLASLt is loaded by GPU programs alone' test "$(readelf -d "$apps/mnist_softmax" | grep -c 'NEEDED.*libcublasLt')" -eq 0
 mpi 1 "$apps/mnist_softmax" --device cuda --steps 2
 ((status != 0)) || skip 'there is a GPU'
 expect_status 2

@@ -30,12 +30,7 @@ expect_status 0
 expect 'its operators' grep -qa LayerNormalization "$work/gpt.onnx"
 
 refused() { # refused MESSAGE ARGUMENT…
-  local message=$1
-  shift
-  what="ronda_export $*"
-  run "$apps/ronda_export" "$@"
-  expect_status 2
-  expect_message "$message"
+  refused_alone "$1" ronda_export "${@:2}"
   expect 'no file' test ! -e "$work/none.onnx"
 }
 head -c 20000 "$work/mlp" >"$work/cut"

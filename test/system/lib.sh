@@ -97,6 +97,16 @@ refused_here() {
   done
 }
 
+# refused_alone REGEX TOOL ARGUMENT…: the same of a tool, which is one process.
+refused_alone() {
+  local regex=$1
+  shift
+  what="$*"
+  run "$apps/$1" "${@:2}"
+  expect_status 2
+  expect_message "$regex"
+}
+
 # unequal REGEX 'COMMAND OF RANK 0' 'COMMAND OF RANK 1': status 2 and one message. Beside what comes next.
 # mpirun's own `A : B` would do, but Open MPI 5.0.7's crashes on it.
 unequal() { aside unequal_here "$@"; }

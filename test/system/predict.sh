@@ -89,14 +89,7 @@ expect_status 0
 expect 'the letters that follow' test "$(values class "$work/out" | tr '\n' ' ')" = 'a a l a '
 expect 'labels are bytes' test "$(values label "$work/out" | head -1)" -eq 97
 
-refused() { # refused MESSAGE ARGUMENT…
-  local message=$1
-  shift
-  what="ronda_predict $*"
-  run "$apps/ronda_predict" "$@"
-  expect_status 2
-  expect_message "$message"
-}
+refused() { refused_alone "$1" ronda_predict "${@:2}"; } # refused MESSAGE ARGUMENT…
 head -c 500 "$work/0.pgm" >"$work/cut.pgm"
 head -c 20000 "$work/mlp" >"$work/cut"
 mkdir "$work/empty"

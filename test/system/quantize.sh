@@ -61,12 +61,7 @@ expect 'a float32 embedding' grep -Eq '^embedding1.weight .* float32 ' "$work/ou
 expect 'int8 attention' grep -Eq '^attention1.in_proj_weight .* int8 ' "$work/out"
 
 refused() { # refused MESSAGE TOOL ARGUMENT…
-  local message=$1
-  shift
-  what="$*"
-  run "$apps/$1" "${@:2}"
-  expect_status 2
-  expect_message "$message"
+  refused_alone "$@"
   expect 'no file' test ! -e "$work/none"
 }
 head -c 20000 "$work/mnist_mlp" >"$work/cut"

@@ -72,7 +72,10 @@ TEST_CASE("samples from several places count together for the ranges") {
   const Sequential model(Flatten(), Dense(3));
   const std::vector<NamedTensor> tensors = some_tensors(model, many);
   const Dataset* const both[] = {&few, &many};
-  const std::vector<NamedTensor> result = quantize(model, tensors, "model", both);
+  std::vector<std::size_t> told;
+  const std::vector<NamedTensor> result =
+      quantize(model, tensors, "model", both, {.batch_size = 16}, [&](std::size_t done) { told.push_back(done); });
+  CHECK(told == std::vector<std::size_t>{3, 19, 35, 43});
   const auto scale = [](const std::vector<NamedTensor>& all) {
     return std::ranges::find(all, "dense1.input_scale", &NamedTensor::name)->values.at(0);
   };
