@@ -11,7 +11,7 @@
 namespace ronda {
 namespace {
 
-constexpr std::size_t side = 32, plane = side * side, channels = 3, pixel_bytes = channels * plane;
+constexpr std::size_t image_side = 32, plane = image_side * image_side, channels = 3, pixel_bytes = channels * plane;
 
 /// A version of the set.
 struct Format {
@@ -79,7 +79,7 @@ ByteImages images_of(const std::vector<RecordFile>& files) {
   auto* to = reinterpret_cast<std::uint8_t*>(pixels.data());
   for (const RecordFile& file : files)
     for (std::size_t i = 0; i < file.count(); ++i, to += pixel_bytes) file.write_pixels(i, to);
-  return {std::move(pixels), Shape{side, side, channels}, std::move(labels)};
+  return {std::move(pixels), Shape{image_side, image_side, channels}, std::move(labels)};
 }
 
 /// All files of a training set are of one length, so that one that was cut off between two records is seen.
