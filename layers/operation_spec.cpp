@@ -51,7 +51,8 @@ bool fit_sequences(const HeightWidth& kernel, const HeightWidth& padding) {
 }
 
 InputError not_images(const char* what, const Shape& in) {
-  return InputError(std::string("a ") + what + " takes (N, H, W, C), or of one row (N, T, C), not " + in.text());
+  return InputError(std::string("a ") + what + " takes (N, H, W, C), or with windows of one row (N, T, C), not " +
+                    in.text());
 }
 
 void require_from(std::int64_t least, const HeightWidth& value, const char* field, const Windows& windows) {

@@ -28,8 +28,8 @@ struct Program::Bound {
   Device device;
   std::vector<std::vector<Tensor>> inputs;  ///< of each step
   std::vector<Feed> feeds;
-  /// Parameters as a step sees them, where that is another way: their gradients go into a buffer, to be added, or a
-  /// sequence's weight is an image's.
+  /// Parameters as a step is given them, where they are not as the model has them: its gradient goes into a buffer, to
+  /// be added; or the weight of a convolution of sequences has the axes of an image's.
   std::deque<Parameter> seen;
   struct Call {
     std::optional<std::size_t> step;  ///< whose backward it is

@@ -2,8 +2,8 @@
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/feature_order.hpp>
-#include <ronda/layers/sequence_image.hpp>
 #include <ronda/layers/graph/lowering.hpp>
+#include <ronda/layers/sequence_image.hpp>
 #include <ronda/layers/widened.hpp>
 
 #include <algorithm>

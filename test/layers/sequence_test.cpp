@@ -191,6 +191,11 @@ TEST_CASE("layers behind a convolution of sequences read what it gives, in whate
   const std::vector<std::pair<std::string, Sequential>> models{
       {"steps", Sequential(Conv1d(32, 3), GELU(), Dense(3))},
       {"features", Sequential(Conv1d(32, 3), Flatten(), Dense(3))},
+      {"padded channels", Sequential(Conv1d(17, 3), Sigmoid(), Conv1d(19, 2), Flatten(), Dense(3))},
+      {"features of two", Sequential([](Value x, GraphBuilder& b) {
+         const Value flat = Flatten().build(Conv1d(32, 3).build(x, b), b);
+         return b.apply(AddSpec{}, {flat, Tanh().build(flat, b), LayerNorm().build(flat, b)});
+       })},
       {"norms", Sequential(Conv1d(32, 3, {.bias = false}), BatchNorm(), ReLU(), Conv1d(16, 3), LayerNorm())},
       {"a sum with what is plain", Sequential(Residual(Conv1d(32, 3, {.padding = 1}), Dense(32)), ReLU(), Dense(2))},
       {"two readers", Sequential(twice, Residual(Sequential(twice, ReLU(), depthwise)), ReLU(), depthwise)},
@@ -198,7 +203,6 @@ TEST_CASE("layers behind a convolution of sequences read what it gives, in whate
       {"attention", Sequential(Conv1d(32, 3), PositionalEmbedding(20), MultiHeadAttention(2), Conv1d(3, 2))}};
   for (const auto& [what, model] : models)
     for (std::size_t wanted = 0; wanted < 4; ++wanted) {
-      // The layer used twice has as many channels as its input.
       const Shape input{2, 9, 32};
       const auto plain = make_reference_primitives();
       const Computed expected = compute(model, input, *plain), found = compute(model, input, *library, wanted);
