@@ -107,6 +107,33 @@ Layout Layout::with_outermost() const {
   return Layout(order, blocks);
 }
 
+Layout Layout::without_step(int axis) const {
+  if (is_plain()) return {};
+  if (block_product(blocks(), axis) != 1) throw LogicError("layout " + tag() + " has blocks of an axis of one step");
+  const auto moved = [axis](int other) { return other > axis ? other - 1 : other; };
+  std::vector<int> order;
+  for (int i = 0; i < rank_; ++i)
+    if (const int other = order_[static_cast<std::size_t>(i)]; other != axis) order.push_back(moved(other));
+  std::vector<Block> blocks;
+  for (const auto& block : this->blocks())
+    if (block.axis != axis) blocks.push_back({moved(block.axis), block.size});
+  return Layout(order, blocks);
+}
+
+Layout Layout::with_step(int axis) const {
+  if (is_plain()) return {};
+  const auto moved = [axis](int other) { return other >= axis ? other + 1 : other; };
+  std::vector<int> order;
+  for (int i = 0; i < rank_; ++i) {
+    const int other = order_[static_cast<std::size_t>(i)];
+    if (other == axis) order.push_back(axis);
+    order.push_back(moved(other));
+  }
+  std::vector<Block> blocks;
+  for (const auto& block : this->blocks()) blocks.push_back({moved(block.axis), block.size});
+  return Layout(order, blocks);
+}
+
 std::vector<std::int64_t> Layout::offsets(const Shape& shape, int axis) const {
   const std::int64_t outer_stride = outer_strides(shape)[static_cast<std::size_t>(axis)];
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(shape[axis]));

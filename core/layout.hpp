@@ -56,6 +56,12 @@ class Layout {
   /// The inverse: entries of this layout one after another, along a new axis 0.
   [[nodiscard]] Layout with_outermost() const;
 
+  /// The layout without `axis`, which has one step: no byte moves. Throws LogicError where that axis is in blocks.
+  [[nodiscard]] Layout without_step(int axis) const;
+
+  /// The inverse: with a new axis `axis` of one step, right outside of the one that was there.
+  [[nodiscard]] Layout with_step(int axis) const;
+
   bool operator==(const Layout&) const = default;
 
  private:

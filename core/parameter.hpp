@@ -22,7 +22,8 @@ struct Parameter {
   std::optional<Tensor> master;  ///< float32 copy, where `value` has a half type
 
   /// A dense weight behind a flatten stores its columns in the order of that activation's bytes: the description of one
-  /// sample of it, (H, W, C) with its layout. Files hold the columns in (C, H, W) order, as PyTorch's do.
+  /// sample of it, (H, W, C) or (T, C) with its layout. Files hold the columns in (C, H, W) order, as PyTorch's do, or
+  /// in (T, C) order.
   std::optional<TensorDesc> flattened;
 
   /// Of a table whose gradient is sparse: the rows that have one. Backward adds to these rows and to this list; whoever

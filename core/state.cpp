@@ -4,16 +4,23 @@
 namespace ronda {
 namespace {
 
-/// For each column in file order (C, H, W), the column of the stored matrix that holds it.
+/// For each column in file order, (C, H, W) of an image and (T, C) of a sequence, the column of the stored matrix that
+/// holds it.
 std::vector<std::size_t> stored_columns(const State& state) {
   const auto columns = static_cast<std::size_t>(state.tensor.shape()[1]);
   std::vector<std::size_t> order(columns);
   const TensorDesc& sample = *state.flattened;
-  if (sample.shape.rank() != 3 || static_cast<std::size_t>(sample.count()) != columns)
+  const bool is_image = sample.shape.rank() == 3;
+  if ((!is_image && sample.shape.rank() != 2) || static_cast<std::size_t>(sample.count()) != columns)
     throw LogicError(state.name + " does not have the columns of " + sample.text());
   const auto rows = sample.layout.offsets(sample.shape, 0), cols = sample.layout.offsets(sample.shape, 1);
-  const auto channels = sample.layout.offsets(sample.shape, 2);
   std::size_t at = 0;
+  if (!is_image) {
+    for (const auto step : rows)
+      for (const auto channel : cols) order[at++] = static_cast<std::size_t>(step + channel);
+    return order;
+  }
+  const auto channels = sample.layout.offsets(sample.shape, 2);
   for (const auto c : channels)
     for (const auto h : rows)
       for (const auto w : cols) order[at++] = static_cast<std::size_t>(h + w + c);

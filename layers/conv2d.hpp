@@ -1,13 +1,8 @@
 #pragma once
-#include <limits>
-
 #include <ronda/layers/layer.hpp>
+#include <ronda/layers/same_padding.hpp>
 
 namespace ronda {
-
-/// As a padding: as many zeros as leave the output as large as the input, PyTorch's padding = 'same'. Where that is an
-/// odd number, one more of them is below or to the right. For stride 1.
-inline constexpr HeightWidth same_padding = std::numeric_limits<std::int64_t>::min();
 
 /// PyTorch's: a number, or `{height, width}`.
 struct Conv2dOptions {

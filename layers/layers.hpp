@@ -3,6 +3,7 @@
 #include <ronda/layers/batch_norm.hpp>
 #include <ronda/layers/bce_with_logits_loss.hpp>
 #include <ronda/layers/concat.hpp>
+#include <ronda/layers/conv1d.hpp>
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/dense.hpp>
@@ -14,6 +15,7 @@
 #include <ronda/layers/layer_norm.hpp>
 #include <ronda/layers/metrics.hpp>
 #include <ronda/layers/multi_head_attention.hpp>
+#include <ronda/layers/pool1d.hpp>
 #include <ronda/layers/pool2d.hpp>
 #include <ronda/layers/positional_embedding.hpp>
 #include <ronda/layers/regression_losses.hpp>

@@ -2,6 +2,7 @@
 #include <ronda/layers/custom_operation.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/sequence_image.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -32,22 +33,38 @@ Shape dense_output(const DenseSpec& spec, const Shape& in) {
   return {in[0], spec.outputs};
 }
 
-/// Windows of an image.
+/// Windows of an image, or of a sequence.
 struct Windows {
   const char* what;
+  bool of_sequence;
   HeightWidth kernel, stride, padding, dilation = 1, trailing = 0;
+
+  /// As the layer has it.
+  [[nodiscard]] std::string text(const HeightWidth& value) const {
+    return of_sequence ? std::to_string(value.width) : value.text();
+  }
 };
+
+/// Whether windows have one row, so that sequences have such windows too.
+bool fit_sequences(const HeightWidth& kernel, const HeightWidth& padding) {
+  return kernel.height == 1 && padding.height == 0;
+}
+
+InputError not_images(const char* what, const Shape& in) {
+  return InputError(std::string("a ") + what + " takes (N, H, W, C), or with windows of one row (N, T, C), not " +
+                    in.text());
+}
 
 void require_from(std::int64_t least, const HeightWidth& value, const char* field, const Windows& windows) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (std::min(value.height, value.width) >= least && std::max(value.height, value.width) <= most) return;
-  throw InputError(std::string(windows.what) + ": " + field + " = " + value.text() + " is not from " +
+  throw InputError(std::string(windows.what) + ": " + field + " = " + windows.text(value) + " is not from " +
                    std::to_string(least) + " to " + std::to_string(most));
 }
 
 /// (H + padding − dilation · (kernel − 1) − 1) / stride + 1, with the padding of both sides, and the same of W.
 HeightWidth window_count(const HeightWidth& image, const Windows& windows) {
-  const auto& [what, kernel, stride, padding, dilation, trailing] = windows;
+  const auto& [what, of_sequence, kernel, stride, padding, dilation, trailing] = windows;
   require_from(1, kernel, ".kernel", windows);
   require_from(1, stride, ".stride", windows);
   require_from(0, padding, ".padding", windows);
@@ -57,10 +74,12 @@ HeightWidth window_count(const HeightWidth& image, const Windows& windows) {
       image.height + 2 * padding.height + trailing.height - dilation.height * (kernel.height - 1) - 1;
   const std::int64_t width = image.width + 2 * padding.width + trailing.width - dilation.width * (kernel.width - 1) - 1;
   if (height < 0 || width < 0)
-    throw InputError(std::string(what) + ": .kernel = " + kernel.text() +
-                     (dilation == 1 ? "" : " with .dilation = " + dilation.text()) + " does not fit images of " +
-                     std::to_string(image.height) + "x" + std::to_string(image.width) +
-                     " pixels with .padding = " + padding.text());
+    throw InputError(
+        std::string(what) + ": .kernel = " + windows.text(kernel) +
+        (dilation == 1 ? "" : " with .dilation = " + windows.text(dilation)) + " does not fit " +
+        (of_sequence ? "sequences of " + std::to_string(image.width) + " steps"
+                     : "images of " + std::to_string(image.height) + "x" + std::to_string(image.width) + " pixels") +
+        " with .padding = " + windows.text(padding));
   return {height / stride.height + 1, width / stride.width + 1};
 }
 
@@ -218,7 +237,8 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
       Overloaded{
           [&](const DenseSpec&) { return products(output_shape(operation, inputs), inputs[0][inputs[0].rank() - 1]); },
           [&](const ConvolutionSpec& spec) {
-            return products(convolution_output(spec, inputs[0]), inputs[0][3] / spec.groups * spec.kernel.area());
+            return products(convolution_output(spec, inputs[0]),
+                            inputs[0][inputs[0].rank() - 1] / spec.groups * spec.kernel.area());
           },
           [&](const PoolSpec& spec) { return elements() * static_cast<double>(spec.kernel.area()); },
           [&](const ElementwiseSpec&) { return elements(); },
@@ -236,16 +256,22 @@ double flops_of(const OperationSpec& operation, std::span<const Shape> inputs) {
 }
 
 Shape convolution_output(const ConvolutionSpec& spec, const Shape& in) {
-  if (in.rank() != 4) throw InputError("a convolution takes (N, H, W, C), not " + in.text());
+  const bool sequence = is_sequence(in);
+  if (sequence ? !fit_sequences(spec.kernel, spec.padding) || spec.trailing.height != 0 : in.rank() != 4)
+    throw not_images("convolution", in);
   if (spec.outputs < 1) throw InputError("a convolution has at least one output channel");
-  require_groups(spec, in[3]);
-  const HeightWidth windows = window_count(
-      {in[1], in[2]}, {"convolution", spec.kernel, spec.stride, spec.padding, spec.dilation, spec.trailing});
+  const Shape image = image_of(in);
+  require_groups(spec, image[3]);
+  const HeightWidth windows = window_count({image[1], image[2]}, {"convolution", sequence, spec.kernel, spec.stride,
+                                                                  spec.padding, spec.dilation, spec.trailing});
+  if (sequence) return {in[0], windows.width, spec.outputs};
   return {in[0], windows.height, windows.width, spec.outputs};
 }
 
 Shape weight_shape(const ConvolutionSpec& spec, const Shape& in) {
-  return {spec.outputs, in[3] / spec.groups, spec.kernel.height, spec.kernel.width};
+  const std::int64_t channels = in[in.rank() - 1] / spec.groups;
+  if (is_sequence(in)) return {spec.outputs, channels, spec.kernel.width};
+  return {spec.outputs, channels, spec.kernel.height, spec.kernel.width};
 }
 
 std::string text_of_windows(const ConvolutionSpec& spec) {
@@ -258,18 +284,23 @@ std::string text_of_windows(const ConvolutionSpec& spec) {
 }
 
 Shape pool_output(const Shape& in, const PoolSpec& spec) {
-  if (in.rank() != 4) throw InputError("a pooling takes (N, H, W, C), not " + in.text());
-  const HeightWidth windows = window_count({in[1], in[2]}, {"pooling", spec.kernel, spec.stride, spec.padding});
+  const bool sequence = is_sequence(in);
+  if (sequence ? !fit_sequences(spec.kernel, spec.padding) : in.rank() != 4) throw not_images("pooling", in);
+  const Shape image = image_of(in);
+  const Windows all{"pooling", sequence, spec.kernel, spec.stride, spec.padding};
+  const HeightWidth windows = window_count({image[1], image[2]}, all);
   // A window could lie in the padding alone.
   if (2 * spec.padding.height > spec.kernel.height || 2 * spec.padding.width > spec.kernel.width)
-    throw InputError("pooling: .padding = " + spec.padding.text() +
-                     " is more than half of .kernel = " + spec.kernel.text());
+    throw InputError("pooling: .padding = " + all.text(spec.padding) +
+                     " is more than half of .kernel = " + all.text(spec.kernel));
+  if (sequence) return {in[0], windows.width, in[2]};
   return {in[0], windows.height, windows.width, in[3]};
 }
 
 PoolSpec global_average(const Shape& in) {
-  if (in.rank() != 4) throw InputError("a pooling takes (N, H, W, C), not " + in.text());
-  return {PoolKind::average, {in[1], in[2]}, 1, 0};
+  if (in.rank() != 3 && in.rank() != 4) throw not_images("pooling", in);
+  const Shape image = image_of(in);
+  return {PoolKind::average, {image[1], image[2]}, 1, 0};
 }
 
 Shape normalized_shape(const LayerNormSpec& spec, const Shape& in) {

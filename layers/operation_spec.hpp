@@ -21,6 +21,7 @@ enum class PoolKind : std::uint8_t { maximum, average };
 /// How the rows of a bag become one.
 enum class BagMode : std::uint8_t { sum, mean };
 
+/// The largest or the mean of each window of (N, H, W, C), or of sequences (N, T, C), which are images of one row.
 struct PoolSpec {
   PoolKind kind = PoolKind::maximum;
   HeightWidth kernel = 2, stride = 2, padding = 0;  ///< average counts only real elements under padding
@@ -38,7 +39,7 @@ struct DenseSpec {
 };
 
 /// Cross-correlation of (N, H, W, C) with weights (outputs, C / groups, kernel's height and width), then activation,
-/// then pooling.
+/// then pooling. Sequences (N, T, C) are images of one row; their weights are (outputs, C / groups, kernel's width).
 struct ConvolutionSpec {
   std::int64_t outputs = 0;
   HeightWidth kernel = 3, stride = 1, padding = 0;
@@ -144,7 +145,7 @@ using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, Element
 /// Where its windows lie: `kernel 1x7 stride 1 padding 0x3`, and what else is not as usual.
 [[nodiscard]] std::string text_of_windows(const ConvolutionSpec& spec);
 [[nodiscard]] Shape pool_output(const Shape& input, const PoolSpec& spec);
-/// One window over a whole image.
+/// One window over a whole image, or a whole sequence.
 [[nodiscard]] PoolSpec global_average(const Shape& input);
 /// Of weight and bias, as in files: the last axes, those of whole images as (C, H, W), which is PyTorch's order. Throws
 /// InputError for an input that has not so many.

@@ -1,4 +1,5 @@
 #pragma once
+#include <ronda/core/error.hpp>
 #include <ronda/layers/layer.hpp>
 
 namespace ronda {
@@ -6,7 +7,10 @@ namespace ronda {
 /// Common part of both poolings of (N, H, W, C). Behind a Conv2d they become part of it.
 class Pool2d : public Layer {
  public:
-  Value build(Value x, GraphBuilder& builder) const override { return builder.apply(spec_, {x}); }
+  Value build(Value x, GraphBuilder& builder) const override {
+    if (x.shape.rank() != 4) throw InputError("a pooling of images takes (N, H, W, C), not " + x.shape.text());
+    return builder.apply(spec_, {x});
+  }
 
  protected:
   explicit Pool2d(const PoolSpec& spec) : spec_(spec) {}
@@ -34,7 +38,7 @@ class AveragePool2d final : public Pool2d {
 };
 
 /// The mean of each channel over the whole image: (N, H, W, C) becomes (N, 1, 1, C), for images of any size, as
-/// PyTorch's AdaptiveAvgPool2d(1).
+/// PyTorch's AdaptiveAvgPool2d(1). Of a sequence, (N, T, C), it becomes (N, 1, C).
 class GlobalAveragePool final : public Layer {
  public:
   [[nodiscard]] std::string_view kind() const noexcept override { return "average_pool"; }

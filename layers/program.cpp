@@ -28,7 +28,9 @@ struct Program::Bound {
   Device device;
   std::vector<std::vector<Tensor>> inputs;  ///< of each step
   std::vector<Feed> feeds;
-  std::deque<Parameter> redirected;  ///< parameters whose gradients a step writes into a buffer, to be added
+  /// Parameters as a step is given them, where they are not as the model has them: its gradient goes into a buffer, to
+  /// be added; or the weight of a convolution of sequences has the axes of an image's.
+  std::deque<Parameter> seen;
   struct Call {
     std::optional<std::size_t> step;  ///< whose backward it is
     std::function<void(const Pass&)> run;
@@ -159,8 +161,13 @@ void Program::Bound::bind_step(Plan& plan, std::size_t index, const BackwardCall
   for (std::size_t i = 0; i < step.parameters.size(); ++i) {
     Parameter* parameter = &parameters[index_of(step.parameters[i])];
     if (call != nullptr && call->parameter_gradients[i]) {
-      parameter = &redirected.emplace_back(*parameter);
+      parameter = &seen.emplace_back(*parameter);
       parameter->gradient = at(plan, *call->parameter_gradients[i], parameter->gradient.desc());
+    }
+    if (const TensorDesc& wanted = step.operation->plan().parameters[i]; wanted.shape != parameter->value.shape()) {
+      parameter = &seen.emplace_back(*parameter);
+      for (Tensor* tensor : {&parameter->value, &parameter->gradient})
+        *tensor = Tensor(wanted, tensor->data(), tensor->device());
     }
     given.parameters.push_back(parameter);
   }

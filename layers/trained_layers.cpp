@@ -1,6 +1,7 @@
 // Layers that have a weight.
 #include <ronda/core/error.hpp>
 #include <ronda/layers/batch_norm.hpp>
+#include <ronda/layers/conv1d.hpp>
 #include <ronda/layers/conv2d.hpp>
 #include <ronda/layers/dense.hpp>
 #include <ronda/layers/embedding.hpp>
@@ -18,6 +19,22 @@ Value build_trained(const Layer& layer, const Spec& spec, const Value& x, const 
   std::vector<ParameterId> parameters{builder.parameter(layer, "weight", weight, {fan_in, fan_out})};
   if (spec.bias) parameters.push_back(builder.parameter(layer, "bias", {spec.outputs}));
   return builder.apply(spec, {x}, std::move(parameters), {}, &layer);
+}
+
+/// @param stride  as the layer has it
+void pad_to_same(ConvolutionSpec& spec, const std::string& stride) {
+  if (spec.stride != 1) throw InputError("a convolution with .padding = same_padding has .stride = 1, not " + stride);
+  const auto& [height, width] = spec.kernel;
+  const HeightWidth zeros{spec.dilation.height * (height - 1), spec.dilation.width * (width - 1)};
+  spec.padding = {zeros.height / 2, zeros.width / 2};
+  spec.trailing = {zeros.height % 2, zeros.width % 2};
+}
+
+Value build_convolution(const Layer& layer, const ConvolutionSpec& spec, const Value& x, GraphBuilder& builder) {
+  static_cast<void>(output_shape(spec, {&x.shape, 1}));
+  const Shape weight = weight_shape(spec, x.shape);
+  const std::int64_t window = spec.kernel.area();
+  return build_trained(layer, spec, x, weight, weight[1] * window, spec.outputs * window, builder);
 }
 
 /// What normalised numbers are multiplied with and added to: 1 and 0 at first.
@@ -63,19 +80,28 @@ Conv2d::Conv2d(std::int64_t outputs, HeightWidth kernel, const Conv2dOptions& op
             .bias = options.bias,
             .dilation = options.dilation,
             .groups = options.groups} {
-  if (options.padding != same_padding) return;
-  if (options.stride != 1)
-    throw InputError("a convolution with .padding = same_padding has .stride = 1, not " + options.stride.text());
-  const HeightWidth zeros{options.dilation.height * (kernel.height - 1), options.dilation.width * (kernel.width - 1)};
-  spec_.padding = {zeros.height / 2, zeros.width / 2};
-  spec_.trailing = {zeros.height % 2, zeros.width % 2};
+  if (options.padding == same_padding) pad_to_same(spec_, options.stride.text());
 }
 
 Value Conv2d::build(Value x, GraphBuilder& builder) const {
-  static_cast<void>(output_shape(spec_, {&x.shape, 1}));
-  const Shape weight = weight_shape(spec_, x.shape);
-  const std::int64_t window = spec_.kernel.area();
-  return build_trained(*this, spec_, x, weight, weight[1] * window, spec_.outputs * window, builder);
+  if (x.shape.rank() != 4) throw InputError("a convolution of images takes (N, H, W, C), not " + x.shape.text());
+  return build_convolution(*this, spec_, x, builder);
+}
+
+Conv1d::Conv1d(std::int64_t outputs, std::int64_t kernel, const Conv1dOptions& options)
+    : spec_{.outputs = outputs,
+            .kernel = {1, kernel},
+            .stride = {1, options.stride},
+            .padding = {0, options.padding},
+            .bias = options.bias,
+            .dilation = {1, options.dilation},
+            .groups = options.groups} {
+  if (options.padding == same_padding) pad_to_same(spec_, std::to_string(options.stride));
+}
+
+Value Conv1d::build(Value x, GraphBuilder& builder) const {
+  if (x.shape.rank() != 3) throw InputError("a convolution of sequences takes (N, T, C), not " + x.shape.text());
+  return build_convolution(*this, spec_, x, builder);
 }
 
 BatchNorm::BatchNorm(float epsilon, float momentum, bool affine)

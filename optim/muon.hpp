@@ -15,8 +15,9 @@ namespace ronda {
 ///
 /// A matrix of more rows than columns is transposed meanwhile. In float32, where the authors' code has bfloat16.
 /// Parameters of two axes are matrices (outputs, inputs); those of four, of convolutions, are matrices (outputs, all
-/// else), by whose rows and columns they are scaled too (the authors' code takes the kernel's height and width). Others
-/// are updated by AdamW, at `adam_share` of the rate, which is the authors' 3e-4 beside 0.02.
+/// else), by whose rows and columns they are scaled too (the authors' code takes the kernel's height and width).
+/// Others, a Conv1d's weight of three axes among them, are updated by AdamW, at `adam_share` of the rate, which is the
+/// authors' 3e-4 beside 0.02.
 ///
 /// The states of a matrix are m, and the X of the last update. Every rank works out all of X, of the mean gradient over
 /// all ranks, in sums of one order, and so the same bits. On the processor, for gradients in float32 alone; five

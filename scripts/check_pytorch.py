@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Checks our applications against PyTorch: the same losses from the same parameters, and files that both understand.
+Small models of layers that no application has, `layers`: the same outputs and gradients.
 
 Needs the Python packages torch and safetensors, and mpirun. Exit status: 0 they agree, 1 they do not, 2 wrong usage or
 our applications are missing, 77 PyTorch is not there.
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,8 @@ except ImportError as error:
 
 STEPS = 300  # less than an epoch of MNIST
 OUTPUT_TOLERANCE = 1e-5  # of logits, absolute where they are below 1
+LAYERS, LAYER_OUTPUTS = "layers", "test/layers/layer_outputs"
+LAYER_TOLERANCE = 1e-5  # of outputs and gradients, relative to the largest of a tensor
 
 
 @dataclass
@@ -119,6 +123,76 @@ def train_in_ronda(application, ranks, options, data, files):
     return done.returncode
 
 
+def of_sequences(shape, **layers):
+    """A model of sequences, an input (N, T, C) for it, and the model's output for the input."""
+    model = torch_models.nn.Sequential(OrderedDict(layers))
+    x = torch.randn(shape, requires_grad=True)
+    y = model(x.transpose(1, 2))
+    return model, x, y.transpose(1, 2) if y.dim() == 3 else y
+
+
+def layer_models():
+    """As test/layers/layer_outputs.cpp has them."""
+    nn = torch_models.nn
+    yield "conv1d", *of_sequences(
+        (5, 17, 6),
+        conv1=nn.Conv1d(6, 8, 4, stride=2, padding=3, groups=2),
+        relu=nn.ReLU(),
+        conv2=nn.Conv1d(8, 12, 4, padding="same", dilation=2, bias=False),
+    )
+    yield "conv1d_pooled", *of_sequences(
+        (4, 23, 3),
+        conv1=nn.Conv1d(3, 32, 3),
+        relu=nn.ReLU(),
+        max=nn.MaxPool1d(2),
+        conv2=nn.Conv1d(32, 16, 5, padding="same"),
+        mean=nn.AvgPool1d(3, 2, 1, count_include_pad=False),
+        steps_first=StepsFirst(),
+        flatten=nn.Flatten(),
+        dense1=nn.Linear(5 * 16, 7),
+    )
+    yield "conv1d_means", *of_sequences(
+        (6, 9, 4),
+        conv1=nn.Conv1d(4, 16, 5, groups=2),
+        mean=nn.AdaptiveAvgPool1d(1),
+        flatten=nn.Flatten(),
+        dense1=nn.Linear(16, 3),
+    )
+
+
+class StepsFirst(torch_models.nn.Module):
+    """(N, C, T) as (N, T, C)."""
+
+    def forward(self, x):
+        return x.transpose(1, 2)
+
+
+def check_layers(checks, options):
+    print(LAYERS)
+    torch.manual_seed(2)
+    with tempfile.TemporaryDirectory() as directory:
+        files, expected = Path(directory), {}
+        for name, model, x, y in layer_models():
+            dy = torch.randn(y.shape)
+            y.backward(dy)
+            expected[name] = {"output": y, "input.gradient": x.grad}
+            expected[name] |= {f"{key}.gradient": parameter.grad for key, parameter in model.named_parameters()}
+            given = model.state_dict() | {"input": x.detach(), "output_gradient": dy}
+            save_file(given, files / f"{name}.safetensors")
+        done = subprocess.run([options.build / LAYER_OUTPUTS, files])
+        checks.equal("exit status", done.returncode, 0)
+        for name in expected if done.returncode == 0 else []:
+            found = load_file(files / f"{name}.found")
+            shapes = lambda tensors: {key: tuple(tensor.shape) for key, tensor in tensors.items()}
+            checks.equal(f"names and shapes of {name}", shapes(found), shapes(expected[name]))
+            if shapes(found) != shapes(expected[name]):
+                continue
+            difference = max(
+                (found[key] - tensor).abs().max() / tensor.abs().max().clamp(min=1) for key, tensor in expected[name].items()
+            )
+            checks.at_most(f"difference of outputs and gradients of {name}", difference.item(), LAYER_TOLERANCE)
+
+
 def check_losses(checks, application, expected, files):
     metrics = [json.loads(line) for line in (files / "metrics").read_text().splitlines()]
     steps = [record["step"] for record in metrics]
@@ -196,7 +270,7 @@ def parse_arguments():
     parser.add_argument("build", type=Path, metavar="BUILD_DIR", help="has our applications in apps/")
     parser.add_argument("--data", type=Path, default=HERE.parent / "share" / "mnist", metavar="DIR", help="MNIST files")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], metavar="N", help="numbers of ranks to try")
-    names = [application.name for application in APPLICATIONS]
+    names = [application.name for application in APPLICATIONS] + [LAYERS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="APPLICATION")
     return parser.parse_args()
 
@@ -204,11 +278,14 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     applications = [application for application in APPLICATIONS if application.name in options.only]
-    for application in applications:
-        if not (options.build / "apps" / application.name).exists():
-            print(f"check_pytorch.py: {options.build}/apps/{application.name} is missing; build it first", file=sys.stderr)
+    programs = [f"apps/{application.name}" for application in applications] + [LAYER_OUTPUTS] * (LAYERS in options.only)
+    for program in programs:
+        if not (options.build / program).exists():
+            print(f"check_pytorch.py: {options.build}/{program} is missing; build it first", file=sys.stderr)
             return 2
     checks = Checks()
+    if LAYERS in options.only:
+        check_layers(checks, options)
     with tempfile.TemporaryDirectory() as made:
         colour_images.make(made, in_a_file=400, tests=500)
         text = Path(made) / "text"

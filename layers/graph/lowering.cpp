@@ -3,6 +3,7 @@
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/feature_order.hpp>
 #include <ronda/layers/graph/lowering.hpp>
+#include <ronda/layers/sequence_image.hpp>
 #include <ronda/layers/widened.hpp>
 
 #include <algorithm>
@@ -91,10 +92,30 @@ class Lowering {
     const TensorDesc desc = result_.values[value].desc;
     if (desc == plain(desc)) return value;
     if (same_bytes(desc, plain(desc))) return add_view(value, plain(desc), result_.values[value].flattened);
-    return add_step("to_plain", ReorderSpec{plain(desc)}, value);
+    return add_reorder("to_plain", value, plain(desc));
   }
 
-  /// Features behind a flatten in (C, H, W) order.
+  /// A sequence as an image of one row, and an image itself.
+  std::size_t as_image(std::size_t value) {
+    const TensorDesc desc = result_.values[value].desc;
+    if (!is_sequence(desc.shape)) return value;
+    const auto known = image_of_.find(value);
+    if (known != image_of_.end()) return known->second;
+    return image_of_[value] = add_view(value, image_of(desc));
+  }
+  std::size_t as_sequence(std::size_t image) {
+    const std::size_t sequence = add_view(image, sequence_of(result_.values[image].desc));
+    image_of_[sequence] = image;
+    return sequence;
+  }
+
+  /// In another layout. Of sequences backends know the layouts of their images.
+  std::size_t add_reorder(const std::string& kind, std::size_t value, const TensorDesc& to) {
+    if (!is_sequence(to.shape)) return add_step(kind, ReorderSpec{to}, value);
+    return as_sequence(add_step(kind, ReorderSpec{image_of(to)}, as_image(value)));
+  }
+
+  /// Features behind a flatten in the order of files.
   std::size_t in_file_order(std::size_t value) {
     const auto sample = result_.values[value].flattened;
     if (!sample) return value;
@@ -105,7 +126,7 @@ class Lowering {
     const auto known = image_of_.find(value);
     const std::size_t shown = known != image_of_.end() ? known->second : add_view(value, image);
     image_of_[value] = shown;
-    return add_view(add_step("feature_reorder", ReorderSpec{logical_order_of(image)}, shown), features);
+    return add_view(add_reorder("feature_reorder", shown, logical_order_of(image)), features);
   }
 
   // ---- nodes --------------------------------------------------------------------------------------------------------
@@ -115,9 +136,9 @@ class Lowering {
     for (const std::size_t value : node.inputs) inputs.push_back(value_of_[value]);
     return std::visit(Overloaded{[&](const FlattenSpec&) { return flatten(inputs.front()); },
                                  [&](const ConvolutionSpec& spec) {
-                                   if (spec.int8) inputs.front() = to_plain(inputs.front());
-                                   return make(node, inputs);
+                                   return make_of_images(node, spec.int8 ? to_plain(inputs.front()) : inputs.front());
                                  },
+                                 [&](const PoolSpec&) { return make_of_images(node, inputs.front()); },
                                  [&](const DenseSpec&) {
                                    if (shares_parameters(node)) inputs.front() = in_file_order(inputs.front());
                                    return make_by_rows(node, inputs.front());
@@ -170,6 +191,12 @@ class Lowering {
     return add_view(output, {{shape[0], shape[1], outputs}, dtype, {}});
   }
 
+  /// Windows over sequences are windows over images of one row.
+  std::size_t make_of_images(const GraphNode& node, std::size_t input) {
+    const std::size_t output = make(node, {as_image(input)});
+    return is_sequence(result_.values[input].desc.shape) ? as_sequence(output) : output;
+  }
+
   /// Features keep their order in a function of each element.
   std::size_t like_input(std::size_t input, std::size_t output) {
     result_.values[output].flattened = result_.values[input].flattened;
@@ -188,7 +215,7 @@ class Lowering {
     if (chosen != inputs.end()) {
       const TensorDesc wanted = result_.values[*chosen].desc;
       for (std::size_t& input : inputs)
-        if (result_.values[input].desc != wanted) input = add_step("reorder", ReorderSpec{wanted}, input);
+        if (result_.values[input].desc != wanted) input = add_reorder("reorder", input, wanted);
     }
     return like_input(inputs.front(), make(node, inputs));
   }
@@ -196,13 +223,15 @@ class Lowering {
   /// Moves no byte if the samples lie densely one after another.
   std::size_t flatten(std::size_t input) {
     const TensorDesc given = result_.values[input].desc;
-    if (given.shape.rank() == 2) return input;
-    const std::size_t image = samples_are_dense(given) ? input : to_plain(input);
-    const TensorDesc& desc = result_.values[image].desc;
+    const int rank = given.shape.rank();
+    if (rank == 2) return input;
+    const bool has_order = rank == 4 || is_sequence(given.shape);
+    const std::size_t dense = has_order && samples_are_dense(given) ? input : to_plain(input);
+    const TensorDesc& desc = result_.values[dense].desc;
     const TensorDesc features{{given.shape[0], given.shape.without_batch().count()}, given.dtype, {}};
-    if (given.shape.rank() != 4 || in_logical_order(desc)) return add_view(image, features);
+    if (in_logical_order(desc)) return add_view(dense, features);
     const TensorDesc sample{given.shape.without_batch(), given.dtype, desc.layout.without_outermost().value()};
-    return add_view(image, features, sample);
+    return add_view(dense, features, sample);
   }
 
   // ---- operations ---------------------------------------------------------------------------------------------------
@@ -266,12 +295,15 @@ class Lowering {
 
   /// A parameter has the layout that its first reader wants. All readers of a shared parameter want the same one.
   void fix_layouts(const Step& step) {
-    const auto& wanted = step.operation->plan().parameters;
+    std::vector<TensorDesc> wanted = step.operation->plan().parameters;
+    const bool is_convolution = std::holds_alternative<ConvolutionSpec>(step.spec);
     if (wanted.size() != step.parameters.size())
       throw InputError("the operation " + step.name + " takes " + std::to_string(wanted.size()) + " parameters, not " +
                        std::to_string(step.parameters.size()));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::size_t id = index_of(step.parameters[i]);
+      if (is_convolution && wanted[i].shape.rank() == 4 && graph_.parameters[id].shape.rank() == 3)
+        wanted[i] = weight_of_sequences(wanted[i]);
       ParameterRequest& request = result_.parameters[id];
       if (graph_.parameters[id].shape != wanted[i].shape)
         throw InputError("the parameter " + request.name + " of " + step.name + " is " + wanted[i].shape.text() +
@@ -298,7 +330,7 @@ class Lowering {
   std::vector<bool> has_layout_;       ///< of each parameter
   std::vector<std::size_t> value_of_;  ///< of each value of the graph: its number in result_
   std::vector<Reordered> reordered_;
-  std::map<std::size_t, std::size_t> image_of_;  ///< by features: the image that they were
+  std::map<std::size_t, std::size_t> image_of_;  ///< by features and sequences: the image that they are the bytes of
   std::map<std::string, int> counters_;
   Lowered result_;
 };

@@ -3,6 +3,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/sequence_image.hpp>
 
 #include <algorithm>
 #include <array>
@@ -106,6 +107,7 @@ std::string text_of_type(DType dtype) { return dtype == DType::float32 ? "" : " 
 std::optional<Images> images_of(const TensorDesc& tensor) {
   const Shape& shape = tensor.shape;
   if (shape.rank() < 2) return std::nullopt;
+  if (is_sequence(shape)) return images_of(image_of(tensor));
   const TensorDesc plain{shape, tensor.dtype, {}};
   if (shape.rank() != 4) {
     if (!same_bytes(tensor, plain)) return std::nullopt;

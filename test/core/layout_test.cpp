@@ -57,6 +57,22 @@ TEST_CASE("nested blocks take the digits of an index from inside out") {
           (5 % 2) * 4 + (5 / 2) * 64 + (27 % 4) * 1 + (27 / 4 % 4) * 8 + (27 / 16) * 32);
 }
 
+TEST_CASE("an axis of one step goes and comes without moving a byte") {
+  for (const char* tag : {"plain", "adbc", "adbc16d", "acdb", "abcd8b16a", "dabc"}) {
+    const Layout layout = Layout::parse(tag);
+    const Shape with{3, 20, 1, 5}, without{3, 20, 5};
+    for (const auto& [axis, other] : {std::pair{0, 0}, {1, 1}, {3, 2}}) {
+      INFO(tag << ", axis " << axis);
+      CHECK(layout.without_step(2).offsets(without, other) == layout.offsets(with, axis));
+    }
+  }
+  for (const char* tag : {"plain", "acb", "acb16c", "abc8b16a"})
+    for (const int axis : {1, 2}) CHECK(Layout::parse(tag).with_step(axis).without_step(axis) == Layout::parse(tag));
+  for (const char* tag : {"plain", "adbc", "adbc16d"})  // of images, whose height is outside of their width
+    CHECK(Layout::parse(tag).without_step(1).with_step(1) == Layout::parse(tag));
+  CHECK_THROWS_AS(Layout::parse("abcd4b").without_step(1), LogicError);
+}
+
 TEST_CASE("every element of a layout has a place of its own") {
   const Shape shape{3, 5, 4, 18};
   for (const char* tag : {"plain", "adbc", "dcba", "adbc16d", "abcd8d4a", "cabd2a8d2a"}) {

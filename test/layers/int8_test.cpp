@@ -145,6 +145,14 @@ TEST_CASE("a convolution of int8 gives what the plain loops give") {
   }
 }
 
+TEST_CASE("a convolution of int8 of sequences gives what the plain loops give") {
+  for (const Shape& input : {Shape{2, 9, 1}, Shape{3, 12, 5}, Shape{1, 20, 32}}) {
+    const Conv1d same(17, 4, {.padding = same_padding}), plain(16, 3, {.stride = 2, .padding = 1, .dilation = 2});
+    compare_int8("same", Sequential(same, ReLU(), MaxPool1d(2)), input);
+    compare_int8("strides", Sequential(plain, ReLU(), Conv1d(5, 2)), input);
+  }
+}
+
 TEST_CASE("a convolution of int8 with its pooling gives what the plain loops give") {
   for (const Shape& input : {Shape{2, 12, 11, 1}, Shape{3, 9, 10, 5}}) {
     const Conv2d convolution(20, 3);

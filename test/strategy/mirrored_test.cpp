@@ -75,7 +75,7 @@ struct Run {
   std::vector<float> parameters() {
     std::vector<float> all;
     for (const auto& p : strategy.parameters()) {
-      const auto values = to_file(p, p.value);
+      const auto values = to_file(p, p.trained());
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;
@@ -147,6 +147,25 @@ TEST_CASE("randomly changed samples train alike on any number of ranks, also fro
     CHECK(many.step().loss == Approx(loss).epsilon(1e-4));
   }
   CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
+}
+
+TEST_CASE("any number of ranks trains convolutions of sequences alike, in half types too") {
+  const MemoryDataset data = toy_images(302, {15, 6}, 4);
+  const auto model = [] {
+    return Sequential(Conv1d(17, 3, {.stride = 2, .padding = 1}), ReLU(), AveragePool1d(2),
+                      Residual(Conv1d(17, 4, {.padding = same_padding})), GELU(), Conv1d(16, 2), Flatten(), Dense(4));
+  };
+  const std::vector<std::pair<std::shared_ptr<Primitives>, double>> all{
+      {nullptr, 1e-4}, {make_reference_primitives(), 1e-4}, {make_onednn_primitives(1, DType::bfloat16), 2e-2}};
+  for (const auto& [primitives, tolerance] : all) {
+    Set set{.global_batch = 100};
+    set.primitives = primitives;
+    Run one(alone(), model(), data, set), many(everybody(), model(), data, set);
+    for (std::size_t k = 0; k < 2 * one.plan.steps_per_epoch(); ++k)
+      CHECK(many.step().loss == Approx(one.step().loss).epsilon(tolerance));
+    CHECK(relative_distance(many.parameters(), one.parameters()) < tolerance);
+    CHECK_FALSE(many.strategy.parameter_hash().empty());
+  }
 }
 
 TEST_CASE("any number of ranks and micro-batches drops the same elements") {

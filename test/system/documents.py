@@ -112,6 +112,7 @@ PIECES = {
     ("docs/no-silent-hang.md", "WorldOptions options;"): (BARE + "void f() {\n", ("", ""), "}\n"),
 }
 PIECES |= {
+    ("docs/layers.md", "const Sequential model(Conv1d(64, 7, {.stride = 2, .padding = 3}), BatchNorm(), ReLU(), MaxPool1d(2),"): (BARE, ("", ""), ""),
     ("docs/custom_loop.md", "const Sequential model(Dense(32), [](Value x, GraphBuilder& b) {"):
         (BARE + "constexpr int classes = 3;\n", ("", ""), ""),
 }

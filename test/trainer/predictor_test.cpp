@@ -152,6 +152,43 @@ TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch'
   CHECK(batch_norm_states(going_on.strategy()).first != values);
 }
 
+TEST_CASE("a model of sequences predicts from its file and checkpoint what it was trained to, and trains on from it") {
+  const MemoryDataset data = toy_images(90, {21, 6}, 4);
+  const InputsAlone inputs(data);
+  const Sequential model(Conv1d(32, 3, {.padding = same_padding, .bias = false}), ReLU(), MaxPool1d(2),
+                         Conv1d(16, 4, {.dilation = 2, .groups = 4}), Flatten(), Dense(4));
+  const SoftmaxCrossEntropy loss;
+  const SharedFolder folder;
+  TrainingOptions options{.epochs = 2, .global_batch_size = 30};
+  options.save = folder.path / "model";
+  options.checkpoint_dir = folder.path / "checkpoints";
+  Trainer trainer(world(), model, loss, options);
+  trainer.fit(data);
+  const Predictions trained = predict(model, trainer.strategy(), inputs);
+  CHECK(predict(model, folder.path / "model", inputs).values == trained.values);
+  std::map<std::string, Shape> shapes;
+  for (const NamedTensor& tensor : read_safetensors(folder.path / "model").tensors) shapes[tensor.name] = tensor.shape;
+  CHECK(shapes == std::map<std::string, Shape>{{"conv1.weight", {32, 6, 3}},
+                                               {"conv2.weight", {16, 8, 4}},
+                                               {"conv2.bias", {16}},
+                                               {"dense1.weight", {4, 4 * 16}},
+                                               {"dense1.bias", {4}}});
+  const std::filesystem::path checkpoint = list_checkpoints(options.checkpoint_dir).back().path;
+  Predictor predictor(model, inputs.fields());
+  predictor.load(model_in(checkpoint, read_manifest(manifest_of(checkpoint)), false), checkpoint);
+  CHECK(predictor.predict(inputs).values == trained.values);
+
+  TrainingOptions further{.epochs = 1, .global_batch_size = 90};
+  further.init = folder.path / "model";
+  further.learning_rate = 1e-9;
+  Trainer going_on(world(), model, loss, further);
+  going_on.fit(data);
+  const Predictions again = predict(model, going_on.strategy(), inputs);
+  REQUIRE(again.values.size() == trained.values.size());
+  for (std::size_t i = 0; i < again.values.size(); ++i)
+    CHECK(again.values[i] == Approx(trained.values[i]).margin(1e-5));
+}
+
 TEST_CASE("a file without what a batch norm keeps is refused; one without counts is not") {
   const MemoryDataset data = toy_images(20, {5}, 4);
   const Sequential model(Dense(6), BatchNorm());

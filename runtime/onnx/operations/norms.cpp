@@ -61,19 +61,18 @@ std::string translate(const BatchNormSpec& spec, OnnxWriter& onnx) {
   return activated(spec.activation, value, onnx);
 }
 
-std::string pooled(const PoolSpec& spec, const Shape& image, const std::string& value, OnnxWriter& onnx) {
+std::string pooled(const PoolSpec& spec, const Shape& shape, const std::string& value, OnnxWriter& onnx) {
   const bool largest = spec.kind == PoolKind::maximum;
-  if (!largest && spec.padding == 0 && spec.kernel == HeightWidth{image[1], image[2]})
-    return onnx.apply("GlobalAveragePool", {value});
-  const HeightWidth pad = spec.padding;
+  const PoolSpec whole = global_average(shape);
+  if (!largest && spec.padding == 0 && spec.kernel == whole.kernel) return onnx.apply("GlobalAveragePool", {value});
   return onnx.apply(largest ? "MaxPool" : "AveragePool", {value},
-                    {{"kernel_shape", Axes{spec.kernel.height, spec.kernel.width}},
-                     {"strides", Axes{spec.stride.height, spec.stride.width}},
-                     {"pads", Axes{pad.height, pad.width, pad.height, pad.width}}});
+                    {{"kernel_shape", directions(spec.kernel, shape)},
+                     {"strides", directions(spec.stride, shape)},
+                     {"pads", pads(spec.padding, spec.padding, shape)}});
 }
 
 std::string translate(const PoolSpec& spec, OnnxWriter& onnx) {
-  return pooled(spec, onnx.input_shape(), onnx.input(), onnx);
+  return channels_first(onnx, [&](const std::string& value) { return pooled(spec, onnx.input_shape(), value, onnx); });
 }
 
 }  // namespace ronda::onnx_operations

@@ -33,17 +33,20 @@ std::string translate(const DenseSpec& spec, OnnxWriter& onnx) {
 }
 
 std::string translate(const ConvolutionSpec& spec, OnnxWriter& onnx) {
-  using Numbers = std::vector<std::int64_t>;
-  const auto both = [](const HeightWidth& pair) { return Numbers{pair.height, pair.width}; };
+  const Shape& shape = onnx.input_shape();
   const HeightWidth begin = spec.padding, end{begin.height + spec.trailing.height, begin.width + spec.trailing.width};
-  std::string value = onnx.apply("Conv", with_parameters(onnx),
-                                 {{"kernel_shape", both(spec.kernel)},
-                                  {"strides", both(spec.stride)},
-                                  {"pads", Numbers{begin.height, begin.width, end.height, end.width}},
-                                  {"dilations", both(spec.dilation)},
-                                  {"group", spec.groups}});
-  value = activated(spec.activation, value, onnx);
-  return spec.pool ? pooled(*spec.pool, convolution_output(spec, onnx.input_shape()), value, onnx) : value;
+  return channels_first(onnx, [&](const std::string& given) {
+    std::vector<std::string> inputs = with_parameters(onnx);
+    inputs.front() = given;
+    std::string value = onnx.apply("Conv", std::move(inputs),
+                                   {{"kernel_shape", directions(spec.kernel, shape)},
+                                    {"strides", directions(spec.stride, shape)},
+                                    {"pads", pads(begin, end, shape)},
+                                    {"dilations", directions(spec.dilation, shape)},
+                                    {"group", spec.groups}});
+    value = activated(spec.activation, value, onnx);
+    return spec.pool ? pooled(*spec.pool, convolution_output(spec, shape), value, onnx) : value;
+  });
 }
 
 /// softmax(Q · Kᵀ / √d) · V; scores of steps that are not read are the least there is, whose softmax is 0.

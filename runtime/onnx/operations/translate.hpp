@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <ronda/layers/graph.hpp>
 #include <ronda/runtime/onnx/onnx_writer.hpp>
@@ -32,9 +34,28 @@ std::string translate(const PositionSpec& spec, OnnxWriter& onnx);
 
 /// `value`, or its ReLU.
 std::string activated(Activation activation, const std::string& value, OnnxWriter& onnx);
-/// What a pooling gives of images (N, C, H, W).
-/// @param image  their shape as (N, H, W, C)
-std::string pooled(const PoolSpec& spec, const Shape& image, const std::string& value, OnnxWriter& onnx);
+/// What a pooling gives of images (N, C, H, W), or of sequences (N, C, T).
+/// @param shape  theirs as (N, H, W, C), or (N, T, C)
+std::string pooled(const PoolSpec& spec, const Shape& shape, const std::string& value, OnnxWriter& onnx);
+/// What `body` makes of the operation's input with its channels behind the samples, as ONNX's windows take it, in the
+/// order of values. Images have it already.
+template <class Body>
+std::string channels_first(OnnxWriter& onnx, Body&& body) {
+  if (onnx.input_shape().rank() != 3) return body(onnx.input());
+  return onnx.transposed(body(onnx.transposed(onnx.input(), {0, 2, 1})), {0, 2, 1});
+}
+/// A number for each direction of windows: of sequences (N, T, C) the second alone.
+[[nodiscard]] inline std::vector<std::int64_t> directions(const HeightWidth& pair, const Shape& shape) {
+  if (shape.rank() == 3) return {pair.width};
+  return {pair.height, pair.width};
+}
+/// Zeros: above and to the left, then below and to the right; of sequences before, then behind.
+[[nodiscard]] inline std::vector<std::int64_t> pads(const HeightWidth& before, const HeightWidth& after,
+                                                    const Shape& shape) {
+  std::vector<std::int64_t> all = directions(before, shape), last = directions(after, shape);
+  all.insert(all.end(), last.begin(), last.end());
+  return all;
+}
 
 }  // namespace onnx_operations
 }  // namespace ronda
