@@ -41,7 +41,7 @@ if (($#)); then
   configure -DCMAKE_UNITY_BUILD=OFF
   files=("$@")
 else
-  configure -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DRONDA_BUILD_TESTS=OFF
+  configure -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=64 -DRONDA_BUILD_TESTS=OFF
   mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | sed '/\.cu$/d; /\/tidy\/apps\//d' | sort -u)
   for file in "${files[@]}"; do
     [[ $file != *_cxx.cxx ]] || together "$file"

@@ -265,14 +265,23 @@ def take_program(place, document, where, language, text):
         fail(where, f"nobody knows what to do with this {language}; say it in PIECES or QUOTES")
 
 
+def as_one_source(pieces):
+    """Pieces of programs as one, each in a namespace of its own, so that what they include is compiled once."""
+    lines = [(file, line) for file in pieces for line in file.read_text().splitlines()]
+    source = sorted({line for _, line in lines if line.startswith("#include")})
+    for file in pieces:
+        source += [f"namespace {file.stem} {{", f'#line 1 "{file.name}"']
+        source += ["" if line.startswith("#include") else line for of, line in lines if of == file] + ["}"]
+    return "\n".join(source) + "\n"
+
+
 def build_pieces(place):
     folder = place.home / "pieces"
     programs = sorted(folder.glob("*.program.cpp"))
-    pieces = sorted(set(folder.glob("*.cpp")) - set(programs))
+    (folder / "pieces.cc").write_text(as_one_source(sorted(set(folder.glob("*.cpp")) - set(programs))))
     lines = ["cmake_minimum_required(VERSION 3.22)", "project(pieces LANGUAGES C CXX)", "find_package(ronda REQUIRED)",
-             "find_package(MPI REQUIRED)", f"add_library(pieces OBJECT {' '.join(file.name for file in pieces)})",
-             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)",
-             "target_precompile_headers(pieces PRIVATE <ronda/ronda.hpp>)"]
+             "find_package(MPI REQUIRED)", "add_library(pieces OBJECT pieces.cc)",
+             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)"]
     for file in programs:
         lines += [f"add_executable({file.stem.split('.')[0]} {file.name})",
                   f"target_link_libraries({file.stem.split('.')[0]} ronda::ronda)"]
