@@ -1,6 +1,5 @@
 // A language model of bytes: a transformer that learns a text, any file, and writes more of it.
 #include <iostream>
-#include <numeric>
 #include <optional>
 #include <sstream>
 
@@ -35,12 +34,6 @@ void add_options(apps::CommandLine& command_line, CharGptOptions& options) {
   apps::add_sampling_options(command_line, options.sampling);
 }
 
-std::vector<std::uint64_t> range(std::size_t begin, std::size_t end) {
-  std::vector<std::uint64_t> numbers(end - begin);
-  std::iota(numbers.begin(), numbers.end(), begin);
-  return numbers;
-}
-
 void write_text(const Layer& model, Strategy& strategy, const CharGptOptions& options) {
   const Field window{"input", Shape{options.model.context}, DType::int32};
   Predictor predictor(model, {&window, 1}, {.batch_size = 1});
@@ -54,8 +47,7 @@ int run(World& world, apps::CommandLine& command_line, CharGptOptions options) {
   std::optional<TextWindows> text;
   agree(world.communicator(), [&] { text.emplace(options.data, options.model.context); });
   const auto tests = static_cast<std::size_t>(options.test_split * static_cast<double>(text->size()));
-  const DatasetPart training(*text, range(0, text->size() - tests)),
-      test(*text, range(text->size() - tests, text->size()));
+  const DatasetPart training(*text, 0, text->size() - tests), test(*text, text->size() - tests, text->size());
   command_line.training.variant = apps::text_of(options.model);
   apps::describe_model(command_line, {{"layers", options.model.layers},
                                       {"heads", options.model.heads},

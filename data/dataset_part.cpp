@@ -11,17 +11,24 @@
 namespace ronda {
 
 DatasetPart::DatasetPart(const Dataset& data, std::vector<std::uint64_t> samples)
-    : data_(data), samples_(std::move(samples)), request_(samples_.size()) {
+    : data_(data), size_(samples.size()), samples_(std::move(samples)) {
   const auto bad = std::ranges::find_if(samples_, [&](std::uint64_t sample) { return sample >= data.size(); });
   if (bad != samples_.end())
     throw LogicError("a part of a dataset of " + std::to_string(data.size()) + " samples was to have sample " +
                      std::to_string(*bad));
 }
 
+DatasetPart::DatasetPart(const Dataset& data, std::uint64_t begin, std::uint64_t end)
+    : data_(data), size_(end - begin), begin_(begin) {
+  if (begin > end || end > data.size())
+    throw LogicError("a part of a dataset of " + std::to_string(data.size()) + " samples was to have those from " +
+                     std::to_string(begin) + " up to " + std::to_string(end));
+}
+
 void DatasetPart::read(const SampleRequest& request, Batch& batch) const {
   const std::lock_guard lock(reading_);
   if (request_.size() < request.samples.size()) request_.resize(request.samples.size());  // rows that fill up a batch
-  std::ranges::transform(request.samples, request_.begin(), [&](std::uint64_t sample) { return samples_[sample]; });
+  std::ranges::transform(request.samples, request_.begin(), [&](std::uint64_t sample) { return number(sample); });
   data_.read(
       {.samples = std::span(request_).first(request.samples.size()), .epoch = request.epoch, .seed = request.seed},
       batch);
@@ -29,9 +36,9 @@ void DatasetPart::read(const SampleRequest& request, Batch& batch) const {
 
 std::uint64_t DatasetPart::fingerprint() const {
   Hash hash;
-  hash.add(data_.fingerprint()).add(samples_.size());
-  const std::size_t count = std::min(samples_.size(), fingerprint_samples);
-  for (std::size_t i = 0; i < count; ++i) hash.add(samples_[spread(i, count, samples_.size())]);
+  hash.add(data_.fingerprint()).add(size_);
+  const std::size_t count = std::min(size_, fingerprint_samples);
+  for (std::size_t i = 0; i < count; ++i) hash.add(number(spread(i, count, size_)));
   return hash.value();
 }
 

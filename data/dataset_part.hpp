@@ -16,16 +16,24 @@ class DatasetPart final : public Dataset {
   /// @param samples  of `data`: sample i is samples[i]
   /// Throws LogicError for one that there is not.
   DatasetPart(const Dataset& data, std::vector<std::uint64_t> samples);
+  /// The samples from `begin` up to but without `end`, which are no list in memory.
+  DatasetPart(const Dataset& data, std::uint64_t begin, std::uint64_t end);
 
-  [[nodiscard]] std::size_t size() const override { return samples_.size(); }
+  [[nodiscard]] std::size_t size() const override { return size_; }
   [[nodiscard]] std::span<const Field> fields() const override { return data_.fields(); }
   void read(const SampleRequest& request, Batch& batch) const override;
   /// Of the whole's, of size(), and of at most fingerprint_samples of its numbers, evenly spread.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
+  [[nodiscard]] std::uint64_t number(std::size_t sample) const noexcept {
+    return samples_.empty() ? begin_ + sample : samples_[sample];
+  }
+
   const Dataset& data_;
-  std::vector<std::uint64_t> samples_;
+  std::size_t size_;
+  std::uint64_t begin_ = 0;             ///< of what is no list
+  std::vector<std::uint64_t> samples_;  ///< the list
   mutable std::mutex reading_;
   mutable std::vector<std::uint64_t> request_;  ///< of the read under way, by `data_`'s numbers
 };

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/data/detail/epoch_samples.hpp>
 #include <ronda/data/loader.hpp>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ struct Position {
 class Assembler {
  public:
   Assembler(const Dataset& data, SampleOrder order, BatchPlan plan, bool varies)
-      : data_(data), order_(order), plan_(plan), varies_(varies), samples_(order.size()), rows_(plan.capacity()) {
+      : data_(data), seed_(order.seed()), plan_(plan), varies_(varies), samples_(order), rows_(plan.capacity()) {
     if (data.size() != order.size() || data.size() != plan.size())
       throw LogicError("a dataset of " + std::to_string(data.size()) + " samples, an order of " +
                        std::to_string(order.size()) + " and a plan of " + std::to_string(plan.size()) +
@@ -38,32 +39,24 @@ class Assembler {
   }
 
   void assemble(const Position& position, Batch& batch) {
-    prepare(position.epoch);
+    samples_.set_epoch(position.epoch);
     const Range part = plan_.part(position.step, position.micro_batch);
-    const auto end = std::copy(samples_.begin() + static_cast<std::ptrdiff_t>(part.begin),
-                               samples_.begin() + static_cast<std::ptrdiff_t>(part.end), rows_.begin());
-    std::fill(end, rows_.end(), samples_[part.size() > 0 ? part.end - 1 : part.begin]);
+    const std::size_t last = part.size() > 0 ? part.end - 1 : part.begin;
+    for (std::size_t row = 0; row < rows_.size(); ++row) rows_[row] = samples_[std::min(part.begin + row, last)];
     batch.set_first_row(plan_.first_row(position.step, position.micro_batch));
     if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
     batch.set_real(part.size());
-    data_.read({rows_, varies_ ? position.epoch : 0, order_.seed()}, batch);
+    data_.read({rows_, varies_ ? position.epoch : 0, seed_}, batch);
     batch.clear_padding_weights();
   }
 
  private:
-  void prepare(std::uint64_t epoch) {
-    if (epoch_ == epoch || (epoch_ != 0 && !order_.shuffles())) return;
-    order_.write(epoch, samples_);
-    epoch_ = epoch;
-  }
-
   const Dataset& data_;
-  SampleOrder order_;
+  std::uint64_t seed_;
   BatchPlan plan_;
   bool varies_;
-  std::uint64_t epoch_ = 0;             ///< whose order `samples_` holds; 0: nobody's yet
-  std::vector<std::uint64_t> samples_;  ///< of the epoch, in order
-  std::vector<std::uint64_t> rows_;     ///< of the batch
+  EpochSamples samples_;
+  std::vector<std::uint64_t> rows_;  ///< of the batch
 };
 
 Batch batch_of(const Dataset& data, std::size_t capacity, const LoaderOptions& options) {

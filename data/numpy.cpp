@@ -32,6 +32,13 @@ std::vector<NumpyField> two(NumpyArray inputs, NumpyArray targets) {
   return fields;
 }
 
+/// @param bytes  of a sample
+void read_ahead_of(std::span<const std::uint64_t> samples, const Buffer& values, std::size_t bytes) {
+  constexpr std::size_t least = std::size_t{16} << 10;  // the call costs as much as converting some kilobytes
+  if (bytes < least) return;
+  for (const std::uint64_t sample : samples) read_ahead({values.data() + sample * bytes, bytes});
+}
+
 }  // namespace
 
 NumpyArray read_npy(const std::filesystem::path& file) { return array_of(map_file(file), file.string()); }
@@ -90,6 +97,7 @@ void NumpyDataset::read(const SampleRequest& request, Batch& batch) const {
     const Conversion convert(array.dtype, field.bytes);
     const Tensor& rows = batch.field(field.name);
     const std::size_t elements = array.values.bytes() / size_ / size_of(array.dtype);
+    read_ahead_of(request.samples, array.values, elements * size_of(array.dtype));
     std::byte* to = rows.data();
     for (const std::uint64_t sample : request.samples) {
       const std::byte* const from = array.values.data() + sample * elements * size_of(array.dtype);

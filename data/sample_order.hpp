@@ -19,6 +19,9 @@ class SampleOrder {
   /// Writes the permutation of `epoch` (from 1) to `order`, which has size() places: the shuffle of Fisher and Yates,
   /// with numbers by Philox.
   void write(std::uint64_t epoch, std::span<std::uint64_t> order) const;
+  /// The same permutation in half the memory, of at most most_short samples.
+  void write(std::uint64_t epoch, std::span<std::uint32_t> order) const;
+  static constexpr std::uint64_t most_short = std::uint64_t{1} << 32;
 
  private:
   std::size_t size_;

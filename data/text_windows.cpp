@@ -37,6 +37,7 @@ void TextWindows::read(const SampleRequest& request, Batch& batch) const {
   const auto* text = reinterpret_cast<const std::uint8_t*>(text_.data());
   auto* input = batch.input().pointer<std::int32_t>();
   auto* target = batch.target().pointer<std::int32_t>();
+  for (const std::uint64_t sample : request.samples) read_ahead({text_.data() + sample * context_, context_ + 1});
   for (const std::uint64_t sample : request.samples) {
     const std::uint8_t* window = text + sample * context_;
     input = std::copy_n(window, context_, input);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -41,6 +42,12 @@ Buffer map_file(const std::filesystem::path& path) {
   if (memory == MAP_FAILED) throw InputError("cannot map " + path.string() + ": " + std::strerror(errno));
   std::shared_ptr<const void> keeper(memory, [bytes](void* mapping) { ::munmap(mapping, bytes); });
   return {static_cast<std::byte*>(memory), bytes, Device(), std::move(keeper)};
+}
+
+void read_ahead(std::span<const std::byte> part) noexcept {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t before = reinterpret_cast<std::uintptr_t>(part.data()) % page;  // in the first page
+  ::madvise(const_cast<std::byte*>(part.data() - before), before + part.size(), MADV_WILLNEED);
 }
 
 }  // namespace ronda

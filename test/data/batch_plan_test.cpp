@@ -3,6 +3,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/batch_plan.hpp>
+#include <ronda/data/detail/epoch_samples.hpp>
 #include <ronda/data/sample_order.hpp>
 
 #include "support/catch.hpp"
@@ -79,6 +80,22 @@ TEST_CASE("a shuffled order is a permutation that seed and epoch decide") {
 
 TEST_CASE("without shuffling the order is that of the data") {
   REQUIRE(order_of(SampleOrder(4, 7, false), 3) == std::vector<std::uint64_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("an order in 32 bits is that in 64, and what an epoch reads") {
+  for (const bool shuffle : {true, false})
+    for (const std::size_t size : {1U, 2U, 1001U}) {
+      const SampleOrder order(size, 7, shuffle);
+      EpochSamples samples(order);
+      std::vector<std::uint32_t> short_numbers(size);
+      for (const std::uint64_t epoch : {1U, 2U, 1U}) {
+        const auto expected = order_of(order, epoch);
+        order.write(epoch, short_numbers);
+        samples.set_epoch(epoch);
+        REQUIRE(std::ranges::equal(short_numbers, expected));
+        for (std::size_t place = 0; place < size; ++place) REQUIRE(samples[place] == expected[place]);
+      }
+    }
 }
 
 TEST_CASE("every sample comes first about equally often") {

@@ -1,4 +1,5 @@
 // Tables: what is read of them, and what is said of those that cannot be.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -122,4 +123,16 @@ TEST_CASE("a part of a dataset has its samples, in its order") {
   CHECK(part.fingerprint() != data.fingerprint());
   CHECK(part.fingerprint() != DatasetPart(data, {4, 3, 1}).fingerprint());
   CHECK_THROWS_AS(DatasetPart(data, {5}), LogicError);
+
+  const DatasetPart middle(data, 1, 4), listed(data, {1, 2, 3});
+  Batch batch_of_list(part.fields(), 4);
+  const std::vector<std::uint64_t> three{2, 0, 1, 1};
+  middle.read({.samples = three}, batch);
+  listed.read({.samples = three}, batch_of_list);
+  CHECK(std::ranges::equal(batch.input().as<float>(), batch_of_list.input().as<float>()));
+  CHECK(middle.size() == 3);
+  CHECK(middle.fingerprint() == listed.fingerprint());
+  CHECK(DatasetPart(data, 2, 2).size() == 0);
+  CHECK_THROWS_AS(DatasetPart(data, 3, 6), LogicError);
+  CHECK_THROWS_AS(DatasetPart(data, 4, 3), LogicError);
 }
