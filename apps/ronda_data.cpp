@@ -1,8 +1,10 @@
-// What is in data: checks it, converts it, shows what a network sees of it. Needs no MPI.
+// What is in data: checks it, converts it, shows what a network sees of it, times it. Needs no MPI.
+#include <cmath>
 #include <iostream>
 #include <numeric>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
@@ -12,6 +14,7 @@
 
 #include "data_tool/arrays.hpp"
 #include "data_tool/contact_sheet.hpp"
+#include "data_tool/reading_speed.hpp"
 #include "data_tool/source.hpp"
 #include "tool.hpp"
 
@@ -22,6 +25,12 @@ using namespace ronda;
 struct SheetOptions {
   std::uint64_t first = 0, count = 64, columns = 8, epoch = 1, seed = 1;
   bool augment = true;
+};
+
+struct TimingOptions {
+  std::size_t batch_size = 64;
+  double seconds = 5;
+  bool json = false;
 };
 
 int check(const apps::DataPlace& place) {
@@ -71,14 +80,42 @@ int show(const apps::DataPlace& place, const std::filesystem::path& to, const Sh
   return 0;
 }
 
+/// With all that a training does to images.
+int time_reading(const apps::DataPlace& place, const TimingOptions& options) {
+  const apps::DataFormat& format = apps::data_format(place.format);
+  if (!format.open) throw InputError(place.format + " cannot be timed: its tokens are the training's choice");
+  const apps::OpenData source = format.open(place, true);
+  std::vector<Transform> transforms = format.augmentation ? format.augmentation() : std::vector<Transform>();
+  if (format.normalization) transforms.push_back(format.normalization());
+  const TransformedDataset data(*source.data, std::move(transforms));
+  apps::Progress progress("ronda_data", "samples");
+  const apps::ReadingSpeed speed = apps::measure_reading(data, options.batch_size, options.seconds, 1, progress);
+  progress.clear();
+  if (options.json)
+    std::cout << nlohmann::ordered_json{{"format", place.format},
+                                        {"samples", speed.samples},
+                                        {"seconds", speed.seconds},
+                                        {"samples_per_second", speed.samples_per_second()},
+                                        {"batch_size", options.batch_size}}
+              << '\n';
+  else
+    std::cout << place.path.string() << ": " << std::llround(speed.samples_per_second()) << " samples/s, "
+              << counted(static_cast<std::int64_t>(speed.samples), "sample") << " in random order, "
+              << options.batch_size << " a batch\n";
+  return 0;
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Looks at training data: whether it is sound, and what a network sees of it; makes arrays of it.",
-               "ronda_data");
+  CLI::App app(
+      "Looks at training data: whether it is sound, what a network sees of it, how fast it is read; makes arrays of "
+      "it.",
+      "ronda_data");
   app.set_version_flag("--version", "ronda_data (Ronda) " + version());
   app.require_subcommand(1);
   apps::DataPlace place;
   std::filesystem::path to;
   SheetOptions sheet;
+  TimingOptions timing;
   std::string formats;
   for (const apps::DataFormat& format : apps::data_formats())
     formats += (formats.empty() ? "" : "; ") + format.name + ": " + format.help;
@@ -92,16 +129,21 @@ int run(int argc, char** argv) {
   CLI::App* checking = command("check", "Reads everything, and names each damaged file or record; then status 2");
   CLI::App* converting = command("convert", "Writes arrays of all samples, `input` and `target`");
   CLI::App* showing = command("show", "Writes images as a network sees them, side by side, as PNG");
+  CLI::App* timed = command("time", "Reads samples as a training does, and says how many a second");
   converting->add_option("TO", to, "A file for HDF5, .h5 or .hdf5; otherwise a folder, for input.npy and target.npy")
       ->required();
   showing->add_option("TO", to, "The PNG file")->required();
-  for (CLI::App* sub : {converting, showing}) {
+  for (CLI::App* sub : {converting, showing, timed}) {
     sub->add_option("--part", place.part, "Of MNIST and CIFAR: train or test")->check(CLI::IsMember({"train", "test"}));
     sub->add_option("--size", place.size, "Of a folder of pictures: height and width of what is made of them")
         ->check(CLI::Range(1, 4096));
   }
   converting->add_option("--target", place.target, "Of a table: the column to predict [the last]")->default_str("");
-  for (CLI::App* sub : {checking, converting}) {
+  for (CLI::App* sub : {checking, converting, showing, timed})
+    sub->add_option("--readers", place.readers, "Of a folder of pictures: threads that decode [one a processor]")
+        ->check(CLI::Range(1, 1024))
+        ->default_str("");
+  for (CLI::App* sub : {checking, converting, timed}) {
     sub->add_option("--ignore", place.ignore, "Of a table: columns to leave out")->delimiter(',')->default_str("");
     sub->add_option("--separator", place.separator, "Of a table: between two fields");
   }
@@ -111,9 +153,13 @@ int run(int argc, char** argv) {
   showing->add_option("--epoch", sheet.epoch, "Of the training, from 1; 0: as tests see them");
   showing->add_option("--seed", sheet.seed, "Of the training");
   showing->add_flag("--augment,!--no-augment", sheet.augment, "With the random changes of a training [yes]");
+  timed->add_option("--batch-size", timing.batch_size, "Samples")->check(CLI::Range(1, 1 << 20));
+  timed->add_option("--seconds", timing.seconds, "How long")->check(CLI::Range(0.01, 3600.0));
+  timed->add_flag("--json", timing.json, "Print a line of JSON");
   if (!apps::parse(app, argc, argv)) return 0;
   if (*checking) return check(place);
   if (*converting) return convert(place, to);
+  if (*timed) return time_reading(place, timing);
   return show(place, to, sheet);
 }
 

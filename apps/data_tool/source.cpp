@@ -19,7 +19,9 @@
 namespace ronda::apps {
 namespace {
 
-std::size_t readers() { return std::clamp(std::thread::hardware_concurrency(), 1U, 64U); }
+std::size_t readers(const DataPlace& place) {
+  return place.readers > 0 ? place.readers : std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+}
 
 /// Reads one sample, as if nothing were skipped, for what is said of it.
 void read_alone(const Dataset& data, std::uint64_t sample) {
@@ -28,7 +30,7 @@ void read_alone(const Dataset& data, std::uint64_t sample) {
 }
 
 std::size_t check_pictures(const DataPlace& place, const Tell& tell, Progress& progress) {
-  const ImageFolder pictures(place.path, {.size = 1, .resize = 1, .readers = readers(), .skip_damaged = true});
+  const ImageFolder pictures(place.path, {.size = 1, .resize = 1, .readers = readers(place), .skip_damaged = true});
   const ImageFolder strict(place.path, {.size = 1, .resize = 1});
   constexpr std::size_t at_once = 64;
   Batch batch(pictures.fields(), at_once);
@@ -106,7 +108,8 @@ OpenData opened(T data, bool bytes, std::vector<std::string> classes = {}) {
 OpenData open_pictures(const DataPlace& place, bool vary) {
   auto pictures = std::make_shared<const ImageFolder>(
       place.path,
-      ImageFolderOptions{.size = place.size, .resize = place.size * 8 / 7, .random_crop = vary, .readers = readers()});
+      ImageFolderOptions{
+          .size = place.size, .resize = place.size * 8 / 7, .random_crop = vary, .readers = readers(place)});
   const Dataset* const view = pictures.get();
   std::vector<std::string> classes = pictures->classes();
   return {{std::move(pictures)}, view, true, std::move(classes)};
@@ -134,21 +137,23 @@ OpenData one_part(Both both, const DataPlace& place, std::vector<std::string> cl
 
 const std::vector<DataFormat>& data_formats() {
   static const std::vector<DataFormat> all{
-      {"images", "a folder of pictures with a subfolder a class", check_pictures, open_pictures, imagenet_augmentation},
+      {"images", "a folder of pictures with a subfolder a class", check_pictures, open_pictures, imagenet_augmentation,
+       imagenet_normalized},
       {"cifar10", "the folder of CIFAR-10's binary files",
        [](const DataPlace& place, const Tell& tell, Progress&) { return check_cifar10(place.path, tell); },
        [](const DataPlace& place, bool) {
          return one_part(load_cifar10(place.path), place, cifar10_classes(place.path));
        },
-       cifar10_augmentation},
+       cifar10_augmentation, cifar10_normalized},
       {"cifar100", "the same of CIFAR-100",
        [](const DataPlace& place, const Tell& tell, Progress&) { return check_cifar100(place.path, tell); },
-       [](const DataPlace& place, bool) { return one_part(load_cifar100(place.path), place); }, cifar10_augmentation},
+       [](const DataPlace& place, bool) { return one_part(load_cifar100(place.path), place); }, cifar10_augmentation,
+       cifar10_normalized},
       {"mnist", "the folder of MNIST's four IDX files", check_mnist,
        [](const DataPlace& place, bool) { return one_part(load_mnist(place.path), place); },
-       [] { return std::vector<Transform>(); }},
-      {"csv", "a table of numbers", check_table, open_table, nullptr},
-      {"text", "lines of a label, a tab and a text", check_texts, nullptr, nullptr}};
+       [] { return std::vector<Transform>(); }, nullptr},
+      {"csv", "a table of numbers", check_table, open_table, nullptr, nullptr},
+      {"text", "lines of a label, a tab and a text", check_texts, nullptr, nullptr, nullptr}};
   return all;
 }
 

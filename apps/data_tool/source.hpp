@@ -20,6 +20,7 @@ struct DataPlace {
   std::filesystem::path path;
   std::string part = "train";  ///< or test: of formats that have both
   std::int64_t size = 224;     ///< of a folder of pictures: height and width of what is made of them
+  std::size_t readers = 0;     ///< of a folder of pictures: threads that decode; 0: one a processor
   std::string target;          ///< of a table: the column to predict; empty: the last
   std::vector<std::string> ignore;
   char separator = ',';
@@ -45,6 +46,7 @@ struct DataFormat {
   std::function<OpenData(const DataPlace&, bool vary)> open;
   /// What the applications do to these images in a training, before they normalise them.
   std::function<std::vector<Transform>()> augmentation;
+  std::function<Transform()> normalization;
 };
 
 [[nodiscard]] const std::vector<DataFormat>& data_formats();

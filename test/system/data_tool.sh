@@ -102,6 +102,18 @@ for other in epoch2 seed2 plain; do
 done
 expect 'test images unchanged' cmp "$work/plain.png" "$work/test.png"
 
+# How fast samples are read: at least a batch of them, by any number of threads; damage is told as ever.
+data 0 time images "$work/pictures" --size 28 --readers 3 --batch-size 7 --seconds 0.1 --json
+expect 'samples, seconds and their ratio' python3 -c '
+import json, sys
+line = json.load(open(sys.argv[1]))
+assert line["batch_size"] == 7 and line["samples"] >= 7 and line["seconds"] >= 0.1, line
+assert abs(line["samples_per_second"] * line["seconds"] - line["samples"]) < 1e-6 * line["samples"], line' "$work/out"
+data 0 time mnist "$mnist" --seconds 0.1
+expect 'a line' grep -Eq ': [0-9]+ samples/s, [0-9]+ samples in random order, 64 a batch$' "$work/out"
+data 2 time text "$work/pictures"
+expect_message 'text cannot be timed'
+
 # A table, to folders and HDF5.
 printf 'a,y,name,b\n1,2,x,3\n4,5.5,z,6\n' >"$work/table.csv"
 data 0 convert csv "$work/table.csv" "$work/numbers" --target y --ignore name

@@ -71,6 +71,7 @@ NOT_RUN = {
     "mpirun -n 2 build/release/apps/cifar10_cnn --config examples/cifar10.toml --data data":
         "needs CIFAR-10; system.cifar10 trains the network",
     "scripts/scaling.sh mnist_cnn": "takes minutes; system.scaling runs it",
+    "test/beds/small_memory.sh --turns 2 build/release": FOR_HOURS,
 }
 # Documents whose commands are those of a measurement, or of a GPU.
 NOT_RUN_DOCUMENTS = {"docs/gpu.md": NEEDS_GPU, "docs/gpu-results.md": NEEDS_GPU, "docs/performance.md": FOR_HOURS}

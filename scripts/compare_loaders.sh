@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# How fast folders of pictures are read, by Ronda (ronda_data time) and by torchvision's loader with as many workers, in turns.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/peers
+build=$(dirname "$here")/build/release
+workers=$(nproc) seconds=20 rounds=3 pictures=2000 data=
+
+usage() {
+  cat <<END
+Usage: compare_loaders.sh [OPTION]…
+Reads pictures as a training of ImageNet does, a random part of 224 x 224, mirrored now and then, normalised, and prints pictures a
+second: Ronda's and torchvision's, decoded by Pillow and to tensors. PyTorch and torchvision are installed the first time (6 GB).
+
+  --data DIR        a folder of pictures, a subfolder a class (made-up ones, JPEG, 500 x 375)
+  --workers N       threads of ours, processes of theirs (${workers})
+  --seconds S       of a run (${seconds})
+  --rounds N        runs of each, in turns; the best counts (${rounds})
+  --pictures N      that are made up (${pictures})
+  --build DIR       our binaries (build/release)
+  --venv DIR        where the peer is installed (${venv})
+Exit status: 0 done, 1 a run failed, 2 wrong usage or something is missing.
+END
+}
+fail() { echo "compare_loaders.sh: $*" >&2; exit 2; }
+
+while (($#)); do
+  case $1 in
+    --help | -h) usage; exit 0 ;;
+    --data | --workers | --seconds | --rounds | --pictures | --build | --venv) (($# >= 2)) || fail "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
+    *) fail "unknown option $1; see --help" ;;
+  esac
+done
+[[ -x $build/apps/ronda_data ]] || fail "$build/apps/ronda_data is missing; build it, or name another build with --build"
+python=$venv/torch/bin/python
+if ! "$python" -c 'import torchvision' 2>/dev/null; then
+  echo "Installing into $venv/torch with pip: torch, torchvision, numpy (about 6 GB)"
+  mkdir -p "$venv"
+  { [[ -x $python ]] || python3 -m venv "$venv/torch"; } && "$python" -m pip install torch torchvision numpy >"$venv/install_torchvision.log" 2>&1 ||
+    fail "cannot be installed here; see $venv/install_torchvision.log"
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [[ -z $data ]]; then
+  data=$work/pictures
+  echo "Making $pictures pictures"
+  "$python" "$here/peers/torch_loader.py" make "$data" "$pictures"
+fi
+for ((round = 1; round <= rounds; ++round)); do
+  echo "Round $round of $rounds" >&2
+  "$build/apps/ronda_data" time images "$data" --readers "$workers" --seconds "$seconds" --json >>"$work/ronda"
+  for variant in pillow tensor; do
+    "$python" "$here/peers/torch_loader.py" time "$data" $variant "$workers" "$seconds" >>"$work/$variant"
+  done
+done
+python3 - "$work" "$workers" "$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)" "$("$python" -c 'import torchvision; print(torchvision.__version__)')" <<'END'
+import json, sys
+from pathlib import Path
+work, workers, processor, version = sys.argv[1:]
+speeds = {name: [json.loads(line)["samples_per_second"] for line in (Path(work) / name).read_text().splitlines()] for name in ("ronda", "pillow", "tensor")}
+print(f"pictures/s with {workers} workers,{processor}, torchvision {version}:")
+for name, all in speeds.items():
+    print(f"  {name:8}{max(all):8.0f}   of {', '.join(f'{speed:.0f}' for speed in all)}")
+print(f"Ronda / the best of torchvision's: {max(speeds['ronda']) / max(max(speeds['pillow']), max(speeds['tensor'])):.2f}")
+END
