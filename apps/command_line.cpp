@@ -100,6 +100,8 @@ CommandLine::CommandLine(std::string application, const std::string& description
   add_output();
 }
 
+CommandLine::~CommandLine() = default;
+
 void CommandLine::add_training_options() {
   std::ostringstream rate;
   rate << defaults_.learning_rate << " with " << defaults_.optimizer << ", otherwise the --optimizer's";

@@ -28,6 +28,9 @@ struct Defaults {
 class CommandLine {
  public:
   CommandLine(std::string application, const std::string& description, Defaults defaults);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
 
   /// For options of one application's own.
   [[nodiscard]] CLI::App& app() noexcept { return app_; }

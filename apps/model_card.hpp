@@ -11,12 +11,6 @@ using ModelCard = nlohmann::ordered_json;
 inline constexpr const char* model_card_key = "ronda.model";
 
 /// Adds to the card of the training that is to begin.
-inline void describe_model(CommandLine& command_line, const ModelCard& more) {
-  std::string& text = command_line.training.metadata[model_card_key];
-  ModelCard card =
-      text.empty() ? ModelCard{{"application", command_line.training.application}} : ModelCard::parse(text);
-  card.update(more);
-  text = card.dump(-1, ' ', false, ModelCard::error_handler_t::replace);  // names of folders may be no text
-}
+void describe_model(CommandLine& command_line, const ModelCard& more);
 
 }  // namespace ronda::apps
