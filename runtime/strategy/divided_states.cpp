@@ -25,17 +25,25 @@ DividedStates::DividedStates(Communicator communicator, const Optimizer& optimiz
     Split split{i * states, {segment.offset, segment.offset + static_cast<std::size_t>(segment.desc.padded_count())}};
     const std::size_t mine = common(split.elements, *bindings.kept).size();
     if (mine == 0 || mine == split.elements.size()) continue;
-    std::size_t most = 0;
-    for (int rank = 0; rank < communicator_.size(); ++rank) {
-      const std::size_t part = part_of_rank(split, rank).size();
-      if (part == 0) continue;
-      if (most == 0) split.first_rank = rank;
-      split.end_rank = rank + 1;
-      if (part > most) split.saver = rank;
-      most = std::max(most, part);
-    }
+    choose_savers(split);
     splits_.push_back(std::move(split));
   }
+}
+
+/// The ranks that have half as much as any have, in turn.
+void DividedStates::choose_savers(Split& split) const {
+  std::size_t most = 0;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const std::size_t part = part_of_rank(split, rank).size();
+    if (part == 0) continue;
+    if (most == 0) split.first_rank = rank;
+    split.end_rank = rank + 1;
+    most = std::max(most, part);
+  }
+  std::vector<int> able;
+  for (int rank = split.first_rank; rank < split.end_rank; ++rank)
+    if (2 * part_of_rank(split, rank).size() >= most) able.push_back(rank);
+  for (std::size_t i = 0; i < optimizer_.states().size(); ++i) split.savers.push_back(able[i % able.size()]);
 }
 
 Range DividedStates::part_of_rank(const Split& split, int rank) const {
@@ -50,10 +58,10 @@ std::vector<State> DividedStates::whole() {
   for (const StatePiece& piece : all)
     if (!piece.whole.tensor.empty()) shown.push_back(piece.whole);
   for (Split& split : splits_) {
-    if (split.saver != communicator_.rank()) continue;
-    while (split.gathered.size() < optimizer_.states().size())
-      split.gathered.push_back(Buffer::host(split.elements.size() * sizeof(float)));
-    for (std::size_t i = 0; i < split.gathered.size(); ++i) {
+    split.gathered.resize(split.savers.size());
+    for (std::size_t i = 0; i < split.savers.size(); ++i) {
+      if (split.savers[i] != communicator_.rank()) continue;
+      if (split.gathered[i].bytes() == 0) split.gathered[i] = Buffer::host(split.elements.size() * sizeof(float));
       State state = all[split.first_piece + i].whole;
       state.tensor = Tensor(state.tensor.desc(), split.gathered[i].data());
       shown.push_back(std::move(state));
@@ -79,11 +87,12 @@ void DividedStates::gather(const Split& split, const std::vector<StatePiece>& pi
         return std::span(reinterpret_cast<float*>(split.gathered[i].data()), split.elements.size())
             .subspan(part.begin - split.elements.begin, part.size());
       };
-      if (rank == me && split.saver == me)
+      const int saver = split.savers[i];
+      if (rank == me && saver == me)
         std::copy_n(mine.elements, mine.count, place().begin());
       else if (rank == me)
-        communicator_.send(Tensor(std::span(mine.elements, mine.count)), split.saver);
-      else if (split.saver == me)
+        communicator_.send(Tensor(std::span(mine.elements, mine.count)), saver);
+      else if (saver == me)
         communicator_.receive(Tensor(place()), rank);
     }
   }

@@ -16,9 +16,9 @@ namespace ronda {
 ///     rank 0 keeps   a  b.           and saves   a  b
 ///     rank 1 keeps       .b  c       and saves         c
 ///
-/// Most states are whole where they are. The few that the cuts go through are gathered on the rank that has most of
-/// them. So all ranks together can save each state once, in its own layout, and a rank's memory for that is what it
-/// saves.
+/// Most states are whole where they are. The few that the cuts go through are gathered on a rank that has much of them,
+/// one state of a parameter here and the next there. So all ranks together can save each state once, in its own layout,
+/// and a rank's memory for that is what it saves.
 class DividedStates {
  public:
   /// @param optimizer  bound; outlives this object. Where it keeps all states, there is nothing divided
@@ -37,11 +37,13 @@ class DividedStates {
  private:
   /// A parameter that a cut goes through.
   struct Split {
-    std::size_t first_piece = 0;  ///< of pieces(); one for each state follows
-    Range elements;               ///< of the arena
-    int first_rank = 0, end_rank = 0, saver = 0;
-    std::vector<Buffer> gathered = {};  ///< its states, on the rank that saves it
+    std::size_t first_piece = 0;        ///< of pieces(); one for each state follows
+    Range elements;                     ///< of the arena
+    int first_rank = 0, end_rank = 0;   ///< that have a part of it
+    std::vector<int> savers = {};       ///< by state
+    std::vector<Buffer> gathered = {};  ///< by state; empty on ranks that do not save it
   };
+  void choose_savers(Split& split) const;
   [[nodiscard]] Range part_of_rank(const Split& split, int rank) const;
   void gather(const Split& split, const std::vector<StatePiece>& pieces);
 

@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<Strategy> make_mirrored(StrategyRequest r) {
   return std::make_unique<MirroredStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer),
-                                            std::move(r.schedule), r.options, r.sink);
+                                            r.schedule, r.options, r.sink);
 }
 
 /// The same step; what is divided is the optimizer.
