@@ -90,6 +90,9 @@ void check_equal_steps(const DeviceSet& set, const MemoryDataset& data, Sequenti
 Sequential ragged() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(7), ReLU(), Dense(4)); }
 
 ParameterGroup some_pruned(std::string_view name) { return {.pruned = name.ends_with(".weight")}; }
+ParameterGroup grouped(std::string_view name) {
+  return {.rate_factor = name.ends_with(".bias") ? 0.5 : 1, .weight_decay = {}, .frozen = name == "conv2.weight"};
+}
 ParameterGroup last_bias_alone(std::string_view name) { return {.frozen = name != "dense2.bias"}; }
 
 std::string refusal(const DeviceSet& set, Sequential model) {
@@ -127,6 +130,17 @@ TEST_CASE("so it has with accumulation, clipping, the finite check, an average a
       set.ema_decay = 0.9;
       check_equal_steps(set, data, cnn);
     }
+}
+
+TEST_CASE("so it has with synchronised batch norms, and with frozen parameters and rates of their own") {
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const AllreduceAlgorithm algorithm : exchanges)
+    check_equal_steps(
+        {.global_batch = 50, .optimizer = "adamw", .library = true, .group_of = grouped, .algorithm = algorithm}, data,
+        [] {
+          return Sequential(Conv2d(6, 3, {.bias = false}), SyncBatchNorm(), ReLU(), Conv2d(8, 3), ReLU(), Flatten(),
+                            Dense(9), Dense(4));
+        });
 }
 
 TEST_CASE("pruned weights stay zero in every share") {
