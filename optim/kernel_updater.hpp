@@ -32,6 +32,7 @@ class KernelUpdater final : public KernelDecision<T, Launch> {
     if (bindings.states.size() != Rule::states.size())
       throw LogicError("optimizer " + std::string(optimizer.name()) + " needs " + std::to_string(Rule::states.size()) +
                        " state arenas, " + std::to_string(bindings.states.size()) + " were given");
+    if (bindings.kept) throw LogicError("kernels need the states of all elements, and a part of them is kept");
     segments_ = this->upload(segments_of(optimizer, bindings), stream);
     scalars_ = context.allocate(bindings.segments.size() * sizeof(typename Rule::Scalars));
     if (Rule::needs_norms) parameter_sums_ = context.allocate(bindings.segments.size() * 3 * lanes * sizeof(double));

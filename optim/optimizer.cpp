@@ -53,6 +53,8 @@ void Optimizer::bind(OptimizerBindings bindings) {
     throw LogicError("optimizer " + std::string(name()) + " needs " + std::to_string(states().size()) +
                      " state arenas, " + std::to_string(bindings.states.size()) + " were given");
   for (const auto& group : bindings.groups) check_group(group);
+  if (bindings.kept && has_two_passes())
+    throw LogicError("optimizer " + std::string(name()) + " works on whole parameters, and needs all of their states");
   std::size_t free = 0, longest = 0;
   steps_.clear();
   for (const auto& segment : bindings.segments) {
@@ -62,6 +64,8 @@ void Optimizer::bind(OptimizerBindings bindings) {
     if (segment.touched != nullptr && needs_norms())
       throw InputError("optimizer " + std::string(name()) + " needs norms of whole parameters, and the gradient of " +
                        segment.name + " is sparse; take another optimizer, or an embedding with .sparse = false");
+    if (segment.touched != nullptr && bindings.kept)
+      throw LogicError("the states of " + segment.name + ", whose gradient is sparse, are kept whole");
     free = segment.offset + count;
     longest = std::max(longest, count);
     steps_.push_back({.dimensions = static_cast<int>(segment.desc.shape.rank())});
@@ -112,7 +116,8 @@ bool Optimizer::keeps_zeros(const StepScalars& scalars, std::size_t parameter) c
 }
 
 float* Optimizer::state(std::size_t i, std::size_t offset) const noexcept {
-  return i < bindings_.states.size() ? bindings_.states[i] + offset : nullptr;
+  const std::size_t first = bindings_.kept ? bindings_.kept->begin : 0;
+  return i < bindings_.states.size() ? bindings_.states[i] + (offset - first) : nullptr;
 }
 
 template <class UpdatePart>
@@ -258,11 +263,33 @@ double Optimizer::propose_all(std::size_t parameter, const float* gradients, flo
 }
 
 void Optimizer::visit(StateVisitor& visitor) const {
+  if (bindings_.kept) return;
   for (const auto& segment : bindings_.segments)
     for (std::size_t i = 0; i < states().size(); ++i)
       visitor.visit({segment.name + "." + std::string(states()[i]),
                      Tensor(segment.desc, bindings_.states[i] + segment.offset, bindings_.device), Scope::replicated,
                      segment.flattened});
+}
+
+std::vector<StatePiece> Optimizer::pieces() const {
+  std::vector<StatePiece> pieces;
+  if (!bindings_.kept) return pieces;
+  for (const auto& segment : bindings_.segments) {
+    const std::size_t stored = static_cast<std::size_t>(segment.desc.padded_count());
+    const std::size_t begin = std::max(segment.offset, bindings_.kept->begin),
+                      end = std::min(segment.offset + stored, bindings_.kept->end);
+    const std::size_t count = begin < end ? end - begin : 0;
+    for (std::size_t i = 0; i < states().size(); ++i) {
+      float* const elements = count > 0 ? state(i, begin) : nullptr;
+      const Tensor whole(segment.desc, count == stored ? elements : nullptr, bindings_.device);
+      pieces.push_back(
+          {.whole = {segment.name + "." + std::string(states()[i]), whole, Scope::sharded, segment.flattened},
+           .elements = elements,
+           .first = count > 0 ? begin - segment.offset : 0,
+           .count = count});
+    }
+  }
+  return pieces;
 }
 
 double clip_factor(double norm, double clip) noexcept { return update_kernels::clip(norm, clip); }

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/core/state_piece.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/core/touched_rows.hpp>
@@ -88,6 +90,9 @@ struct OptimizerBindings {
   std::vector<ArenaSegment> segments = {};  ///< ascending, without overlap
   std::vector<ParameterGroup> groups = {ParameterGroup{}};
   Device device = {};  ///< where values and states lie; see Updater
+  /// The elements of which the states are here: `states` then hold these alone. From a multiple of 16 elements on.
+  /// Nothing: all.
+  std::optional<Range> kept = {};
 };
 
 /// An update rule, applied to a range of the arena in one pass: reads gradients, parameters and state, writes
@@ -114,7 +119,8 @@ class Optimizer {
   [[nodiscard]] double weight_decay() const noexcept { return weight_decay_; }  ///< for groups that do not say
 
   /// Throws LogicError for bindings that contradict themselves, InputError for a bad group, and for a sparse table
-  /// where the rule needs norms.
+  /// where the rule needs norms. Where `kept` is a part, LogicError for sparse tables and for a rule of two passes,
+  /// which needs the states of whole parameters; `step` is for ranges within that part then.
   void bind(OptimizerBindings bindings);
   /// Returns whether all parameters and states that were updated are finite: a look at what is in registers anyway.
   bool step(ArenaRange range, const StepScalars& scalars, Stream& stream);
@@ -129,8 +135,10 @@ class Optimizer {
   /// Whether all of `range.gradients` but those of frozen parameters are finite; where they are, so is squared_norm.
   [[nodiscard]] bool gradients_are_finite(ArenaRange range, Stream& stream) const;
   /// Shows each state of each parameter in the parameter's own layout: `conv1.weight.exp_avg`. The number of updates so
-  /// far is the caller's (see StepScalars).
+  /// far is the caller's (see StepScalars). Nothing where a part of the states is kept: see pieces.
   void visit(StateVisitor& visitor) const;
+  /// What is kept of each state of each parameter, in the order of `visit`; empty where all is kept.
+  [[nodiscard]] std::vector<StatePiece> pieces() const;
   [[nodiscard]] const OptimizerBindings& bindings() const noexcept { return bindings_; }
 
  protected:

@@ -55,7 +55,8 @@ void CheckpointWriter::write(const Snapshot& snapshot, std::uint64_t step) {
     die_at_once();
   }
   for (const auto& state : snapshot.states())
-    (state.scope == Scope::replicated ? part.tensors : part.per_rank).push_back(state.name);
+    (state.scope == Scope::replicated || state.scope == Scope::sharded ? part.tensors : part.per_rank)
+        .push_back(state.name);
   ronda::write_part(record_of(folder, rank_), part);
 }
 

@@ -27,9 +27,16 @@ std::string joined(const std::set<std::string>& names) {
 /// end was not in the checkpoint.
 class Setter {
  public:
-  Setter(std::span<const State> states, bool alike) : alike_(alike) {
+  /// @param pieces  of states that all ranks have together
+  Setter(std::span<const State> states, bool alike, std::span<const StatePiece> pieces = {}) : alike_(alike) {
+    for (const auto& piece : pieces) pieces_.emplace(piece.whole.name, &piece);
     for (const auto& state : states)
       if ((state.scope == Scope::replicated) == alike && !is_counter(state)) wanted_.emplace(state.name, &state);
+  }
+  /// Whether any of them is still to be set.
+  [[nodiscard]] bool wants(const std::vector<std::string>& names) const {
+    return std::ranges::any_of(
+        names, [this](const std::string& name) { return wanted_.contains(name) || pieces_.contains(name); });
   }
   /// Sets those of the part's tensors that `names` lists.
   void read(const fs::path& path, const std::vector<std::string>& names) {
@@ -39,7 +46,7 @@ class Setter {
       if (!ours.contains(tensor.name)) continue;
       const auto state = wanted_.find(tensor.name);
       if (state == wanted_.end()) {
-        surplus_.insert(tensor.name);
+        if (!set_piece(path, file, tensor)) surplus_.insert(tensor.name);
         continue;
       }
       const bool fits = tensor.shape == state->second->tensor.shape();
@@ -48,9 +55,7 @@ class Setter {
         wanted_.erase(state);
         continue;
       }
-      if (!fits)
-        throw InputError(path.string() + ": " + tensor.name + " has shape " + tensor.shape.text() +
-                         ", this training's has " + state->second->tensor.shape().text());
+      if (!fits) refuse_shape(path, tensor, state->second->tensor.shape());
       from_file(*state->second, file.read(tensor));
       wanted_.erase(state);
     }
@@ -58,6 +63,7 @@ class Setter {
   void check(const fs::path& folder, bool partly, std::vector<std::string>& notes) const {
     std::set<std::string> missing;
     for (const auto& [name, ignored] : wanted_) missing.insert(name);
+    for (const auto& [name, ignored] : pieces_) missing.insert(name);
     if (!missing.empty()) note(folder.string() + " has no " + joined(missing), partly, notes);
     if (!reshaped_.empty())
       note(folder.string() + " has " + joined(reshaped_) + " in another shape, which is dropped", partly, notes);
@@ -66,12 +72,28 @@ class Setter {
   }
 
  private:
+  /// This rank's piece of a state that is divided; false where the tensor is none.
+  bool set_piece(const fs::path& path, SafetensorsFile& file, const SafetensorsFile::Entry& tensor) {
+    const auto found = pieces_.find(tensor.name);
+    if (found == pieces_.end()) return false;
+    const StatePiece& piece = *found->second;
+    if (tensor.shape != piece.whole.tensor.shape()) refuse_shape(path, tensor, piece.whole.tensor.shape());
+    if (piece.count > 0) from_file(piece, file.read(tensor));
+    pieces_.erase(found);
+    return true;
+  }
+  [[noreturn]] static void refuse_shape(const fs::path& path, const SafetensorsFile::Entry& tensor,
+                                        const Shape& shape) {
+    throw InputError(path.string() + ": " + tensor.name + " has shape " + tensor.shape.text() +
+                     ", this training's has " + shape.text());
+  }
   static void note(const std::string& text, bool partly, std::vector<std::string>& notes) {
     if (!partly) throw InputError(text + "; was it written by another model?");
     notes.push_back(text);
   }
 
   std::map<std::string, const State*> wanted_;
+  std::map<std::string, const StatePiece*> pieces_;
   std::set<std::string> surplus_, reshaped_;
   bool alike_;
 };
@@ -124,15 +146,31 @@ void set_means(std::span<const State> averaged, const fs::path& folder, const Ch
   }
 }
 
+/// Each rank but the first, which has read everything, reads its pieces.
+void restore_pieces(const fs::path& folder, const CheckpointManifest& manifest, std::span<const StatePiece> pieces,
+                    Communicator& communicator) {
+  if (pieces.empty()) return;
+  agree(communicator, [&] {
+    if (communicator.rank() == 0) return;
+    const Phase phase(communicator, Activity::reading, reading_limit(folder));
+    std::vector<StatePiece> mine;
+    std::ranges::copy_if(pieces, std::back_inserter(mine), [](const StatePiece& piece) { return piece.count > 0; });
+    Setter own({}, true, mine);
+    for (const auto& part : manifest.parts)
+      if (own.wants(part.tensors)) own.read(folder / part.file, part.tensors);
+  });
+}
+
 /// States of the host.
 std::vector<std::string> restore_here(const fs::path& folder, const CheckpointManifest& manifest,
-                                      std::span<const State> states, bool partly, Communicator& communicator) {
+                                      std::span<const State> states, std::span<const StatePiece> pieces, bool partly,
+                                      Communicator& communicator) {
   std::vector<std::string> notes;
   const double limit = reading_limit(folder);
   agree(communicator, [&] {
     if (communicator.rank() != 0) return;
     const Phase phase(communicator, Activity::reading, limit);
-    Setter replicated(states, true);
+    Setter replicated(states, true, pieces);
     for (const auto& part : manifest.parts)
       if (!part.tensors.empty()) replicated.read(folder / part.file, part.tensors);
     replicated.check(folder, partly, notes);
@@ -142,6 +180,7 @@ std::vector<std::string> restore_here(const fs::path& folder, const CheckpointMa
       set_counter(state, manifest);
     else if (state.scope == Scope::replicated)
       broadcast_state(state, communicator);
+  restore_pieces(folder, manifest, pieces, communicator);
 
   if (manifest.ranks != communicator.size()) {
     const auto means = averaged(states);
@@ -175,14 +214,14 @@ void broadcast_state(const State& state, Communicator& communicator) {
 
 std::vector<std::string> restore(const fs::path& folder, const CheckpointManifest& manifest,
                                  std::span<const State> states, bool partly, Communicator communicator,
-                                 const ComputeDevice& device) {
+                                 const ComputeDevice& device, std::span<const StatePiece> pieces) {
   std::optional<StatesOnHost> here;
   agree(communicator, [&] {
     here.emplace(states, device);
     here->fetch();  // what the checkpoint does not have stays
     here->wait();
   });
-  auto notes = restore_here(folder, manifest, here->states(), partly, communicator);
+  auto notes = restore_here(folder, manifest, here->states(), pieces, partly, communicator);
   agree(communicator, [&] {
     here->send();
     here->wait();

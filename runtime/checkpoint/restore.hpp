@@ -7,6 +7,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/state.hpp>
+#include <ronda/core/state_piece.hpp>
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 
 namespace ronda {
@@ -17,9 +18,12 @@ namespace ronda {
 /// match, name for name and in shape; with `partly`, what has no counterpart is left (for a training whose optimizer is
 /// another). Returns a line for each kind of thing that was left. States of `device` are set there, when all is known.
 /// Collective; throws InputError, agreed; nothing is set then that matters.
+/// @param pieces  of the host: this rank's of states that are divided, the same names on all ranks. The checkpoint has
+///                them whole, as any others that all ranks have alike; each rank reads those that it has a piece of
 std::vector<std::string> restore(const std::filesystem::path& folder, const CheckpointManifest& manifest,
                                  std::span<const State> states, bool partly, Communicator communicator,
-                                 const ComputeDevice& device = ComputeDevice::processor());
+                                 const ComputeDevice& device = ComputeDevice::processor(),
+                                 std::span<const StatePiece> pieces = {});
 
 /// Makes a state of the host rank 0's everywhere: its bytes as they lie in memory, padding included. Float32.
 /// Collective.

@@ -12,11 +12,9 @@ namespace {
 void check(std::span<const State> states) {
   std::set<std::string> names;
   for (const auto& state : states)
-    if ((state.tensor.dtype() != DType::float32 && !is_counter(state)) || state.scope == Scope::sharded ||
-        !names.insert(state.name).second)
+    if ((state.tensor.dtype() != DType::float32 && !is_counter(state)) || !names.insert(state.name).second)
       throw LogicError("the state " + state.name + ", " + state.tensor.desc().text() +
-                       ", cannot be saved: checkpoints hold float32 states that are replicated, averaged or per rank, "
-                       "each name once");
+                       ", cannot be saved: checkpoints hold float32 states, each name once");
 }
 
 }  // namespace

@@ -24,10 +24,11 @@ class StateList final : public StateVisitor {
 /// Whole numbers, alike on all ranks that have them: they go into the manifest, and are no part of any share.
 [[nodiscard]] bool is_counter(const State& state) noexcept;
 
-/// What `rank` of `ranks` writes: its own of everything that is per rank, and of what all have alike a share, so that
-/// the shares have about as many bytes (the largest first, each to the rank that has least). The same states on every
-/// rank give shares that together have each state once. Throws LogicError for states that cannot be written: of
-/// another type than float32 (counters apart), two of one name, sharded.
+/// What `rank` of `ranks` writes: its own of everything that is per rank, all that is shown as sharded, which is whole
+/// on this rank alone (DividedStates), and of what all have alike a share, so that the shares have about as many bytes
+/// (the largest first, each to the rank that has least). The same states on every rank, but for those that are sharded,
+/// give shares that together have each state once. Throws LogicError for states that cannot be written: of another type
+/// than float32 (counters apart), two of one name.
 [[nodiscard]] std::vector<State> share_of(std::span<const State> states, int rank, int ranks);
 
 /// A copy of some states in the host's memory, which training may change while the copy is written. Taken by one

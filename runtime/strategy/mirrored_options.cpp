@@ -17,6 +17,7 @@ MirroredOptions MirroredOptions::completed() const {
   MirroredOptions whole = *this;
   whole.platform = platform.completed(threads);
   whole.steps_in_flight = std::max<std::size_t>(steps_in_flight, 1);
+  if (divide_states) whole.node_update_bytes = 0;
   return whole;
 }
 

@@ -40,6 +40,10 @@ struct MirroredOptions {
   /// Check the reduced gradients, but those of frozen parameters, for numbers that are not finite, before each update.
   bool check_gradients = false;
   FusionOptions fusion;
+  /// Each rank keeps the optimizer's states of its share of the parameters alone (share_of_rank), and updates that; the
+  /// bits are the same. Throws as require_divisible. On one node by NodeReduce, whatever `node_update_bytes` is, and
+  /// elsewhere by ShardedUpdate.
+  bool divide_states = false;
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;

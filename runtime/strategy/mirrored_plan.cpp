@@ -2,6 +2,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
@@ -23,7 +24,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
   agree(communicator_, [&] { plan_replica(model, loss, picker); });
   check_memory();
-  agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size(), options_.ema_decay > 0); });
+  agree(communicator_,
+        [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0); });
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   if (communicator_.size() > 1)
@@ -55,12 +57,17 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   plan_.device = options_.platform.device;
   plan_.batch_capacity = options_.batch_capacity;
   plan_.outputs = replica_->program().output().shape;
+  if (options_.divide_states) {
+    require_divisible(planned, *optimizer_, options_.platform.device);
+    if (shard().count > 1) plan_.states = share_of_rank(planned.elements(), shard().index, shard().count);
+  }
+  const std::size_t kept = plan_.states ? plan_.states->size() * sizeof(float) : exact;
   plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
       .gradients =
           planned.arena_bytes + planned.list_bytes() +
           (planned.widens() ? exact : GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches)),
-      .optimizer = exact * (optimizer_->states().size() + (options_.ema_decay > 0 ? 1 : 0)),
+      .optimizer = kept * optimizer_->states().size() + (options_.ema_decay > 0 ? exact : 0),
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};
   plan_.lines = planned.lines;
@@ -115,6 +122,10 @@ void MirroredStrategy::tell_plan() {
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   for (const auto& request : replica_->program().buffer_requests())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
+  if (plan_.states)
+    sink_.on_detail("this rank updates elements " + std::to_string(plan_.states->begin) + " to " +
+                    std::to_string(plan_.states->end) + " of " + std::to_string(replica_->plan().elements()) +
+                    ", and keeps the optimizer's states of these alone");
   sink_.on_detail(plan_.memory.text());
   if (!sink_.wants_details()) return;
   const FlushDenormals flushing = flush_denormals();

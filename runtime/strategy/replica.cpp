@@ -44,10 +44,11 @@ Replica::Replica(const Layer& model, const Loss& loss, ComputeDevice device, std
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-void Replica::take_memory(std::size_t states, bool keeps_average) {
+void Replica::take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average) {
   state_count_ = states;
+  kept_ = elements;
   const std::size_t exact_bytes = plan_.elements() * sizeof(float);
-  states_ = device_.context->allocate(states * exact_bytes);
+  states_ = device_.context->allocate(states * kept().size() * sizeof(float));
   if (keeps_average) average_ = device_.context->allocate(exact_bytes);
   activations_ = device_.context->allocate(program_.buffer_plan().bytes);
   for (const GraphState& state : program_.states())
@@ -119,7 +120,8 @@ OptimizerBindings Replica::bindings(const std::function<ParameterGroup(std::stri
                              .states = states(),
                              .segments = {},
                              .groups = {},
-                             .device = values_.device()};
+                             .device = values_.device(),
+                             .kept = kept_};
   for (const auto& slot : plan_.slots) {
     const ParameterRequest& request = plan_.requests[index_of(slot.id)];
     bindings.groups.push_back(group_of ? group_of(slot.name) : ParameterGroup{});
@@ -133,7 +135,7 @@ OptimizerBindings Replica::bindings(const std::function<ParameterGroup(std::stri
 std::vector<float*> Replica::states() const {
   std::vector<float*> arenas;
   for (std::size_t s = 0; s < state_count_; ++s)
-    arenas.push_back(reinterpret_cast<float*>(states_.data()) + s * plan_.elements());
+    arenas.push_back(reinterpret_cast<float*>(states_.data()) + s * kept().size());
   return arenas;
 }
 

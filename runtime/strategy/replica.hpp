@@ -13,6 +13,7 @@
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/core/host_copy.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/touched_rows.hpp>
 #include <ronda/data/batch.hpp>
 #include <ronda/layers/layer.hpp>
@@ -50,8 +51,9 @@ class Replica {
 
   /// Takes the memory that is the replica's own: activations, what layers keep, `states` optimizer states, and, where
   /// layers read a half type, the float32 values that are trained. Throws ResourceError.
+  /// @param elements       of which states are kept, the others are updated elsewhere; nothing: all
   /// @param keeps_average  one more arena, for an average of the values that are trained
-  void take_memory(std::size_t states, bool keeps_average);
+  void take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average);
   /// Is given the memory that other ranks may reach: the values that layers read, the gradients, and the lists of the
   /// touched rows of sparse tables.
   /// @param sums  of gradients over micro-batches and ranks, where those have another type than layers write
@@ -80,7 +82,10 @@ class Replica {
   /// As an optimizer is to be bound, with a group for each parameter.
   /// @param group_of  by name; null: one group
   [[nodiscard]] OptimizerBindings bindings(const std::function<ParameterGroup(std::string_view)>& group_of) const;
+  /// Arenas of the elements in `kept()`.
   [[nodiscard]] std::vector<float*> states() const;
+  [[nodiscard]] Range kept() const noexcept { return kept_.value_or(Range{0, plan_.elements()}); }
+  [[nodiscard]] bool keeps_all_states() const noexcept { return !kept_; }
   /// Draws the initial parameters; what layers read of them is not rounded yet.
   void initialize(Initializer usual, std::uint64_t seed);
 
@@ -133,6 +138,7 @@ class Replica {
   Buffer masters_;  ///< float32, where values are of a half type; as many elements
   Buffer scale_;    ///< a LossScale, where gradients are float16
   std::size_t state_count_ = 0;
+  std::optional<Range> kept_;  ///< elements of each of `states_`; nothing: all
   std::vector<Parameter> parameters_;
 };
 

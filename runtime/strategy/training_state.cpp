@@ -79,6 +79,11 @@ void TrainingState::visit_model(StateVisitor& visitor) {
   parts_.replica.visit_states(visitor);
 }
 
+void TrainingState::gather_state() {
+  if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
+  divided_.gather();
+}
+
 void TrainingState::average_states() { ronda::average_states(parts_.replica, parts_.communicator); }
 
 void TrainingState::set_updates(std::uint64_t updates) {

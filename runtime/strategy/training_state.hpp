@@ -11,6 +11,7 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
 #include <ronda/optim/updater.hpp>
+#include <ronda/runtime/strategy/divided_states.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 #include <ronda/runtime/strategy/step_queue.hpp>
@@ -33,7 +34,8 @@ class TrainingState {
     const StepQueue& queue;
   };
 
-  explicit TrainingState(const Parts& parts) : parts_(parts) {}
+  explicit TrainingState(const Parts& parts)
+      : parts_(parts), divided_(parts.communicator, parts.optimizer, parts.replica.plan().elements()) {}
 
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parts_.replica.parameters(); }
   /// Elements, without padding.
@@ -54,16 +56,20 @@ class TrainingState {
   /// Sets the average, if there is one, to the parameters as they are. Not collective; the same on all ranks.
   void restart_average();
 
-  /// Visits all that a checkpoint needs except `updates()`: parameters (in float32) and their average, what optimizer
-  /// and layers keep, and the loss scale.
+  /// Visits all that a checkpoint needs except `updates()` and `divided()`: parameters (in float32) and their average,
+  /// what optimizer and layers keep, and the loss scale.
   void visit(StateVisitor& visitor);
   /// The part of it that the model's outputs depend on: parameters, and what layers keep.
   void visit_model(StateVisitor& visitor);
   /// What layers keep.
   void visit_layer_states(StateVisitor& visitor) { parts_.replica.visit_layer_states(visitor); }
-  /// Gathers the optimizer's state on every rank, if each has only a part of it (NodeReduce): call it before `visit`
-  /// reads. Collective. What `visit` writes must be whole, and the same, on all ranks.
-  void gather_state() { parts_.exchange.gather(parts_.replica.states()); }
+  /// The optimizer's states where each rank keeps those of its share alone (MirroredOptions::divide_states): `visit`
+  /// does not show these then.
+  [[nodiscard]] DividedStates& divided() noexcept { return divided_; }
+  /// Gathers the optimizer's state, if each rank has only a part of it: on every rank (NodeReduce), or as
+  /// DividedStates::whole shows it. Call it before these or what `visit` shows are read. Collective. What `visit`
+  /// writes must be whole, and the same, on all ranks.
+  void gather_state();
   /// Sets what layers keep with Scope::averaged to the mean over the ranks, the same bits on all; evaluation calls it.
   /// Numbers that are equal on all ranks stay as they are, to the bit. Collective; with one rank it does nothing.
   void average_states();
@@ -102,6 +108,7 @@ class TrainingState {
   void swap_average();
 
   Parts parts_;
+  DividedStates divided_;
   std::uint64_t updates_ = 0;
   double rate_factor_ = 1;
   bool shows_average_ = false;  ///< in with_average

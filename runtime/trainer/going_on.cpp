@@ -42,7 +42,7 @@ void restore_states(const Resumption& resumption, const TrainingOptions& options
   StateList states;
   strategy.visit(states);
   for (const auto& note : restore(resumption.folder, resumption.manifest, states.states(), other_states,
-                                  strategy.communicator(), strategy.device()))
+                                  strategy.communicator(), strategy.device(), strategy.state().divided().pieces()))
     sink.on_note(note);
   const auto& theirs = resumption.manifest.options;
   const auto decay = theirs.find("ema-decay");

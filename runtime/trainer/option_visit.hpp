@@ -41,6 +41,8 @@ struct Option {
 /// Those that decouple it.
 [[nodiscard]] std::string decoupled_optimizers();
 
+/// Each with its help.
+[[nodiscard]] std::string listed_strategies();
 /// Those of processors, and those of GPUs.
 [[nodiscard]] std::string listed_allreduces();
 
@@ -262,6 +264,7 @@ void visit(Options& o, Visitor&& see) {
              .otherwise = "the cores it is bound to",
              .alike = false},
       o.threads);
+  see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

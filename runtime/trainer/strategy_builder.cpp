@@ -1,6 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 #include <ronda/runtime/trainer/strategy_builder.hpp>
@@ -57,8 +57,14 @@ std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& 
     optimizer = make_optimizer(parts.setup.options.optimizer);
     rates = schedule_of(parts.setup, plan);
   });
-  auto strategy = std::make_unique<MirroredStrategy>(communicator, parts.model, parts.loss, std::move(optimizer),
-                                                     *rates, options, &sink);
+  auto strategy = strategy_row(parts.setup.options.strategy)
+                      .make({.communicator = communicator,
+                             .model = parts.model,
+                             .loss = parts.loss,
+                             .optimizer = std::move(optimizer),
+                             .schedule = *rates,
+                             .options = std::move(options),
+                             .sink = &sink});
   agree(communicator, [&] { check_groups(parts.setup.options, strategy->parameters()); });
   store.keep(*strategy, sink);
   return strategy;

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
@@ -151,6 +152,10 @@ void check_types(const TrainingOptions& o) {
 
 void check(const TrainingOptions& options) {
   check_types(options);
+  const StrategyRow& strategy = strategy_row(options.strategy);
+  if (options.audit_every > 0 && !strategy.can_be_audited)
+    throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy +
+                     " a rank's update is written to all others, an error in it too; take .strategy = mirrored");
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
@@ -213,6 +218,13 @@ std::string usual_weight_decays() {
 
 std::string decoupled_optimizers() {
   return names_of(rows_where([](const OptimizerRow& row) { return row.decoupled; }));
+}
+
+std::string listed_strategies() {
+  std::string text;
+  for (const StrategyRow& row : strategy_rows())
+    text += (text.empty() ? "" : "; ") + std::string(row.name) + ": " + std::string(row.help);
+  return text;
 }
 
 std::string listed_allreduces() {

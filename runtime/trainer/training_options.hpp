@@ -102,7 +102,8 @@ struct TrainingOptions {
   /// equal to the bit; runs do not.
   bool nondeterministic = false;
 
-  int threads = 0;  ///< of a rank; 0: the cores that it has
+  int threads = 0;                    ///< of a rank; 0: the cores that it has
+  std::string strategy = "mirrored";  ///< how the ranks train together: see strategy_rows
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default

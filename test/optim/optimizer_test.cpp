@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -315,6 +316,60 @@ TEST_CASE("the bits of an update depend neither on threads nor on ranges") {
     REQUIRE(train(2, count) == alone);
     REQUIRE(train(3, 0) == alone);
     REQUIRE(train(2, 1237) == alone);
+  }
+}
+
+TEST_CASE("optimizers that keep the states of a part each have the bits of one that keeps all") {
+  CpuStream stream(1);
+  for (const OptimizerOptions& options : every_optimizer(0.01)) {
+    INFO(text_of(options));
+    const auto whole = make_optimizer(options);
+    Arena all(*whole), parts(*whole);
+    constexpr std::size_t cut = 1040;  // in the last parameter
+    const std::array<Range, 2> ranges{Range{0, cut}, Range{cut, parts.values.size()}};
+    std::array<std::unique_ptr<Optimizer>, 2> optimizers;
+    std::vector<std::vector<float>> memory;
+    for (std::size_t i = 0; i < 2; ++i) {
+      OptimizerBindings bindings = parts.bindings();
+      bindings.states.clear();
+      for (std::size_t state = 0; state < whole->states().size(); ++state)
+        bindings.states.push_back(memory.emplace_back(ranges[i].size()).data());
+      bindings.kept = ranges[i];
+      optimizers[i] = make_optimizer(options);
+      if (whole->has_two_passes())
+        CHECK_THROWS_AS(optimizers[i]->bind(bindings), LogicError);
+      else
+        optimizers[i]->bind(bindings);
+    }
+    if (whole->has_two_passes()) continue;
+    whole->bind(all.bindings());
+    for (std::uint64_t t = 1; t <= 3; ++t) {
+      all.fill_gradients(t);
+      parts.fill_gradients(t);
+      const StepScalars scalars{0.01, 0.5, t};
+      if (whole->needs_norms()) {
+        whole->measure(all.gradients.data(), scalars, stream);
+        for (const auto& optimizer : optimizers) optimizer->measure(parts.gradients.data(), scalars, stream);
+      }
+      whole->step(all.whole(), scalars, stream);
+      for (std::size_t i = 0; i < 2; ++i)
+        optimizers[i]->step(
+            {parts.values.data() + ranges[i].begin, parts.gradients.data() + ranges[i].begin, ranges[i].size()},
+            scalars, stream);
+    }
+    CHECK(parts.values == all.values);
+    std::size_t shown = 0;
+    for (const auto& optimizer : optimizers) {
+      const auto pieces = optimizer->pieces();
+      REQUIRE(pieces.size() == all.segments.size() * whole->states().size());
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const ArenaSegment& segment = all.segments[i / whole->states().size()];
+        const float* const expected = all.states[i % whole->states().size()].data() + segment.offset + pieces[i].first;
+        CHECK(std::equal(pieces[i].elements, pieces[i].elements + pieces[i].count, expected));
+        shown += pieces[i].count;
+      }
+    }
+    CHECK(shown == (5 + 16 + 33 + 4000) * whole->states().size());
   }
 }
 

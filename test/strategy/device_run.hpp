@@ -45,6 +45,8 @@ struct DeviceSet {
   std::optional<std::size_t> node_update_bytes = {};
   std::function<ParameterGroup(std::string_view)> group_of = {};
   Picks picks = {};  ///< of another run, for equal bits; others are timed
+  bool divide_states = false;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
 };
 
 /// Values with several readers, sums with and without a ReLU, a concatenation, and a layer that is used twice.
@@ -81,6 +83,8 @@ struct DeviceRun {
     o.node_update_bytes = set.node_update_bytes.value_or(o.node_update_bytes);
     o.group_of = set.group_of;
     o.picks = set.picks;
+    o.divide_states = set.divide_states;
+    o.fusion.algorithm = set.algorithm;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
     if (devices != nullptr)

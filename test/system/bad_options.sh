@@ -25,6 +25,8 @@ refused '--prune is a share' mnist_softmax --prune 90
 refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
 refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
+refused "'shared' is not a strategy: --strategy is mirrored or sharded" mnist_softmax --strategy shared
+refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
 

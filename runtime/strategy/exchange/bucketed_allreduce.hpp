@@ -3,19 +3,20 @@
 
 namespace ronda {
 
-/// Every rank gets all sums, by an allreduce a bucket beside the backward pass, and updates everything.
+/// Every rank gets all sums, by an allreduce a bucket beside the backward pass, and updates everything; or its own
+/// part, where a derived class does the rest.
 class BucketedAllreduce : public GradientExchange {
  public:
   /// Collective.
-  /// @param whole  the arena that each rank updates; its gradients are those of `gradients`, if in float32
+  /// @param updated  what this rank updates; its gradients are those of `gradients`, if in float32
   BucketedAllreduce(const Communicator& communicator, std::vector<GradientSlot> slots, const Buffer& gradients,
-                    const ArenaRange& whole, const FusionOptions& options)
-      : buckets_(communicator, std::move(slots), gradients, options), whole_(whole) {}
+                    const ArenaRange& updated, const FusionOptions& options)
+      : buckets_(communicator, std::move(slots), gradients, options), updated_(updated) {}
 
   void begin() override { buckets_.begin(); }
   void mark_ready(ParameterId id, Stream& stream) override { buckets_.mark_ready(id, stream); }
   void reduce(Sums /*wanted*/, Stream& stream) override { buckets_.wait(stream); }
-  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&whole_, 1}; }
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&updated_, 1}; }
   void publish(UpdateOutcome* /*outcome*/, Stream& /*stream*/) override {}
 
   [[nodiscard]] StepControl& sums() noexcept override { return buckets_.control(); }
@@ -31,7 +32,7 @@ class BucketedAllreduce : public GradientExchange {
   FusionBuffer buckets_;
 
  private:
-  ArenaRange whole_;
+  ArenaRange updated_;
 };
 
 }  // namespace ronda

@@ -2,6 +2,7 @@
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+#include <ronda/runtime/strategy/exchange/sharded_update.hpp>
 #include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
 
 #include <utility>
@@ -28,6 +29,15 @@ Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& s
   return values;
 }
 
+/// Every rank gets all sums of the replica's arena, and updates what it keeps the states of.
+std::unique_ptr<GradientExchange> make_allreduce(const Communicator& communicator, std::vector<GradientSlot> slots,
+                                                 const Replica& replica, const FusionOptions& options) {
+  if (!replica.keeps_all_states())
+    return std::make_unique<ShardedUpdate>(communicator, std::move(slots), replica, options);
+  return std::make_unique<BucketedAllreduce>(communicator, std::move(slots), replica.reduced(), replica.dense_arena(),
+                                             options);
+}
+
 /// Takes the arenas: the ranks share the memory of the widened gradients.
 std::unique_ptr<GradientExchange> make_widened_exchange(Communicator& communicator, Replica& replica,
                                                         std::vector<GradientSlot> slots, const FusionOptions& options) {
@@ -44,8 +54,7 @@ std::unique_ptr<GradientExchange> make_widened_exchange(Communicator& communicat
     gradients = replica.device().context->allocate(plan.arena_bytes);
   });
   replica.take_arenas(std::move(values), std::move(gradients), {}, std::move(sums));
-  return std::make_unique<BucketedAllreduce>(communicator, std::move(slots), replica.reduced(), replica.dense_arena(),
-                                             options);
+  return make_allreduce(communicator, std::move(slots), replica, options);
 }
 
 /// Takes the arenas.
@@ -70,7 +79,7 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
     agree(communicator, [&] { values = context->allocate(plan.arena_bytes); });
     replica.take_arenas(std::move(values), std::move(gradients), std::move(lists));
   }
-  return std::make_unique<BucketedAllreduce>(communicator, slots, replica.gradients(), replica.dense_arena(), options);
+  return make_allreduce(communicator, slots, replica, options);
 }
 
 }  // namespace

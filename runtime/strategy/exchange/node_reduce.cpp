@@ -1,12 +1,10 @@
 #include <ronda/collectives/host/node/touch_pages.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
-
-#include <algorithm>
+#include <ronda/runtime/strategy/strategy_plan.hpp>
 
 namespace ronda {
 namespace {
-
-constexpr std::size_t per_line = 16;  ///< floats: ranks write to cache lines of their own
 
 float* floats(std::byte* arena) { return reinterpret_cast<float*>(arena); }
 
@@ -37,7 +35,7 @@ NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<Gradi
       meeting_(
           communicator_.plan(AllreduceSpec{.tensors = {tensor_of(meeting_memory_)}, .label = "the update of a node"})) {
   const auto me = static_cast<std::size_t>(communicator_.rank());
-  const Range mine = range_of_rank(me);
+  const Range mine = share_of_rank(count_, me, static_cast<std::size_t>(communicator_.size()));
   for (std::size_t rank = 0; rank < all_values.size(); ++rank) {
     if (rank > 0) more_gradients_.push_back(floats(all_gradients[rank]) + mine.begin);
     if (rank != me) copies_.push_back(floats(all_values[rank]) + mine.begin);
@@ -49,11 +47,6 @@ NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<Gradi
   summed_ = to_sum_;
   summed_.gradients = floats(all_gradients[me]) + mine.begin;
   summed_.more_gradients = {};
-}
-
-Range NodeReduce::range_of_rank(std::size_t rank) const noexcept {
-  const Range lines = part_of((count_ + per_line - 1) / per_line, rank, static_cast<std::size_t>(communicator_.size()));
-  return {std::min(lines.begin * per_line, count_), std::min(lines.end * per_line, count_)};
 }
 
 void NodeReduce::reduce(Sums wanted, Stream& stream) {
@@ -82,9 +75,7 @@ bool NodeReduce::meet(bool good) {
 }
 
 void NodeReduce::gather(std::span<float* const> states) {
-  std::vector<std::size_t> counts;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(communicator_.size()); ++rank)
-    counts.push_back(range_of_rank(rank).size());
+  const auto counts = share_sizes(count_, static_cast<std::size_t>(communicator_.size()));
   for (float* state : states)
     communicator_.plan(AllgatherSpec{Tensor(std::span(state, count_)), counts, "the optimizer's state"})
         ->start()
@@ -93,7 +84,7 @@ void NodeReduce::gather(std::span<float* const> states) {
 
 std::vector<std::string> NodeReduce::describe() const {
   auto lines = BucketedAllreduce::describe();
-  lines.emplace_back("update by parts in the node's memory");
+  lines.emplace_back(update_by_parts_line);
   return lines;
 }
 

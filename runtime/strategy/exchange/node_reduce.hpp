@@ -6,7 +6,6 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 
 namespace ronda {
@@ -27,7 +26,7 @@ namespace ronda {
 ///
 /// It is the first stage of Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
 /// SC 2020, done for speed: memory for the states is there on every rank, but each knows its own range alone, until
-/// they are gathered.
+/// they are gathered. With MirroredOptions::divide_states it is done for memory as well: the other ranges have none.
 class NodeReduce final : public BucketedAllreduce {
  public:
   /// Null where the ranks are not all on one node, or the arenas not in its shared memory. Collective. The arenas
@@ -48,7 +47,6 @@ class NodeReduce final : public BucketedAllreduce {
   NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& gradients,
              std::size_t count, const FusionOptions& options, const std::vector<std::byte*>& all_values,
              const std::vector<std::byte*>& all_gradients);
-  [[nodiscard]] Range range_of_rank(std::size_t rank) const noexcept;
   bool meet(bool good);
 
   Communicator communicator_;

@@ -63,7 +63,8 @@ void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
   agree(communicator, [&] { manifest = read_manifest(manifest_of(place)); });
   StateList states;
   run.strategy().visit(states);
-  static_cast<void>(restore(place, manifest, states.states(), false, communicator, run.strategy().device()));
+  static_cast<void>(restore(place, manifest, states.states(), false, communicator, run.strategy().device(),
+                            run.strategy().state().divided().pieces()));
   run.strategy().state().set_updates(manifest.updates);
   run.note_states_were_set();
   ++rollbacks_;

@@ -61,6 +61,9 @@ bool Saving::leaves_at_once() {
 void Saving::on_start(TrainingRun& run) {
   StateList states;
   run.strategy().visit(states);
+  agree(communicator_, [&] {
+    for (const State& state : run.strategy().state().divided().whole()) states.visit(state);
+  });
   checkpointer_.bind(states.states(), run.strategy().device());
 }
 

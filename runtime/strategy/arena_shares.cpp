@@ -1,0 +1,47 @@
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace ronda {
+namespace {
+
+constexpr std::size_t per_line = 16;  ///< floats: ranks write to cache lines of their own
+
+[[noreturn]] void refuse(const std::string& why, const std::string& remedy) {
+  throw InputError(why +
+                   ", and with .strategy = sharded a rank has those of its own part alone; take .strategy = mirrored" +
+                   remedy);
+}
+
+}  // namespace
+
+Range share_of_rank(std::size_t count, std::size_t rank, std::size_t ranks) noexcept {
+  const Range lines = part_of((count + per_line - 1) / per_line, rank, ranks);
+  return {std::min(lines.begin * per_line, count), std::min(lines.end * per_line, count)};
+}
+
+std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
+  std::vector<std::size_t> sizes(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) sizes[rank] = share_of_rank(count, rank, ranks).size();
+  return sizes;
+}
+
+void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device) {
+  const std::string rule = "optimizer " + std::string(optimizer.name());
+  if (device.context->device().kind != DeviceKind::cpu)
+    refuse("a GPU updates all elements, by the states of all", ", or .device = cpu");
+  if (!plan.tables().empty())
+    refuse("the rows of " + plan.tables().front().name +
+               ", whose gradient is sparse, are updated on every rank by their states",
+           ", or an embedding with .sparse = false");
+  if (optimizer.has_two_passes())
+    refuse(rule + " works out an update of whole parameters from all of their states", ", or another optimizer");
+  if (plan.mixed() && optimizer.needs_norms())
+    refuse(
+        rule + ", with layers of " + std::string(name_of(plan.dtype)) + ", updates all elements by the states of all",
+        ", or another optimizer");
+}
+
+}  // namespace ronda

@@ -1,0 +1,74 @@
+#include <ronda/core/clock.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/exchange/sharded_update.hpp>
+
+#include <cmath>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+/// What this rank updates. Gradients of a half type are not read by this range: see Updater::apply.
+ArenaRange share_of(const Replica& replica) {
+  ArenaRange mine = replica.dense_arena();
+  const Range kept = replica.kept();
+  mine.values += kept.begin;
+  if (replica.plan().reduce_dtype == DType::float32) mine.gradients += kept.begin;
+  mine.count = kept.size();
+  return mine;
+}
+
+Tensor flat(const Buffer& arena, DType dtype, std::size_t count) {
+  return {{Shape{static_cast<std::int64_t>(count)}, dtype, {}}, arena.data(), arena.device()};
+}
+
+}  // namespace
+
+ShardedUpdate::ShardedUpdate(Communicator communicator, std::vector<GradientSlot> slots, const Replica& replica,
+                             const FusionOptions& options)
+    : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), share_of(replica), options),
+      flag_(communicator.allocate(sizeof(float), Memory::node_shared)),
+      spoiled_(communicator.plan(AllreduceSpec{.tensors = {flat(flag_, DType::float32, 1)},
+                                               .op = ReduceOp::maximum,
+                                               .label = "whether an update was finite"})) {
+  const ReplicaPlan& plan = replica.plan();
+  const std::size_t count = plan.dense_elements();
+  const auto counts = share_sizes(count, static_cast<std::size_t>(communicator.size()));
+  const auto add = [&](const Tensor& all) {
+    gatherings_.push_back({communicator.plan(AllgatherSpec{all, counts, "the new parameters"}), all.desc().bytes()});
+  };
+  add(flat(replica.trained(), DType::float32, count));
+  if (plan.mixed()) add(flat(replica.values(), plan.dtype, count));
+}
+
+void ShardedUpdate::publish(UpdateOutcome* outcome, Stream& stream) {
+  const double begin = steady_seconds();
+  float& spoiled = *reinterpret_cast<float*>(flag_.data());
+  spoiled = outcome->spoiled != 0 ? 1 : 0;
+  for (Gathering& gathering : gatherings_) gathering.done = gathering.all->start(stream.record());
+  stream.wait(spoiled_->start(stream.record()));
+  for (const Gathering& gathering : gatherings_) stream.wait(gathering.done);
+  outcome->spoiled = spoiled != 0 ? 1 : 0;
+  exposed_seconds_ += steady_seconds() - begin;
+}
+
+std::vector<std::string> ShardedUpdate::report() const {
+  auto lines = BucketedAllreduce::report();
+  for (const Gathering& gathering : gatherings_) {
+    const CollectiveTimes times = gathering.all->times();
+    if (times.runs == 0) continue;
+    lines.push_back("new parameters: " + std::to_string(gathering.bytes) + " bytes by " +
+                    std::string(gathering.all->algorithm()) + " took " +
+                    std::to_string(std::llround(times.total / static_cast<double>(times.runs) * 1e6)) +
+                    " us in the mean");
+  }
+  return lines;
+}
+
+std::size_t ShardedUpdate::memory() const noexcept {
+  std::size_t bytes = BucketedAllreduce::memory() + spoiled_->memory();
+  for (const Gathering& gathering : gatherings_) bytes += gathering.all->memory();
+  return bytes;
+}
+
+}  // namespace ronda

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+namespace ronda {
+
+/// Every rank gets all sums, by an allreduce a bucket beside the backward pass, and updates its share of the arena
+/// alone, the elements whose optimizer states it keeps; then an allgather gives all ranks the new values. Between
+/// nodes: the ranks of one node have NodeReduce.
+///
+/// The first stage of Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC
+/// 2020. Sums are those of the allreduce, so that the bits are the same as where everybody updates everything; that
+/// sends half as much again, 3 (n-1)/n of the arena where the allreduce alone sends 2 (n-1)/n.
+class ShardedUpdate final : public BucketedAllreduce {
+ public:
+  /// Collective.
+  /// @param replica  has its arenas, and keeps the states of this rank's share; outlives this object
+  ShardedUpdate(Communicator communicator, std::vector<GradientSlot> slots, const Replica& replica,
+                const FusionOptions& options);
+
+  void publish(UpdateOutcome* outcome, Stream& stream) override;
+  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
+  [[nodiscard]] std::vector<std::string> report() const override;
+  [[nodiscard]] double exposed_seconds() const noexcept override {
+    return BucketedAllreduce::exposed_seconds() + exposed_seconds_;
+  }
+  [[nodiscard]] std::size_t memory() const noexcept override;
+
+ private:
+  struct Gathering {
+    std::unique_ptr<Collective> all;
+    std::size_t bytes = 0;
+    Event done{};
+  };
+
+  std::vector<Gathering> gatherings_;  ///< of the values that are trained, and of those that layers read if they differ
+  Buffer flag_;
+  std::unique_ptr<Collective> spoiled_;
+  double exposed_seconds_ = 0;
+};
+
+}  // namespace ronda

@@ -1,0 +1,42 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/event_sink.hpp>
+#include <ronda/layers/layer.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
+
+namespace ronda {
+
+/// What a strategy is made of; model, loss and sink as in MirroredStrategy's constructor.
+struct StrategyRequest {
+  Communicator communicator;
+  const Layer& model;
+  const Loss& loss;
+  std::unique_ptr<Optimizer> optimizer;
+  Schedule schedule;
+  MirroredOptions options;
+  EventSink* sink = nullptr;
+};
+
+/// A strategy by name.
+struct StrategyRow {
+  std::string_view name;
+  std::string_view help;  ///< what a rank keeps and updates, as a phrase
+  /// Each rank updates all of its replica itself, so that an error of one makes its replica differ: an audit finds it.
+  bool can_be_audited;
+  /// Collective; throws as MirroredStrategy's constructor.
+  std::unique_ptr<Strategy> (*make)(StrategyRequest request);
+};
+
+/// All strategies; the first is the default. `--strategy`, its help and its errors walk this table.
+[[nodiscard]] std::span<const StrategyRow> strategy_rows() noexcept;
+/// Throws InputError that lists the names.
+[[nodiscard]] const StrategyRow& strategy_row(std::string_view name);
+
+}  // namespace ronda

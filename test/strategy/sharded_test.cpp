@@ -1,0 +1,251 @@
+// An optimizer whose states are divided over the ranks has the bits of one that every rank has whole, and takes its
+// part of the memory.
+#include "strategy/device_run.hpp"
+#include "support/catch.hpp"
+#include "support/message.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+constexpr AllreduceAlgorithm exchanges[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring};
+constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+
+using Numbers = std::map<std::string, std::vector<float>>;
+
+/// What every rank has whole, in file layout, by name.
+Numbers shown_by(MirroredStrategy& strategy) {
+  struct Reader final : StateVisitor {
+    void visit(const State& state) override {
+      if (state.tensor.dtype() == DType::float32) all.emplace(state.name, to_file(state));
+    }
+    Numbers all;
+  } reader;
+  strategy.visit(reader);
+  return reader.all;
+}
+
+/// What this rank saves of what is divided.
+Numbers saved_by(MirroredStrategy& strategy) {
+  Numbers all;
+  for (const State& state : strategy.state().divided().whole()) {
+    CHECK(state.scope == Scope::sharded);
+    all.emplace(state.name, to_file(state));
+  }
+  return all;
+}
+
+std::size_t sum_over_ranks(std::size_t mine) {
+  auto sum = static_cast<std::int64_t>(mine);
+  Communicator all = everybody();
+  all.allreduce(Tensor(std::span(&sum, 1)));
+  return static_cast<std::size_t>(sum);
+}
+
+/// The strategy whose states are divided has what the other has, over all ranks once.
+void check_equal(MirroredStrategy& parts, MirroredStrategy& whole) {
+  CHECK(parts.parameter_hash() == whole.parameter_hash());
+  static_cast<void>(parts.state().divided().whole());  // from here on there is a place for what is gathered
+  parts.state().gather_state();
+  whole.state().gather_state();
+  const Numbers expected = shown_by(whole), here = shown_by(parts), saved = saved_by(parts);
+  for (const Numbers* some : {&here, &saved})
+    for (const auto& [name, numbers] : *some) {
+      INFO(name);
+      REQUIRE(expected.contains(name));
+      CHECK(numbers == expected.at(name));
+    }
+  CHECK(here.size() + sum_over_ranks(saved.size()) == expected.size());
+}
+
+DeviceSet divided(DeviceSet set, const DeviceRun& whole) {
+  set.divide_states = true;
+  set.picks = whole.strategy.picks();
+  return set;
+}
+
+/// `steps` steps of both.
+void check_equal_steps(const DeviceSet& set, const MemoryDataset& data, Sequential (*model)(), std::size_t steps = 7) {
+  DeviceRun whole(everybody(), nullptr, model(), data, set);
+  DeviceRun parts(everybody(), nullptr, model(), data, divided(set, whole));
+  for (std::size_t k = 0; k < steps; ++k) {
+    const StepResult a = whole.step(), b = parts.step();
+    CHECK(b.loss == a.loss);
+    CHECK(b.gradient_norm == a.gradient_norm);
+  }
+  check_equal(parts.strategy, whole.strategy);
+}
+
+Sequential ragged() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(7), ReLU(), Dense(4)); }
+
+ParameterGroup some_pruned(std::string_view name) { return {.pruned = name.ends_with(".weight")}; }
+ParameterGroup grouped(std::string_view name) {
+  return {.rate_factor = name.ends_with(".bias") ? 0.5 : 1, .weight_decay = {}, .frozen = name == "conv2.weight"};
+}
+ParameterGroup last_bias_alone(std::string_view name) { return {.frozen = name != "dense2.bias"}; }
+
+std::string refusal(const DeviceSet& set, Sequential model) {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, std::move(model), data, set); });
+}
+
+}  // namespace
+
+TEST_CASE("a divided optimizer has the bits of a whole one, by every rule, in a node's memory and by a ring") {
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const OptimizerRow& row : optimizer_rows())
+    for (const AllreduceAlgorithm algorithm : exchanges) {
+      if (row.name == "lamb" || row.name == "muon") continue;  // refused
+      INFO(row.name << " by " << name_of(algorithm));
+      check_equal_steps(
+          {.global_batch = 50, .optimizer = std::string(row.name), .library = true, .algorithm = algorithm}, data,
+          ragged);
+    }
+}
+
+TEST_CASE("so it has with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const char* optimizer : {"momentum", "adam"})
+    for (const AllreduceAlgorithm algorithm : exchanges) {
+      INFO(optimizer << " by " << name_of(algorithm));
+      DeviceSet set{.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm};
+      set.micro_batches = 3;
+      check_equal_steps(set, data, ragged);
+      set.clip_norm = 0.1;
+      check_equal_steps(set, data, cnn);
+      set.micro_batches = 1;
+      set.clip_norm = 0;
+      set.check_gradients = true;
+      set.ema_decay = 0.9;
+      check_equal_steps(set, data, cnn);
+    }
+}
+
+TEST_CASE("so it has with synchronised batch norms, and with frozen parameters and rates of their own") {
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const AllreduceAlgorithm algorithm : exchanges)
+    check_equal_steps(
+        {.global_batch = 50, .optimizer = "adamw", .library = true, .group_of = grouped, .algorithm = algorithm}, data,
+        [] {
+          return Sequential(Conv2d(6, 3, {.bias = false}), SyncBatchNorm(), ReLU(), Conv2d(8, 3), ReLU(), Flatten(),
+                            Dense(9), Dense(4));
+        });
+}
+
+TEST_CASE("pruned weights stay zero in every share") {
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    DeviceSet set{
+        .global_batch = 50, .optimizer = "adam", .library = true, .group_of = some_pruned, .algorithm = algorithm};
+    DeviceRun whole(everybody(), nullptr, ragged(), data, set);
+    DeviceRun parts(everybody(), nullptr, ragged(), data, divided(set, whole));
+    for (DeviceRun* run : {&whole, &parts}) {
+      run->steps(3);
+      run->strategy.state().prune(0.7);
+      run->steps(3);
+    }
+    CHECK(parts.strategy.state().zeros().zeros == whole.strategy.state().zeros().zeros);
+    check_equal(parts.strategy, whole.strategy);
+  }
+}
+
+TEST_CASE("with layers in bfloat16 the masters and what layers read of them are the same on all ranks") {
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const bool widened : {false, true}) {
+    DeviceSet set{.global_batch = 50, .optimizer = "adam", .dtype = DType::bfloat16};
+    if (widened) set.reduce_dtype = DType::float32;
+    DeviceRun whole(everybody(), nullptr, cnn(), data, set);
+    DeviceRun parts(everybody(), nullptr, cnn(), data, divided(set, whole));
+    whole.steps(5);
+    parts.steps(5);
+    check_equal(parts.strategy, whole.strategy);
+    const auto expected = whole.strategy.parameters();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      CHECK(std::ranges::equal(std::span(parts.strategy.parameters()[i].value.data(), expected[i].value.desc().bytes()),
+                               std::span(expected[i].value.data(), expected[i].value.desc().bytes())));
+  }
+}
+
+TEST_CASE("the parts of a step, called by hand, give its bits") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    DeviceSet set{.global_batch = 32, .optimizer = "adam", .divide_states = true, .algorithm = algorithm};
+    DeviceRun whole(everybody(), nullptr, ragged(), data, set), parts(everybody(), nullptr, ragged(), data, set);
+    for (int k = 0; k < 4; ++k) {
+      whole.step();
+      const Batch& batch = parts.loader.next();
+      const Pass pass = parts.strategy.begin_pass(batch);
+      parts.strategy.forward(batch, pass);
+      parts.strategy.loss(batch, pass);
+      parts.strategy.backward(pass);
+      parts.strategy.apply(parts.strategy.reduce(pass), pass);
+    }
+    CHECK(parts.strategy.parameter_hash() == whole.strategy.parameter_hash());
+  }
+}
+
+TEST_CASE("all ranks hear of an update that overflows in the share of one") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    DeviceRun run(everybody(), nullptr, mlp(), data,
+                  {.global_batch = 32,
+                   .optimizer = "sgd",
+                   .group_of = last_bias_alone,
+                   .divide_states = true,
+                   .algorithm = algorithm});
+    CHECK_FALSE(run.step().spoiled);
+    run.strategy.state().set_rate_factor(1e300);
+    CHECK(run.step().spoiled);
+  }
+}
+
+TEST_CASE("a rank plans the memory of its share of the states, and keeps no more") {
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  const auto ranks = static_cast<std::size_t>(world().size());
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    DeviceSet set{.global_batch = 32, .optimizer = "adam", .node_update_bytes = never, .algorithm = algorithm};
+    DeviceRun whole(everybody(), nullptr, ragged(), data, set);
+    DeviceRun parts(everybody(), nullptr, ragged(), data, divided(set, whole));
+    const std::size_t all = whole.strategy.memory().optimizer, mine = parts.strategy.memory().optimizer;
+    CHECK(sum_over_ranks(mine) == all);
+    CHECK(mine <= all / ranks + 2 * 64);  // cut at lines of 64 bytes, two states
+    CHECK(parts.strategy.memory().total() - parts.strategy.memory().exchange ==
+          whole.strategy.memory().total() - whole.strategy.memory().exchange - (all - mine));
+    std::size_t kept = 0;
+    for (const StatePiece& piece : parts.strategy.state().divided().pieces()) kept += piece.count * sizeof(float);
+    CHECK(kept <= mine);
+    set.ema_decay = 0.9;  // an average is whole on every rank
+    DeviceRun averaged(everybody(), nullptr, ragged(), data, divided(set, whole));
+    CHECK(averaged.strategy.memory().optimizer == mine + all / 2);
+  }
+}
+
+TEST_CASE("more ranks than lines of parameters leave some without any") {
+  const MemoryDataset data = toy_images(64, {1, 1, 1}, 2);
+  for (const AllreduceAlgorithm algorithm : exchanges)
+    check_equal_steps({.global_batch = 32, .optimizer = "adam", .algorithm = algorithm}, data,
+                      [] { return Sequential(Flatten(), Dense(2)); });
+}
+
+TEST_CASE("what needs more than its own share is refused, with the remedy") {
+  for (const char* optimizer : {"lamb", "muon"})
+    require_mentions(refusal({.optimizer = optimizer, .divide_states = true}, mlp()),
+                     {optimizer, ".strategy = sharded", ".strategy = mirrored"});
+  require_mentions(refusal({.optimizer = "lars", .dtype = DType::bfloat16, .divide_states = true}, mlp()),
+                   {"lars", "bfloat16", ".strategy = mirrored"});
+  const Devices devices(everybody(), AllreduceAlgorithm::staged);
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.divide_states = true}); }),
+                   {"GPU", ".strategy = sharded", ".device = cpu"});
+}

@@ -1,0 +1,146 @@
+// Trainings whose optimizer is divided over the ranks: the same bits as mirrored ones, also from each other's
+// checkpoints and by fewer ranks.
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/layers/layers.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/restore.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+
+#include "support/message.hpp"
+#include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+constexpr const char* both[] = {"mirrored", "sharded"};
+constexpr AllreduceAlgorithm exchanges[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring};
+
+Sequential model_of_layers() { return Sequential(Conv2d(8, 3), ReLU(), Flatten(), Dense(33), ReLU(), Dense(4)); }
+
+struct Training {
+  explicit Training(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
+    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+  }
+  Evaluation fit() { return trainer.fit(data, data); }
+  std::string hash() { return trainer.strategy().parameter_hash(); }
+
+  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  Sequential model = model_of_layers();
+  SoftmaxCrossEntropy loss;
+  Trainer trainer;
+};
+
+std::unique_ptr<Training> trained(TrainingOptions options) {
+  auto training = std::make_unique<Training>(std::move(options));
+  training->fit();
+  return training;
+}
+
+TrainingOptions by(const std::string& strategy, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
+  TrainingOptions options;
+  options.strategy = strategy;
+  options.allreduce = algorithm;
+  options.optimizer.name = "adam";
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint of either strategy is gone on from by the other, exactly") {
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    const std::string whole = trained(by("mirrored", algorithm))->hash();
+    CHECK(trained(by("sharded", algorithm))->hash() == whole);
+    for (const char* saves : both)
+      for (const char* resumes : both) {
+        INFO(saves << ", then " << resumes << " by " << name_of(algorithm));
+        const SharedFolder folder;
+        TrainingOptions options = by(saves, algorithm);
+        options.checkpoint_dir = folder.path;
+        run_until(5, options, [](TrainingOptions first) { return trained(std::move(first)); });
+        options.strategy = resumes;
+        options.resume = options.exact = true;
+        CHECK(trained(options)->hash() == whole);
+      }
+  }
+}
+
+TEST_CASE("on fewer ranks both strategies go on with the same states") {
+  const SharedFolder folder;
+  TrainingOptions saving = by("sharded");
+  saving.checkpoint_dir = folder.path;
+  run_until(5, saving, [](TrainingOptions first) { return trained(std::move(first)); });
+  const std::filesystem::path place = checkpoint_path(folder.path, 5);
+  const CheckpointManifest manifest = read_manifest(manifest_of(place));
+  const bool left_out = world().size() > 1 && world().rank() == 0;
+  const Communicator some = world().communicator().split(left_out ? 1 : 0, world().rank());
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Sequential model = model_of_layers();
+  SoftmaxCrossEntropy loss;
+  const BatchPlan plan(data.size(), 25, shard_of(some));
+  const auto gone_on = [&](bool divide) {
+    MirroredOptions options = MirroredOptions::for_data(data, plan);
+    options.divide_states = divide;
+    options.platform.primitives = make_reference_primitives();
+    MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
+                              options);
+    StateList states;
+    strategy.visit(states);
+    static_cast<void>(
+        restore(place, manifest, states.states(), false, some, strategy.device(), strategy.state().divided().pieces()));
+    strategy.state().set_updates(manifest.updates);
+    BatchLoader loader(data, SampleOrder(data.size(), 1, true), plan);
+    for (int k = 0; k < 4; ++k) strategy.train_step(loader.next());
+    return strategy.parameter_hash();
+  };
+  CHECK(gone_on(true) == gone_on(false));
+}
+
+TEST_CASE("going back to a checkpoint works on divided states, too") {
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    std::string hashes[2];
+    for (int i = 0; i < 2; ++i) {
+      const SharedFolder folder;
+      TrainingOptions options = by(both[i], algorithm);
+      options.checkpoint_dir = folder.path;
+      options.checkpoint_every.steps = 4;
+      options.on_nonfinite = OnNonfinite::rollback;
+      options.faults = {parse_fault("nan@7:0")};
+      hashes[i] = trained(options)->hash();
+    }
+    CHECK(hashes[0] == hashes[1]);
+  }
+}
+
+TEST_CASE("another checkpoint than the optimizer's is said by name") {
+  const SharedFolder folder;
+  TrainingOptions options = by("sharded");
+  options.optimizer.name = "momentum";
+  options.checkpoint_dir = folder.path;
+  run_until(2, options, [](TrainingOptions first) { return trained(std::move(first)); });
+  options.optimizer.name = "adam";
+  options.resume = true;
+  options.allow_changes = {"optimizer", "momentum", "beta1", "beta2", "epsilon", "learning-rate"};
+  CHECK_FALSE(trained(options)->hash().empty());  // goes on without the states, with a note
+}
+
+TEST_CASE("audits are for mirrored replicas, and there is no other strategy") {
+  TrainingOptions audited = by("sharded");
+  audited.audit_every = 2;
+  require_mentions(message_of<InputError>([&] { trained(audited); }),
+                   {".audit_every", ".strategy = sharded", ".strategy = mirrored"});
+  require_mentions(message_of<InputError>([] { trained(by("shared")); }),
+                   {"'shared'", ".strategy", "mirrored or sharded"});
+}
