@@ -79,7 +79,7 @@ function(ronda_compile_options target)
 endfunction()
 
 # Under a sanitizer tests spend half of their time in the loops of these sources, which are therefore optimised, unlike all others.
-macro(ronda_sanitize_quickly)
+macro(ronda_optimize_under_sanitizers)
   if(RONDA_SANITIZE)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -O2)
   endif()

@@ -3,6 +3,7 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/runtime/io/plan_file.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
+#include <ronda/runtime/trainer/plan_difference.hpp>
 #include <ronda/runtime/trainer/plan_store.hpp>
 
 #include <algorithm>
@@ -137,14 +138,9 @@ void PlanStore::compare(const Strategy& strategy) const {
     throw InputError(file_.string() +
                      ": this plan does not say what messages cost where this run's allreduces depend on it; name a new "
                      "file to make a plan for this run");
-  const auto& mine = strategy.plan_lines();
-  for (std::size_t i = 0; i < std::max(mine.size(), entries_.size()); ++i) {
-    const std::string here = i < mine.size() ? mine[i] : "nothing",
-                      there = i < entries_.size() ? entries_[i] : "nothing";
-    if (here != there)
-      throw InputError(file_.string() + ": this run comes to another plan than the file's: '" + here + "' here, '" +
-                       there + "' in the file; name a new file to make a plan for this run");
-  }
+  if (const auto difference = difference_of_plans(strategy.plan_lines(), entries_))
+    throw InputError(file_.string() + ": this run comes to another plan than the file's: '" + difference->first +
+                     "' here, '" + difference->second + "' in the file; name a new file to make a plan for this run");
 }
 
 void PlanStore::write(const Strategy& strategy) const {

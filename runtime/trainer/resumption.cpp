@@ -3,7 +3,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
-#include <ronda/runtime/strategy/strategy_plan.hpp>
+#include <ronda/runtime/trainer/plan_difference.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 
 #include <algorithm>
@@ -15,12 +15,6 @@ namespace ronda {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The lines of a plan that bits depend on.
-std::vector<std::string> lines_of_bits(std::vector<std::string> plan) {
-  std::erase(plan, update_by_parts_line);
-  return plan;
-}
 
 bool same_folder(const fs::path& a, const fs::path& b) {
   std::error_code ignored;
@@ -181,11 +175,8 @@ std::string why_not_exact(const CheckpointManifest& manifest, const Communicator
   for (const auto& name : names_of(environment, manifest.environment))
     compare(name, value_in(manifest.environment, name), value_in(environment, name));
   if (!differences.empty()) return differences;  // which the plan then follows
-  const std::vector<std::string> mine = lines_of_bits(plan), theirs = lines_of_bits(manifest.plan);
-  for (std::size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
-    const std::string here = i < mine.size() ? mine[i] : "nothing", there = i < theirs.size() ? theirs[i] : "nothing";
-    if (here != there) return differ("the plan", "'" + there + "'", "'" + here + "'");
-  }
+  if (const auto difference = difference_of_plans(plan, manifest.plan))
+    return differ("the plan", "'" + difference->second + "'", "'" + difference->first + "'");
   return {};
 }
 

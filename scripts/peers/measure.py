@@ -44,9 +44,11 @@ def as_many_cores_as_ranks():
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:RANKS])
 
 
-def report(peer, version, options, train):
-    """Measures train(steps), which returns the last loss, and prints the result on rank 0."""
-    train(WORKLOADS[options.workload].warm_up)
+def report(peer, version, options, train, warm_up=None):
+    """Measures train(steps), which returns the last loss, and prints the result on rank 0.
+
+    warm_up: steps that do not count; the workload's, where it is in the table."""
+    train(warm_up or WORKLOADS[options.workload].warm_up)
     start = time.perf_counter()
     loss = train(options.steps)
     seconds = time.perf_counter() - start

@@ -8,17 +8,12 @@ import measure
 import torch
 import torch_models
 from torch import distributed
-from torch_training import Trainer
+from torch_training import Trainer, join_ranks
 
 
 def main():
     options = measure.arguments("torch", __doc__)
-    measure.one_core()
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    address = f"tcp://{measure.ADDRESS}:{measure.PORT}"
-    distributed.init_process_group("gloo", init_method=address, rank=measure.RANK, world_size=measure.RANKS)
+    join_ranks()
 
     memory_format = torch.channels_last if "channels_last" in options.variant else torch.contiguous_format
     model = torch_models.build(options.workload).to(memory_format=memory_format)

@@ -13,6 +13,7 @@ import measure
 import torch
 from torch import distributed
 from torch.nn import functional
+from torch_training import join_ranks
 
 DATA = Path(__file__).resolve().parents[2] / "share" / "reviews"
 TOKENS, WIDTH, WORDS = 65536, 64, 64
@@ -93,12 +94,7 @@ def batches(options):
 
 def main():
     options = arguments()
-    measure.one_core()
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    address = f"tcp://{measure.ADDRESS}:{measure.PORT}"
-    distributed.init_process_group("gloo", init_method=address, rank=measure.RANK, world_size=measure.RANKS)
+    join_ranks()
     plain = Classifier(options.variant == "sparse")
     model = torch.nn.parallel.DistributedDataParallel(plain, gradient_as_bucket_view=options.variant == "dense")
     optimizer = Adams(plain, options.variant == "sparse")
@@ -113,7 +109,7 @@ def main():
             optimizer.step()
         return loss.item()
 
-    measure.report("torch", torch.__version__, options, train)
+    measure.report("torch", torch.__version__, options, train, warm_up=10)
     if measure.RANK == 0:
         tokens, labels = read(options.data / "test.tsv.gz")
         with torch.no_grad():

@@ -20,6 +20,7 @@ import torch
 from torch import distributed
 from torch.nn import functional
 from torch_models import Gpt
+from torch_training import join_ranks
 
 
 def arguments():
@@ -96,32 +97,34 @@ class Run:
         sums = torch.zeros(2, dtype=torch.float64)
         for begin in range(0, len(inputs), 64):
             batch = slice(begin, begin + 64)
-            sums += torch.tensor([self.loss(self.plain, inputs[batch], targets[batch]).item() * len(inputs[batch]), len(inputs[batch])])
+            count = len(inputs[batch])
+            sums += torch.tensor([self.loss(self.plain, inputs[batch], targets[batch]).item() * count, count])
         distributed.all_reduce(sums)
         return (sums[0] / sums[1] / math.log(2)).item()
 
 
 def main():
     options = arguments()
-    measure.one_core()
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    address = f"tcp://{measure.ADDRESS}:{measure.PORT}"
-    distributed.init_process_group("gloo", init_method=address, rank=measure.RANK, world_size=measure.RANKS)
+    join_ranks()
     run = Run(options)
     steps = int(options.seconds / run.seconds_a_step())
     begin = time.monotonic()
     for step in range(steps):
-        warm = min(1.0, (step + 1) / (0.1 * steps))
-        run.step(options.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * max(0.0, (step - 0.1 * steps) / (0.9 * steps)))))
+        warm, done = min(1.0, (step + 1) / (0.1 * steps)), max(0.0, (step - 0.1 * steps) / (0.9 * steps))
+        run.step(options.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * done)))
         if measure.RANK == 0 and step % max(1, steps // 20) == 0:
             print(f"step {step} of {steps}, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     seconds = time.monotonic() - begin
     bits = run.bits()
     if measure.RANK == 0:
-        tokens = steps * measure.RANKS * options.batch_size * options.context
-        print(json.dumps({"torch": torch.__version__, "seconds": seconds, "steps": steps, "bytes_per_second": tokens / seconds, "bits_per_byte": bits}))
+        result = {
+            "torch": torch.__version__,
+            "seconds": seconds,
+            "steps": steps,
+            "bytes_per_second": steps * measure.RANKS * options.batch_size * options.context / seconds,
+            "bits_per_byte": bits,
+        }
+        print(json.dumps(result))
     distributed.barrier()
     sys.stdout.flush()
     os._exit(0)  # gloo's threads abort an orderly end now and then

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/error.hpp>
@@ -14,6 +15,8 @@
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/strategy_plan.hpp>
+#include <ronda/runtime/trainer/plan_difference.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/message.hpp"
@@ -75,6 +78,27 @@ TEST_CASE("a checkpoint of either strategy is gone on from by the other, exactly
         CHECK(trained(options)->hash() == whole);
       }
   }
+}
+
+TEST_CASE("a plan's file of either strategy is taken by the other") {
+  for (const char* plans : both) {
+    const SharedFolder folder;
+    TrainingOptions options = by(plans);
+    options.plan = folder.path / "plan.json";
+    const std::string hash = trained(options)->hash();
+    for (const char* takes : both) {
+      options.strategy = takes;
+      CHECK(trained(options)->hash() == hash);
+    }
+  }
+}
+
+TEST_CASE("plans differ in the first line on which bits depend") {
+  const std::string by_parts(update_by_parts_line);
+  CHECK_FALSE(difference_of_plans({"ring", by_parts, "halving"}, {"ring", "halving"}));
+  CHECK(difference_of_plans({"ring", by_parts}, {"ring", "halving"}) ==
+        std::pair<std::string, std::string>("nothing", "halving"));
+  CHECK(difference_of_plans({"ring"}, {by_parts, "mpi"}) == std::pair<std::string, std::string>("ring", "mpi"));
 }
 
 TEST_CASE("on fewer ranks both strategies go on with the same states") {
