@@ -3,6 +3,7 @@
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
+#include "strategy/step_by_hand.hpp"
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
@@ -325,12 +326,7 @@ TEST_CASE("the parts of a step, called by hand, give the bits of train_step") {
   Run parts(everybody(), mlp(), data, same);
   for (int k = 0; k < 5; ++k) {
     whole.step();
-    const Batch& batch = parts.loader.next();
-    const Pass pass = parts.strategy.begin_pass(batch);
-    parts.strategy.forward(batch, pass);
-    parts.strategy.loss(batch, pass);
-    parts.strategy.backward(pass);
-    parts.strategy.apply(parts.strategy.reduce(pass), pass);
+    step_by_hand(parts.strategy, parts.loader.next());
   }
   CHECK(whole.strategy.parameter_hash() == parts.strategy.parameter_hash());
 }

@@ -5,6 +5,7 @@
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
+#include "strategy/step_by_hand.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -184,12 +185,7 @@ TEST_CASE("the parts of a step, called by hand, give its bits") {
     DeviceRun whole(everybody(), nullptr, ragged(), data, set), parts(everybody(), nullptr, ragged(), data, set);
     for (int k = 0; k < 4; ++k) {
       whole.step();
-      const Batch& batch = parts.loader.next();
-      const Pass pass = parts.strategy.begin_pass(batch);
-      parts.strategy.forward(batch, pass);
-      parts.strategy.loss(batch, pass);
-      parts.strategy.backward(pass);
-      parts.strategy.apply(parts.strategy.reduce(pass), pass);
+      step_by_hand(parts.strategy, parts.loader.next());
     }
     CHECK(parts.strategy.parameter_hash() == whole.strategy.parameter_hash());
   }
