@@ -70,17 +70,3 @@ without_winograd() {
   ! grep -rq '": "winograd' "$RONDA_CACHE_DIR" || fail 'Winograd is among the picks'
 }
 aside without_winograd
-
-same_accuracy() {
-  local -x RONDA_CACHE_DIR=$work/cache
-  local accuracies=() ranks accuracy
-  for ranks in 1 2 3 4; do
-    trained $ranks mnist_cnn --epochs 1 --global-batch-size 120
-    accuracies+=("$(summary test_accuracy)")
-  done
-  echo "mnist_cnn after an epoch on 1, 2, 3 and 4 ranks: ${accuracies[*]}"
-  for accuracy in "${accuracies[@]}"; do
-    expect 'accuracies within 0.003' awk -v a="${accuracies[0]}" -v b="$accuracy" 'BEGIN { exit !(b != "" && (a - b)^2 <= 0.003^2) }'
-  done
-}
-aside same_accuracy
