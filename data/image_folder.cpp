@@ -37,6 +37,7 @@ struct ImageFolder::Impl {
 
   void read(const SampleRequest& request, Batch& batch);
   void read_row(std::size_t reader, std::size_t row, const SampleRequest& request, Batch& batch);
+  void read_pixels(PictureReader& reader, std::size_t row, const SampleRequest& request, float* pixels);
   void fill_damaged_rows(std::span<const std::uint64_t> samples, Batch& batch);
 
   const ImageFolderOptions options;
@@ -61,27 +62,29 @@ void ImageFolder::Impl::read_row(std::size_t reader, std::size_t row, const Samp
   const std::uint64_t sample = request.samples[row];
   const PictureList::Entry& entry = list.entries[sample];
   batch.target().as<std::int32_t>()[row] = entry.label;
-  PictureReader& picture = readers[reader];
+  float* const pixels = batch.input().pointer<float>() + row * static_cast<std::size_t>(fields[0].shape.count());
   const auto error = [&](const std::exception& cause) {
     return printable((list.folder / entry.file).string()) + ", sample " + std::to_string(sample) + ": " + cause.what();
   };
   try {
-    picture.read(list.folder / entry.file);
+    read_pixels(readers[reader], row, request, pixels);
   } catch (const PictureError& damage) {
     if (!options.skip_damaged) throw InputError(error(damage) + "; .skip_damaged leaves such files out");
     bad_rows[row] = 1;
-    return;
   } catch (const InputError& cause) {
     throw InputError(error(cause));
   }
-  float* const pixels = batch.input().pointer<float>() + row * static_cast<std::size_t>(fields[0].shape.count());
-  if (options.random_crop && request.epoch > 0)
-    picture.write_part(
-        random_box(picture.picture().height, picture.picture().width, {options.least_area, options.least_ratio},
-                   request.key(row, "random crop of an image folder")),
-        options.size, pixels);
-  else
-    picture.write_middle(options.size, options.resize, pixels);
+}
+
+void ImageFolder::Impl::read_pixels(PictureReader& reader, std::size_t row, const SampleRequest& request,
+                                    float* pixels) {
+  const std::filesystem::path path = list.folder / list.entries[request.samples[row]].file;
+  if (!options.random_crop || request.epoch == 0) return reader.read_middle(path, options.size, options.resize, pixels);
+  const RngKey key = request.key(row, "random crop of an image folder");
+  const CropRange range{options.least_area, options.least_ratio};
+  reader.read_part(
+      path, [&](std::int64_t height, std::int64_t width) { return random_box(height, width, range, key); },
+      options.size, pixels);
 }
 
 /// Layers see no values there that the data does not have.

@@ -6,6 +6,6 @@ namespace ronda {
 
 OptionalFormat jpeg_format() { return {"JPEG", "", "libjpeg-dev"}; }
 
-void decode_jpeg(std::span<const std::byte>, Picture&) { throw lacking(jpeg_format()); }
+void decode_jpeg(std::span<const std::byte>, Picture&, const WantedPart&) { throw lacking(jpeg_format()); }
 
 }  // namespace ronda

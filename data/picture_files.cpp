@@ -45,14 +45,13 @@ void PictureFiles::read(const SampleRequest& request, Batch& batch) const {
   const auto floats = static_cast<std::size_t>(fields_[0].shape.count());
   for (std::size_t row = 0; row < request.samples.size(); ++row) {
     const std::filesystem::path& file = files_[request.samples[row]];
+    float* const pixels = batch.input().pointer<float>() + row * floats;
+    const bool grey = options_.channels == 1;
     try {
-      tools_->reader.read(file);
+      tools_->reader.read_middle(file, options_.size, options_.resize, grey ? tools_->colours.data() : pixels);
     } catch (const InputError& cause) {
       throw InputError(printable(file.string()) + ": " + cause.what());
     }
-    float* const pixels = batch.input().pointer<float>() + row * floats;
-    const bool grey = options_.channels == 1;
-    tools_->reader.write_middle(options_.size, options_.resize, grey ? tools_->colours.data() : pixels);
     if (grey) write_grey(tools_->colours, pixels);
     batch.target().as<std::int32_t>()[row] = 0;
   }

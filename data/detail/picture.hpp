@@ -1,10 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/data/detail/crop_box.hpp>
 
 namespace ronda {
 
@@ -14,7 +16,7 @@ class PictureError : public InputError {
   using InputError::InputError;
 };
 
-/// A picture in memory: red, green and blue, a byte each. Its memory is kept for the next one.
+/// A picture in memory, or a part of it: red, green and blue, a byte each. Its memory is kept for the next one.
 struct Picture {
   static constexpr std::int64_t channels = 3;
   static constexpr std::uint64_t most_pixels = std::uint64_t{1} << 27;
@@ -22,18 +24,28 @@ struct Picture {
   /// more.
   static constexpr std::uint64_t most_pixels_a_byte = 1032 * 8;
 
-  std::int64_t height = 0, width = 0;
+  std::int64_t height = 0, width = 0;  ///< of the whole picture
+  CropBox part;                        ///< whose pixels these are
   std::vector<std::uint8_t> pixels;
 
   /// Throws PictureError for no pixels, for more than most_pixels, and for more than a file of this size can have, so
-  /// that none takes memory that it does not fill.
+  /// that none takes memory that it does not fill. The pixels are there when `hold` has returned.
+  void set_size(std::uint64_t new_height, std::uint64_t new_width, std::size_t file_bytes);
+  void hold(const CropBox& new_part);
+  /// Both, for the whole picture.
   void resize(std::uint64_t new_height, std::uint64_t new_width, std::size_t file_bytes);
-  [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels.data() + y * width * channels; }
+  /// The pixels of the picture's row y, from part.left on.
+  [[nodiscard]] std::uint8_t* row(std::int64_t y) { return pixels.data() + (y - part.top) * part.width * channels; }
 };
+
+/// The part that is wanted of a picture of this size.
+using WantedPart = std::function<CropBox(std::int64_t height, std::int64_t width)>;
 
 /// Decode a file's bytes: greys become three equal channels, transparency is left out, 16 bits are cut to 8. Throw
 /// PictureError where the file is damaged, also where it is cut off; InputError in a build that lacks the library.
-void decode_jpeg(std::span<const std::byte> file, Picture& picture);
+/// A JPEG's picture may hold the wanted part alone, or more: the pixels that decoding all of it gives. What is damaged
+/// below that part is not seen then, but that the file is cut off is. No function: all.
+void decode_jpeg(std::span<const std::byte> file, Picture& picture, const WantedPart& wanted = nullptr);
 void decode_png(std::span<const std::byte> file, Picture& picture);
 /// The same of a binary PGM or PPM, which needs no library.
 void decode_netpbm(std::span<const std::byte> file, Picture& picture);

@@ -25,14 +25,6 @@ bool begins_with(std::span<const std::byte> file, std::initializer_list<int> mag
                                                    [](int a, std::byte b) { return a == std::to_integer<int>(b); });
 }
 
-void decode(std::span<const std::byte> file, Picture& picture) {
-  if (begins_with(file, {0xff, 0xd8, 0xff})) return decode_jpeg(file, picture);
-  if (begins_with(file, {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'})) return decode_png(file, picture);
-  if (begins_with(file, {'P', '5'}) || begins_with(file, {'P', '6'})) return decode_netpbm(file, picture);
-  throw PictureError("expected a JPEG, a PNG, or a binary PGM or PPM, found none's first bytes in " +
-                     std::to_string(file.size()) + " bytes");
-}
-
 ResampleAxis middle(std::int64_t extent, std::int64_t shorter, std::int64_t size, std::int64_t resize) {
   const std::int64_t resized = extent == shorter ? resize : resize * extent / shorter;
   const double scale = static_cast<double>(extent) / static_cast<double>(resized);
@@ -54,18 +46,27 @@ void check_picture_sizes(std::int64_t size, std::int64_t resize) {
                      ", found .size = " + std::to_string(size));
 }
 
-void PictureReader::read(const std::filesystem::path& path) {
+void PictureReader::decode(const std::filesystem::path& path, const WantedPart& wanted) {
   read_whole(path, file_);
-  decode(file_, picture_);
+  if (begins_with(file_, {0xff, 0xd8, 0xff})) return decode_jpeg(file_, picture_, wanted);
+  if (begins_with(file_, {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'})) return decode_png(file_, picture_);
+  if (begins_with(file_, {'P', '5'}) || begins_with(file_, {'P', '6'})) return decode_netpbm(file_, picture_);
+  throw PictureError("expected a JPEG, a PNG, or a binary PGM or PPM, found none's first bytes in " +
+                     std::to_string(file_.size()) + " bytes");
 }
 
-void PictureReader::write_middle(std::int64_t size, std::int64_t resize, float* pixels) {
+void PictureReader::read_middle(const std::filesystem::path& path, std::int64_t size, std::int64_t resize,
+                                float* pixels) {
+  decode(path, nullptr);
   const std::int64_t height = picture_.height, width = picture_.width, shorter = std::min(height, width);
   resample_(picture_, middle(height, shorter, size, resize), middle(width, shorter, size, resize), size, pixels);
 }
 
-void PictureReader::write_part(const CropBox& box, std::int64_t size, float* pixels) {
-  resample_(picture_, part(box.top, box.height, size), part(box.left, box.width, size), size, pixels);
+void PictureReader::read_part(const std::filesystem::path& path, const WantedPart& box, std::int64_t size,
+                              float* pixels) {
+  decode(path, box);
+  const CropBox wanted = box(picture_.height, picture_.width);
+  resample_(picture_, part(wanted.top, wanted.height, size), part(wanted.left, wanted.width, size), size, pixels);
 }
 
 }  // namespace ronda

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include <ronda/data/detail/crop_box.hpp>
@@ -13,21 +14,21 @@ namespace ronda {
 /// Throws InputError where samples of `size` pixels cannot be cut out of pictures whose shorter side is `resize`.
 void check_picture_sizes(std::int64_t size, std::int64_t resize);
 
-/// Decodes picture files, and cuts samples out of them: float32 (size, size, 3), in 0..1. Its memory is kept for the
-/// next one.
+/// Decodes picture files, and cuts samples out of them: float32 (size, size, 3), in 0..1. A file is a JPEG, a PNG, or a
+/// binary PGM or PPM of bytes (netpbm's P5 and P6), as its first bytes say. Its memory is kept for the next one.
+///
+/// Throws PictureError where a file is damaged or none of these, InputError in a build that lacks its library.
 class PictureReader {
  public:
-  /// A JPEG, a PNG, or a binary PGM or PPM of bytes (netpbm's P5 and P6), as its first bytes say. Throws PictureError
-  /// where it is damaged or none of these, InputError in a build that lacks its library.
-  void read(const std::filesystem::path& path);
-  [[nodiscard]] const Picture& picture() const noexcept { return picture_; }
-
   /// The middle, `size` large, after the shorter side was resized to `resize`: PyTorch's Resize and CenterCrop.
-  void write_middle(std::int64_t size, std::int64_t resize, float* pixels);
-  /// A part, resized.
-  void write_part(const CropBox& box, std::int64_t size, float* pixels);
+  void read_middle(const std::filesystem::path& path, std::int64_t size, std::int64_t resize, float* pixels);
+  /// A part, resized. No more of a JPEG is decoded than it needs, so that damage below is not seen.
+  /// @param box  gives the part of a picture of that size
+  void read_part(const std::filesystem::path& path, const WantedPart& box, std::int64_t size, float* pixels);
 
  private:
+  void decode(const std::filesystem::path& path, const WantedPart& wanted);
+
   std::vector<std::byte> file_;
   Picture picture_;
   Resampler resample_;

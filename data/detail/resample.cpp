@@ -1,19 +1,70 @@
+#include <ronda/core/multiversion.hpp>
 #include <ronda/data/detail/resample.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace ronda {
+namespace {
+
+using Four = float __attribute__((vector_size(16)));
+using Eight = float __attribute__((vector_size(32)));
+
+RONDA_MULTIVERSION void write_floats(const std::uint8_t* __restrict bytes, std::int64_t count, float* __restrict to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(bytes[i]);
+}
+
+/// Each pixel of `to` is a sum of `taps` of a row's; `row` begins with pixel `low`, and a number may be read behind it.
+RONDA_MULTIVERSION void filter_across(const float* row, std::int64_t low, const std::int64_t* first,
+                                      const float* weights, std::int64_t taps, std::int64_t size, float* to) {
+  constexpr std::int64_t channels = Picture::channels;
+  for (std::int64_t x = 0; x < size; ++x, weights += taps, to += channels) {
+    const float* pixel = row + (first[x] - low) * channels;
+    Four sums{};  // the last counts for nothing
+    for (std::int64_t tap = 0; tap < taps; ++tap, pixel += channels) {
+      Four numbers;
+      std::memcpy(&numbers, pixel, sizeof(numbers));
+      sums += weights[tap] * numbers;
+    }
+    std::memcpy(to, &sums, channels * sizeof(float));
+  }
+}
+
+/// A row of the result: the sum of `taps` rows of `count` numbers, as a part of 255.
+RONDA_MULTIVERSION void filter_down(const float* rows, const float* weights, std::int64_t taps, std::int64_t count,
+                                    float* to) {
+  constexpr std::int64_t width = 8;
+  std::int64_t i = 0;
+  for (; i + width <= count; i += width) {
+    Eight sums{};
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      Eight numbers;
+      std::memcpy(&numbers, rows + tap * count + i, sizeof(numbers));
+      sums += weights[tap] * numbers;
+    }
+    sums /= 255.0F;
+    std::memcpy(to + i, &sums, sizeof(sums));
+  }
+  for (; i < count; ++i) {
+    float sum = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap) sum += weights[tap] * rows[tap * count + i];
+    to[i] = sum / 255;
+  }
+}
+
+}  // namespace
 
 void Resampler::Filter::prepare(const ResampleAxis& axis, std::int64_t size) {
   const double reach = std::max(axis.scale, 1.0);  // of the triangle, to each side
   const std::int64_t available = axis.high - axis.low;
-  taps = std::min(2 * static_cast<std::int64_t>(std::ceil(reach)) + 1, available);
+  taps = std::min(static_cast<std::int64_t>(std::ceil(2 * reach)), available);  // whose middles are within
   first.resize(static_cast<std::size_t>(size));
   weights.assign(static_cast<std::size_t>(size * taps), 0.0F);
   for (std::int64_t i = 0; i < size; ++i) {
     const double middle = axis.begin + (static_cast<double>(i) + 0.5) * axis.scale;
-    const auto begin = std::clamp<std::int64_t>(std::llround(middle - reach), axis.low, axis.high - taps);
+    const auto begin =
+        std::clamp(static_cast<std::int64_t>(std::ceil(middle - reach - 0.5)), axis.low, axis.high - taps);
     first[static_cast<std::size_t>(i)] = begin;
     float* const mine = weights.data() + i * taps;
     double sum = 0;
@@ -24,29 +75,19 @@ void Resampler::Filter::prepare(const ResampleAxis& axis, std::int64_t size) {
     for (std::int64_t tap = 0; tap < taps; ++tap) sum += weight(tap);
     for (std::int64_t tap = 0; tap < taps; ++tap) mine[tap] = static_cast<float>(weight(tap) / sum);
   }
+  low = *std::ranges::min_element(first);
+  high = *std::ranges::max_element(first) + taps;
 }
 
 void Resampler::across(Picture& source, std::int64_t size) {
   constexpr std::int64_t channels = Picture::channels;
-  const std::int64_t first = *std::ranges::min_element(rows_.first),
-                     last = *std::ranges::max_element(rows_.first) + rows_.taps;
-  rows_across_.resize(static_cast<std::size_t>((last - first) * size * channels));
+  const std::int64_t bytes = (columns_.high - columns_.low) * channels;
+  rows_across_.resize(static_cast<std::size_t>((rows_.high - rows_.low) * size * channels));
+  row_.resize(static_cast<std::size_t>(bytes + 1));
   float* to = rows_across_.data();
-  for (std::int64_t y = first; y < last; ++y) {
-    const std::uint8_t* const row = source.row(y);
-    for (std::int64_t x = 0; x < size; ++x) {
-      const float* const weights = columns_.weights.data() + x * columns_.taps;
-      const std::uint8_t* pixel = row + columns_.first[static_cast<std::size_t>(x)] * channels;
-      float red = 0, green = 0, blue = 0;
-      for (std::int64_t tap = 0; tap < columns_.taps; ++tap, pixel += channels) {
-        red += weights[tap] * static_cast<float>(pixel[0]);
-        green += weights[tap] * static_cast<float>(pixel[1]);
-        blue += weights[tap] * static_cast<float>(pixel[2]);
-      }
-      *to++ = red;
-      *to++ = green;
-      *to++ = blue;
-    }
+  for (std::int64_t y = rows_.low; y < rows_.high; ++y, to += size * channels) {
+    write_floats(source.row(y) + (columns_.low - source.part.left) * channels, bytes, row_.data());
+    filter_across(row_.data(), columns_.low, columns_.first.data(), columns_.weights.data(), columns_.taps, size, to);
   }
 }
 
@@ -55,17 +96,10 @@ void Resampler::operator()(Picture& source, const ResampleAxis& vertical, const 
   rows_.prepare(vertical, size);
   columns_.prepare(horizontal, size);
   across(source, size);
-  const std::int64_t first = *std::ranges::min_element(rows_.first), floats = size * Picture::channels;
-  for (std::int64_t y = 0; y < size; ++y) {
-    float* const row = result + y * floats;
-    std::fill_n(row, floats, 0.0F);
-    for (std::int64_t tap = 0; tap < rows_.taps; ++tap) {
-      const float weight = rows_.weights[static_cast<std::size_t>(y * rows_.taps + tap)];
-      const float* const from = rows_across_.data() + (rows_.first[static_cast<std::size_t>(y)] + tap - first) * floats;
-      for (std::int64_t i = 0; i < floats; ++i) row[i] += weight * from[i];
-    }
-    for (std::int64_t i = 0; i < floats; ++i) row[i] /= 255;
-  }
+  const std::int64_t floats = size * Picture::channels;
+  for (std::int64_t y = 0; y < size; ++y)
+    filter_down(rows_across_.data() + (rows_.first[static_cast<std::size_t>(y)] - rows_.low) * floats,
+                rows_.weights.data() + y * rows_.taps, rows_.taps, floats, result + y * floats);
 }
 
 }  // namespace ronda

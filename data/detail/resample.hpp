@@ -17,6 +17,7 @@ struct ResampleAxis {
 /// no detail becomes noise (PIL's and PyTorch's antialias). Its memory is kept for the next one.
 class Resampler {
  public:
+  /// @param source  holds the pixels that the axes allow to look at
   /// @param result  float32 (size, size, 3), in 0..1
   void operator()(Picture& source, const ResampleAxis& vertical, const ResampleAxis& horizontal, std::int64_t size,
                   float* result);
@@ -26,6 +27,7 @@ class Resampler {
   struct Filter {
     void prepare(const ResampleAxis& axis, std::int64_t size);
     std::int64_t taps = 0;
+    std::int64_t low = 0, high = 0;  ///< of the source's pixels those are looked at: [low, high)
     std::vector<std::int64_t> first;
     std::vector<float> weights;  ///< `taps` a pixel; zeros where it has fewer
   };
@@ -33,6 +35,7 @@ class Resampler {
   void across(Picture& source, std::int64_t size);
 
   Filter rows_, columns_;
+  std::vector<float> row_;          ///< one of the source's, and a number more
   std::vector<float> rows_across_;  ///< the source's rows that are needed, as wide as the result
 };
 

@@ -7,9 +7,16 @@
 
 #include <jerror.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <string>
+
+#if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000
+#define RONDA_DECODES_PARTS 1  // jpeg_crop_scanline, jpeg_skip_scanlines
+#else
+#define RONDA_DECODES_PARTS 0
+#endif
 
 namespace ronda {
 namespace {
@@ -79,19 +86,36 @@ class Decoder {
   [[nodiscard]] JDIMENSION height() const { return decoder_.output_height; }
   [[nodiscard]] JDIMENSION width() const { return decoder_.output_width; }
 
-  /// @param rows  height() of them, of width() pixels each
-  /// @param wide  a row of four bytes a pixel, for CMYK
-  void read_rows(std::uint8_t* rows, std::uint8_t* wide) {
+  /// Goes to the first row of the part. Returns it with the columns that rows then have, its own and some beside them.
+  CropBox start(const CropBox& part) {
     if (setjmp(errors_.place) != 0) throw damaged();
     jpeg_start_decompress(&decoder_);
+#if RONDA_DECODES_PARTS
+    // Colours that have fewer columns are interpolated, from the one beside the part too.
+    const std::int64_t beside = decoder_.max_h_samp_factor;
+    const std::int64_t left = std::max<std::int64_t>(part.left - beside, 0),
+                       right = std::min<std::int64_t>(part.left + part.width + beside, width());
+    auto first = static_cast<JDIMENSION>(left), columns = static_cast<JDIMENSION>(right - left);
+    if (columns < width()) jpeg_crop_scanline(&decoder_, &first, &columns);
+    if (part.top > 0) jpeg_skip_scanlines(&decoder_, static_cast<JDIMENSION>(part.top));
+    return {part.top, first, part.height, columns};
+#else
+    return part;
+#endif
+  }
+
+  /// @param rows  so many, of width() pixels each
+  /// @param wide  a row of four bytes a pixel, for CMYK
+  void read_rows(std::int64_t count, std::uint8_t* rows, std::uint8_t* wide) {
+    if (setjmp(errors_.place) != 0) throw damaged();
     const std::size_t row_bytes = std::size_t{3} * width();
-    while (decoder_.output_scanline < decoder_.output_height) {
-      std::uint8_t* const row = rows + decoder_.output_scanline * row_bytes;
+    for (std::int64_t y = 0; y < count; ++y) {
+      std::uint8_t* const row = rows + static_cast<std::size_t>(y) * row_bytes;
       JSAMPROW target = is_cmyk_ ? wide : row;
       jpeg_read_scanlines(&decoder_, &target, 1);
       if (is_cmyk_) write_rgb(wide, decoder_.saw_Adobe_marker != FALSE, width(), row);
     }
-    jpeg_finish_decompress(&decoder_);
+    if (decoder_.output_scanline == height()) jpeg_finish_decompress(&decoder_);
   }
 
  private:
@@ -103,6 +127,11 @@ class Decoder {
   jpeg_decompress_struct decoder_{};
   bool created_ = false, is_cmyk_ = false;
 };
+
+/// Where its last bytes are not a JPEG's end, it may be cut off, which decoding all of it shows.
+bool ends(std::span<const std::byte> file) {
+  return file[file.size() - 2] == std::byte{0xff} && file.back() == std::byte{JPEG_EOI};
+}
 
 }  // namespace
 
@@ -118,12 +147,15 @@ OptionalFormat jpeg_format() {
 #endif
 }
 
-void decode_jpeg(std::span<const std::byte> file, Picture& picture) {
+void decode_jpeg(std::span<const std::byte> file, Picture& picture, const WantedPart& wanted) {
   Decoder decoder;
   decoder.read_header(file);
-  picture.resize(decoder.height(), decoder.width(), file.size());
+  picture.set_size(decoder.height(), decoder.width(), file.size());
+  const bool all = !RONDA_DECODES_PARTS || !wanted || !ends(file);
+  picture.hold(
+      decoder.start(all ? CropBox{0, 0, picture.height, picture.width} : wanted(picture.height, picture.width)));
   std::vector<std::uint8_t> wide(std::size_t{4} * decoder.width());
-  decoder.read_rows(picture.pixels.data(), wide.data());
+  decoder.read_rows(picture.part.height, picture.pixels.data(), wide.data());
 }
 
 }  // namespace ronda

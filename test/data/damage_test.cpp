@@ -119,9 +119,17 @@ std::vector<Reader> readers() {
       decode(std::as_bytes(std::span(file)), picture);
     };
   };
-  std::vector<std::uint8_t> pixels(16 * 16 * 3);
+  std::vector<std::uint8_t> pixels(16 * 16 * 3), noise(40 * 40 * 3);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * i);
-  all.push_back({"JPEG", jpeg_of(16, 16, 3, pixels, 70), picture_reader(decode_jpeg)});
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::uint8_t>(i * i / 7);
+  all.push_back({"JPEG", jpeg_of(16, 16, 3, pixels, {.quality = 70}),
+                 picture_reader([](auto file, Picture& picture) { decode_jpeg(file, picture); })});
+  all.push_back({"a JPEG's part", jpeg_of(40, 40, 3, noise, {.quality = 70, .across = 2, .down = 2}),
+                 picture_reader([](auto file, Picture& picture) {
+                   decode_jpeg(file, picture, [](std::int64_t height, std::int64_t width) {
+                     return CropBox{height / 3, width / 2, (height + 2) / 3, (width + 1) / 2};
+                   });
+                 })});
   all.push_back(
       {"PNG", png_of({8, 8, 2, 8, {pixels.begin(), pixels.begin() + 192}, true}), picture_reader(decode_png)});
 #endif

@@ -215,6 +215,54 @@ TEST_CASE("JPEGs of colours, greys and inks become red, green and blue, as near 
   CHECK(distance(jpeg_of(24, 16, 4, inks), printed) <= 2);
 }
 
+TEST_CASE("a part of a JPEG has the pixels that all of it has there") {
+  std::vector<std::pair<int, JpegForm>> forms{{1, {}}, {4, {}}};
+  for (const bool progressive : {false, true})
+    for (const auto& [across, down] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}})
+      forms.push_back({3, {.quality = 80, .across = across, .down = down, .progressive = progressive}});
+  const RngKey key(5, Purpose::test, 2);
+  std::uint64_t draw = 0;
+  for (const auto& [channels, form] : forms)
+    for (const auto& [height, width] : {std::pair{100U, 150U}, {97U, 61U}, {8U, 300U}, {1U, 1U}}) {
+      CAPTURE(channels, form.across, form.down, form.progressive, height, width);
+      const std::string file =
+          jpeg_of(height, width, channels, noise(std::size_t{height} * width * static_cast<unsigned>(channels)), form);
+      Picture whole, part;
+      decode_jpeg(bytes_of(file), whole);
+      for (int box = 0; box < 20; ++box) {
+        const auto below = [&](std::int64_t count) {
+          return static_cast<std::int64_t>(key.below(static_cast<std::uint64_t>(count), draw++));
+        };
+        CropBox wanted{below(height), below(width), 0, 0};
+        wanted.height = 1 + below(height - wanted.top);
+        wanted.width = 1 + below(width - wanted.left);
+        decode_jpeg(bytes_of(file), part, [&](std::int64_t h, std::int64_t w) {
+          CHECK((h == height && w == width));
+          return wanted;
+        });
+        REQUIRE((part.height == height && part.width == width));
+        REQUIRE((part.part.top <= wanted.top && part.part.left <= wanted.left));
+        REQUIRE(part.part.top + part.part.height >= wanted.top + wanted.height);
+        REQUIRE(part.part.left + part.part.width >= wanted.left + wanted.width);
+        for (std::int64_t y = wanted.top; y < wanted.top + wanted.height; ++y)
+          REQUIRE(std::equal(whole.row(y) + 3 * wanted.left, whole.row(y) + 3 * (wanted.left + wanted.width),
+                             part.row(y) + 3 * (wanted.left - part.part.left)));
+      }
+    }
+}
+
+TEST_CASE(
+    "a JPEG that is cut off is damaged also where the part that is wanted is there; one with more behind its end is "
+    "not") {
+  const std::string file = jpeg_of(64, 64, 3, noise(64 * 64 * 3));
+  const WantedPart top = [](std::int64_t, std::int64_t width) { return CropBox{0, 0, 4, width}; };
+  Picture picture, expected;
+  decode_jpeg(bytes_of(file), expected);
+  CHECK_THROWS_AS(decode_jpeg(bytes_of(file.substr(0, file.size() - 300)), picture, top), PictureError);
+  decode_jpeg(bytes_of(file + "more"), picture, top);
+  CHECK(std::equal(picture.row(0), picture.row(4), expected.row(0)));
+}
+
 TEST_CASE("resampling is what a plain loop makes of the definition: larger, smaller, parts, and one pixel") {
   Resampler resample;
   for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{13, 9}, {40, 31}, {1, 1}, {2, 50}}) {

@@ -35,7 +35,8 @@ std::string png_of(const PngPicture& picture) {
   return file;
 }
 
-std::string jpeg_of(unsigned height, unsigned width, int channels, std::vector<std::uint8_t> bytes, int quality) {
+std::string jpeg_of(unsigned height, unsigned width, int channels, std::vector<std::uint8_t> bytes,
+                    const JpegForm& form) {
   jpeg_compress_struct encoder{};
   jpeg_error_mgr errors{};
   encoder.err = jpeg_std_error(&errors);
@@ -49,9 +50,12 @@ std::string jpeg_of(unsigned height, unsigned width, int channels, std::vector<s
   encoder.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&encoder);
   if (channels == 4) encoder.write_Adobe_marker = TRUE;
-  if (channels == 3)
-    encoder.comp_info[0].h_samp_factor = encoder.comp_info[0].v_samp_factor = 1;  // colours as they are
-  jpeg_set_quality(&encoder, quality, TRUE);
+  if (channels == 3) {
+    encoder.comp_info[0].h_samp_factor = form.across;
+    encoder.comp_info[0].v_samp_factor = form.down;
+  }
+  jpeg_set_quality(&encoder, form.quality, TRUE);
+  if (form.progressive) jpeg_simple_progression(&encoder);
   jpeg_start_compress(&encoder, TRUE);
   for (unsigned y = 0; y < height; ++y) {
     JSAMPROW row = bytes.data() + static_cast<std::size_t>(y) * width * static_cast<unsigned>(channels);

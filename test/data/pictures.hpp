@@ -16,8 +16,13 @@ struct PngPicture {
 };
 [[nodiscard]] std::string png_of(const PngPicture& picture);
 
+struct JpegForm {
+  int quality = 100;
+  int across = 1, down = 1;  ///< of three channels: pixels that share their colour
+  bool progressive = false;
+};
 /// @param channels  1, 3, or 4: inverted CMYK as Adobe's
 [[nodiscard]] std::string jpeg_of(unsigned height, unsigned width, int channels, std::vector<std::uint8_t> bytes,
-                                  int quality = 100);
+                                  const JpegForm& form = {});
 
 }  // namespace ronda::test
