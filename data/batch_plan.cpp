@@ -2,6 +2,7 @@
 #include <ronda/data/batch_plan.hpp>
 
 #include <algorithm>
+#include <string>
 
 namespace ronda {
 
@@ -18,6 +19,15 @@ std::size_t BatchPlan::capacity() const noexcept {
   return std::max(least_capacity_, rounded_up(rounded_up(global_batch_, shard_.count), accumulate_));
 }
 
+BatchPlan BatchPlan::dealt(const Deal& deal) const {
+  if (deal.all != shard_.count * accumulate_ || deal.count == 0 || deal.first + deal.count > deal.all)
+    throw LogicError(std::to_string(deal.count) + " micro-batches from number " + std::to_string(deal.first) +
+                     " on are no part of " + std::to_string(shard_.count * accumulate_));
+  BatchPlan plan = *this;
+  plan.deal_ = deal;
+  return plan;
+}
+
 Range BatchPlan::global(std::size_t step) const noexcept {
   const std::size_t begin = step * global_batch_;
   return {begin, std::min(begin + global_batch_, size_)};
@@ -25,6 +35,10 @@ Range BatchPlan::global(std::size_t step) const noexcept {
 
 Range BatchPlan::part(std::size_t step, std::size_t micro_batch) const noexcept {
   const Range batch = global(step);
+  if (deal_.all > 0) {
+    const Range part = part_of(batch.size(), deal_.first + micro_batch, deal_.all);
+    return {batch.begin + part.begin, batch.begin + part.end};
+  }
   const Range ours = part_of(batch.size(), shard_.index, shard_.count);
   const Range micro = part_of(ours.size(), micro_batch, accumulate_);
   const std::size_t begin = batch.begin + ours.begin;

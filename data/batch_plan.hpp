@@ -10,6 +10,12 @@ struct Shard {
   std::size_t index = 0, count = 1;
 };
 
+/// Which of a step's micro-batches a shard takes: `count` of `all`, from number `first` on.
+struct Deal {
+  std::size_t first = 0, count = 1, all = 1;
+  bool operator==(const Deal&) const = default;
+};
+
 /// How an epoch is cut into steps, a step into the ranks' parts, and a part into micro-batches.
 ///
 /// The *global batch* k is the samples k·G … k·G+G-1 of the epoch's order, for every number of ranks; the last one of
@@ -28,7 +34,8 @@ class BatchPlan {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t global_batch() const noexcept { return global_batch_; }
-  [[nodiscard]] std::size_t micro_batches() const noexcept { return accumulate_; }  ///< of a step
+  /// Of a step, this shard's.
+  [[nodiscard]] std::size_t micro_batches() const noexcept { return deal_.all > 0 ? deal_.count : accumulate_; }
   [[nodiscard]] std::size_t steps_per_epoch() const noexcept { return (size_ + global_batch_ - 1) / global_batch_; }
   /// Rows that hold any micro-batch of any shard; the same on all ranks.
   [[nodiscard]] std::size_t capacity() const noexcept;
@@ -38,6 +45,10 @@ class BatchPlan {
     plan.least_capacity_ = rows;
     return plan;
   }
+  /// The same plan where shards take different numbers of micro-batches: the global batch is cut into `all` of them, as
+  /// even as possible. `all` is the number of shards times `accumulate`. Throws LogicError for a deal that is not part
+  /// of it.
+  [[nodiscard]] BatchPlan dealt(const Deal& deal) const;
   /// Samples of `step` over all shards; step < steps_per_epoch().
   [[nodiscard]] std::size_t samples(std::size_t step) const noexcept { return global(step).size(); }
   /// This shard's samples of `step` (from 0 in its epoch) and micro-batch, as places in the epoch's order. May be
@@ -54,6 +65,7 @@ class BatchPlan {
   std::size_t size_, global_batch_;
   Shard shard_;
   std::size_t accumulate_;
+  Deal deal_{0, 0, 0};  ///< of none: all shards take as many
   std::size_t least_capacity_ = 0;
 };
 

@@ -30,20 +30,20 @@ struct Position {
 /// Puts a batch together. Used by one thread at a time.
 class Assembler {
  public:
-  Assembler(const Dataset& data, SampleOrder order, BatchPlan plan, bool varies)
-      : data_(data), seed_(order.seed()), plan_(plan), varies_(varies), samples_(order), rows_(plan.capacity()) {
+  Assembler(const Dataset& data, SampleOrder order, const BatchPlan& plan, bool varies)
+      : data_(data), seed_(order.seed()), varies_(varies), samples_(order), rows_(plan.capacity()) {
     if (data.size() != order.size() || data.size() != plan.size())
       throw LogicError("a dataset of " + std::to_string(data.size()) + " samples, an order of " +
                        std::to_string(order.size()) + " and a plan of " + std::to_string(plan.size()) +
                        " do not belong together");
   }
 
-  void assemble(const Position& position, Batch& batch) {
+  void assemble(const BatchPlan& plan, const Position& position, Batch& batch) {
     samples_.set_epoch(position.epoch);
-    const Range part = plan_.part(position.step, position.micro_batch);
+    const Range part = plan.part(position.step, position.micro_batch);
     const std::size_t last = part.size() > 0 ? part.end - 1 : part.begin;
     for (std::size_t row = 0; row < rows_.size(); ++row) rows_[row] = samples_[std::min(part.begin + row, last)];
-    batch.set_first_row(plan_.first_row(position.step, position.micro_batch));
+    batch.set_first_row(plan.first_row(position.step, position.micro_batch));
     if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
     batch.set_real(part.size());
     data_.read({rows_, varies_ ? position.epoch : 0, seed_}, batch);
@@ -53,7 +53,6 @@ class Assembler {
  private:
   const Dataset& data_;
   std::uint64_t seed_;
-  BatchPlan plan_;
   bool varies_;
   EpochSamples samples_;
   std::vector<std::uint64_t> rows_;  ///< of the batch
@@ -93,16 +92,18 @@ struct BatchLoader::Impl {
       changed.wait(lock, [&] { return stopping || !filled; });
       if (stopping) return;
       const Position position = upcoming;
+      const BatchPlan now = plan;
+      const std::size_t deals_then = deals;
       Batch& batch = batches[after(current)];
       lock.unlock();
       std::exception_ptr failure;
       try {
-        assembler.assemble(position, batch);
+        assembler.assemble(now, position, batch);
       } catch (...) {
         failure = std::current_exception();
       }
       lock.lock();
-      if (position == upcoming) {  // otherwise the caller has gone elsewhere meanwhile: once more
+      if (position == upcoming && deals == deals_then) {  // otherwise the caller has gone elsewhere: once more
         filled = true;
         error = failure;
         changed.notify_all();
@@ -112,7 +113,7 @@ struct BatchLoader::Impl {
 
   const Batch& next() {
     if (!thread.joinable()) {
-      assembler.assemble(upcoming, batches[after(current)]);
+      assembler.assemble(plan, upcoming, batches[after(current)]);
       current = after(current);
       upcoming = upcoming.after(plan);
       return batches[current];
@@ -143,14 +144,26 @@ struct BatchLoader::Impl {
     changed.notify_all();
   }
 
+  void deal(const Deal& deal) {
+    {
+      const std::lock_guard lock(mutex);
+      if (upcoming.micro_batch > 0) throw LogicError("micro-batches are dealt between two steps, not within one");
+      plan = plan.dealt(deal);
+      ++deals;
+      filled = false;
+    }
+    changed.notify_all();
+  }
+
   [[nodiscard]] std::size_t after(std::size_t place) const noexcept { return (place + 1) % batches.size(); }
 
-  const BatchPlan plan;
+  BatchPlan plan;  ///< changed by the caller's thread alone, under the mutex
   Assembler assembler;
   std::vector<Batch> batches;
   std::size_t current = 0;  ///< the batch that the caller was given last
   Position upcoming;        ///< of the batch that `next` gives
-  std::mutex mutex;         ///< guards all below, and `current` and `upcoming`
+  std::size_t deals = 0;    ///< how often the plan was changed
+  std::mutex mutex;         ///< guards all below, and `current`, `upcoming` and `deals`
   std::condition_variable changed;
   bool filled = false;  ///< the other batch holds `upcoming`, or `error` says why not
   bool stopping = false;
@@ -172,5 +185,7 @@ void BatchLoader::seek(std::uint64_t epoch, std::size_t step) {
                      ": epochs count from 1, steps from 0, and an epoch has " + std::to_string(steps));
   impl_->seek(step < steps ? Position{epoch, step, 0} : Position{epoch + 1, 0, 0});
 }
+
+void BatchLoader::deal(const Deal& deal) { impl_->deal(deal); }
 
 }  // namespace ronda

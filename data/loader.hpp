@@ -42,6 +42,9 @@ class BatchLoader {
   /// Goes on with the first micro-batch of `step` (from 0) of `epoch` (from 1); an epoch's end is the next one's
   /// beginning. Free where it would be next anyway. Throws LogicError for a place that there is not.
   void seek(std::uint64_t epoch, std::size_t step = 0);
+  /// From the next step on this shard takes other micro-batches (BatchPlan::dealt). Throws LogicError in the middle of
+  /// a step.
+  void deal(const Deal& deal);
 
  private:
   struct Impl;

@@ -91,6 +91,8 @@ Json to_json(const Summary& s) {
                        {"best_loss", s.monitor.best_loss},
                        {"early", s.monitor.early},
                        {"rate_factor", s.monitor.rate_factor}};
+  if (!s.shares.micro_batches.empty())
+    json["shares"] = {{"deals", s.shares.deals}, {"micro_batches", s.shares.micro_batches}};
   if (s.pruning.weights > 0)
     json["pruning"] = {{"weights", s.pruning.weights},
                        {"zeros", s.pruning.zeros},

@@ -63,6 +63,11 @@ struct Summary {
     std::uint64_t weights = 0;  ///< of the parameters that are pruned; 0: nothing is
     std::uint64_t zeros = 0;    ///< of these
   } pruning;
+  /// Of ranks that share a step by what was measured.
+  struct {
+    std::uint64_t deals = 0;                   ///< how often they were changed
+    std::vector<std::uint64_t> micro_batches;  ///< of a step in the end, by rank; empty: equal shares
+  } shares;
   /// Of early stopping and the best epoch.
   struct {
     std::uint64_t best_epoch = 0;  ///< the one with the least monitored loss; 0: nothing is monitored

@@ -12,16 +12,29 @@ namespace ronda {
 void MirroredStrategy::begin_step(const Batch& batch) {
   if (!queue_->at_last())
     throw LogicError("a step was begun after " + std::to_string(queue_->micro_batch()) + " calls of accumulate, and " +
-                     std::to_string(options_.micro_batches - 1) + " of its " + std::to_string(options_.micro_batches) +
-                     " micro-batches come first");
+                     std::to_string(queue_->micro_batches() - 1) + " of its " +
+                     std::to_string(queue_->micro_batches()) + " micro-batches come first");
   begin_micro_batch(batch);
 }
 
 void MirroredStrategy::accumulate(const Batch& batch) {
   if (queue_->at_last())
-    throw LogicError("a step has " + std::to_string(options_.micro_batches) +
+    throw LogicError("a step has " + std::to_string(queue_->micro_batches()) +
                      " micro-batches; the last one is for train_step or begin_step");
   begin_micro_batch(batch);
+}
+
+void MirroredStrategy::set_micro_batches(std::size_t count) {
+  if (options_.platform.device.context->device().kind != DeviceKind::cpu)
+    throw InputError("on GPUs all ranks take the same number of micro-batches");
+  if (!replica_->program().rank_sums().empty())
+    throw InputError(
+        "all ranks take the same number of micro-batches where layers add up over them, as a "
+        "SyncBatchNorm does; take a BatchNorm, or equal shares");
+  if (count == 0 || options_.micro_batches == 1)
+    throw LogicError("a step of " + std::to_string(count) + " micro-batches was asked of a strategy for " +
+                     std::to_string(options_.micro_batches));
+  queue_->set_micro_batches(count);
 }
 
 /// One micro-batch: the replica computes. In the last one the exchange sums the gradients, and the updater changes the

@@ -54,6 +54,7 @@ class MirroredStrategy final : public Strategy {
   void begin_step(const Batch& batch) override;
   StepResult finish_step() override;
   void accumulate(const Batch& batch) override;
+  void set_micro_batches(std::size_t count) override;
   [[nodiscard]] std::size_t steps_in_flight() const noexcept override { return queue_->in_flight(); }
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
   void drain() noexcept override { queue_->drain(); }

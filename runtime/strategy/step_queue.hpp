@@ -52,6 +52,10 @@ class StepQueue {
   /// Waits for the steps in flight, whose results nobody will see.
   virtual void drain() noexcept = 0;
 
+  /// Of a step.
+  [[nodiscard]] virtual std::size_t micro_batches() const noexcept = 0;
+  /// Of the steps from the next one on. Throws LogicError within a step, and on a device that records steps.
+  virtual void set_micro_batches(std::size_t count) = 0;
   /// Of the step that is begun next, or has been begun: the number of its next micro-batch, from 0.
   [[nodiscard]] virtual std::size_t micro_batch() const noexcept = 0;
   /// Whether the next micro-batch ends its step.

@@ -53,6 +53,10 @@ class Strategy {
   virtual StepResult finish_step() = 0;
   /// Forward and backward of a micro-batch before the last one. No communication but that of layers, a SyncBatchNorm's.
   virtual void accumulate(const Batch& batch) = 0;
+  /// Of the steps that begin from now on, this rank's; others may have other numbers. 1 to any number where the
+  /// strategy was made for several, otherwise 1. Not collective. Throws LogicError within a step; InputError where the
+  /// model's layers or the device need the same number on all ranks.
+  virtual void set_micro_batches(std::size_t count) = 0;
   [[nodiscard]] virtual std::size_t steps_in_flight() const noexcept = 0;
   [[nodiscard]] virtual std::size_t max_in_flight() const noexcept = 0;
   /// Waits for all steps in flight and drops their results: before the data that they read is freed.

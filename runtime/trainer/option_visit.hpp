@@ -70,7 +70,20 @@ void visit(Options& o, Visitor&& see) {
              .matters = true,
              .positive = true},
       o.global_batch_size);
-  see(Option{.name = "accumulate", .group = length, .help = "Micro-batches a step, reduced once"}, o.accumulate);
+  see(Option{.name = "accumulate", .group = length, .help = "Micro-batches a step and rank, reduced once"},
+      o.accumulate);
+  see(Option{.name = "shares",
+             .group = length,
+             .help =
+                 "How ranks share a step: equal, or measured: faster ones take more of all ranks' micro-batches; give "
+                 "--accumulate 4 or more"},
+      o.shares);
+  see(Option{.name = "shares-every",
+             .group = length,
+             .help = "Steps between two measurements",
+             .positive = true,
+             .unread = o.shares == "measured" ? "" : "--shares equal: nothing is measured"},
+      o.shares_every);
   see(Option{.name = "seed",
              .group = length,
              .help = "Of the initial parameters and the order of samples",

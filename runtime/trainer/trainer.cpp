@@ -18,6 +18,7 @@
 #include <ronda/runtime/trainer/hooks/reporting.hpp>
 #include <ronda/runtime/trainer/hooks/results.hpp>
 #include <ronda/runtime/trainer/hooks/saving.hpp>
+#include <ronda/runtime/trainer/hooks/shares.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/spoiled_loss.hpp>
 #include <ronda/runtime/trainer/strategy_builder.hpp>
@@ -246,6 +247,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   RateReduction rate_reduction;
   BestEpoch best_epoch;
   EarlyStopping early_stopping;
+  Shares shares;
   Audit audit;
   Results results;
   const Metrics metrics = checked_metrics();
@@ -257,6 +259,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
   if (setup.options.reduce_rate_after > 0) hooks.push_back(&rate_reduction);
   if (setup.options.keep_best) hooks.push_back(&best_epoch);
   if (setup.options.early_stopping > 0) hooks.push_back(&early_stopping);
+  if (setup.options.shares != "equal" && world_.size() > 1) hooks.push_back(&shares);
   hooks.insert(hooks.end(), hooks_.begin(), hooks_.end());
   if (setup.options.audit_every > 0) hooks.push_back(&audit);
   if (saving != nullptr) hooks.push_back(saving);

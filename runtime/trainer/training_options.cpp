@@ -82,6 +82,14 @@ void check_sizes(const TrainingOptions& o) {
   if (o.batch_size > std::size_t{1} << 40)
     throw InputError(".batch_size = " + std::to_string(o.batch_size) + " is beyond any memory");
   if (o.accumulate == 0) throw InputError(".accumulate is at least 1");
+  if (o.shares != "equal" && o.shares != "measured")
+    throw InputError("'" + o.shares + "' are no shares: .shares is equal or measured");
+  if (o.shares == "measured" && o.accumulate == 1)
+    throw InputError(
+        "faster ranks take more micro-batches (.shares = measured) where a step has several a rank: give .accumulate, "
+        "4 "
+        "or more");
+  if (o.shares_every == 0) throw InputError(".shares_every is at least 1");
   if (o.steps_in_flight == 0) throw InputError("one step in flight is the least");
   if (o.steps == 0U || o.epochs == 0U) throw InputError(".steps and .epochs are at least 1");
   if (o.threads < 0) throw InputError(".threads cannot be negative");

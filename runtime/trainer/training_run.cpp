@@ -212,6 +212,11 @@ void TrainingRun::set_rate_factor(double factor) {
   note_states_were_set();
 }
 
+void TrainingRun::deal(const Deal& deal) {
+  parts_.strategy.set_micro_batches(deal.count);
+  loader_.deal(deal);
+}
+
 void TrainingRun::end_epoch() {
   TrainingProgress& progress = parts_.progress;
   const EpochReport report = std::exchange(progress.current, EpochReport());

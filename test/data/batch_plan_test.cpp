@@ -47,6 +47,32 @@ TEST_CASE("an epoch is every sample once, each step the same samples on any numb
         }
 }
 
+TEST_CASE("micro-batches that are dealt unevenly are every sample of the step once, in the ranks' order") {
+  for (const std::size_t size : {1, 28, 100})
+    for (const std::size_t batch : {3, 20, 100}) {
+      const BatchPlan whole(size, batch);
+      for (const std::vector<std::size_t>& counts : {std::vector<std::size_t>{1, 5, 2, 4}, {3, 3, 3, 3}, {9, 1, 1, 1}})
+        for (std::size_t step = 0; step < whole.steps_per_epoch(); ++step) {
+          std::size_t at = whole.part(step).begin, first = 0;
+          for (std::size_t shard = 0; shard < counts.size(); first += counts[shard++]) {
+            const BatchPlan plan = BatchPlan(size, batch, {shard, 4}, 3).dealt({first, counts[shard], 12});
+            REQUIRE(plan.micro_batches() == counts[shard]);
+            for (std::size_t micro = 0; micro < counts[shard]; ++micro) {
+              const Range part = plan.part(step, micro);
+              REQUIRE(part.begin == at);
+              REQUIRE(plan.first_row(step, micro) == at - whole.part(step).begin);
+              REQUIRE(part.size() <= plan.capacity());
+              at = part.end;
+            }
+          }
+          REQUIRE(at == whole.part(step).end);
+        }
+    }
+  const BatchPlan plan(28, 20, {1, 4}, 3);
+  for (const Deal& deal : {Deal{0, 0, 12}, Deal{11, 2, 12}, Deal{0, 1, 4}})
+    REQUIRE_THROWS_AS(plan.dealt(deal), LogicError);
+}
+
 TEST_CASE("capacities and steps are what the arithmetic says") {
   REQUIRE(BatchPlan(60000, 64).steps_per_epoch() == 938);
   REQUIRE(BatchPlan(60000, 64, {0, 3}).capacity() == 22);

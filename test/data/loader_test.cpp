@@ -51,6 +51,32 @@ class Faulty final : public Dataset {
 
 }  // namespace
 
+TEST_CASE("a loader that is dealt other micro-batches gives these from the next step on") {
+  const bool prefetch = GENERATE(false, true);
+  const MemoryDataset data = numbers(40);
+  const BatchPlan equal(40, 12, {0, 2}, 2);
+  BatchLoader loader(data, SampleOrder(40, 1, false), equal, prefetch);
+  std::size_t step = 0;
+  const auto gives = [&](const BatchPlan& plan) {
+    for (std::size_t micro = 0; micro < plan.micro_batches(); ++micro) {
+      const Range part = plan.part(step, micro);
+      std::vector<std::int32_t> expected(part.size());
+      std::iota(expected.begin(), expected.end(), static_cast<std::int32_t>(part.begin));
+      REQUIRE(real_samples(loader.next()) == expected);
+    }
+    step = (step + 1) % plan.steps_per_epoch();
+  };
+  gives(equal);
+  for (const std::size_t count : {1U, 3U, 3U, 2U, 1U, 2U}) {
+    loader.deal({0, count, 4});
+    CHECK(loader.plan().micro_batches() == count);
+    gives(equal.dealt({0, count, 4}));
+    gives(equal.dealt({0, count, 4}));
+  }
+  static_cast<void>(loader.next());  // one of two
+  CHECK_THROWS_AS(loader.deal({0, 1, 4}), LogicError);
+}
+
 TEST_CASE("loaders of all shards give every sample once an epoch, in the order of the plan") {
   const bool prefetch = GENERATE(false, true);
   const MemoryDataset data = numbers(37);

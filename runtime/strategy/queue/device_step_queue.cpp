@@ -95,6 +95,10 @@ void DeviceStepQueue::fetch_outcome(const Slot& slot) {
   device_.context->copy(places_.sums, &outcome.sums, sizeof(StepControl), *device_.stream);
 }
 
+void DeviceStepQueue::set_micro_batches(std::size_t count) {
+  if (count != micro_batches_) throw LogicError("a GPU replays its steps, which always have as many micro-batches");
+}
+
 const StepOutcome& DeviceStepQueue::finish() {
   if (in_flight() == 0) throw LogicError("a step was finished and none is in flight");
   const Slot& slot = slots_[oldest_ + micro_batches_ - 1];

@@ -16,6 +16,11 @@ void HostStepQueue::enqueue(const Batch& batch, const StepFlags& flags, Work wor
   begun_ = true;
 }
 
+void HostStepQueue::set_micro_batches(std::size_t count) {
+  if (begun_ || micro_batch_ > 0) throw LogicError("the number of micro-batches was changed within a step");
+  micro_batches_ = count;
+}
+
 const StepOutcome& HostStepQueue::finish() {
   if (!begun_) throw LogicError("a step was finished and none is in flight");
   begun_ = false;

@@ -11,6 +11,8 @@ class HostStepQueue final : public StepQueue {
   void enqueue(const Batch& batch, const StepFlags& flags, Work work) override;
   const StepOutcome& finish() override;
   void drain() noexcept override { begun_ = false; }
+  [[nodiscard]] std::size_t micro_batches() const noexcept override { return micro_batches_; }
+  void set_micro_batches(std::size_t count) override;
   [[nodiscard]] std::size_t micro_batch() const noexcept override { return micro_batch_; }
   [[nodiscard]] bool at_last() const noexcept override { return micro_batch_ + 1 == micro_batches_; }
   [[nodiscard]] std::size_t in_flight() const noexcept override { return begun_ ? 1 : 0; }

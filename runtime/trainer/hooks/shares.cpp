@@ -1,0 +1,114 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/runtime/trainer/hooks/shares.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+constexpr const char* shares_name = "shares";
+/// Of the time of a step; what gains less may be chance.
+constexpr double worth_dealing = 0.03;
+/// Least that a micro-batch takes: no rank takes no time.
+constexpr double least_seconds = 1e-9;
+
+}  // namespace
+
+std::vector<std::size_t> fastest_deal(std::span<const double> seconds, std::size_t all) {
+  std::vector<std::size_t> counts(seconds.size(), 1);
+  using Next = std::pair<double, std::size_t>;  // when a rank would be done with one more, and which
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  for (std::size_t rank = 0; rank < seconds.size(); ++rank) next.emplace(2 * seconds[rank], rank);
+  for (std::size_t dealt = seconds.size(); dealt < all; ++dealt) {
+    const std::size_t rank = next.top().second;
+    next.pop();
+    ++counts[rank];
+    next.emplace(static_cast<double>(counts[rank] + 1) * seconds[rank], rank);
+  }
+  return counts;
+}
+
+double longest(std::span<const double> seconds, std::span<const std::size_t> counts) {
+  double most = 0;
+  for (std::size_t rank = 0; rank < seconds.size(); ++rank)
+    most = std::max(most, static_cast<double>(counts[rank]) * seconds[rank]);
+  return most;
+}
+
+void Shares::on_start(TrainingRun& run) {
+  const auto ranks = static_cast<std::size_t>(run.world().size());
+  mine_ = static_cast<std::size_t>(run.world().rank());
+  accumulate_ = run.options().accumulate;
+  every_ = run.options().shares_every;
+  std::vector<std::size_t> counts(ranks, accumulate_);
+  const auto kept = run.kept_of(shares_name);
+  const double sum = std::accumulate(kept.begin(), kept.end(), 0.0);
+  if (kept.size() == ranks && sum == static_cast<double>(ranks * accumulate_))
+    std::ranges::transform(kept, counts.begin(), [](double count) { return static_cast<std::size_t>(count); });
+  take(run, std::move(counts));
+}
+
+void Shares::after_step(TrainingRun& run, const StepReport& report) {
+  measured_ += report.times.data + report.times.forward + report.times.backward;
+  micro_batches_ += counts_[mine_];
+  if (report.step % every_ == 0) deal(run);
+}
+
+/// By the same numbers on all ranks, so that all come to the same.
+void Shares::deal(TrainingRun& run) {
+  const double now = std::max(measured_ / static_cast<double>(micro_batches_), least_seconds);
+  const bool first = seconds_.empty();
+  seconds_.resize(counts_.size());
+  double mine = first ? now : (seconds_[mine_] + now) / 2;  // a rank that has rested is faster for a while
+  Communicator communicator = run.world().communicator();
+  communicator.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(seconds_)));
+  measured_ = 0;
+  micro_batches_ = 0;
+  std::vector<std::size_t> counts = fastest_deal(seconds_, all());
+  if (longest(seconds_, counts) > (1 - worth_dealing) * longest(seconds_, counts_)) return;
+  take(run, std::move(counts));
+  ++deals_;
+  run.sink().on_note(describe(run));
+}
+
+void Shares::take(TrainingRun& run, std::vector<std::size_t> counts) {
+  counts_ = std::move(counts);
+  const auto first =
+      std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(mine_), std::size_t{0});
+  run.deal({first, counts_[mine_], all()});
+}
+
+std::string Shares::describe(TrainingRun& run) const {
+  const auto [least, most] = std::ranges::minmax_element(counts_);
+  if (*least == *most) return "ranks share steps evenly again";
+  const auto text_of = [&](auto place) {
+    const auto rank = static_cast<std::size_t>(place - counts_.begin());
+    std::array<char, 40> each{};
+    std::snprintf(each.data(), each.size(), " (%.3g ms each)", 1000 * seconds_[rank]);
+    return std::to_string(*place) + " on rank " + std::to_string(rank) + " on " +
+           run.world().communicator().topology().hosts[rank] + each.data();
+  };
+  const std::vector<std::size_t> equal(counts_.size(), accumulate_);
+  std::array<char, 80> gain{};
+  std::snprintf(gain.data(), gain.size(), "; a step computes for %.2f of the time of equal shares",
+                longest(seconds_, counts_) / longest(seconds_, equal));
+  return "ranks take as many of a step's " + std::to_string(all()) + " micro-batches as they are fast, from " +
+         text_of(least) + " to " + text_of(most) + gain.data();
+}
+
+void Shares::before_save(TrainingRun&, CheckpointManifest& manifest) {
+  manifest.hooks[shares_name].assign(counts_.begin(), counts_.end());
+}
+
+void Shares::summarize(Summary& summary) const {
+  summary.shares.deals = deals_;
+  summary.shares.micro_batches.assign(counts_.begin(), counts_.end());
+}
+
+}  // namespace ronda
