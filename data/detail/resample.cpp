@@ -18,16 +18,16 @@ RONDA_MULTIVERSION void write_floats(const std::uint8_t* __restrict bytes, std::
 /// Each pixel of `to` is a sum of `taps` of a row's; `row` begins with pixel `low`, and a number may be read behind it.
 RONDA_MULTIVERSION void filter_across(const float* row, std::int64_t low, const std::int64_t* first,
                                       const float* weights, std::int64_t taps, std::int64_t size, float* to) {
-  constexpr std::int64_t channels = Picture::channels;
-  for (std::int64_t x = 0; x < size; ++x, weights += taps, to += channels) {
-    const float* pixel = row + (first[x] - low) * channels;
+  constexpr std::int64_t step = Picture::channels;
+  for (std::int64_t x = 0; x < size; ++x, weights += taps, to += step) {
+    const float* pixel = row + (first[x] - low) * step;
     Four sums{};  // the last counts for nothing
-    for (std::int64_t tap = 0; tap < taps; ++tap, pixel += channels) {
+    for (std::int64_t tap = 0; tap < taps; ++tap, pixel += step) {
       Four numbers;
       std::memcpy(&numbers, pixel, sizeof(numbers));
       sums += weights[tap] * numbers;
     }
-    std::memcpy(to, &sums, channels * sizeof(float));
+    std::memcpy(to, &sums, step * sizeof(float));
   }
 }
 
@@ -80,13 +80,12 @@ void Resampler::Filter::prepare(const ResampleAxis& axis, std::int64_t size) {
 }
 
 void Resampler::across(Picture& source, std::int64_t size) {
-  constexpr std::int64_t channels = Picture::channels;
-  const std::int64_t bytes = (columns_.high - columns_.low) * channels;
-  rows_across_.resize(static_cast<std::size_t>((rows_.high - rows_.low) * size * channels));
+  const std::int64_t bytes = (columns_.high - columns_.low) * Picture::channels, floats = size * Picture::channels;
+  rows_across_.resize(static_cast<std::size_t>((rows_.high - rows_.low) * floats));
   row_.resize(static_cast<std::size_t>(bytes + 1));
   float* to = rows_across_.data();
-  for (std::int64_t y = rows_.low; y < rows_.high; ++y, to += size * channels) {
-    write_floats(source.row(y) + (columns_.low - source.part.left) * channels, bytes, row_.data());
+  for (std::int64_t y = rows_.low; y < rows_.high; ++y, to += floats) {
+    write_floats(source.row(y) + (columns_.low - source.part.left) * Picture::channels, bytes, row_.data());
     filter_across(row_.data(), columns_.low, columns_.first.data(), columns_.weights.data(), columns_.taps, size, to);
   }
 }
