@@ -31,7 +31,7 @@ class Bench final : private Answers {
   }
 
   void push(int worker, float gradient) {
-    PushedGradient pushed{{worker, next_++}, pulled_[static_cast<std::size_t>(worker)], std::make_unique<float[]>(1)};
+    PushedGradient pushed{{worker, next_++}, pulled_[static_cast<std::size_t>(worker)], pool_.take(1)};
     pushed.elements[0] = gradient;
     part_->push(std::move(pushed));
   }
@@ -62,6 +62,7 @@ class Bench final : private Answers {
   }
 
   KeyValueStatistics statistics_;
+  GradientPool pool_;
   ServedTogether together_;
   std::unique_ptr<ServedPart> part_;
   std::vector<std::uint64_t> pulled_;
@@ -212,12 +213,13 @@ TEST_CASE("values that are on their way are not written") {
     std::vector<PartValues> kept;
   } keep;
   KeyValueStatistics statistics;
+  GradientPool pool;
   ServedTogether together{{.asynchronous = true}, {true}, keep, statistics, Bench::adding()};
   const auto part = make_served_part(together, {"value", 0, 1, 1}, std::array{0.0F});
   for (int i = 0; i < 3; ++i) {
     part->pull({});
     part->pull({});
-    PushedGradient gradient{{}, 0, std::make_unique<float[]>(1)};
+    PushedGradient gradient{{}, 0, pool.take(1)};
     gradient.elements[0] = 1;
     part->push(std::move(gradient));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
+#include <ronda/runtime/key_value/detail/gradient_pool.hpp>
 #include <ronda/runtime/key_value/detail/part_update.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
 
@@ -20,7 +21,7 @@ struct Asked {
 struct PushedGradient {
   Asked asked;
   std::uint64_t version = 0;  ///< of the values that the worker has pulled
-  std::unique_ptr<float[]> elements;
+  GradientPool::Piece elements;
 };
 
 /// Values as they were at a version; never written again.

@@ -62,9 +62,10 @@ bool KeyValueServer::take_question(int worker) {
   Connection& connection = connections_[static_cast<std::size_t>(worker)];
   const MessageHeader* header = connection.channel.receive([&](const MessageHeader& coming) {
     const auto bytes = static_cast<std::size_t>(coming.bytes);
-    connection.incoming = std::make_unique_for_overwrite<float[]>((bytes + sizeof(float) - 1) / sizeof(float));
+    connection.incoming = pool_.take((bytes + sizeof(float) - 1) / sizeof(float));
     return std::span(reinterpret_cast<std::byte*>(connection.incoming.get()), bytes);
   });
+  static_cast<void>(connection.channel.sending());  // what was sent is free for new values
   if (header == nullptr) return false;
   const MessageHeader question = *header;
   auto incoming = std::move(connection.incoming);
@@ -77,7 +78,7 @@ bool KeyValueServer::take_question(int worker) {
   return true;
 }
 
-void KeyValueServer::take(const Asked& asked, const MessageHeader& question, std::unique_ptr<float[]> incoming) {
+void KeyValueServer::take(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
   if (question.kind == MessageKind::close) return close(asked);
   if (failure_) return send_failure(asked);
   try {
@@ -87,7 +88,7 @@ void KeyValueServer::take(const Asked& asked, const MessageHeader& question, std
   }
 }
 
-void KeyValueServer::do_as_asked(const Asked& asked, const MessageHeader& question, std::unique_ptr<float[]> incoming) {
+void KeyValueServer::do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
   switch (question.kind) {
     case MessageKind::init: make_part(question, incoming.get()); return done(asked);
     case MessageKind::push: return parts_.at(question.part)->push({asked, question.version, std::move(incoming)});

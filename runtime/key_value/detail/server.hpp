@@ -32,13 +32,13 @@ class KeyValueServer final : private Answers {
   struct Connection {
     Connection(const Communicator& communicator, int worker) : channel(communicator, worker) {}
     Channel channel;
-    std::unique_ptr<float[]> incoming;  ///< what follows the header that comes in
+    GradientPool::Piece incoming;  ///< what follows the header that comes in
   };
 
   [[nodiscard]] bool move_on();
   [[nodiscard]] bool take_question(int worker);
-  void take(const Asked& asked, const MessageHeader& question, std::unique_ptr<float[]> incoming);
-  void do_as_asked(const Asked& asked, const MessageHeader& question, std::unique_ptr<float[]> incoming);
+  void take(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming);
+  void do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming);
   void make_part(const MessageHeader& question, const float* incoming);
   void enter_barrier(const Asked& asked);
   void end_barrier();
@@ -57,6 +57,7 @@ class KeyValueServer final : private Answers {
 
   Communicator communicator_;
   KeyValueStatistics statistics_;
+  GradientPool pool_;
   ServedTogether together_;
   std::deque<Connection> connections_;  ///< by worker
   std::map<std::uint32_t, std::unique_ptr<ServedPart>> parts_;
