@@ -27,7 +27,8 @@ KeyValueServer::KeyValueServer(const Communicator& communicator, const KeyValueR
 }
 
 void KeyValueServer::serve() {
-  for (Connection& connection : connections_) connection.channel.listen();
+  for (int worker = 0; worker < together_.workers(); ++worker)
+    if (together_.open[static_cast<std::size_t>(worker)]) channel(worker).listen();
   communicator_.wait_until([&] {
     while (move_on()) {
     }

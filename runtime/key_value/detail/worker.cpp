@@ -107,7 +107,7 @@ std::uint64_t KeyValueWorker::version(std::string_view name) {
 
 KeyValueWorker::Operation KeyValueWorker::push(std::string_view name, std::span<const float> gradient) {
   Key& key = find(name, gradient.size(), "push");
-  const auto operation = std::make_shared<KeyValueOperation>();
+  auto operation = std::make_shared<KeyValueOperation>();
   for (Part& part : key.parts)
     ask(part.place.server, {.kind = MessageKind::push, .part = part.number, .version = part.version}, {operation},
         std::as_bytes(gradient.subspan(part.place.range.begin, part.place.range.size())));
@@ -116,7 +116,7 @@ KeyValueWorker::Operation KeyValueWorker::push(std::string_view name, std::span<
 
 KeyValueWorker::Operation KeyValueWorker::pull(std::string_view name, std::span<float> out) {
   Key& key = find(name, out.size(), "pull");
-  const auto operation = std::make_shared<KeyValueOperation>();
+  auto operation = std::make_shared<KeyValueOperation>();
   for (Part& part : key.parts)
     ask(part.place.server, {.kind = MessageKind::pull, .part = part.number},
         {operation, &part, std::as_writable_bytes(out.subspan(part.place.range.begin, part.place.range.size()))});
