@@ -153,7 +153,7 @@ class KeyValueStore {
   /// The gradient may be written again when the push is done.
   [[nodiscard]] KeyValueHandle start_push(std::string_view key, std::span<const float> gradient);
   void push(std::string_view key, std::span<const float> gradient) { start_push(key, gradient).wait(); }
-  /// `out` is not to be touched until the pull is done.
+  /// `out` is not to be touched, nor freed, until the pull is done, or has thrown, or the store is gone.
   [[nodiscard]] KeyValueHandle start_pull(std::string_view key, std::span<float> out);
   void pull(std::string_view key, std::span<float> out) { start_pull(key, out).wait(); }
 
