@@ -24,6 +24,7 @@
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/io/console.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
 #include <ronda/runtime/onnx/onnx_writer.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>

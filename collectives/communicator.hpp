@@ -11,6 +11,7 @@
 #include <ronda/collectives/collective.hpp>
 #include <ronda/collectives/host_names.hpp>
 #include <ronda/core/buffer.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/core/tensor.hpp>
 
 namespace ronda {
@@ -122,6 +123,11 @@ class Communicator {
   void send(const Tensor& tensor, int to);
   void receive(const Tensor& tensor, int from);  ///< likewise
   void barrier();
+
+  /// Not collective: returns when `done`, which asks events of this group's collectives, says so: for who waits for any
+  /// of several. It is asked again each time that something may have ended, and may start others. Throws what it
+  /// throws; an event of what the watchdog has given up does.
+  void wait_until(FunctionRef<bool()> done) const;
 
   /// A new group of the ranks that give the same colour, 0 or more, ordered by (key, rank).
   [[nodiscard]] Communicator split(int color, int key) const;

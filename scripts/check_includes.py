@@ -19,10 +19,12 @@ ROOMS = {
     "runtime/io": ["core"],
     "runtime/checkpoint": ["core", "collectives", "runtime/io"],
     "runtime/supervise": ["core"],
+    "runtime/key_value": ["core", "collectives", "optim"],
     "runtime/strategy": ["core", "collectives", "layers", "optim", "data"],
     "runtime/onnx": ["core", "layers", "runtime/io"],
 }
-ROOMS["runtime/trainer"] = [room for room in ROOMS if room not in ("coordinator", "bindings/c", "runtime/supervise")]
+ROOMS["runtime/trainer"] = [room for room in ROOMS
+                            if room not in ("coordinator", "bindings/c", "runtime/supervise", "runtime/key_value")]
 ROOMS["apps"] = list(ROOMS)
 
 # Inside collectives, folder: the folders it may include, beside itself and the room's public headers. The sources at the

@@ -5,6 +5,8 @@
 
 #include <ronda/collectives/communicator.hpp>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace ronda {
@@ -61,6 +63,35 @@ TEST_CASE("allreduces of overlapping groups are in flight across each other's ba
     other.wait();
     CHECK(first.back() == 2.0F);
     CHECK(second.back() == 2.0F);
+  }
+}
+
+TEST_CASE("a rank waits for whichever of several messages comes first") {
+  Communicator all = test::world().communicator();
+  const int rank = all.rank(), ranks = all.size();
+  if (ranks == 1) return;
+  std::vector<float> number{static_cast<float>(rank)};
+  if (rank > 0) {  // the last rank first, and each other one when it is told to
+    std::vector<float> turn(1);
+    if (rank + 1 < ranks) all.receive(tensor(turn), 0);
+    all.send(tensor(number), 0);
+    return;
+  }
+  std::vector<std::vector<float>> numbers(static_cast<std::size_t>(ranks), std::vector<float>(1));
+  std::vector<std::unique_ptr<Collective>> receives;
+  std::vector<Event> received;
+  for (int from = 1; from < ranks; ++from) {
+    receives.push_back(all.plan(ReceiveSpec{tensor(numbers[static_cast<std::size_t>(from)]), from}));
+    received.push_back(receives.back()->start());
+  }
+  for (auto from = static_cast<std::size_t>(ranks - 1); from > 0; --from) {
+    all.wait_until([&] {  // which would stand still if it waited for the first
+      return std::any_of(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(from),
+                         [](const Event& event) { return event.ready(); });
+    });
+    CHECK(received[from - 1].ready());
+    CHECK(numbers[from][0] == static_cast<float>(from));
+    if (from > 1) all.send(tensor(number), static_cast<int>(from) - 1);
   }
 }
 

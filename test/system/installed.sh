@@ -12,7 +12,7 @@ run cmake --install "$build" --prefix "$prefix"
 expect_status 0
 
 what='the installed headers' # those at the rooms' roots alone, and they need no others
-for room in core collectives coordinator layers optim data runtime/{io,checkpoint,supervise,strategy,onnx,trainer}; do
+for room in core collectives coordinator layers optim data runtime/{io,checkpoint,supervise,key_value,strategy,onnx,trainer}; do
   (cd "$root" && printf '%s\n' "$room"/*.hpp)
 done | sort >"$work/public"
 printf '%s\n' ronda.h ronda.hpp >>"$work/public"

@@ -80,6 +80,15 @@ void Engine::wait(const PlannedCollective& operation, std::uint64_t ticket) {
   while (!operation.finished(ticket)) move_or_wait(backoff);
 }
 
+void Engine::wait_until(FunctionRef<bool()> done) {
+  if (threaded_) {
+    for (auto seen = ended_runs_.load(); !done(); seen = ended_runs_.load()) ended_runs_.wait(seen);
+    return;
+  }
+  Backoff backoff(oversubscribed_);
+  while (!done()) move_or_wait(backoff);
+}
+
 void Engine::run_thread() {
   Backoff backoff(oversubscribed_);
   for (;;) {

@@ -13,6 +13,7 @@
 #include <ronda/collectives/host/transport/mpi_turn.hpp>
 #include <ronda/collectives/watch/watchdog.hpp>
 #include <ronda/collectives/world.hpp>
+#include <ronda/core/function_ref.hpp>
 
 namespace ronda {
 
@@ -98,6 +99,8 @@ class Engine {
   bool poll();
   /// Returns when `operation` has finished as many runs as `ticket` says.
   void wait(const PlannedCollective& operation, std::uint64_t ticket);
+  /// Returns when `done`, which is asked again each time that something may have ended; it may start operations.
+  void wait_until(FunctionRef<bool()> done);
 
   /// Runs `work`, which calls MPI, while nobody else does. Where it waits for other ranks, these are known to have
   /// come: nothing moves on meanwhile.

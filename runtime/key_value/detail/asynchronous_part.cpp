@@ -1,0 +1,74 @@
+#include <ronda/runtime/key_value/detail/asynchronous_part.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace ronda {
+
+AsynchronousPart::AsynchronousPart(ServedTogether& together, const KeyPart& part, std::span<const float> values)
+    : ServedPart(together, part, values), pushes_(together.open.size()) {}
+
+/// Of the workers that have closed nobody waits for more.
+bool AsynchronousPart::is_ahead(int worker) const {
+  const auto& bound = together().options.max_staleness;
+  if (!bound) return false;
+  const std::uint64_t own = pushes_[static_cast<std::size_t>(worker)];
+  std::uint64_t fewest = own;
+  for (std::size_t other = 0; other < pushes_.size(); ++other)
+    if (together().open[other]) fewest = std::min(fewest, pushes_[other]);
+  return own - fewest > *bound;
+}
+
+void AsynchronousPart::push(PushedGradient gradient) {
+  if (is_ahead(gradient.asked.worker)) {
+    ++together().statistics.waited;
+    held_.push_back(std::move(gradient));
+    return;
+  }
+  apply(gradient);
+  release();
+}
+
+void AsynchronousPart::apply(const PushedGradient& gradient) {
+  auto& ages = together().statistics.staleness;
+  const std::size_t age = std::min<std::size_t>(version() - gradient.version, counted_ages - 1);
+  if (ages.size() <= age) ages.resize(age + 1);
+  ++ages[age];
+  update(gradient.elements.get());
+  ++pushes_[static_cast<std::size_t>(gradient.asked.worker)];
+  together().answers.done(gradient.asked);
+}
+
+void AsynchronousPart::pull(const Asked& asked) {
+  if (!is_ahead(asked.worker)) return answer(asked);
+  ++together().statistics.waited;
+  held_pulls_.push_back(asked);
+}
+
+/// An update may let others go on.
+void AsynchronousPart::release() {
+  while (release_one()) {
+  }
+  std::erase_if(held_pulls_, [&](const Asked& pull) {
+    const bool may_go = !is_ahead(pull.worker);
+    if (may_go) answer(pull);
+    return may_go;
+  });
+}
+
+bool AsynchronousPart::release_one() {
+  const auto next = std::ranges::find_if(held_, [&](const PushedGradient& g) { return !is_ahead(g.asked.worker); });
+  if (next == held_.end()) return false;
+  const PushedGradient gradient = std::move(*next);
+  held_.erase(next);
+  apply(gradient);
+  return true;
+}
+
+std::vector<Asked> AsynchronousPart::take_waiting() {
+  std::vector<Asked> waiting = std::exchange(held_pulls_, {});
+  for (const PushedGradient& gradient : std::exchange(held_, {})) waiting.push_back(gradient.asked);
+  return waiting;
+}
+
+}  // namespace ronda

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/event.hpp>
+#include <ronda/core/function_ref.hpp>
+#include <ronda/runtime/key_value/detail/message.hpp>
+
+namespace ronda {
+
+/// Messages between this rank and one other, both ways: a header, then the bytes that it announces. They arrive in the
+/// order in which they were sent. Nothing here waits; errors of communication are thrown where it is asked.
+class Channel {
+ public:
+  Channel(const Communicator& communicator, int peer);
+  Channel(const Channel&) = delete;
+
+  /// @param bytes   follow the header, as many as that says
+  /// @param keeper  what they lie in; held until they are sent. Null: they are the caller's as long as they are needed
+  void send(const MessageHeader& header, std::span<const std::byte> bytes = {},
+            std::shared_ptr<const void> keeper = nullptr);
+  /// Whether something has still to go. Looks at all of it anew, and moves it on.
+  [[nodiscard]] bool sending();
+
+  /// From here on the next message is received. One that goes without a question is not to be listened for longer than
+  /// something is expected, as it counts as a wait for the other rank.
+  void listen();
+  [[nodiscard]] bool listening() const noexcept { return listening_; }
+  using MemoryFor = FunctionRef<std::span<std::byte>(const MessageHeader&)>;
+  /// The next message, where it has come whole; then nobody listens any more. Null: not yet.
+  /// @param memory_for  gives the memory of the bytes that follow a header, as many as that says
+  [[nodiscard]] const MessageHeader* receive(MemoryFor memory_for);
+
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept { return sent_bytes_; }
+  [[nodiscard]] std::uint64_t received_bytes() const noexcept { return received_bytes_; }
+
+ private:
+  struct Sending {
+    [[nodiscard]] bool is_sent() const { return header_sent.ready() && bytes_sent.ready(); }
+    MessageHeader header;
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> keeper;
+    std::unique_ptr<Collective> header_send, bytes_send;
+    Event header_sent, bytes_sent;
+  };
+  [[nodiscard]] std::unique_ptr<Sending> take_sending();
+  void start(Sending& next);
+
+  Communicator communicator_;
+  int peer_;
+  std::deque<std::unique_ptr<Sending>> sending_;
+  std::size_t started_ = 0;                     ///< of these, the first
+  std::vector<std::unique_ptr<Sending>> idle_;  ///< whose header can be sent again
+  MessageHeader incoming_;
+  std::unique_ptr<Collective> header_receive_, bytes_receive_;
+  Event header_received_, bytes_received_;
+  bool listening_ = false;
+  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+};
+
+}  // namespace ronda

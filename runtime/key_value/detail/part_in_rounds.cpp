@@ -1,0 +1,92 @@
+#include <ronda/core/error.hpp>
+#include <ronda/core/multiversion.hpp>
+#include <ronda/runtime/key_value/detail/part_in_rounds.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+RONDA_MULTIVERSION void add_gradient(float* __restrict sum, const float* __restrict gradient, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] += gradient[i];
+}
+
+RONDA_MULTIVERSION void scale_gradient(float* sum, std::size_t count, float factor) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] *= factor;
+}
+
+std::size_t gradients_in_a_round(const ServedTogether& together) {
+  const int wanted = together.options.replicas_to_aggregate;
+  return static_cast<std::size_t>(wanted == 0 ? together.workers() : wanted);
+}
+
+}  // namespace
+
+PartInRounds::PartInRounds(ServedTogether& together, const KeyPart& part, std::span<const float> values)
+    : ServedPart(together, part, values), wanted_(gradients_in_a_round(together)), next_round_(together.open.size()) {}
+
+void PartInRounds::push(PushedGradient gradient) {
+  std::uint64_t& next = next_round_[static_cast<std::size_t>(gradient.asked.worker)];
+  const std::uint64_t round = std::max(next, gradient.version);
+  next = round + 1;
+  if (round < version()) {
+    ++together().statistics.dropped;
+    together().answers.dropped(gradient.asked);
+    return;
+  }
+  together().answers.done(gradient.asked);
+  rounds_[round].push_back(std::move(gradient));
+  while (end_round()) answer_pulls();
+}
+
+bool PartInRounds::end_round() {
+  const auto round = rounds_.find(version());
+  if (round == rounds_.end() || round->second.size() < wanted_) return false;
+  Gradients& gradients = round->second;
+  together().statistics.dropped += gradients.size() - wanted_;  // pushed ahead, by more workers than are wanted
+  gradients.resize(wanted_);
+  update(mean_of(gradients));
+  rounds_.erase(round);
+  return true;
+}
+
+const float* PartInRounds::mean_of(Gradients& gradients) const {
+  std::ranges::sort(gradients, {}, [](const PushedGradient& gradient) { return gradient.asked.worker; });
+  float* const sum = gradients.front().elements.get();
+  for (std::size_t i = 1; i < gradients.size(); ++i) add_gradient(sum, gradients[i].elements.get(), part().count);
+  if (wanted_ > 1) scale_gradient(sum, part().count, 1 / static_cast<float>(wanted_));
+  return sum;
+}
+
+void PartInRounds::pull(const Asked& asked) {
+  waiting_pulls_.push_back(asked);
+  answer_pulls();
+  require_possible();
+}
+
+void PartInRounds::answer_pulls() {
+  std::erase_if(waiting_pulls_, [&](const Asked& pull) {
+    const bool is_new = next_round_[static_cast<std::size_t>(pull.worker)] <= version();
+    if (is_new) answer(pull);
+    return is_new;
+  });
+}
+
+/// Pulls wait for the round of this version to end, or for a later one.
+void PartInRounds::require_possible() const {
+  if (waiting_pulls_.empty()) return;
+  const auto round = rounds_.find(version());
+  std::size_t possible = round == rounds_.end() ? 0 : round->second.size();
+  for (std::size_t worker = 0; worker < next_round_.size(); ++worker)
+    possible += together().open[worker] && next_round_[worker] <= version() ? 1 : 0;
+  if (possible < wanted_)
+    throw CommunicationError("update " + std::to_string(version() + 1) + " of '" + part().key +
+                             "' takes the gradients of " + std::to_string(wanted_) + " workers, and only " +
+                             std::to_string(possible) + " can come: the others have closed the store");
+}
+
+std::vector<Asked> PartInRounds::take_waiting() { return std::exchange(waiting_pulls_, {}); }
+
+}  // namespace ronda

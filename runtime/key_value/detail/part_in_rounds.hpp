@@ -1,0 +1,36 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <ronda/runtime/key_value/detail/served_part.hpp>
+
+namespace ronda {
+
+/// Round r makes version r + 1 of version r, by the mean of K workers' gradients. A push counts towards the round of
+/// the version that the worker has pulled, or the one after its last push: a worker may push ahead, and its gradient
+/// waits for its round here. What comes for a round that is over is dropped.
+class PartInRounds final : public ServedPart {
+ public:
+  PartInRounds(ServedTogether& together, const KeyPart& part, std::span<const float> values);
+
+  void push(PushedGradient gradient) override;
+  void pull(const Asked& asked) override;
+  void worker_closed() override { require_possible(); }
+  [[nodiscard]] std::vector<Asked> take_waiting() override;
+
+ private:
+  using Gradients = std::vector<PushedGradient>;
+  [[nodiscard]] bool end_round();
+  [[nodiscard]] const float* mean_of(Gradients& gradients) const;
+  void answer_pulls();
+  void require_possible() const;
+
+  std::size_t wanted_;                         ///< gradients in a round
+  std::map<std::uint64_t, Gradients> rounds_;  ///< in order of arrival; from `version` on
+  std::vector<std::uint64_t> next_round_;      ///< by worker: the earliest that its next push can count towards
+  std::vector<Asked> waiting_pulls_;
+};
+
+}  // namespace ronda

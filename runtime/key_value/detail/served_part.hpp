@@ -1,0 +1,94 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ronda/core/buffer.hpp>
+#include <ronda/runtime/key_value/detail/gradient_pool.hpp>
+#include <ronda/runtime/key_value/detail/part_update.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
+
+namespace ronda {
+
+/// A worker's question.
+struct Asked {
+  int worker = 0;
+  std::uint64_t operation = 0;
+};
+
+struct PushedGradient {
+  Asked asked;
+  std::uint64_t version = 0;  ///< of the values that the worker has pulled
+  GradientPool::Piece elements;
+};
+
+/// Values as they were at a version; never written again.
+struct PartValues {
+  std::shared_ptr<const float[]> elements;
+  std::size_t count = 0;
+  std::uint64_t version = 0;
+};
+
+/// Takes a server's answers to its workers.
+class Answers {
+ public:
+  virtual void done(const Asked& asked) = 0;
+  virtual void dropped(const Asked& asked) = 0;
+  virtual void values(const Asked& asked, const PartValues& values) = 0;
+
+ protected:
+  ~Answers() = default;
+};
+
+/// What the parts of a server have in common; outlives them.
+struct ServedTogether {
+  KeyValueOptions options;
+  std::vector<bool> open;  ///< by worker: it has not closed
+  Answers& answers;
+  KeyValueStatistics& statistics;
+  MakePartUpdate make_update = replacing_update();
+
+  [[nodiscard]] int workers() const noexcept { return static_cast<int>(open.size()); }
+};
+
+/// A part of a value on its server: when gradients are applied, and pulls answered. Knows no messages.
+class ServedPart {
+ public:
+  /// @param values  the first ones, `part.count` of them
+  ServedPart(ServedTogether& together, const KeyPart& part, std::span<const float> values);
+  ServedPart(const ServedPart&) = delete;
+  virtual ~ServedPart() = default;
+
+  [[nodiscard]] const KeyPart& part() const noexcept { return part_; }
+  /// Each is answered, now or by a later call.
+  virtual void push(PushedGradient gradient) = 0;
+  virtual void pull(const Asked& asked) = 0;
+  /// A worker is no longer open. Throws CommunicationError where others wait for what can no longer come.
+  virtual void worker_closed() = 0;
+  /// Forgets what is not answered, and gives it back.
+  [[nodiscard]] virtual std::vector<Asked> take_waiting() = 0;
+
+ protected:
+  [[nodiscard]] ServedTogether& together() noexcept { return together_; }
+  [[nodiscard]] const ServedTogether& together() const noexcept { return together_; }
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }  ///< updates so far
+  void update(const float* gradient);
+  void answer(const Asked& pull);
+
+ private:
+  ServedTogether& together_;
+  KeyPart part_;
+  Buffer values_;
+  std::unique_ptr<PartUpdate> update_;
+  std::shared_ptr<float[]> published_;  ///< a copy of the values, which pulls have sent or send
+  bool published_is_new_ = false;       ///< it has the present version
+  std::uint64_t version_ = 0;
+};
+
+/// Applies gradients in rounds, or as they come, as the options say.
+[[nodiscard]] std::unique_ptr<ServedPart> make_served_part(ServedTogether& together, const KeyPart& part,
+                                                           std::span<const float> values);
+
+}  // namespace ronda

@@ -1,0 +1,170 @@
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/key_value/detail/server.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace ronda {
+namespace {
+
+std::string text_of_exception(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
+}
+
+}  // namespace
+
+KeyValueServer::KeyValueServer(const Communicator& communicator, const KeyValueRoles& roles,
+                               const KeyValueOptions& options)
+    : communicator_(communicator),
+      together_{options, std::vector<bool>(static_cast<std::size_t>(roles.workers()), true), *this, statistics_} {
+  for (int worker = 0; worker < roles.workers(); ++worker) connections_.emplace_back(communicator, worker);
+}
+
+void KeyValueServer::serve() {
+  for (int worker = 0; worker < together_.workers(); ++worker)
+    if (together_.open[static_cast<std::size_t>(worker)]) channel(worker).listen();
+  communicator_.wait_until([&] {
+    while (move_on()) {
+    }
+    return is_over();
+  });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+bool KeyValueServer::is_over() {
+  return std::ranges::none_of(connections_, [](Connection& c) { return c.channel.listening() || c.channel.sending(); });
+}
+
+KeyValueStatistics KeyValueServer::statistics() const {
+  KeyValueStatistics result = statistics_;
+  for (const Connection& connection : connections_) {
+    result.sent_bytes += connection.channel.sent_bytes();
+    result.received_bytes += connection.channel.received_bytes();
+  }
+  return result;
+}
+
+// ---- questions ------------------------------------------------------------------------------------------------------
+
+/// One of each worker, so that none is served before the others.
+bool KeyValueServer::move_on() {
+  bool moved = false;
+  for (int worker = 0; worker < together_.workers(); ++worker) moved |= take_question(worker);
+  return moved;
+}
+
+bool KeyValueServer::take_question(int worker) {
+  Connection& connection = connections_[static_cast<std::size_t>(worker)];
+  const MessageHeader* header = connection.channel.receive([&](const MessageHeader& coming) {
+    const auto bytes = static_cast<std::size_t>(coming.bytes);
+    connection.incoming = pool_.take((bytes + sizeof(float) - 1) / sizeof(float));
+    return std::span(reinterpret_cast<std::byte*>(connection.incoming.get()), bytes);
+  });
+  static_cast<void>(connection.channel.sending());  // what was sent is free for new values
+  if (header == nullptr) return false;
+  const MessageHeader question = *header;
+  auto incoming = std::move(connection.incoming);
+  if (question.kind == MessageKind::leave) {
+    leave(worker, {reinterpret_cast<const char*>(incoming.get()), static_cast<std::size_t>(question.bytes)});
+    return true;
+  }
+  if (question.kind != MessageKind::close) connection.channel.listen();
+  take({worker, question.operation}, question, std::move(incoming));
+  return true;
+}
+
+void KeyValueServer::take(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
+  if (question.kind == MessageKind::close) return close(asked);
+  if (failure_) return send_failure(asked);
+  try {
+    do_as_asked(asked, question, std::move(incoming));
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void KeyValueServer::do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
+  switch (question.kind) {
+    case MessageKind::init: make_part(question, incoming.get()); return done(asked);
+    case MessageKind::push: return parts_.at(question.part)->push({asked, question.version, std::move(incoming)});
+    case MessageKind::pull: return parts_.at(question.part)->pull(asked);
+    case MessageKind::barrier: return enter_barrier(asked);
+    default: throw LogicError("a key-value server was asked for what only workers are");
+  }
+}
+
+void KeyValueServer::make_part(const MessageHeader& question, const float* incoming) {
+  const std::size_t count = (question.bytes - question.key_bytes) / sizeof(float);
+  const std::string key(reinterpret_cast<const char*>(incoming + count), question.key_bytes);
+  const KeyPart part{key, question.begin, count, question.total};
+  parts_[question.part] = make_served_part(together_, part, {incoming, count});
+}
+
+void KeyValueServer::enter_barrier(const Asked& asked) {
+  in_barrier_.push_back(asked);
+  end_barrier();
+}
+
+void KeyValueServer::end_barrier() {
+  const auto open = std::ranges::count(together_.open, true);
+  if (std::ssize(in_barrier_) < open) return;
+  for (const Asked& asked : std::exchange(in_barrier_, {})) done(asked);
+}
+
+void KeyValueServer::close(const Asked& asked) {
+  done(asked);
+  worker_gone(asked.worker);
+}
+
+void KeyValueServer::leave(int worker, const std::string& why) {
+  together_.open[static_cast<std::size_t>(worker)] = false;
+  fail(std::make_exception_ptr(
+      CommunicationError("worker " + std::to_string(worker) + " left the key-value store: " + why)));
+}
+
+void KeyValueServer::worker_gone(int worker) {
+  together_.open[static_cast<std::size_t>(worker)] = false;
+  if (failure_) return;
+  try {
+    for (auto& [number, part] : parts_) part->worker_closed();
+    end_barrier();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void KeyValueServer::fail(std::exception_ptr failure) {
+  if (failure_) return;
+  failure_ = std::move(failure);
+  failure_text_ = std::make_shared<const std::string>(text_of_exception(failure_));
+  for (auto& [number, part] : parts_)
+    for (const Asked& asked : part->take_waiting()) send_failure(asked);
+  for (const Asked& asked : std::exchange(in_barrier_, {})) send_failure(asked);
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------------
+
+void KeyValueServer::send_answer(const Asked& asked, MessageKind kind) {
+  channel(asked.worker).send({.kind = kind, .operation = asked.operation});
+}
+
+void KeyValueServer::send_failure(const Asked& asked) {
+  channel(asked.worker)
+      .send({.kind = MessageKind::failed, .operation = asked.operation, .bytes = failure_text_->size()},
+            std::as_bytes(std::span(*failure_text_)), failure_text_);
+}
+
+void KeyValueServer::values(const Asked& asked, const PartValues& values) {
+  const auto bytes = std::as_bytes(std::span(values.elements.get(), values.count));
+  channel(asked.worker)
+      .send({.kind = MessageKind::done, .operation = asked.operation, .version = values.version, .bytes = bytes.size()},
+            bytes, values.elements);
+}
+
+}  // namespace ronda

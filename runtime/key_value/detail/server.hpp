@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/key_value/detail/channel.hpp>
+#include <ronda/runtime/key_value/detail/served_part.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
+
+namespace ronda {
+
+/// A server of a KeyValueStore: takes the workers' questions as they come, gives them to the parts, and sends the
+/// answers. What fails is kept: from then on every question is answered with it, so that no worker waits, until all
+/// workers have gone.
+class KeyValueServer final : private Answers {
+ public:
+  KeyValueServer(const Communicator& communicator, const KeyValueRoles& roles, const KeyValueOptions& options);
+  KeyValueServer(const KeyValueServer&) = delete;
+
+  void set_update(MakePartUpdate make_update) { together_.make_update = std::move(make_update); }
+  [[nodiscard]] bool has_parts() const noexcept { return !parts_.empty(); }
+  void serve();
+  [[nodiscard]] KeyValueStatistics statistics() const;
+
+ private:
+  struct Connection {
+    Connection(const Communicator& communicator, int worker) : channel(communicator, worker) {}
+    Channel channel;
+    GradientPool::Piece incoming;  ///< what follows the header that comes in
+  };
+
+  [[nodiscard]] bool move_on();
+  [[nodiscard]] bool take_question(int worker);
+  void take(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming);
+  void do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming);
+  void make_part(const MessageHeader& question, const float* incoming);
+  void enter_barrier(const Asked& asked);
+  void end_barrier();
+  void close(const Asked& asked);
+  void leave(int worker, const std::string& why);
+  void worker_gone(int worker);
+  void fail(std::exception_ptr failure);
+  [[nodiscard]] bool is_over();
+
+  [[nodiscard]] Channel& channel(int worker) { return connections_[static_cast<std::size_t>(worker)].channel; }
+  void send_answer(const Asked& asked, MessageKind kind);
+  void send_failure(const Asked& asked);
+  void done(const Asked& asked) override { send_answer(asked, MessageKind::done); }
+  void dropped(const Asked& asked) override { send_answer(asked, MessageKind::dropped); }
+  void values(const Asked& asked, const PartValues& values) override;
+
+  Communicator communicator_;
+  KeyValueStatistics statistics_;
+  GradientPool pool_;
+  ServedTogether together_;
+  std::deque<Connection> connections_;  ///< by worker
+  std::map<std::uint32_t, std::unique_ptr<ServedPart>> parts_;
+  std::vector<Asked> in_barrier_;
+  std::exception_ptr failure_;
+  std::shared_ptr<const std::string> failure_text_;
+};
+
+}  // namespace ronda

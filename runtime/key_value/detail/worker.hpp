@@ -1,0 +1,100 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/runtime/key_value/detail/channel.hpp>
+#include <ronda/runtime/key_value/detail/part_placement.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
+
+namespace ronda {
+
+/// Questions that are answered together: of all parts of a value, or to all servers.
+struct KeyValueOperation {
+  std::size_t unanswered = 0;
+  std::string failure = {};  ///< of one that has failed
+};
+
+/// A worker of a KeyValueStore: sends questions, and finds by its number what an answer belongs to.
+class KeyValueWorker {
+ public:
+  using Operation = std::shared_ptr<KeyValueOperation>;
+
+  /// @param workers  the group of these alone
+  KeyValueWorker(const Communicator& communicator, const Communicator& workers, const KeyValueRoles& roles,
+                 const KeyValueOptions& options);
+  KeyValueWorker(const KeyValueWorker&) = delete;
+  ~KeyValueWorker();
+
+  void init(std::span<const KeyValueStore::Value> values);
+  [[nodiscard]] Operation push(std::string_view key, std::span<const float> gradient);
+  [[nodiscard]] Operation pull(std::string_view key, std::span<float> out);
+  [[nodiscard]] std::uint64_t version(std::string_view key);
+  void barrier();
+  void close();
+  /// Instead of it, where something has failed: the others hear why. Waits for nobody longer than two seconds.
+  void leave(const std::string& why) noexcept;
+
+  void poll();
+  void wait(const KeyValueOperation& operation);
+  /// Throws what it has failed with, where it has.
+  static void require_success(const KeyValueOperation& operation);
+  [[nodiscard]] KeyValueStatistics statistics() const;
+
+ private:
+  struct Part {
+    std::uint32_t number = 0;  ///< of all parts of the store
+    PlacedPart place;
+    std::uint64_t version = 0;  ///< that was pulled
+  };
+  struct Key {
+    std::size_t count = 0;
+    std::vector<Part> parts;
+  };
+  struct Question {
+    Operation operation;
+    Part* part = nullptr;  ///< that is pulled
+    std::span<std::byte> out = {};
+  };
+  struct Connection {
+    Connection(const Communicator& communicator, int server) : channel(communicator, server) {}
+    Channel channel;
+    std::size_t unanswered = 0;
+    std::string text = {};  ///< of a failure that comes in
+  };
+
+  void require_open() const;
+  [[nodiscard]] Key& find(std::string_view key, const char* call);
+  [[nodiscard]] Key& find(std::string_view key, std::size_t count, const char* call);
+  void require_new(std::span<const KeyValueStore::Value> values) const;
+  void add_keys(std::span<const KeyValueStore::Value> values);
+  void send_values(std::span<const KeyValueStore::Value> values);
+  void ask(int server, MessageHeader header, Question question, std::span<const std::byte> bytes = {},
+           std::shared_ptr<const void> keeper = nullptr);
+  [[nodiscard]] bool take_answer(Connection& connection);
+  [[nodiscard]] std::span<std::byte> memory_for(Connection& connection, const MessageHeader& answer);
+  [[nodiscard]] bool answered() const noexcept { return questions_.empty(); }
+
+  Communicator communicator_, workers_;
+  KeyValueRoles roles_;
+  PartPlacement placement_;
+  std::uint32_t parts_ = 0;
+  std::map<std::string, Key, std::less<>> keys_;
+  std::deque<Connection> connections_;  ///< by server
+  std::unordered_map<std::uint64_t, Question> questions_;
+  std::uint64_t last_question_ = 0;
+  std::uint64_t dropped_ = 0;
+  std::string failure_;  ///< the first
+  std::vector<std::byte> scratch_;
+  bool closed_ = false, leaving_ = false;
+};
+
+}  // namespace ronda

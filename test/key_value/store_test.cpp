@@ -1,0 +1,393 @@
+// A key-value store over MPI.
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "support/refusal.hpp"
+
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/random.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ronda {
+namespace {
+
+int ranks() { return test::world().size(); }
+int rank() { return test::world().rank(); }
+
+using Numbers = std::vector<float>;
+using Body = std::function<void(KeyValueStore&)>;
+
+void adds(const KeyPart& /*part*/, std::uint64_t /*update*/, std::span<float> values, std::span<const float> gradient) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += gradient[i];
+}
+
+/// Workers do `work`, and close; servers serve. Returns what this rank counted.
+KeyValueStatistics with_store(KeyValueStore store, const Body& work) {
+  if (store.is_server()) {
+    store.serve();
+  } else {
+    work(store);
+    store.close();
+  }
+  return store.statistics();
+}
+
+KeyValueStatistics with_store(const KeyValueOptions& options, const Body& work) {
+  return with_store(KeyValueStore(test::world().communicator(), options), work);
+}
+
+KeyValueStore adding_store(const KeyValueOptions& options) {
+  KeyValueStore store(test::world().communicator(), options);
+  store.set_updater(adds);
+  return store;
+}
+
+/// Numbers whose sums are not exact.
+Numbers noise(std::size_t count, int of_rank, int step) {
+  Numbers numbers(count);
+  const RngKey key(static_cast<std::uint64_t>(step), Purpose::test, static_cast<std::uint64_t>(of_rank));
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = key.normal(i);
+  return numbers;
+}
+
+/// The mean of all workers' noise as a round has it.
+Numbers mean_noise(std::size_t count, int workers, int step) {
+  Numbers sum = noise(count, 0, step);
+  for (int worker = 1; worker < workers; ++worker) {
+    const Numbers other = noise(count, worker, step);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += other[i];
+  }
+  if (workers > 1)
+    for (float& number : sum) number *= 1 / static_cast<float>(workers);
+  return sum;
+}
+
+TEST_CASE("there are a server and a worker, or one message says why not") {
+  const auto open = [&](int servers) {
+    return test::refusal([&] { KeyValueStore(test::world().communicator(), {.servers = servers}); });
+  };
+  const std::string given = " of " + std::to_string(ranks()) + (ranks() == 1 ? " rank: " : " ranks: ");
+  CHECK(open(0) == ".servers = 0" + given + "values need one server or more");
+  CHECK(open(ranks()) == ".servers = " + std::to_string(ranks()) + given +
+                             "no rank is left as a worker; take fewer servers, or start " +
+                             std::to_string(ranks() + 1) + " ranks or more");
+}
+
+TEST_CASE("options that cannot be are refused on all ranks") {
+  if (ranks() == 1) return;
+  const auto open = [&](const KeyValueOptions& options) {
+    return test::refusal([&] { KeyValueStore(test::world().communicator(), options); });
+  };
+  CHECK(open({.replicas_to_aggregate = ranks()}).starts_with(".replicas_to_aggregate = "));
+  CHECK(open({.replicas_to_aggregate = -1}).starts_with(".replicas_to_aggregate = -1: "));
+  CHECK(open({.asynchronous = true, .replicas_to_aggregate = 1}).find("goes with rounds") != std::string::npos);
+  CHECK(open({.max_staleness = 3}).find("goes with .asynchronous") != std::string::npos);
+  CHECK(open({.part_bytes = 100}) == ".part_bytes = 100: expected a multiple of 64");
+  const std::string differ = open({.part_bytes = rank() == 0 ? std::size_t{64} : std::size_t{128}});
+  CHECK(differ.find("the options of the key-value store") != std::string::npos);
+  CHECK(differ.find("part_bytes 64") != std::string::npos);
+}
+
+TEST_CASE("values of any size go to the servers and come back") {
+  for (const int servers : {1, 2}) {
+    if (servers >= ranks()) continue;
+    const std::vector<std::size_t> counts{0, 1, 7, 16, 1023, 100'003};
+    with_store({.servers = servers, .part_bytes = 4096}, [&](KeyValueStore& store) {
+      std::vector<Numbers> first;
+      std::vector<KeyValueStore::Value> values;
+      for (const std::size_t count : counts) first.push_back(noise(count, rank(), 0));
+      for (std::size_t i = 0; i < counts.size(); ++i) values.push_back({"layer/" + std::to_string(i), first[i]});
+      store.init(values);
+      store.init("one more, ünd odd", noise(5, rank(), 0));
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        Numbers out(counts[i], 7.0F);
+        store.pull(values[i].key, out);
+        CHECK(out == noise(counts[i], 0, 0));  // the first worker's
+        store.push(values[i].key, noise(counts[i], rank(), 1));
+        store.pull(values[i].key, out);
+        CHECK(out == mean_noise(counts[i], store.roles().workers(), 1));
+        CHECK(store.version(values[i].key) == (counts[i] == 0 ? 0 : 1));
+      }
+    });
+  }
+}
+
+/// What one optimizer makes of `steps` mean gradients, of all numbers together.
+Numbers plain_training(std::size_t count, const OptimizerOptions& options, const Schedule& schedule, int workers,
+                       int steps) {
+  const auto optimizer = make_optimizer(options);
+  std::vector<Buffer> memory(optimizer->states().size() + 1);
+  for (Buffer& buffer : memory) buffer = Buffer::host(Buffer::aligned(count * sizeof(float)));
+  const auto at = [&](std::size_t i) { return reinterpret_cast<float*>(memory[i].data()); };
+  std::ranges::copy(noise(count, 0, 0), at(0));
+  OptimizerBindings bindings{.values = at(0),
+                             .segments = {{"all", {Shape{static_cast<std::int64_t>(count)}, DType::float32, {}}}}};
+  for (std::size_t i = 1; i < memory.size(); ++i) bindings.states.push_back(at(i));
+  optimizer->bind(bindings);
+  CpuStream stream;
+  for (int step = 1; step <= steps; ++step) {
+    const Numbers gradient = mean_noise(count, workers, step);
+    const auto number = static_cast<std::uint64_t>(step);
+    optimizer->step(ArenaRange{at(0), gradient.data(), count},
+                    {.learning_rate = schedule.rate(number - 1), .step = number}, stream);
+  }
+  return {at(0), at(0) + count};
+}
+
+TEST_CASE("rounds of all workers give the bits of one optimizer with the mean gradient") {
+  const std::size_t count = 10'007;
+  const Schedule schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 25, .warmup_steps = 4});
+  for (const int servers : {1, 2})
+    for (const char* name : {"sgd", "momentum", "adamw"}) {
+      if (servers >= ranks()) continue;
+      const OptimizerOptions optimizer{.name = name, .weight_decay = 0.01};
+      KeyValueStore store(test::world().communicator(), {.servers = servers, .part_bytes = 8192});
+      store.set_updater(optimizer, schedule);
+      const int workers = store.roles().workers();
+      with_store(std::move(store), [&](KeyValueStore& mine) {
+        Numbers values = noise(count, 0, 0);
+        mine.init("values", values);
+        for (int step = 1; step <= 20; ++step) {
+          mine.push("values", noise(count, rank(), step));
+          mine.pull("values", values);
+        }
+        CHECK(values == plain_training(count, optimizer, schedule, workers, 20));
+      });
+    }
+}
+
+TEST_CASE("an optimizer that needs whole parameters is refused, and an unknown one") {
+  if (ranks() == 1) return;
+  KeyValueStore store(test::world().communicator());
+  const Schedule schedule({});
+  for (const char* name : {"lars", "lamb", "muon"})
+    CHECK(test::refusal([&] { store.set_updater({.name = name}, schedule); }).find("needs whole parameters") !=
+          std::string::npos);
+  CHECK(test::refusal([&] { store.set_updater({.name = "sdg"}, schedule); }).find("sdg") != std::string::npos);
+  CHECK_FALSE(test::refusal([&] { store.set_updater(KeyValueUpdate()); }).empty());
+  with_store(std::move(store), [](KeyValueStore&) {});
+}
+
+TEST_CASE("many pushes and pulls are under way at once") {
+  if (ranks() == 1) return;
+  const std::size_t keys = 3000;
+  with_store(adding_store({.part_bytes = 64}), [&](KeyValueStore& store) {
+    std::vector<Numbers> gradients(keys), values(keys);
+    std::vector<KeyValueStore::Value> first;
+    for (std::size_t i = 0; i < keys; ++i) {
+      gradients[i].assign(i % 50, static_cast<float>(i % 97));
+      values[i].resize(i % 50);
+      first.push_back({std::to_string(i), values[i]});
+    }
+    store.init(first);
+    for (int round = 1; round <= 3; ++round) {
+      std::vector<KeyValueHandle> under_way;
+      for (std::size_t i = 0; i < keys; ++i) under_way.push_back(store.start_push(std::to_string(i), gradients[i]));
+      for (std::size_t i = keys; i-- > 0;) under_way.push_back(store.start_pull(std::to_string(i), values[i]));
+      while (!under_way.front().done()) store.poll();
+      for (const auto& handle : under_way) handle.wait();
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < keys; ++i)
+        for (const float value : values[i]) wrong += value == static_cast<float>(round) * gradients[i][0] ? 0 : 1;
+      CHECK(wrong == 0);
+    }
+  });
+}
+
+TEST_CASE("large gradients are under way while a worker does something else") {
+  if (ranks() == 1) return;
+  const std::size_t count = 3'000'001;
+  const auto counted = with_store(adding_store({.servers = ranks() > 2 ? 2 : 1}), [&](KeyValueStore& store) {
+    Numbers values(count), gradient(count, static_cast<float>(rank() + 1));
+    store.init("values", values);
+    float mean = 0;
+    for (int worker = 0; worker < store.roles().workers(); ++worker) mean += static_cast<float>(worker + 1);
+    mean *= 1 / static_cast<float>(store.roles().workers());
+    for (int round = 1; round <= 4; ++round) {
+      const auto pushed = store.start_push("values", gradient);
+      const auto pulled = store.start_pull("values", values);
+      pushed.wait();
+      pulled.wait();
+      CHECK(std::ranges::count(values, static_cast<float>(round) * mean) == static_cast<std::ptrdiff_t>(count));
+    }
+  });
+  const KeyValueRoles roles(ranks(), ranks() > 2 ? 2 : 1);
+  if (!roles.is_server(rank())) CHECK(counted.received_bytes == 4 * count * sizeof(float));
+}
+
+TEST_CASE("of a round the slowest gradients are dropped and counted, and workers stop at the same update") {
+  if (ranks() < 3) return;
+  const std::uint64_t updates = 30;
+  const int workers = ranks() - 1;
+  const auto counted = with_store(adding_store({.replicas_to_aggregate = workers - 1}), [&](KeyValueStore& store) {
+    Numbers values(100);
+    const Numbers ones(100, 1.0F);
+    store.init("values", values);
+    std::uint64_t pushes = 0;
+    while (store.version("values") < updates) {
+      store.push("values", ones);
+      store.pull("values", values);
+      ++pushes;
+    }
+    CHECK(values == Numbers(100, static_cast<float>(updates)));
+    CHECK(store.statistics().dropped <= pushes);
+  });
+  if (rank() == ranks() - 1) CHECK(counted.updates == updates);
+}
+
+TEST_CASE("asynchronous pushes are all applied, and their ages counted") {
+  if (ranks() == 1) return;
+  const auto bound =
+      GENERATE(std::optional<std::uint64_t>(), std::optional<std::uint64_t>(0), std::optional<std::uint64_t>(3));
+  const int workers = ranks() - 1, pushes = 50;
+  const auto counted =
+      with_store(adding_store({.asynchronous = true, .max_staleness = bound}), [&](KeyValueStore& store) {
+        Numbers values(1000);
+        const Numbers ones(1000, 1.0F);
+        store.init("values", values);
+        for (int i = 0; i < pushes; ++i) {
+          store.pull("values", values);
+          CHECK(std::ranges::count(values, values[0]) == 1000);
+          store.push("values", ones);
+        }
+        store.barrier();
+        store.pull("values", values);
+        CHECK(values == Numbers(1000, static_cast<float>(workers * pushes)));
+        CHECK(store.version("values") == static_cast<std::uint64_t>(workers * pushes));
+      });
+  if (rank() < workers) return;
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : counted.staleness) all += count;
+  CHECK(all == static_cast<std::uint64_t>(workers * pushes));
+  CHECK(counted.updates == all);
+  if (bound) CHECK(counted.staleness.size() <= static_cast<std::size_t>(workers - 1) * (2 * *bound + 1) + 1);
+}
+
+TEST_CASE("a wrong use gives one clear message, and the store goes on") {
+  if (ranks() == 1) return;
+  KeyValueStore opened = adding_store({});
+  Numbers three(3);
+  if (opened.is_server())
+    CHECK(test::refusal([&] { opened.push("values", three); }) ==
+          "push is for workers; rank " + std::to_string(rank()) +
+              " is a server of the key-value store, and calls serve");
+  else
+    CHECK(test::refusal([&] { opened.serve(); }) ==
+          "serve is for servers; rank " + std::to_string(rank()) + " is a worker of the key-value store");
+  with_store(std::move(opened), [&](KeyValueStore& store) {
+    CHECK(test::refusal([&] { store.push("values", three); }) ==
+          "push of 'values', which the key-value store does not have: init it first");
+    store.init("values", three);
+    CHECK(test::refusal([&] { store.pull("value", three); }) ==
+          "pull of 'value', which the key-value store does not have: init it first");
+    CHECK(test::refusal([&] {
+            store.push("values", std::array{1.0F, 2.0F});
+          }) == "push of 'values' with 2 numbers; it was initialised with 3");
+    CHECK(test::refusal([&] { store.init("values", three); }) ==
+          "init of 'values', which is in the key-value store already");
+    store.push("values", Numbers{1, 2, 3});
+    store.pull("values", three);
+    CHECK(three == Numbers{1, 2, 3});
+    store.barrier();
+  });
+  KeyValueStore closed = adding_store({});
+  if (closed.is_server()) {
+    closed.serve();
+    closed.serve();  // nobody is left to wait for
+    return;
+  }
+  closed.close();
+  CHECK(test::refusal([&] { closed.pull("values", three); }) == "the key-value store is closed");
+}
+
+TEST_CASE("workers that initialise different sizes are told so, and the servers too") {
+  if (ranks() < 3) return;
+  const std::string why = test::refusal(
+      [&] { with_store({}, [&](KeyValueStore& store) { store.init("values", Numbers(rank() == 0 ? 3 : 4)); }); });
+  if (rank() == ranks() - 1)
+    CHECK(why.find(" left the key-value store: ") != std::string::npos);
+  else
+    CHECK(why.find("'values', 4 numbers") != std::string::npos);
+}
+
+TEST_CASE("a worker that leaves without closing fails what the others wait for") {
+  if (ranks() < 3) return;
+  const bool in_barrier = GENERATE(false, true);
+  const std::string why = test::refusal([&] {
+    with_store({}, [&](KeyValueStore& store) {
+      Numbers values(100'000);
+      store.init("values", values);
+      const auto pulled = store.start_pull("values", values);
+      if (rank() == 0) throw LogicError("an error of the worker's own");
+      if (in_barrier) store.barrier();
+      store.push("values", values);
+      store.pull("values", values);
+    });
+  });
+  const std::string left = "worker 0 left the key-value store: it did not close it";
+  if (rank() == 0)
+    CHECK(why == "an error of the worker's own");
+  else
+    CHECK(why == left);
+  static_cast<void>(test::world().communicator().gather_texts("the world goes on"));
+}
+
+TEST_CASE("what a worker throws out of `run` the others hear") {
+  if (ranks() < 3) return;
+  KeyValueStore store = adding_store({});
+  Numbers values(10);
+  const std::string why = test::refusal([&] {
+    store.run([&] {
+      store.init("values", values);
+      if (rank() == 1) throw InputError("this worker has no data");
+      store.push("values", values);
+      store.pull("values", values);
+    });
+  });
+  CHECK(why == (rank() == 1 ? "" : "worker 1 left the key-value store: ") + std::string("this worker has no data"));
+}
+
+TEST_CASE("an update that throws fails all workers, with its message, and the server") {
+  if (ranks() == 1) return;
+  KeyValueStore store(test::world().communicator());
+  store.set_updater([](const KeyPart& part, std::uint64_t update, std::span<float>, std::span<const float>) {
+    if (update == 2) throw InputError("no third update of " + part.key);
+  });
+  const std::string why = test::refusal([&] {
+    with_store(std::move(store), [&](KeyValueStore& mine) {
+      Numbers values(10);
+      mine.init("values", values);
+      for (int i = 0; i < 5; ++i) {
+        mine.push("values", values);
+        mine.pull("values", values);
+      }
+    });
+  });
+  CHECK(why == "no third update of values");
+}
+
+TEST_CASE("two stores of one world do not mix up their messages, nor the caller's") {
+  if (ranks() == 1) return;
+  Communicator all = test::world().communicator();
+  for (int turn = 0; turn < 3; ++turn) {
+    with_store(adding_store({}), [&](KeyValueStore& store) {
+      Numbers values{static_cast<float>(turn)};
+      store.init("values", values);
+      store.push("values", Numbers{1});
+      store.pull("values", values);
+      CHECK(values[0] == static_cast<float>(turn + 1));
+    });
+    Numbers sum{1};
+    all.allreduce(Tensor(std::span(sum)));
+    CHECK(sum[0] == static_cast<float>(ranks()));
+  }
+}
+
+}  // namespace
+}  // namespace ronda
