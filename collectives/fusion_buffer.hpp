@@ -29,6 +29,7 @@ struct FusionOptions {
   Compression compression = Compression::none;  ///< of the gradients; the control block is never compressed
   std::uint64_t seed = 1;                       ///< of int8's stochastic rounding
   DType dtype = DType::float32;                 ///< of the gradients, and so of their sums
+  std::string label = "bucket";                 ///< for messages, and of the states that compression keeps: `bucket 3`
   bool late = false;  ///< buckets start in `wait`: for those who may sum the gradients themselves
 };
 
@@ -74,6 +75,8 @@ class FusionBuffer {
   [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
   /// Seconds that `wait` has waited so far: communication that nothing hid.
   [[nodiscard]] double exposed_seconds() const noexcept;
+  /// Bytes that this rank has sent so far. Not in a step.
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept;
   /// Bytes that this rank keeps for compression, beside the arena.
   [[nodiscard]] std::size_t memory() const noexcept;
   /// Shows what of one step's compression the next builds on: see Collective.
