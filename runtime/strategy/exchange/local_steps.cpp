@@ -1,3 +1,4 @@
+#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/core/finite.hpp>
@@ -268,6 +269,9 @@ std::vector<std::string> LocalSteps::report() const {
   std::vector<std::string> lines;
   if (mirrored_) lines = mirrored_->report();
   for (auto& line : deltas_.report()) lines.push_back(std::move(line));
+  const SynchronisationCosts costs = synchronisations();
+  lines.push_back(std::to_string(costs.count) + " synchronisations sent " + human_bytes(costs.sent_bytes) +
+                  " in messages; this rank waited " + std::to_string(costs.waited_seconds) + " s for them");
   return lines;
 }
 
