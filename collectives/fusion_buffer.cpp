@@ -142,7 +142,7 @@ void FusionBuffer::Impl::start_full_buckets(Stream& stream) {
 }
 
 FusionBuffer::FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena,
-                           FusionOptions options)
+                           const FusionOptions& options)
     : impl_(std::make_unique<Impl>(std::move(communicator), std::move(slots), arena, options)),
       moves_alone_(std::ranges::all_of(impl_->reductions, [](const auto& one) { return one->moves_alone(); })) {}
 
@@ -172,8 +172,13 @@ void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
   --step.missing[step.bucket_of_slot[slot]];
   if (step.control_alone) return;  // late
   step.start_full_buckets(stream);
+  poll();
+}
+
+void FusionBuffer::poll() {
   if (moves_alone_) return;
-  while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;  // lets an inline engine work
+  Impl& step = *impl_;
+  while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;
 }
 
 void FusionBuffer::Impl::check_complete() const {
@@ -205,6 +210,12 @@ void FusionBuffer::wait_for_control(Stream& stream) {
 
 std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }
 double FusionBuffer::exposed_seconds() const noexcept { return impl_->exposed_seconds; }
+
+double FusionBuffer::total_seconds() const noexcept {
+  double seconds = 0;
+  for (const auto& reduction : impl_->reductions) seconds += reduction->times().total;
+  return seconds;
+}
 
 std::uint64_t FusionBuffer::sent_bytes() const noexcept {
   std::uint64_t bytes = impl_->control_alone ? impl_->control_alone->sent_bytes() : 0;

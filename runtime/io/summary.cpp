@@ -89,7 +89,8 @@ Json to_json(const Summary& s) {
   if (s.synchronisations.count > 0)
     json["synchronisations"] = {{"count", s.synchronisations.count},
                                 {"sent_bytes", s.synchronisations.sent_bytes},
-                                {"waited_seconds", s.synchronisations.waited_seconds}};
+                                {"waited_seconds", s.synchronisations.waited_seconds},
+                                {"total_seconds", s.synchronisations.total_seconds}};
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},

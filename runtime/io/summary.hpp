@@ -48,6 +48,7 @@ struct Summary {
     std::uint64_t count = 0;          ///< 0: each step is one
     std::uint64_t sent_bytes = 0;     ///< by this rank, in messages
     double waited_seconds = unknown;  ///< by this rank
+    double total_seconds = unknown;   ///< that they were under way, waited for or not
   } synchronisations;
   struct {
     std::uint64_t written = 0;       ///< in this run

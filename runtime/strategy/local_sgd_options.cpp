@@ -18,6 +18,12 @@ std::string_view name_of(OuterOptimizer optimizer) noexcept {
 
 void check(const LocalSgdOptions& o) {
   if (o.synchronise_every == 0) throw InputError(".local_sgd.synchronise_every is at least 1");
+  if (o.fragments == 0 || o.fragments > o.synchronise_every)
+    throw InputError(".local_sgd.fragments is from 1 to .local_sgd.synchronise_every, not " +
+                     std::to_string(o.fragments));
+  if (o.fragments > 1 && (o.fragment_delay == 0 || o.fragment_delay >= o.synchronise_every))
+    throw InputError(".local_sgd.fragment_delay is at least 1 and below .local_sgd.synchronise_every, not " +
+                     std::to_string(o.fragment_delay));
   if (o.outer_optimizer == OuterOptimizer::average && (o.outer_rate || o.outer_momentum))
     throw InputError(
         ".local_sgd.outer_rate and .local_sgd.outer_momentum are for .local_sgd.outer_optimizer = nesterov");

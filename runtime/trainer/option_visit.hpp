@@ -288,6 +288,12 @@ void visit(Options& o, Visitor&& see) {
   see(of_local("local-after", "local_sgd.local_after", "so many steps are mirrored ones before"), local.local_after);
   see(of_local("delta-compression", "local_sgd.delta_compression", "of changes on the wire: none, bf16, fp16, int8"),
       local.delta_compression, parse_compression);
+  see(of_local("fragments", "local_sgd.fragments",
+               "pieces of the parameters that synchronise each at its own time, beside the next steps"),
+      local.fragments);
+  see(of_local("fragment-delay", "local_sgd.fragment_delay",
+               "with --fragments: steps after which their changes are applied"),
+      local.fragment_delay);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

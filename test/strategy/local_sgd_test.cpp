@@ -39,20 +39,52 @@ class Simulation {
   }
   void step(double rate) {
     for (std::size_t rank = 0; rank < own_.size(); ++rank) step(own_[rank], loaders_[rank]->next(), rate);
-    if (++steps_ % options_.synchronise_every == 0) synchronise();
+    ++steps_;
+    if (options_.fragments == 2) return fragments();
+    if (steps_ % options_.synchronise_every == 0) synchronise();
   }
   void synchronise() {
-    for (std::size_t i = 0; i < shared_.size(); ++i) {
-      double change = 0;
-      for (const Numbers& own : own_) change += (shared_[i] - own[i]) / static_cast<double>(own_.size());
-      momentum_[i] = options_.momentum() * momentum_[i] + change;
-      shared_[i] -= options_.rate() * (change + options_.momentum() * momentum_[i]);
-    }
+    for (Travelling& each : travelling_) apply(each);
+    travelling_.clear();
+    apply(measured({0, shared_.size()}));
     own_.assign(own_.size(), shared_);
   }
   [[nodiscard]] const Numbers& parameters() const { return shared_; }
 
  private:
+  /// Changes that were measured after a step.
+  struct Travelling {
+    Range part;
+    std::uint64_t step;
+    Numbers change;
+    std::vector<Numbers> started;
+  };
+  [[nodiscard]] Travelling measured(Range part) const {
+    Travelling each{part, steps_, Numbers(shared_.size()), own_};
+    for (std::size_t i = part.begin; i < part.end; ++i)
+      for (const Numbers& own : own_) each.change[i] += (shared_[i] - own[i]) / static_cast<double>(own_.size());
+    return each;
+  }
+  void apply(const Travelling& each) {
+    for (std::size_t i = each.part.begin; i < each.part.end; ++i) {
+      momentum_[i] = options_.momentum() * momentum_[i] + each.change[i];
+      shared_[i] -= options_.rate() * (each.change[i] + options_.momentum() * momentum_[i]);
+      for (std::size_t rank = 0; rank < own_.size(); ++rank)
+        own_[rank][i] = shared_[i] + (own_[rank][i] - each.started[rank][i]);
+    }
+  }
+  /// The biases, in the middle of a period, and the weights at its end.
+  void fragments() {
+    while (!travelling_.empty() && travelling_.front().step + options_.fragment_delay == steps_) {
+      apply(travelling_.front());
+      travelling_.erase(travelling_.begin());
+    }
+    const std::uint64_t place = steps_ % options_.synchronise_every;
+    if (place == options_.synchronise_every / 2)
+      travelling_.push_back(measured({classes * pixels, shared_.size()}));
+    else if (place == 0)
+      travelling_.push_back(measured({0, classes * pixels}));
+  }
   /// Weights (classes, pixels), then biases.
   static void step(Numbers& parameters, const Batch& batch, double rate) {
     Numbers gradient(parameters.size());
@@ -76,6 +108,7 @@ class Simulation {
   LocalSgdOptions options_;
   Numbers shared_, momentum_;
   std::vector<Numbers> own_;
+  std::vector<Travelling> travelling_;
   std::vector<std::unique_ptr<BatchLoader>> loaders_;
   std::uint64_t steps_ = 0;
 };
@@ -126,6 +159,45 @@ TEST_CASE("local steps and both outer optimizers compute what plain loops do, in
         CHECK(distance(run.parameters(), expected.parameters()) < 1e-5);
       }
     }
+}
+
+TEST_CASE("fragments synchronise each at its own time, and are applied so many steps later") {
+  const MemoryDataset data = images(131);
+  for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring})
+    for (const std::uint64_t delay : {1, 2, 5})
+      for (const OuterOptimizer outer : {OuterOptimizer::average, OuterOptimizer::nesterov}) {
+        INFO(name_of(outer) << " after " << delay << " by " << name_of(algorithm));
+        const LocalSgdOptions options{
+            .synchronise_every = 6, .outer_optimizer = outer, .fragments = 2, .fragment_delay = delay};
+        DeviceRun run(everybody(), nullptr, one_layer(), data, local_set(options, algorithm));
+        Simulation expected(data, 50, static_cast<std::size_t>(world().size()), options, run.parameters());
+        double weight = 0;
+        for (std::uint64_t step = 1; step <= 19; ++step) {
+          if (step == 19) run.strategy.synchronise_next();
+          const StepResult result = run.step();
+          expected.step(result.learning_rate);
+          weight += result.weight;
+        }
+        expected.synchronise();
+        CHECK(equal_on_ranks(run.parameters()));
+        CHECK(distance(run.parameters(), expected.parameters()) < 1e-5);
+        CHECK(weight == 19 / 3 * 131 + 50);  // every sample is told of once
+        CHECK(run.strategy.exchange().synchronisations().count == 7);
+      }
+}
+
+TEST_CASE("evaluation in the middle of a period has all fragments, and no sample is forgotten") {
+  const MemoryDataset data = images(400);
+  DeviceRun run(everybody(), nullptr, mlp(), data,
+                local_set({.synchronise_every = 4, .fragments = 2, .fragment_delay = 3}));
+  double weight = 0;
+  for (int k = 0; k < 5; ++k) weight += run.step().weight;
+  run.strategy.state().average_states();
+  CHECK_FALSE(run.strategy.parameter_hash().empty());
+  for (int k = 0; k < 2; ++k) weight += run.step().weight;
+  run.strategy.synchronise_next();
+  weight += run.step().weight;
+  CHECK(weight == 400);
 }
 
 TEST_CASE("synchronised in each step by their average, replicas are mirrored ones, to rounding") {
@@ -322,6 +394,11 @@ TEST_CASE("a ring's bytes are those of the parameters, once in so many steps") {
 
 TEST_CASE("what cannot make local steps is refused, with the remedy") {
   require_mentions(local_refusal({.synchronise_every = 0}), {".local_sgd.synchronise_every"});
+  for (const std::size_t bad : {0, 51})
+    require_mentions(local_refusal({.fragments = bad}), {".local_sgd.fragments", std::to_string(bad)});
+  for (const std::uint64_t bad : {0, 50})
+    require_mentions(local_refusal({.fragments = 2, .fragment_delay = bad}),
+                     {".local_sgd.fragment_delay", std::to_string(bad)});
   require_mentions(local_refusal({.outer_rate = 0.5}), {".local_sgd.outer_rate", "nesterov"});
   for (const double bad : {0.0, -1.0, std::numeric_limits<double>::infinity()})
     require_mentions(local_refusal({.outer_optimizer = OuterOptimizer::nesterov, .outer_rate = bad}),

@@ -1,40 +1,12 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/denormals.hpp>
 #include <ronda/core/finite.hpp>
-#include <ronda/core/multiversion.hpp>
-#include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace ronda {
 namespace {
-
-// Places in StepControl::reserved, for counts of ranks.
-constexpr std::size_t nonfinite_place = 0, spoiled_place = 1;
-constexpr std::size_t elements_per_line = 16;  ///< floats
-
-RONDA_MULTIVERSION void subtract(const float* __restrict last, const float* __restrict values,
-                                 float* __restrict changes, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) changes[i] = last[i] - values[i];
-}
-
-RONDA_MULTIVERSION void take_mean(const float* __restrict last, const float* __restrict changes,
-                                  float* __restrict values, float ranks, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) values[i] = last[i] - changes[i] / ranks;
-}
-
-RONDA_MULTIVERSION void take_step(const float* __restrict last, const float* __restrict changes,
-                                  float* __restrict momentum, float* __restrict values, float ranks,
-                                  LocalSteps::Nesterov by, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float mean = changes[i] / ranks;
-    momentum[i] = by.momentum * momentum[i] + mean;
-    values[i] = last[i] - by.rate * (mean + by.momentum * momentum[i]);
-  }
-}
 
 FusionOptions options_of_changes(FusionOptions options, Compression compression) {
   options.compression = compression;
@@ -67,21 +39,21 @@ void require_local_steps(const Replica& replica) {
 }
 
 LocalSteps::LocalSteps(Communicator communicator, const std::vector<GradientSlot>& slots, const Replica& replica,
-                       const LocalSgdOptions& local, FusionOptions options)
+                       const LocalSgdOptions& local, const FusionOptions& options)
     : communicator_(std::move(communicator)),
       replica_(replica),
       local_options_(local),
-      by_{static_cast<float>(local.rate()), static_cast<float>(local.momentum())},
       slots_(slots),
       arena_(replica.dense_arena()),
       changes_memory_(communicator_.allocate(replica.plan().arena_bytes, Memory::node_shared)),
       deltas_(communicator_, slots, changes_memory_, options_of_changes(options, local.delta_compression)) {
   agree(communicator_, [&] {
-    last_memory_ = Buffer::host(arena_.count * sizeof(float));
-    if (local_options_.outer_optimizer == OuterOptimizer::nesterov)
-      momentum_memory_ = Buffer::host(arena_.count * sizeof(float));
+    outer_ = std::make_unique<OuterStep>(local, static_cast<std::size_t>(communicator_.size()), arena_.count);
   });
-  if (local_options_.local_after > 0)
+  if (local.fragments > 1)
+    fragments_ = std::make_unique<Fragments>(communicator_, slots, changes_memory_, local,
+                                             options_of_changes(options, local.delta_compression));
+  if (local.local_after > 0)
     mirrored_ = std::make_unique<BucketedAllreduce>(communicator_, slots, replica.reduced(), arena_, options);
 }
 
@@ -91,11 +63,12 @@ void LocalSteps::begin() {
   local_ = updates_ >= local_options_.local_after;
   shown_ = false;
   if (!local_) return mirrored_->begin();
-  if (steps_ == 0) std::copy_n(values(), arena_.count, last());  // whoever wrote them
+  if (steps_ == 0) outer_->begin_with(values());  // whoever wrote them
 }
 
 /// The sums are complete before the first gradient is.
 void LocalSteps::mark_ready(ParameterId id, Stream& stream) {
+  if (local_ && fragments_) fragments_->poll();
   if (local_) return;
   if (!std::exchange(shown_, true)) mirrored_->sums() = sums();
   mirrored_->mark_ready(id, stream);
@@ -117,55 +90,54 @@ void LocalSteps::publish(UpdateOutcome* outcome, Stream& stream) {
   }
   if (outcome->applied == 0) ++outcome->updates;  // all ranks count alike, and have one schedule
   updates_ = outcome->updates;
-  count(*outcome);
+  own_.count(sums(), *outcome, updates_);
   ++steps_;
   average_differs_ = states_differ_ = true;
+  told_ = {};
+  if (!asked && fragments_) return publish_fragments(*outcome, stream);
   if (asked || steps_ == local_options_.synchronise_every) return agree_on_all(*outcome, stream);
-  if (agreed_)
-    sums() = {};
-  else
-    agree_on_sums(stream);
-  agreed_ = true;
-  outcome->finite = 1;  // the others do not know either
-  outcome->spoiled = 0;
+  tell_nothing(*outcome, stream);
 }
 
-/// Adds the step to what the other ranks are to hear of.
-void LocalSteps::count(const UpdateOutcome& outcome) {
-  const StepControl& step = sums();
-  StepFlags& flags = own_.sums.flags;
-  flags = {.stop = std::max(flags.stop, step.flags.stop),
-           .leave = std::max(flags.leave, step.flags.leave),
-           .save = std::max(flags.save, step.flags.save),
-           .written = step.flags.written,
-           .unwritten = step.flags.unwritten};
-  if (outcome.finite != 0) {
-    own_.sums.loss += step.loss;
-    own_.sums.weight += step.weight;
-    own_.sums.metric += step.metric;
+/// The others do not know more either. But once, at the start, there is to be something to show.
+void LocalSteps::tell_nothing(UpdateOutcome& outcome, Stream& stream) {
+  sums() = {};
+  if (!std::exchange(agreed_, true)) {
+    sums() = std::exchange(own_.sums, {});
+    mark_all(stream);
+    deltas_.wait_for_control(stream);
   }
-  const bool bad = outcome.finite == 0 || outcome.spoiled != 0;
-  if (bad && own_.bad_steps++ == 0) own_.first_bad = updates_;
-  own_.nonfinite = own_.nonfinite || outcome.finite == 0;
-  own_.spoiled = own_.spoiled || outcome.spoiled != 0;
+  outcome.finite = 1;
+  outcome.spoiled = 0;
 }
 
-void LocalSteps::agree_on_sums(Stream& stream) {
-  sums() = std::exchange(own_.sums, {});
-  mark_all(stream);
-  deltas_.wait_for_control(stream);
+void LocalSteps::publish_fragments(UpdateOutcome& outcome, Stream& stream) {
+  StepControl all;
+  const bool any = fragments_->finish_due(steps_, told_, all, *outer_, values(), stream);
+  if (any)
+    tell(all, outcome, stream);
+  else
+    tell_nothing(outcome, stream);
+  fragments_->start_due(steps_, own_, *outer_, values(), stream);
 }
 
 void LocalSteps::agree_on_all(UpdateOutcome& outcome, Stream& stream) {
-  told_ = std::exchange(own_, {});
-  agreed_ = true;
-  StepControl& all = sums();
-  all = told_.sums;
-  all.reserved[nonfinite_place] = told_.nonfinite ? 1 : 0;
-  all.reserved[spoiled_place] = told_.spoiled ? 1 : 0;
+  StepControl all;
+  if (fragments_) fragments_->finish_all(told_, all, *outer_, values(), stream);
+  sums() = own_.told();
+  told_.add(std::exchange(own_, {}));
   synchronise(stream);
-  outcome.finite = all.reserved[nonfinite_place] == 0 ? 1 : 0;
-  outcome.spoiled = all.reserved[spoiled_place] != 0 || !all_finite(stream.threads(), {values(), arena_.count}) ? 1 : 0;
+  forget_writing(all);  // it was told before
+  add(all, sums());
+  tell(all, outcome, stream);
+}
+
+void LocalSteps::tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream) {
+  agreed_ = true;
+  sums() = all;
+  add(sums(), std::exchange(late_, {}));
+  outcome.finite = tells_nonfinite(all) ? 0 : 1;
+  outcome.spoiled = tells_spoiled(all) || !all_finite(stream.threads(), {values(), arena_.count}) ? 1 : 0;
 }
 
 void LocalSteps::mark_all(Stream& stream) {
@@ -174,27 +146,11 @@ void LocalSteps::mark_all(Stream& stream) {
 }
 
 void LocalSteps::synchronise(Stream& stream) {
-  const auto by_parts = [&](auto&& work) {
-    parallel_for(
-        stream.threads(), arena_.count,
-        [&](Range part) {
-          const DenormalScope flushing(true);
-          work(part.begin, part.size());
-        },
-        elements_per_line);
-  };
-  by_parts([&](std::size_t at, std::size_t count) { subtract(last() + at, values() + at, changes() + at, count); });
+  const Range whole{0, arena_.count};
+  outer_->measure(values(), changes(), whole, stream.threads());
   mark_all(stream);
   deltas_.wait(stream);
-  const auto ranks = static_cast<float>(communicator_.size());
-  if (local_options_.outer_optimizer == OuterOptimizer::average)
-    by_parts([&](std::size_t at, std::size_t count) {
-      take_mean(last() + at, changes() + at, values() + at, ranks, count);
-    });
-  else
-    by_parts([&](std::size_t at, std::size_t count) {
-      take_step(last() + at, changes() + at, momentum() + at, values() + at, ranks, by_, count);
-    });
+  outer_->apply(changes(), values(), whole, stream.threads());
   steps_ = 0;
   ++synchronisations_;
 }
@@ -204,6 +160,8 @@ void LocalSteps::synchronise(Stream& stream) {
 void LocalSteps::settle(Stream& stream) {
   if (steps_ > 0) {
     const StepControl kept = std::exchange(sums(), {});
+    if (fragments_) fragments_->finish_all(told_, late_, *outer_, values(), stream);
+    forget_writing(late_);
     synchronise(stream);
     sums() = kept;
   }
@@ -213,9 +171,11 @@ void LocalSteps::settle(Stream& stream) {
 }
 
 void LocalSteps::set_updates(std::uint64_t updates) {
+  if (fragments_) fragments_->drop_all(replica_.stream());
   updates_ = updates;
   steps_ = 0;
   own_ = {};
+  late_ = {};
   average_differs_ = states_differ_ = false;
 }
 
@@ -226,15 +186,16 @@ void LocalSteps::gather(std::span<float* const> states) {
 
 /// The momentum is the same on all ranks; as an averaged state it is dropped, with a note, by a training that has none.
 void LocalSteps::visit(StateVisitor& visitor) {
-  if (momentum_memory_.bytes() > 0)
+  if (std::byte* const momentum = outer_->momentum(); momentum != nullptr)
     for (const GradientSlot& slot : slots_) {
       const Parameter& parameter = replica_.parameters()[index_of(slot.id)];
       visitor.visit({parameter.name + ".outer_momentum",
-                     {parameter.trained().desc(), momentum_memory_.data() + slot.offset},
+                     {parameter.trained().desc(), momentum + slot.offset},
                      Scope::averaged,
                      parameter.flattened});
     }
   deltas_.visit(visitor);
+  if (fragments_) fragments_->visit(visitor);
   if (mirrored_) mirrored_->visit(visitor);
 }
 
@@ -260,6 +221,8 @@ std::vector<std::string> LocalSteps::describe() const {
   std::vector<std::string> lines;
   if (mirrored_) lines = mirrored_->describe();
   for (auto& line : deltas_.describe()) lines.push_back(std::move(line));
+  if (fragments_)
+    for (auto& line : fragments_->describe()) lines.push_back(std::move(line));
   lines.push_back("local steps, synchronised every " + std::to_string(local_options_.synchronise_every) + " by " +
                   std::string(name_of(local_options_.outer_optimizer)));
   return lines;
@@ -276,16 +239,20 @@ std::vector<std::string> LocalSteps::report() const {
 }
 
 double LocalSteps::exposed_seconds() const noexcept {
-  return deltas_.exposed_seconds() + (mirrored_ ? mirrored_->exposed_seconds() : 0);
+  return deltas_.exposed_seconds() + (fragments_ ? fragments_->exposed_seconds() : 0) +
+         (mirrored_ ? mirrored_->exposed_seconds() : 0);
 }
 
 std::size_t LocalSteps::memory() const noexcept {
-  return deltas_.memory() + changes_memory_.bytes() + last_memory_.bytes() + momentum_memory_.bytes() +
+  return deltas_.memory() + changes_memory_.bytes() + outer_->memory() + (fragments_ ? fragments_->memory() : 0) +
          (mirrored_ ? mirrored_->memory() : 0);
 }
 
 SynchronisationCosts LocalSteps::synchronisations() const noexcept {
-  return {synchronisations_, deltas_.sent_bytes(), deltas_.exposed_seconds()};
+  SynchronisationCosts costs{synchronisations_, deltas_.sent_bytes(), deltas_.exposed_seconds(),
+                             deltas_.total_seconds()};
+  if (fragments_) fragments_->add_costs(costs);
+  return costs;
 }
 
 }  // namespace ronda

@@ -8,6 +8,9 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/exchange/fragments.hpp>
+#include <ronda/runtime/strategy/exchange/outer_step.hpp>
+#include <ronda/runtime/strategy/exchange/own_steps.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
@@ -28,21 +31,20 @@ void require_local_steps(const Replica& replica);
 /// they have the same bits then. The step's sums travel with the changes; until then a rank knows its own alone, and a
 /// step tells nothing.
 ///
+/// With `fragments` this holds for a fragment at a time (Fragments), and for all of them where a synchronisation is
+/// asked for.
+///
 /// Stich, "Local SGD converges fast and communicates little", ICLR 2019; Lin et al., "Don't use large mini-batches, use
 /// local SGD", ICLR 2020 (`local_after`); Douillard et al., "DiLoCo: distributed low-communication training of language
 /// models", 2023 (nesterov).
 class LocalSteps final : public GradientExchange {
  public:
-  struct Nesterov {
-    float rate, momentum;
-  };
-
   /// Collective.
   /// @param slots    of the gradients, float32
   /// @param replica  has its arenas; outlives this object
   /// @param options  of the gradients' exchange, before the first local step
   LocalSteps(Communicator communicator, const std::vector<GradientSlot>& slots, const Replica& replica,
-             const LocalSgdOptions& local, FusionOptions options);
+             const LocalSgdOptions& local, const FusionOptions& options);
 
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
@@ -67,33 +69,24 @@ class LocalSteps final : public GradientExchange {
   [[nodiscard]] SynchronisationCosts synchronisations() const noexcept override;
 
  private:
-  /// What a rank has done since all ranks last agreed.
-  struct Own {
-    StepControl sums;  ///< of finite steps; and the flags that it has raised
-    bool nonfinite = false, spoiled = false;
-    std::uint64_t bad_steps = 0, first_bad = 0;  ///< steps that were one of these; the number of the first
-  };
-
-  void count(const UpdateOutcome& outcome);
-  void agree_on_sums(Stream& stream);
+  void publish_fragments(UpdateOutcome& outcome, Stream& stream);
   void agree_on_all(UpdateOutcome& outcome, Stream& stream);
+  void tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream);
+  void tell_nothing(UpdateOutcome& outcome, Stream& stream);
   void mark_all(Stream& stream);
   void synchronise(Stream& stream);
   [[nodiscard]] float* values() const noexcept { return arena_.values; }
   [[nodiscard]] float* changes() const noexcept { return reinterpret_cast<float*>(changes_memory_.data()); }
-  [[nodiscard]] float* last() const noexcept { return reinterpret_cast<float*>(last_memory_.data()); }
-  [[nodiscard]] float* momentum() const noexcept { return reinterpret_cast<float*>(momentum_memory_.data()); }
 
   Communicator communicator_;
   const Replica& replica_;
   LocalSgdOptions local_options_;
-  Nesterov by_;
   std::vector<GradientSlot> slots_;
   ArenaRange arena_;
-  Buffer changes_memory_;                        ///< of this rank, then of all
-  Buffer last_memory_;                           ///< the parameters of the last synchronisation
-  Buffer momentum_memory_;                       ///< empty without
-  FusionBuffer deltas_;                          ///< also has the control block
+  Buffer changes_memory_;  ///< of this rank, then of all
+  FusionBuffer deltas_;    ///< of all parameters at once; also has the control block
+  std::unique_ptr<OuterStep> outer_;
+  std::unique_ptr<Fragments> fragments_;         ///< null where all parameters synchronise at once
   std::unique_ptr<BucketedAllreduce> mirrored_;  ///< null where no step is mirrored
 
   std::uint64_t updates_ = 0;                             ///< done
@@ -103,7 +96,9 @@ class LocalSteps final : public GradientExchange {
   bool asked_ = false;                                    ///< for a synchronisation after this step
   bool agreed_ = false;                                   ///< on the sums of any step yet
   bool average_differs_ = false, states_differ_ = false;  ///< each rank has its own
-  Own own_, told_;                                        ///< since the last agreement; before it
+  StepControl late_;  ///< of all ranks, found between two steps: the next that tells something tells of it too
+  OwnSteps own_;      ///< since this rank last told the others
+  OwnSteps told_;     ///< with what the last step told
   std::uint64_t synchronisations_ = 0;
 };
 
