@@ -211,9 +211,9 @@ void FusionBuffer::wait_for_control(Stream& stream) {
 std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }
 double FusionBuffer::exposed_seconds() const noexcept { return impl_->exposed_seconds; }
 
-double FusionBuffer::total_seconds() const noexcept {
+double FusionBuffer::longest_seconds() const noexcept {
   double seconds = 0;
-  for (const auto& reduction : impl_->reductions) seconds += reduction->times().total;
+  for (const auto& reduction : impl_->reductions) seconds = std::max(seconds, reduction->times().total);
   return seconds;
 }
 

@@ -78,8 +78,8 @@ class FusionBuffer {
   [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
   /// Seconds that `wait` has waited so far: communication that nothing hid.
   [[nodiscard]] double exposed_seconds() const noexcept;
-  /// Seconds that the runs of all buckets took so far, waited for or not. Not in a step.
-  [[nodiscard]] double total_seconds() const noexcept;
+  /// Seconds that the runs of a bucket took so far, waited for or not; of the one that took longest. Not in a step.
+  [[nodiscard]] double longest_seconds() const noexcept;
   /// Bytes that this rank has sent so far. Not in a step.
   [[nodiscard]] std::uint64_t sent_bytes() const noexcept;
   /// Bytes that this rank keeps for compression, beside the arena.

@@ -101,8 +101,9 @@ void Fragments::add_costs(SynchronisationCosts& costs) const {
   costs.count += finished_;
   for (const Fragment& fragment : fragments_) {
     costs.sent_bytes += fragment.exchange->sent_bytes();
-    costs.waited_seconds += fragment.exchange->exposed_seconds();
-    costs.total_seconds += fragment.exchange->total_seconds();
+    const double waited = fragment.exchange->exposed_seconds();
+    costs.waited_seconds += waited;
+    costs.total_seconds += std::max(waited, fragment.exchange->longest_seconds());
   }
 }
 

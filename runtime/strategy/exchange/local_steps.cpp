@@ -250,7 +250,7 @@ std::size_t LocalSteps::memory() const noexcept {
 
 SynchronisationCosts LocalSteps::synchronisations() const noexcept {
   SynchronisationCosts costs{synchronisations_, deltas_.sent_bytes(), deltas_.exposed_seconds(),
-                             deltas_.total_seconds()};
+                             deltas_.exposed_seconds()};
   if (fragments_) fragments_->add_costs(costs);
   return costs;
 }
