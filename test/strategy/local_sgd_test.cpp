@@ -408,6 +408,8 @@ TEST_CASE("what cannot make local steps is refused, with the remedy") {
                      {".local_sgd.outer_momentum", "below 1"});
   require_mentions(local_refusal({}, mlp(), {.dtype = DType::bfloat16}), {"bfloat16", ".strategy = local_sgd"});
   if (world().size() > 1)
+    require_mentions(local_refusal({}, mlp(), {.divide_states = true}), {".local_sgd", ".divide_states", "not both"});
+  if (world().size() > 1)
     require_mentions(local_refusal({}, Sequential(Flatten(), Dense(9), SyncBatchNorm(), ReLU(), Dense(4))),
                      {"SyncBatchNorm", "BatchNorm"});
   const Devices devices(everybody(), AllreduceAlgorithm::staged);

@@ -34,6 +34,9 @@ void require_local_steps(const Replica& replica) {
     refuse_local_steps(
         "layers of " + std::string(name_of(plan.dtype)) + " need their parameters rounded after each exchange",
         ", or .precision = float32");
+  if (!replica.keeps_all_states())
+    throw InputError(
+        "a rank that makes steps of its own needs all states: give .local_sgd or .divide_states, not both");
   if (!replica.program().rank_sums().empty())
     refuse_local_steps("a SyncBatchNorm needs sums over the ranks in each step", ", or a BatchNorm");
 }
