@@ -10,6 +10,12 @@ namespace {
 bool is_name(char character) { return (character >= 'a' && character <= 'z') || character == '_'; }
 bool is_name_or_digit(char character) { return is_name(character) || (character >= '0' && character <= '9'); }
 
+/// What `text` begins with that may be one, also a field of a field.
+std::string_view longest_field(std::string_view text) {
+  return text.substr(
+      0, std::ranges::find_if_not(text, [](char c) { return is_name_or_digit(c) || c == '.'; }) - text.begin());
+}
+
 /// Whether a field may be named behind `text`: not within a file's name or a number.
 bool may_begin_after(std::string_view text) { return text.empty() || text.back() == ' ' || text.back() == '('; }
 
@@ -34,15 +40,16 @@ std::string OptionNames::on_command_line(std::string_view text) const {
     result += text.substr(0, point);
     if (point == std::string_view::npos) break;
     text.remove_prefix(point + 1);
-    std::size_t length = 0;
-    while (length < text.size() && is_name_or_digit(text[length])) ++length;
-    const auto found = names_.find(text.substr(0, length));
+    std::string_view field = longest_field(text);
+    while (!names_.contains(field) && field.find('.') != std::string_view::npos)
+      field = field.substr(0, field.rfind('.'));
+    const auto found = names_.find(field);
     if (found == names_.end() || !may_begin_after(result)) {
       result += '.';
       continue;
     }
     result += "--" + found->second;
-    text.remove_prefix(length);
+    text.remove_prefix(field.size());
     if (text.starts_with(" = ")) text.remove_prefix(2);
   }
   return result;

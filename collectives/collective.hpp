@@ -171,8 +171,8 @@ class Collective : public Completion {
   [[nodiscard]] virtual Compression compression() const noexcept { return Compression::none; }
   /// Bytes of the host that this rank keeps beside the tensors: for compression, or for tensors of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
-  /// Bytes that this rank has sent so far, where runs differ in them, as sparse ones do; 0 where they do not. Not while
-  /// it is in flight.
+  /// Bytes that this rank has sent in messages so far; of sparse tables also what it has written for others in a node's
+  /// memory. 0 where MPI's own collectives or a device do it. Not while it is in flight.
   [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
   /// Shows what of one run the next builds on: for int8 what rounding has lost so far, and how many runs there were.
   /// Equal continuation needs it.

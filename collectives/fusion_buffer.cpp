@@ -81,6 +81,7 @@ struct FusionBuffer::Impl {
 
   Communicator communicator;
   Compression compression;  ///< as asked for
+  std::string label;
   std::vector<GradientSlot> slots;
   std::vector<std::size_t> slot_of_id, bucket_of_slot;
   std::vector<Bucket> buckets;
@@ -103,6 +104,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
                          const FusionOptions& options)
     : communicator(std::move(group)),
       compression(options.compression),
+      label(options.label),
       slots(std::move(gradient_slots)),
       slot_of_id(slots_by_id(slots, options.dtype, arena.bytes())),
       bucket_of_slot(slots.size()),
@@ -117,7 +119,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
     for (std::size_t slot = bucket.first_slot; slot < bucket.end_slot; ++slot) bucket_of_slot[slot] = i;
     AllreduceSpec spec{.tensors = {slice(arena, bucket, options.dtype)},
                        .algorithm = options.algorithm,
-                       .label = "bucket " + std::to_string(i),
+                       .label = options.label + " " + std::to_string(i),
                        .compression = options.compression,
                        .seed = options.seed,
                        .flush_denormals = true};
@@ -140,7 +142,7 @@ void FusionBuffer::Impl::start_full_buckets(Stream& stream) {
 }
 
 FusionBuffer::FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena,
-                           FusionOptions options)
+                           const FusionOptions& options)
     : impl_(std::make_unique<Impl>(std::move(communicator), std::move(slots), arena, options)),
       moves_alone_(std::ranges::all_of(impl_->reductions, [](const auto& one) { return one->moves_alone(); })) {}
 
@@ -170,8 +172,13 @@ void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
   --step.missing[step.bucket_of_slot[slot]];
   if (step.control_alone) return;  // late
   step.start_full_buckets(stream);
+  poll();
+}
+
+void FusionBuffer::poll() {
   if (moves_alone_) return;
-  while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;  // lets an inline engine work
+  Impl& step = *impl_;
+  while (step.oldest < step.next_bucket && step.done[step.oldest].ready()) ++step.oldest;
 }
 
 void FusionBuffer::Impl::check_complete() const {
@@ -204,6 +211,18 @@ void FusionBuffer::wait_for_control(Stream& stream) {
 std::span<const FusionBuffer::Bucket> FusionBuffer::buckets() const noexcept { return impl_->buckets; }
 double FusionBuffer::exposed_seconds() const noexcept { return impl_->exposed_seconds; }
 
+double FusionBuffer::longest_seconds() const noexcept {
+  double seconds = 0;
+  for (const auto& reduction : impl_->reductions) seconds = std::max(seconds, reduction->times().total);
+  return seconds;
+}
+
+std::uint64_t FusionBuffer::sent_bytes() const noexcept {
+  std::uint64_t bytes = impl_->control_alone ? impl_->control_alone->sent_bytes() : 0;
+  for (const auto& reduction : impl_->reductions) bytes += reduction->sent_bytes();
+  return bytes;
+}
+
 std::size_t FusionBuffer::memory() const noexcept {
   std::size_t bytes = 0;
   for (const auto& reduction : impl_->reductions) bytes += reduction->memory();
@@ -217,8 +236,8 @@ void FusionBuffer::visit(StateVisitor& visitor) {
 std::vector<std::string> FusionBuffer::describe() const {
   std::vector<std::string> lines;
   for (const Bucket& bucket : impl_->buckets)
-    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
-                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
+    lines.push_back(impl_->label + " " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) +
+                    " to " + std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
                     bucket.algorithm + how_sent(bucket, impl_->compression, impl_->communicator));
   return lines;
 }
@@ -229,8 +248,8 @@ std::vector<std::string> FusionBuffer::report() const {
     const CollectiveTimes times = impl_->reductions[i]->times();
     if (times.runs == 0) continue;
     std::ostringstream line;
-    line << "bucket " << i << ": " << impl_->buckets[i].bytes << " bytes by " << impl_->buckets[i].algorithm << " took "
-         << std::llround(times.total / static_cast<double>(times.runs) * 1e6) << " us in the mean";
+    line << impl_->label << ' ' << i << ": " << impl_->buckets[i].bytes << " bytes by " << impl_->buckets[i].algorithm
+         << " took " << std::llround(times.total / static_cast<double>(times.runs) * 1e6) << " us in the mean";
     if (times.predicted) line << ", the model has " << std::llround(*times.predicted * 1e6) << " us";
     lines.push_back(line.str());
   }

@@ -29,6 +29,7 @@ struct FusionOptions {
   Compression compression = Compression::none;  ///< of the gradients; the control block is never compressed
   std::uint64_t seed = 1;                       ///< of int8's stochastic rounding
   DType dtype = DType::float32;                 ///< of the gradients, and so of their sums
+  std::string label = "bucket";                 ///< for messages, and of the states that compression keeps: `bucket 3`
   bool late = false;  ///< buckets start in `wait`: for those who may sum the gradients themselves
 };
 
@@ -45,7 +46,8 @@ class FusionBuffer {
   /// Collective. `slots` in ascending offset, back to back. `arena` is memory from `communicator.allocate`, at
   /// least as long as the last slot's end, and outlives this object. Where it is a device's, so is the control block.
   /// Throws LogicError where a parameter has two slots, or slots are not aligned, overlap, or end beyond the arena.
-  FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena, FusionOptions options);
+  FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena,
+               const FusionOptions& options);
   ~FusionBuffer();
   FusionBuffer(const FusionBuffer&) = delete;
 
@@ -56,6 +58,8 @@ class FusionBuffer {
   [[nodiscard]] StepControl& control() noexcept;
   /// The gradient of `id` is complete. Starts the bucket it completes, and lets an inline engine make progress.
   void mark_ready(ParameterId id, Stream& stream);
+  /// Within a step: lets an inline engine make progress with the buckets that were started.
+  void poll();
   /// Returns when every bucket is reduced: gradients are sums over all ranks then, and so is the control block. On a
   /// device the stream waits, not the host (but where buckets go through the host). Throws LogicError where a slot was
   /// never marked.
@@ -74,6 +78,10 @@ class FusionBuffer {
   [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
   /// Seconds that `wait` has waited so far: communication that nothing hid.
   [[nodiscard]] double exposed_seconds() const noexcept;
+  /// Seconds that the runs of a bucket took so far, waited for or not; of the one that took longest. Not in a step.
+  [[nodiscard]] double longest_seconds() const noexcept;
+  /// Bytes that this rank has sent so far. Not in a step.
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept;
   /// Bytes that this rank keeps for compression, beside the arena.
   [[nodiscard]] std::size_t memory() const noexcept;
   /// Shows what of one step's compression the next builds on: see Collective.

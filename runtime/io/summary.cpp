@@ -86,6 +86,11 @@ Json to_json(const Summary& s) {
                    {"startup_seconds", s.startup_seconds},
                    {"plan_hash", s.plan_hash},
                    {"options", std::move(options)}});
+  if (s.synchronisations.count > 0)
+    json["synchronisations"] = {{"count", s.synchronisations.count},
+                                {"sent_bytes", s.synchronisations.sent_bytes},
+                                {"waited_seconds", s.synchronisations.waited_seconds},
+                                {"total_seconds", s.synchronisations.total_seconds}};
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},

@@ -45,6 +45,12 @@ struct Summary {
     double exposed_seconds = unknown;
   } allreduce;
   struct {
+    std::uint64_t count = 0;          ///< 0: each step is one
+    std::uint64_t sent_bytes = 0;     ///< by this rank, in messages
+    double waited_seconds = unknown;  ///< by this rank
+    double total_seconds = unknown;   ///< that they were under way, waited for or not
+  } synchronisations;
+  struct {
     std::uint64_t written = 0;       ///< in this run
     std::uint64_t resumed_step = 0;  ///< of the checkpoint that this run went on from; 0: from the start
     double exposed_seconds = 0;      ///< that training waited for saving

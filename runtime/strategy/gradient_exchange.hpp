@@ -10,6 +10,7 @@
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
 #include <ronda/optim/updater.hpp>
+#include <ronda/runtime/strategy/local_sgd_options.hpp>
 
 namespace ronda {
 
@@ -35,7 +36,9 @@ class GradientExchange {
   /// What this rank is to update. From here on until `publish` other ranks may write into this one's parameters: nobody
   /// reads them but the update of these ranges.
   [[nodiscard]] virtual std::span<const ArenaRange> ranges_to_update(Stream& stream) = 0;
-  /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them.
+  /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them; or, where ranks make steps of
+  /// their own, each has its own until a synchronisation: then the sums and `outcome` tell of all since the last one,
+  /// and before of nothing.
   virtual void publish(UpdateOutcome* outcome, Stream& stream) = 0;
 
   /// Where this rank's sums of a step go, and all ranks' are found after `reduce`: in the memory of the gradients.
@@ -45,6 +48,19 @@ class GradientExchange {
   /// Makes optimizer states, of which each rank knows its range, whole on all ranks. Collective.
   /// @param states  arenas as long as that of the values
   virtual void gather(std::span<float* const> /*states*/) {}
+  // Where ranks make steps of their own for some time (LocalSteps).
+
+  /// The step that begins next ends with a synchronisation. The same on all ranks.
+  virtual void synchronise_next() noexcept {}
+  /// Between steps: parameters and their average are the same on all ranks from here on. Collective.
+  virtual void settle(Stream& /*stream*/) {}
+  /// Parameters and states were set, to the same on all ranks.
+  virtual void set_updates(std::uint64_t /*updates*/) {}
+  /// Which ranks' steps were not finite, since the synchronisation before the last. Empty: the last step alone was not,
+  /// or there are no steps of their own. Collective.
+  [[nodiscard]] virtual std::string explain_nonfinite() { return {}; }
+  [[nodiscard]] virtual SynchronisationCosts synchronisations() const noexcept { return {}; }
+
   /// Shows what of one step's exchange the next builds on: see Collective.
   virtual void visit(StateVisitor& visitor) = 0;
 

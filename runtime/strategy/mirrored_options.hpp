@@ -13,6 +13,7 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
 
@@ -44,6 +45,9 @@ struct MirroredOptions {
   /// bits are the same. Throws as require_divisible. On one node by NodeReduce, whatever `node_update_bytes` is, and
   /// elsewhere by ShardedUpdate.
   bool divide_states = false;
+  /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
+  /// with `divide_states`.
+  std::optional<LocalSgdOptions> local_sgd = {};
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;

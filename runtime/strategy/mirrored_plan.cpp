@@ -26,7 +26,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0); });
-  exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_);
+  exchange_ =
+      make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_, options_.local_sgd);
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   if (communicator_.size() > 1)
     rank_sums_ = std::make_unique<PlannedRankSums>(communicator_, replica_->program().rank_sums());

@@ -55,7 +55,9 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     clock_.lap(&StepTimes::communication);
     updater_->decide(&exchange_->sums(), stream);
     updater_->apply(exchange_->ranges_to_update(stream), stream);
+    clock_.lap(&StepTimes::optimizer);
     exchange_->publish(updater_->outcome(), stream);
+    clock_.lap(&StepTimes::communication);
     updater_->average(stream);
   });
 }
@@ -136,6 +138,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
 
 std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
   const FlushDenormals flushing = flush_denormals();
+  if (std::string text = exchange_->explain_nonfinite(); !text.empty()) return text;
   return ronda::explain_nonfinite(*replica_, communicator_, place(batch), state_->next_step(), *other_sums_,
                                   host_copy_);
 }

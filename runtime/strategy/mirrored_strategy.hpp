@@ -58,6 +58,7 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] std::size_t steps_in_flight() const noexcept override { return queue_->in_flight(); }
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
   void drain() noexcept override { queue_->drain(); }
+  void synchronise_next() noexcept override { exchange_->synchronise_next(); }
 
   // ---- a step by hand: throws LogicError with steps in flight
 
@@ -71,7 +72,8 @@ class MirroredStrategy final : public Strategy {
   /// `backward`.
   const Tensor& loss(const Batch& batch, const Pass& pass);
   void backward(const Pass& pass);
-  /// Collective. Returns the sums over all ranks, valid until the next begin_pass.
+  /// Collective. Returns the sums over all ranks, valid until the next begin_pass; this rank's own in a step of its own
+  /// (LocalSteps).
   const StepControl& reduce(const Pass& pass);
   /// Collective. Without it a step changes no parameter; but layers' states and int8's residuals have changed already.
   /// @param total  as `reduce` gave it, or changed by the caller, alike on all ranks

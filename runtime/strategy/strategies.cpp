@@ -10,9 +10,14 @@
 namespace ronda {
 namespace {
 
-std::unique_ptr<Strategy> make_mirrored(StrategyRequest r) {
+std::unique_ptr<Strategy> make(StrategyRequest r) {
   return std::make_unique<MirroredStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer),
                                             r.schedule, r.options, r.sink);
+}
+
+std::unique_ptr<Strategy> make_mirrored(StrategyRequest r) {
+  r.options.local_sgd.reset();
+  return make(std::move(r));
 }
 
 /// The same step; what is divided is the optimizer.
@@ -21,10 +26,19 @@ std::unique_ptr<Strategy> make_sharded(StrategyRequest r) {
   return make_mirrored(std::move(r));
 }
 
+/// The same step; what is exchanged are parameters, now and then.
+std::unique_ptr<Strategy> make_local_sgd(StrategyRequest r) {
+  if (!r.options.local_sgd) r.options.local_sgd.emplace();
+  return make(std::move(r));
+}
+
 constexpr StrategyRow rows[] = {
-    {"mirrored", "each rank keeps all of the optimizer's states", true, make_mirrored},
-    {"sharded", "each rank keeps the optimizer's states of its part of the parameters alone, and updates that", false,
-     make_sharded},
+    {"mirrored", "each rank keeps all of the optimizer's states", "", make_mirrored},
+    {"sharded", "each rank keeps the optimizer's states of its part of the parameters alone, and updates that",
+     "a rank's update is written to all others, an error in it too", make_sharded},
+    {"local_sgd", "each rank makes steps of its own, and once in several steps all take the mean of the parameters",
+     "replicas differ between two synchronisations, and a synchronisation makes them equal, errors too",
+     make_local_sgd},
 };
 
 }  // namespace

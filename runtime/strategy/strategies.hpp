@@ -28,8 +28,9 @@ struct StrategyRequest {
 struct StrategyRow {
   std::string_view name;
   std::string_view help;  ///< what a rank keeps and updates, as a phrase
-  /// Each rank updates all of its replica itself, so that an error of one makes its replica differ: an audit finds it.
-  bool can_be_audited;
+  /// Why replicas cannot be compared between steps, as a clause. Empty: each rank updates all of its replica itself, so
+  /// that an error of one makes its replica differ, and an audit finds it.
+  std::string_view why_no_audits;
   /// Collective; throws as MirroredStrategy's constructor.
   std::unique_ptr<Strategy> (*make)(StrategyRequest request);
 };

@@ -62,6 +62,10 @@ class Strategy {
   /// Waits for all steps in flight and drops their results: before the data that they read is freed.
   virtual void drain() noexcept = 0;
 
+  /// Where ranks make steps of their own, the step that begins next ends with equal replicas, and its result tells of
+  /// all steps since the last such one. Called on all ranks alike. Other strategies' steps all do.
+  virtual void synchronise_next() noexcept {}
+
   /// The flags that this rank raises in each step that begins from now on. Not collective.
   void raise(const StepFlags& flags) noexcept { raised_ = flags; }
   [[nodiscard]] const StepFlags& raised() const noexcept { return raised_; }

@@ -22,6 +22,7 @@ void TrainingState::broadcast_parameters() {
   const Buffer& trained = parts_.replica.trained();
   const auto count = static_cast<std::int64_t>(parts_.replica.plan().elements());
   parts_.communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained.data(), trained.device()));
+  parts_.exchange.set_updates(updates_);
   round_values();
   restart_average();
 }
@@ -80,16 +81,21 @@ void TrainingState::visit_model(StateVisitor& visitor) {
 }
 
 void TrainingState::gather_state() {
+  parts_.exchange.settle(parts_.replica.stream());
   if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
   divided_.gather();
 }
 
-void TrainingState::average_states() { ronda::average_states(parts_.replica, parts_.communicator); }
+void TrainingState::average_states() {
+  parts_.exchange.settle(parts_.replica.stream());
+  ronda::average_states(parts_.replica, parts_.communicator);
+}
 
 void TrainingState::set_updates(std::uint64_t updates) {
   require_none_in_flight(parts_.queue, "set_updates");
   updates_ = updates;
   parts_.updater.set_updates(updates, parts_.replica.stream());
+  parts_.exchange.set_updates(updates);
   round_values();
 }
 

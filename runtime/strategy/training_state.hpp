@@ -67,10 +67,12 @@ class TrainingState {
   /// does not show these then.
   [[nodiscard]] DividedStates& divided() noexcept { return divided_; }
   /// Gathers the optimizer's state, if each rank has only a part of it: on every rank (NodeReduce), or as
-  /// DividedStates::whole shows it. Call it before these or what `visit` shows are read. Collective. What `visit`
+  /// DividedStates::whole shows it. Where ranks make steps of their own, they synchronise, and their optimizers' states
+  /// become the mean. Call it before these or what `visit` shows are read. Collective. What `visit`
   /// writes must be whole, and the same, on all ranks.
   void gather_state();
   /// Sets what layers keep with Scope::averaged to the mean over the ranks, the same bits on all; evaluation calls it.
+  /// Where ranks make steps of their own, they synchronise.
   /// Numbers that are equal on all ranks stay as they are, to the bit. Collective; with one rank it does nothing.
   void average_states();
 

@@ -36,6 +36,9 @@ class Hook {
   /// Whether no later step may begin before `step` is finished and its `after_step` called. The same on all ranks.
   /// @param step  from 1, over all epochs
   [[nodiscard]] virtual bool settles_after(std::uint64_t /*step*/) const { return false; }
+  /// Whether the hook reads or changes parameters or states after `step`: where ranks make steps of their own, this one
+  /// ends with equal replicas. The same on all ranks.
+  [[nodiscard]] virtual bool needs_replicas_after(std::uint64_t /*step*/) const { return false; }
   /// TrainingRun::last_step has more about the step.
   virtual void after_step(TrainingRun&, const StepReport&) {}
   /// After each test: at the end of an epoch, where there is test data.
@@ -59,7 +62,9 @@ struct Callbacks {
   std::function<void(const StepReport&)> step = {};
   std::function<void(const EpochReport&)> epoch = {};
   std::function<void(const Evaluation&)> evaluation = {};
-  bool settles = false;  ///< no step begins before the one before it was seen: a GPU waits for the host
+  /// No step begins before the one before it was seen: a GPU waits for the host, and ranks that make steps of their own
+  /// synchronise after each.
+  bool settles = false;
 };
 
 }  // namespace ronda

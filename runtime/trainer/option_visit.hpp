@@ -36,6 +36,9 @@ struct Option {
 /// Of a field that some schedules read.
 /// @param schedule  the one that is chosen
 [[nodiscard]] Option option_of_schedule(std::string_view name, std::string help, std::string_view schedule);
+/// Of a field of `local_sgd`.
+/// @param strategy  the one that is chosen
+[[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -278,6 +281,32 @@ void visit(Options& o, Visitor&& see) {
              .alike = false},
       o.threads);
   see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy);
+  auto& local = o.local_sgd;
+  const auto of_local = [&](std::string_view name, std::string_view field, std::string help) {
+    Option option = option_of_local_sgd(name, std::move(help), o.strategy);
+    option.field = field;
+    return option;
+  };
+  see(of_local("synchronise-every", "local_sgd.synchronise_every", "steps from one synchronisation to the next"),
+      local.synchronise_every);
+  see(of_local("outer-optimizer", "local_sgd.outer_optimizer",
+               "what is made of the ranks' changes: average, their mean; nesterov, a step with momentum"),
+      local.outer_optimizer, parse_outer_optimizer);
+  Option rate = of_local("outer-rate", "local_sgd.outer_rate", "rate of --outer-optimizer nesterov");
+  rate.otherwise = "0.7";
+  see(rate, local.outer_rate);
+  Option momentum = of_local("outer-momentum", "local_sgd.outer_momentum", "momentum of --outer-optimizer nesterov");
+  momentum.otherwise = "0.9";
+  see(momentum, local.outer_momentum);
+  see(of_local("local-after", "local_sgd.local_after", "so many steps are mirrored ones before"), local.local_after);
+  see(of_local("delta-compression", "local_sgd.delta_compression", "of changes on the wire: none, bf16, fp16, int8"),
+      local.delta_compression, parse_compression);
+  see(of_local("fragments", "local_sgd.fragments",
+               "pieces of the parameters that synchronise each at its own time, beside the next steps"),
+      local.fragments);
+  see(of_local("fragment-delay", "local_sgd.fragment_delay",
+               "with --fragments: steps after which their changes are applied"),
+      local.fragment_delay);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

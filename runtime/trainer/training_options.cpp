@@ -14,6 +14,8 @@
 namespace ronda {
 namespace {
 
+constexpr std::string_view local_sgd = "local_sgd";
+
 /// The shortest digits that read back to the same number.
 std::string text_of(double value) {
   std::array<char, 32> text{};
@@ -156,14 +158,24 @@ void check_types(const TrainingOptions& o) {
                      (half ? "bfloat16 or float32" : "float32"));
 }
 
+void check_local_sgd(const TrainingOptions& o) {
+  if (o.strategy != local_sgd) return;
+  check(o.local_sgd);
+  if (o.prune > 0 && o.local_sgd.momentum() > 0)
+    throw InputError(
+        ".prune sets weights to zero, and the momentum of .local_sgd.outer_optimizer = nesterov would move them again; "
+        "take average");
+}
+
 }  // namespace
 
 void check(const TrainingOptions& options) {
   check_types(options);
   const StrategyRow& strategy = strategy_row(options.strategy);
-  if (options.audit_every > 0 && !strategy.can_be_audited)
-    throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy +
-                     " a rank's update is written to all others, an error in it too; take .strategy = mirrored");
+  if (options.audit_every > 0 && !strategy.why_no_audits.empty())
+    throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy + " " +
+                     std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
+  check_local_sgd(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
@@ -226,6 +238,13 @@ std::string usual_weight_decays() {
 
 std::string decoupled_optimizers() {
   return names_of(rows_where([](const OptimizerRow& row) { return row.decoupled; }));
+}
+
+Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy) {
+  Option option{.name = name, .group = "Where and how", .help = "Of --strategy local_sgd: " + std::move(help)};
+  option.matters = strategy == local_sgd;
+  if (!option.matters) option.unread = "--strategy " + std::string(strategy) + ": it is for local_sgd";
+  return option;
 }
 
 std::string listed_strategies() {

@@ -103,6 +103,13 @@ bool TrainingRun::may_begin() const {
          std::ranges::none_of(parts_.hooks, [&](const Hook* hook) { return hook->settles_after(step() + begun); });
 }
 
+/// After the step that begins next: somebody else than steps reads them, or an epoch's sums are complete.
+bool TrainingRun::needs_equal_replicas() const {
+  const std::size_t next = in_flight_.size() + 1;
+  return progress().step_in_epoch + next == loader_.plan().steps_per_epoch() || step() + next == setup().total_steps ||
+         std::ranges::any_of(parts_.hooks, [&](const Hook* hook) { return hook->needs_replicas_after(step() + next); });
+}
+
 void TrainingRun::begin_step() {
   Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0};
   const auto next = [&]() -> const Batch& {
@@ -115,6 +122,7 @@ void TrainingRun::begin_step() {
   StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
   for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
   strategy.raise(flags);
+  if (needs_equal_replicas()) strategy.synchronise_next();
   for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro) strategy.accumulate(next());
   const Batch& batch = next();
   for (Hook* hook : parts_.hooks) hook->before_batch(*this, batch);
@@ -130,7 +138,11 @@ void TrainingRun::end_step() {
 
 StepReport TrainingRun::finish_step() {
   const Begun begun = in_flight_.front();
-  last_step_ = parts_.strategy.finish_step();
+  const StepResult before = std::exchange(last_step_, parts_.strategy.finish_step());
+  if (last_step_.weight == 0) {  // it tells nothing new
+    last_step_.loss = before.loss;
+    last_step_.metric = before.metric;
+  }
   last_step_.times.data = begun.data;
   last_batch_ = begun.batch;
   in_flight_.erase(in_flight_.begin());

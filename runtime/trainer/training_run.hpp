@@ -124,6 +124,7 @@ class TrainingRun {
 
   void train_epoch();
   [[nodiscard]] bool may_begin() const;
+  [[nodiscard]] bool needs_equal_replicas() const;
   void begin_step();
   void end_step();
   StepReport finish_step();

@@ -19,6 +19,7 @@ apps::OptionNames names() {
   names.add("batch_size", "batch-size");
   names.add("precision", "dtype");
   names.add("beta1", "beta1");
+  names.add("local_sgd.outer_rate", "outer-rate");
   return names;
 }
 
@@ -29,8 +30,10 @@ TEST_CASE("fields become the command line's options, and nothing else does") {
   CHECK(said(".batch_size = 64 is too much") == "--batch-size 64 is too much");
   CHECK(said("take another .precision") == "take another --dtype");
   CHECK(said("a batch (.batch_size) and .beta1, .precision.") == "a batch (--batch-size) and --beta1, --dtype.");
-  for (const char* text : {"", ".", "...", "0.5", "file.batch_size", "a/.batch_size", ".batch_sizes", ".batch",
-                           "no. beta1", "it is over.batch_size", ".horse = 1"})
+  CHECK(said(".local_sgd.outer_rate = 0.5, .beta1.") == "--outer-rate 0.5, --beta1.");
+  for (const char* text :
+       {".local_sgd.inner_rate", ".local_sgd", "", ".", "...", "0.5", "file.batch_size", "a/.batch_size",
+        ".batch_sizes", ".batch", "no. beta1", "it is over.batch_size", ".horse = 1"})
     CHECK(said(text) == text);
   CHECK(names().field_of("dtype") == "precision");
   CHECK(names().field_of("horse").empty());

@@ -123,6 +123,29 @@ TEST_CASE("nor does a step with a sparse table, or with attention") {
   }
 }
 
+TEST_CASE("nor does a local step, or one with a synchronisation") {
+  const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
+  for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring})
+    for (const auto& [compression, fragments] :
+         {std::pair(Compression::none, std::size_t{1}), {Compression::int8, 1}, {Compression::int8, 2}}) {
+      DeviceSet set{.global_batch = 16, .optimizer = "adam", .ema_decay = 0.9, .algorithm = algorithm};
+      set.local_sgd = {.synchronise_every = 2,
+                       .outer_optimizer = OuterOptimizer::nesterov,
+                       .local_after = 1,
+                       .delta_compression = compression,
+                       .fragments = fragments};
+      DeviceRun run(everybody(), nullptr, mlp(), data, set);
+      run.steps(4);
+      allocations = 0;
+      counting = true;
+      run.steps(7);
+      counting = false;
+      CHECK(allocations == 0);
+      run.strategy.synchronise_next();
+      run.step();
+    }
+}
+
 TEST_CASE("a step on a device allocates nothing after the first two, replayed or call by call") {
   const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
   for (const auto way : {AllreduceAlgorithm::staged, AllreduceAlgorithm::nccl}) {

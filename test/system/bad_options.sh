@@ -25,8 +25,13 @@ refused '--prune is a share' mnist_softmax --prune 90
 refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
 refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
-refused "'shared' is not a strategy: --strategy is mirrored or sharded" mnist_softmax --strategy shared
+refused "'shared' is not a strategy: --strategy is mirrored, sharded or local_sgd" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
+refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' mnist_softmax --strategy local_sgd --outer-rate 0.5
+refused '--fragments is from 1 to --synchronise-every' mnist_softmax --strategy local_sgd --synchronise-every 5 --fragments 6
+refused '--synchronise-every is at least 1' mnist_softmax --strategy local_sgd --synchronise-every 0
+refused '--synchronise-every .*--strategy mirrored: it is for local_sgd' mnist_softmax --synchronise-every 5
+refused '--audit-every would find nothing: with --strategy local_sgd' mnist_softmax --strategy local_sgd --audit-every 5
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
 

@@ -28,7 +28,7 @@ class Algorithm : public FrameOwner {
   virtual void visit(const std::string& /*name*/, StateVisitor& /*visitor*/) {}
   /// Bytes that it holds beside its operands: for compression, or for operands of a device.
   [[nodiscard]] virtual std::size_t memory() const noexcept { return 0; }
-  /// Bytes that this rank has sent in all runs, where runs differ in them; else 0.
+  /// Bytes that this rank has sent in all runs, where that is not what went through the transports; else 0.
   [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
 };
 

@@ -55,7 +55,11 @@ std::size_t PlannedCollective::memory() const noexcept {
 
 std::uint64_t PlannedCollective::sent_bytes() const noexcept {
   std::uint64_t bytes = 0;
-  for (const auto& algorithm : algorithms_) bytes += algorithm->sent_bytes();
+  for (const auto& algorithm : algorithms_) {
+    std::uint64_t messages = algorithm->sent_bytes();
+    if (messages == 0) algorithm->visit_traffic([&](const Traffic& traffic) { messages += traffic.sent_bytes(); });
+    bytes += messages;
+  }
   return bytes;
 }
 

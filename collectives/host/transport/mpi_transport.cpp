@@ -63,6 +63,7 @@ Request MpiTransport::send(int to, std::span<const std::byte> message) {
                        communicator_, &request),
              "MPI_Isend");
   under_way_.push_back({to_id(request), false});
+  sent_bytes_ += message.size();
   return {*this, {to_id(request)}, to};
 }
 

@@ -43,6 +43,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] Request receive(int from, std::span<std::byte> message) override;
   [[nodiscard]] Open open() noexcept override;
   void take_back() noexcept override;
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept override { return sent_bytes_; }
 
  private:
   struct Message {
@@ -59,6 +60,7 @@ class MpiTransport final : public Transport {
   int rank_ = 0;
   std::vector<Message> under_way_;  ///< few
   std::size_t received_ = 0;
+  std::uint64_t sent_bytes_ = 0;
 };
 
 }  // namespace ronda

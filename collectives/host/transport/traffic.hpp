@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 
 namespace ronda {
 
@@ -21,6 +22,8 @@ class Traffic {
   [[nodiscard]] virtual Open open() noexcept = 0;
   /// Nothing new is started any more: takes back what can be, which are the receives that no message has come for.
   virtual void take_back() noexcept = 0;
+  /// Bytes of the messages that this rank has sent through it so far.
+  [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
 
  protected:
   ~Traffic() = default;

@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/exchange/local_steps.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_update.hpp>
@@ -82,15 +83,31 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
   return make_allreduce(communicator, slots, replica, options);
 }
 
+/// Takes the arenas.
+std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, Replica& replica,
+                                                   const FusionOptions& options, const LocalSgdOptions& local) {
+  const ReplicaPlan& plan = replica.plan();
+  agree(communicator, [&] {
+    check(local);
+    require_local_steps(replica);
+  });
+  Buffer gradients = communicator.allocate(plan.arena_bytes, Memory::node_shared), values;
+  agree(communicator, [&] { values = replica.device().context->allocate(plan.arena_bytes); });
+  replica.take_arenas(std::move(values), std::move(gradients), {});
+  return std::make_unique<LocalSteps>(communicator, plan.slots, replica, local, options);
+}
+
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
-                                                std::size_t node_update_bytes, EventSink& sink) {
+                                                std::size_t node_update_bytes, EventSink& sink,
+                                                const std::optional<LocalSgdOptions>& local) {
   const auto& context = replica.device().context;
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
   if (kind != DeviceKind::cpu && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
   options.dtype = replica.plan().reduce_dtype;
+  if (local) return make_local_steps(communicator, replica, options, *local);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;
   return std::make_unique<SparseExchange>(communicator, std::move(dense), replica, options.algorithm);

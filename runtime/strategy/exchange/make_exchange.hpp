@@ -1,10 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
@@ -13,7 +15,9 @@ namespace ronda {
 /// communicator that knows of no GPU yet is told of the replica's. Collective; errors are agreed.
 /// @param node_update_bytes  parameters from here on are updated by parts where all ranks are on one node: see
 ///                           NodeReduce
+/// @param local              given: ranks make steps of their own, see LocalSteps
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
-                                                std::size_t node_update_bytes, EventSink& sink);
+                                                std::size_t node_update_bytes, EventSink& sink,
+                                                const std::optional<LocalSgdOptions>& local = {});
 
 }  // namespace ronda

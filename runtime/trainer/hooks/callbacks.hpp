@@ -11,6 +11,7 @@ class CallbackHook final : public Hook {
   explicit CallbackHook(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
   [[nodiscard]] bool settles_after(std::uint64_t) const override { return callbacks_.settles; }
+  [[nodiscard]] bool needs_replicas_after(std::uint64_t) const override { return callbacks_.settles; }
   void after_step(TrainingRun&, const StepReport& report) override {
     if (callbacks_.step) callbacks_.step(report);
   }

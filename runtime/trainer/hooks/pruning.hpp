@@ -13,6 +13,7 @@ class Pruning final : public Hook {
  public:
   void on_start(TrainingRun& run) override;
   [[nodiscard]] bool settles_after(std::uint64_t step) const override { return schedule_.prunes_after(step); }
+  [[nodiscard]] bool needs_replicas_after(std::uint64_t step) const override { return schedule_.prunes_after(step); }
   void after_step(TrainingRun& run, const StepReport& report) override;
   void after_epoch(TrainingRun& run, const EpochReport& report) override;
   void after_repeat(TrainingRun& run) override { prune(run); }

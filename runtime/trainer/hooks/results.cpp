@@ -42,6 +42,8 @@ void add_exchange(Summary& summary, const GradientExchange& gradients) {
     summary.allreduce.bytes_per_step += bucket.bytes;
     if (bucket.compression != Compression::none) summary.allreduce.compression = name_of(bucket.compression);
   }
+  const SynchronisationCosts costs = gradients.synchronisations();
+  summary.synchronisations = {costs.count, costs.sent_bytes, costs.waited_seconds, costs.total_seconds};
   summary.allreduce.bytes_per_step += static_cast<std::uint64_t>(std::llround(gradients.sparse_bytes_per_step()));
 }
 

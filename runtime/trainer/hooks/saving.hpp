@@ -21,6 +21,7 @@ class Saving final : public Hook {
   void on_start(TrainingRun& run) override;
   void before_step(TrainingRun& run, StepFlags& flags) override;
   [[nodiscard]] bool settles_after(std::uint64_t step) const override;
+  [[nodiscard]] bool needs_replicas_after(std::uint64_t step) const override { return settles_after(step); }
   void after_step(TrainingRun& run, const StepReport& report) override;
   void on_end(TrainingRun& run) override;
   void summarize(Summary& summary) const override;

@@ -1,0 +1,105 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/exchange/fragments.hpp>
+#include <ronda/runtime/strategy/exchange/outer_step.hpp>
+#include <ronda/runtime/strategy/exchange/own_steps.hpp>
+#include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+namespace ronda {
+
+/// Throws InputError, with the reason and the remedy, where a replica cannot make steps of its own.
+void require_local_steps(const Replica& replica);
+
+/// No gradient is sent: each rank makes steps of its own, with the mean gradient of its own samples, and once in
+/// `synchronise_every` steps all ranks take the same parameters again. With a, the parameters of the last
+/// synchronisation, and x_r, those of rank r now:
+///
+///     d = mean over the ranks of (a - x_r)
+///     average:    x_r = a - d
+///     nesterov:   m = momentum · m + d,   x_r = a - rate · (d + momentum · m)
+///
+/// The mean weights all ranks alike, also one that had no samples. All ranks compute it from the same sums, so that
+/// they have the same bits then. The step's sums travel with the changes; until then a rank knows its own alone, and a
+/// step tells nothing.
+///
+/// With `fragments` this holds for a fragment at a time (Fragments), and for all of them where a synchronisation is
+/// asked for.
+///
+/// Stich, "Local SGD converges fast and communicates little", ICLR 2019; Lin et al., "Don't use large mini-batches, use
+/// local SGD", ICLR 2020 (`local_after`); Douillard et al., "DiLoCo: distributed low-communication training of language
+/// models", 2023 (nesterov).
+class LocalSteps final : public GradientExchange {
+ public:
+  /// Collective.
+  /// @param slots    of the gradients, float32
+  /// @param replica  has its arenas; outlives this object
+  /// @param options  of the gradients' exchange, before the first local step
+  LocalSteps(Communicator communicator, const std::vector<GradientSlot>& slots, const Replica& replica,
+             const LocalSgdOptions& local, const FusionOptions& options);
+
+  void begin() override;
+  void mark_ready(ParameterId id, Stream& stream) override;
+  void reduce(Sums wanted, Stream& stream) override;
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&arena_, 1}; }
+  void publish(UpdateOutcome* outcome, Stream& stream) override;
+
+  void synchronise_next() noexcept override { asked_ = true; }
+  void settle(Stream& stream) override;
+  void set_updates(std::uint64_t updates) override;
+  void gather(std::span<float* const> states) override;
+  void visit(StateVisitor& visitor) override;
+  [[nodiscard]] std::string explain_nonfinite() override;
+
+  [[nodiscard]] StepControl& sums() noexcept override { return deltas_.control(); }
+  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
+  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return deltas_.buckets(); }
+  [[nodiscard]] std::vector<std::string> describe() const override;
+  [[nodiscard]] std::vector<std::string> report() const override;
+  [[nodiscard]] double exposed_seconds() const noexcept override;
+  [[nodiscard]] std::size_t memory() const noexcept override;
+  [[nodiscard]] SynchronisationCosts synchronisations() const noexcept override;
+
+ private:
+  void publish_fragments(UpdateOutcome& outcome, Stream& stream);
+  void agree_on_all(UpdateOutcome& outcome, Stream& stream);
+  void tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream);
+  void tell_nothing(UpdateOutcome& outcome, Stream& stream);
+  void mark_all(Stream& stream);
+  void synchronise(Stream& stream);
+  [[nodiscard]] float* values() const noexcept { return arena_.values; }
+  [[nodiscard]] float* changes() const noexcept { return reinterpret_cast<float*>(changes_memory_.data()); }
+
+  Communicator communicator_;
+  const Replica& replica_;
+  LocalSgdOptions local_options_;
+  std::vector<GradientSlot> slots_;
+  ArenaRange arena_;
+  Buffer changes_memory_;  ///< of this rank, then of all
+  FusionBuffer deltas_;    ///< of all parameters at once; also has the control block
+  std::unique_ptr<OuterStep> outer_;
+  std::unique_ptr<Fragments> fragments_;         ///< null where all parameters synchronise at once
+  std::unique_ptr<BucketedAllreduce> mirrored_;  ///< null where no step is mirrored
+
+  std::uint64_t updates_ = 0;                             ///< done
+  std::uint64_t steps_ = 0;                               ///< local ones since the last synchronisation
+  bool local_ = false;                                    ///< the step under way
+  bool shown_ = false;                                    ///< the mirrored exchange has this step's sums
+  bool asked_ = false;                                    ///< for a synchronisation after this step
+  bool agreed_ = false;                                   ///< on the sums of any step yet
+  bool average_differs_ = false, states_differ_ = false;  ///< each rank has its own
+  StepControl late_;  ///< of all ranks, found between two steps: the next that tells something tells of it too
+  OwnSteps own_;      ///< since this rank last told the others
+  OwnSteps told_;     ///< with what the last step told
+  std::uint64_t synchronisations_ = 0;
+};
+
+}  // namespace ronda

@@ -1,0 +1,203 @@
+// Trainings whose ranks synchronise once in several steps: epochs, checkpoints, what goes wrong.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/layers/layers.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/restore.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+
+#include "support/message.hpp"
+#include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+Sequential model_with_norm() {
+  return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Flatten(), Dense(33), ReLU(), Dense(4));
+}
+
+struct LocalTraining {
+  explicit LocalTraining(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
+    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+    trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
+  }
+  void fit() { result = trainer.fit(data, data); }
+  std::string hash() { return trainer.strategy().parameter_hash(); }
+
+  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  Sequential model = model_with_norm();
+  SoftmaxCrossEntropy loss;
+  Trainer trainer;
+  Evaluation result;
+  std::vector<EpochReport> epochs;
+};
+
+std::unique_ptr<LocalTraining> fitted(TrainingOptions options) {
+  auto training = std::make_unique<LocalTraining>(std::move(options));
+  training->fit();
+  return training;
+}
+
+TrainingOptions local_options(OuterOptimizer outer = OuterOptimizer::nesterov, Compression compression = {}) {
+  TrainingOptions options;
+  options.strategy = "local_sgd";
+  options.local_sgd = {.synchronise_every = 3, .outer_optimizer = outer, .delta_compression = compression};
+  options.optimizer.name = "adam";
+  options.ema_decay = 0.9;
+  return options;
+}
+
+void save_at(const SharedFolder& folder, TrainingOptions options) {
+  options.checkpoint_dir = folder.path;
+  options.checkpoint_every.steps = 6;
+  run_until(6, options, [](TrainingOptions first) { return fitted(std::move(first)); });
+}
+
+}  // namespace
+
+TEST_CASE("epochs end with equal replicas, and tell the mean loss of all their samples") {
+  TrainingOptions options = local_options();
+  options.optimizer.name = "sgd";
+  options.clip_value = 1e-9;  // parameters hardly move, so that all strategies see the same losses
+  TrainingOptions mirrored = options;
+  mirrored.strategy = "mirrored";
+  const auto a = fitted(options), b = fitted(mirrored);
+  REQUIRE(a->epochs.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(a->epochs[i].samples == 90);
+    CHECK(a->epochs[i].train_loss == Approx(b->epochs[i].train_loss));
+    CHECK(a->epochs[i].train_metric == Approx(b->epochs[i].train_metric));
+    CHECK(a->epochs[i].test_loss == Approx(b->epochs[i].test_loss));
+  }
+  CHECK_FALSE(a->hash().empty());
+}
+
+TEST_CASE("a training that was ended and goes on has the bits of one that was not") {
+  for (const OuterOptimizer outer : {OuterOptimizer::average, OuterOptimizer::nesterov})
+    for (const auto& [compression, fragments] :
+         {std::pair(Compression::none, std::size_t{1}), {Compression::int8, 1}, {Compression::int8, 3}}) {
+      INFO(name_of(outer) << ", " << name_of(compression) << ", " << fragments << " fragments");
+      TrainingOptions options = local_options(outer, compression);
+      options.local_sgd.fragments = fragments;
+      options.allreduce = AllreduceAlgorithm::ring;
+      options.checkpoint_every.steps = 6;
+      const SharedFolder whole, parts;
+      TrainingOptions uninterrupted = options;
+      uninterrupted.checkpoint_dir = whole.path;
+      const auto expected = fitted(uninterrupted);
+      save_at(parts, options);
+      options.checkpoint_dir = parts.path;
+      options.resume = options.exact = true;
+      const auto resumed = fitted(options);
+      CHECK(resumed->hash() == expected->hash());
+      CHECK(resumed->result.loss == expected->result.loss);
+    }
+}
+
+TEST_CASE("all strategies go on from its checkpoint, and it from theirs") {
+  for (const char* saves : {"mirrored", "sharded", "local_sgd"})
+    for (const char* resumes : {"mirrored", "sharded", "local_sgd"}) {
+      INFO(saves << ", then " << resumes);
+      const SharedFolder folder;
+      TrainingOptions options = local_options();
+      options.strategy = saves;
+      save_at(folder, options);
+      options.strategy = resumes;
+      options.checkpoint_dir = folder.path;
+      options.resume = true;
+      const auto training = fitted(options);
+      CHECK(training->trainer.statistics().steps() == steps - 6);
+      CHECK_FALSE(training->hash().empty());
+    }
+}
+
+TEST_CASE("fewer ranks have its states to the bit") {
+  const SharedFolder folder;
+  save_at(folder, local_options());
+  const std::filesystem::path place = checkpoint_path(folder.path, 6);
+  const CheckpointManifest manifest = read_manifest(manifest_of(place));
+  const bool left_out = world().size() > 1 && world().rank() == 0;
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const Sequential model = model_with_norm();
+  SoftmaxCrossEntropy loss;
+  const auto momentum_on = [&](const Communicator& some) {
+    const BatchPlan plan(data.size(), 25, shard_of(some));
+    MirroredOptions options = MirroredOptions::for_data(data, plan);
+    options.local_sgd = local_options().local_sgd;
+    options.ema_decay = 0.9;
+    options.platform.primitives = make_reference_primitives();
+    MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
+                              options);
+    StateList states;
+    strategy.visit(states);
+    static_cast<void>(restore(place, manifest, states.states(), false, some, strategy.device(), {}));
+    strategy.state().set_updates(manifest.updates);
+    std::vector<float> all;
+    for (const State& state : states.states())
+      if (state.name.ends_with(".outer_momentum")) {
+        const auto numbers = to_file(state);
+        all.insert(all.end(), numbers.begin(), numbers.end());
+      }
+    return std::pair(strategy.parameter_hash(), all);
+  };
+  const auto whole = momentum_on(world().communicator());
+  CHECK(momentum_on(world().communicator().split(left_out ? 1 : 0, world().rank())) == whole);
+  double sum = 0;
+  for (const float each : whole.second) sum += std::abs(each);
+  CHECK(sum > 0);
+}
+
+TEST_CASE("a rank's step that is not finite is skipped, or stops all ranks, or takes them back") {
+  const std::string rank = std::to_string(world().size() - 1);
+  for (const OnNonfinite choice : {OnNonfinite::skip, OnNonfinite::stop, OnNonfinite::rollback}) {
+    const SharedFolder folder;
+    TrainingOptions options = local_options();
+    options.on_nonfinite = choice;
+    options.checkpoint_dir = folder.path;
+    options.checkpoint_every.steps = 6;
+    options.faults = {parse_fault("nan@7:" + rank)};
+    if (choice == OnNonfinite::stop) {
+      require_mentions(message_of<Error>([&] { fitted(options); }), {"step 8", "on rank " + rank, "step 7"});
+      continue;
+    }
+    const auto training = fitted(options);
+    CHECK(training->trainer.statistics().steps() == steps);
+    CHECK_FALSE(training->hash().empty());
+  }
+}
+
+TEST_CASE("weights are pruned where replicas are averaged, and stay zero") {
+  TrainingOptions options = local_options(OuterOptimizer::average);
+  options.prune = 0.5;
+  const auto training = fitted(options);
+  const auto [weights, zeros] = training->trainer.strategy().state().zeros();
+  CHECK(zeros >= weights / 2);
+  options.local_sgd.outer_optimizer = OuterOptimizer::nesterov;
+  require_mentions(message_of<InputError>([&] { fitted(options); }), {".prune", "nesterov"});
+}
+
+TEST_CASE("a callback that settles steps sees equal replicas") {
+  LocalTraining training(local_options());
+  std::string hashes;
+  training.trainer.add(
+      {.step = [&](const StepReport&) { hashes = training.trainer.strategy().parameter_hash(); }, .settles = true});
+  training.fit();
+  CHECK_FALSE(hashes.empty());
+}
+
+TEST_CASE("audits find nothing between synchronisations, and are refused") {
+  TrainingOptions options = local_options();
+  options.audit_every = 2;
+  require_mentions(message_of<InputError>([&] { fitted(options); }),
+                   {".audit_every", ".strategy = local_sgd", ".strategy = mirrored"});
+}
