@@ -19,6 +19,7 @@ using namespace ronda;
 struct CharGptOptions {
   std::filesystem::path data;
   double test_split = 0.1;
+  bool vary_windows = false;
   apps::GptOptions model;
   apps::SamplingOptions sampling;
 };
@@ -29,6 +30,8 @@ void add_options(apps::CommandLine& command_line, CharGptOptions& options) {
   app.add_option("--data", options.data, "The text, a file of any bytes")->required()->group(group);
   app.add_option("--test-split", options.test_split, "Share of the text, its end, that is kept for tests")
       ->check(CLI::Range(0.0, 0.9))
+      ->group(group);
+  app.add_flag("--vary-windows", options.vary_windows, "Cut the text elsewhere in each epoch: less is learnt by heart")
       ->group(group);
   apps::add_gpt_options(command_line, options.model);
   apps::add_sampling_options(command_line, options.sampling);
@@ -45,10 +48,11 @@ void write_text(const Layer& model, Strategy& strategy, const CharGptOptions& op
 
 int run(World& world, apps::CommandLine& command_line, CharGptOptions options) {
   std::optional<TextWindows> text;
-  agree(world.communicator(), [&] { text.emplace(options.data, options.model.context); });
+  agree(world.communicator(),
+        [&] { text.emplace(options.data, options.model.context, TextWindows::Options{.vary = options.vary_windows}); });
   const auto tests = static_cast<std::size_t>(options.test_split * static_cast<double>(text->size()));
   const DatasetPart training(*text, 0, text->size() - tests), test(*text, text->size() - tests, text->size());
-  command_line.training.variant = apps::text_of(options.model);
+  command_line.training.variant = apps::text_of(options.model) + (options.vary_windows ? ", windows vary" : "");
   apps::describe_model(command_line, {{"layers", options.model.layers},
                                       {"heads", options.model.heads},
                                       {"width", options.model.width},

@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
 #include <ronda/data/text_windows.hpp>
 
@@ -23,8 +24,9 @@ bool is_gzipped(const Buffer& file) {
 
 }  // namespace
 
-TextWindows::TextWindows(const std::filesystem::path& path, std::int64_t context)
+TextWindows::TextWindows(const std::filesystem::path& path, std::int64_t context, const Options& options)
     : context_(checked(context)),
+      vary_(options.vary),
       text_(map_file(path)),
       fields_{Field{"input", Shape{context}, DType::int32}, Field{"target", Shape{context}, DType::int32}} {
   if (is_gzipped(text_)) throw InputError(path.string() + " is gzipped; unpack it, for its bytes are read as they are");
@@ -35,17 +37,23 @@ TextWindows::TextWindows(const std::filesystem::path& path, std::int64_t context
 
 void TextWindows::read(const SampleRequest& request, Batch& batch) const {
   const auto* text = reinterpret_cast<const std::uint8_t*>(text_.data());
+  const std::size_t earlier =
+      vary_ && request.epoch > 0
+          ? RngKey(request.seed, Purpose::augmentation, "windows of a text").below(context_, request.epoch)
+          : 0;
+  const auto begin_of = [&](std::uint64_t sample) { return sample == 0 ? 0 : sample * context_ - earlier; };
   auto* input = batch.input().pointer<std::int32_t>();
   auto* target = batch.target().pointer<std::int32_t>();
-  for (const std::uint64_t sample : request.samples) read_ahead({text_.data() + sample * context_, context_ + 1});
+  for (const std::uint64_t sample : request.samples) read_ahead({text_.data() + begin_of(sample), context_ + 1});
   for (const std::uint64_t sample : request.samples) {
-    const std::uint8_t* window = text + sample * context_;
+    const std::uint8_t* window = text + begin_of(sample);
     input = std::copy_n(window, context_, input);
     target = std::copy_n(window + 1, context_, target);
   }
 }
 
 std::vector<StoredField> TextWindows::stored() const {
+  if (vary_) return {};
   const std::span<const std::byte> text(text_.data(), text_.bytes());
   const std::size_t bytes = size() * context_;
   return {{text.first(bytes), Decode::label}, {text.subspan(1, bytes), Decode::label}};

@@ -15,22 +15,33 @@ namespace ronda {
 ///     "the moon", context 3      input  "the"  " mo"
 ///                                target "he "  "moo"
 ///
+/// With `.vary` the windows of each epoch of a training begin a number of bytes earlier, from 0 to context - 1, so that
+/// a byte is seen behind other bytes, and not at the same place, in each of them. The first window does not move. The
+/// same for equal seeds on any number of ranks.
+///
 /// The file is mapped: it may be larger than memory, and the ranks of a node share it. It must not become shorter
 /// meanwhile, which ends the process.
 class TextWindows final : public Dataset {
  public:
+  struct Options {
+    bool vary = false;
+  };
+
   /// Throws InputError that names the file: where it cannot be read, is gzipped, or has no window.
-  TextWindows(const std::filesystem::path& path, std::int64_t context);
+  TextWindows(const std::filesystem::path& path, std::int64_t context, const Options& options);
+  TextWindows(const std::filesystem::path& path, std::int64_t context) : TextWindows(path, context, Options()) {}
 
   [[nodiscard]] std::size_t size() const override { return (text_.bytes() - 1) / context_; }
   [[nodiscard]] std::span<const Field> fields() const override { return fields_; }
   void read(const SampleRequest& request, Batch& batch) const override;
+  /// Empty with `.vary`.
   [[nodiscard]] std::vector<StoredField> stored() const override;
   /// Of the file's size, and of a dataset's usual samples.
   [[nodiscard]] std::uint64_t fingerprint() const override;
 
  private:
   std::size_t context_;
+  bool vary_;
   Buffer text_;
   std::array<Field, 2> fields_;
 };

@@ -1,6 +1,7 @@
 // Texts as tokens: labelled sentences, and windows of a file for language models.
 #include <array>
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -229,6 +230,34 @@ TEST_CASE("windows of a text are its bytes, their targets the byte behind each")
   write_file(folder / "longer", "the moon\xff!");  // no whole window more
   CHECK(TextWindows(folder / "longer", 3).fingerprint() != before);
   CHECK(TextWindows(path, 3).fingerprint() == before);
+}
+
+TEST_CASE("windows that vary begin elsewhere in each epoch, one behind the other; tests see them where they are") {
+  const TemporaryFolder folder;
+  const auto path = folder / "text";
+  std::string content;
+  for (int i = 0; i < 100; ++i) content.push_back(static_cast<char>(i));
+  write_file(path, content);
+  const TextWindows fixed(path, 8), windows(path, 8, {.vary = true});
+  CHECK(windows.stored().empty());
+  CHECK(windows.fingerprint() == fixed.fingerprint());
+  const std::vector<std::uint64_t> all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  std::set<std::int32_t> begins;
+  for (const std::uint64_t epoch : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+    Batch batch(windows.fields(), all.size());
+    windows.read({all, epoch, 5}, batch);
+    const auto input = batch.input().as<std::int32_t>(), target = batch.target().as<std::int32_t>();
+    const std::int32_t second = input[8];
+    if (epoch == 0) CHECK(second == 8);
+    begins.insert(second);
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      CHECK(input[i] == (i < 8 ? static_cast<std::int32_t>(i) : second + static_cast<std::int32_t>(i - 8)));
+      CHECK(target[i] == input[i] + 1);
+    }
+  }
+  CHECK(*begins.begin() > 0);
+  CHECK(*begins.rbegin() <= 8);
+  CHECK(begins.size() > 3);
 }
 
 TEST_CASE("a text without a window is refused by name") {
