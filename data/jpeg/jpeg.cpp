@@ -128,6 +128,17 @@ class Decoder {
   bool created_ = false, is_cmyk_ = false;
 };
 
+/// @param wanted  null: all
+void decode(std::span<const std::byte> file, Picture& picture, const WantedPart& wanted) {
+  Decoder decoder;
+  decoder.read_header(file);
+  picture.set_size(decoder.height(), decoder.width(), file.size());
+  const CropBox all{0, 0, picture.height, picture.width};
+  picture.hold(decoder.start(wanted ? wanted(picture.height, picture.width) : all));
+  std::vector<std::uint8_t> wide(std::size_t{4} * decoder.width());
+  decoder.read_rows(picture.part.height, picture.pixels.data(), wide.data());
+}
+
 /// Where its last bytes are not a JPEG's end, it may be cut off, which decoding all of it shows.
 bool ends(std::span<const std::byte> file) {
   return file[file.size() - 2] == std::byte{0xff} && file.back() == std::byte{JPEG_EOI};
@@ -148,14 +159,11 @@ OptionalFormat jpeg_format() {
 }
 
 void decode_jpeg(std::span<const std::byte> file, Picture& picture, const WantedPart& wanted) {
-  Decoder decoder;
-  decoder.read_header(file);
-  picture.set_size(decoder.height(), decoder.width(), file.size());
-  const bool all = !RONDA_DECODES_PARTS || !wanted || !ends(file);
-  picture.hold(
-      decoder.start(all ? CropBox{0, 0, picture.height, picture.width} : wanted(picture.height, picture.width)));
-  std::vector<std::uint8_t> wide(std::size_t{4} * decoder.width());
-  decoder.read_rows(picture.part.height, picture.pixels.data(), wide.data());
+  if (RONDA_DECODES_PARTS && wanted && ends(file)) try {
+      return decode(file, picture, wanted);
+    } catch (const PictureError&) {  // a lossless one has no parts; of a damaged one all says so again
+    }
+  decode(file, picture, nullptr);
 }
 
 }  // namespace ronda

@@ -26,12 +26,12 @@ void MirroredStrategy::accumulate(const Batch& batch) {
 
 void MirroredStrategy::set_micro_batches(std::size_t count) {
   if (options_.platform.device.context->device().kind != DeviceKind::cpu)
-    throw InputError("on GPUs all ranks take the same number of micro-batches");
+    throw InputError("on GPUs all ranks take the same number of micro-batches; take .shares = equal, or .device = cpu");
   if (!replica_->program().rank_sums().empty())
     throw InputError(
         "all ranks take the same number of micro-batches where layers add up over them, as a "
-        "SyncBatchNorm does; take a BatchNorm, or equal shares");
-  if (count == 0 || options_.micro_batches == 1)
+        "SyncBatchNorm does; take a BatchNorm, or .shares = equal");
+  if (count == 0 || (options_.micro_batches == 1 && count > 1))
     throw LogicError("a step of " + std::to_string(count) + " micro-batches was asked of a strategy for " +
                      std::to_string(options_.micro_batches));
   queue_->set_micro_batches(count);

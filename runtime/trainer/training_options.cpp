@@ -85,12 +85,10 @@ void check_sizes(const TrainingOptions& o) {
     throw InputError(".batch_size = " + std::to_string(o.batch_size) + " is beyond any memory");
   if (o.accumulate == 0) throw InputError(".accumulate is at least 1");
   if (o.shares != "equal" && o.shares != "measured")
-    throw InputError("'" + o.shares + "' are no shares: .shares is equal or measured");
+    throw InputError("'" + o.shares + "' is not a choice for .shares, which is equal or measured");
   if (o.shares == "measured" && o.accumulate == 1)
     throw InputError(
-        "faster ranks take more micro-batches (.shares = measured) where a step has several a rank: give .accumulate, "
-        "4 "
-        "or more");
+        "faster ranks take more micro-batches (.shares = measured) where a step has several a rank: give .accumulate");
   if (o.shares_every == 0) throw InputError(".shares_every is at least 1");
   if (o.steps_in_flight == 0) throw InputError("one step in flight is the least");
   if (o.steps == 0U || o.epochs == 0U) throw InputError(".steps and .epochs are at least 1");
@@ -180,6 +178,10 @@ void check(const TrainingOptions& options) {
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
     throw InputError(".exact promises equal bits, and .nondeterministic gives them up; take one of them");
+  if (options.shares == "measured" && options.exact)
+    throw InputError(
+        ".exact promises equal bits, which shares by measured times (.shares = measured) do not give; take .shares = "
+        "equal");
   check_sizes(options);
   for (const GroupOption& group : options.groups) check(group);
   check_watching(options);

@@ -2,10 +2,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <ronda/core/event_sink.hpp>
+#include <ronda/data/batch_plan.hpp>
 
 namespace ronda {
 
@@ -14,6 +16,7 @@ struct TrainingPosition {
   std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
   double rate_factor = 1;
   bool keeps_zeros = false;  ///< of weights that are pruned
+  std::optional<Deal> deal;  ///< of the micro-batches; nothing: equal shares
 };
 
 /// How far a training has come: what a checkpoint remembers beside states.

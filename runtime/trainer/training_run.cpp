@@ -225,8 +225,11 @@ void TrainingRun::set_rate_factor(double factor) {
 }
 
 void TrainingRun::deal(const Deal& deal) {
+  if (deal == deal_) return;
   parts_.strategy.set_micro_batches(deal.count);
   loader_.deal(deal);
+  deal_ = deal;
+  note_states_were_set();
 }
 
 void TrainingRun::end_epoch() {
@@ -266,6 +269,8 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   strategy.state().set_keeps_zeros(from.keeps_zeros);
   const StepFlags raised = strategy.raised();  // a hook may have asked to stop just now
   strategy.raise({});
+  const std::optional<Deal> present = deal_;
+  if (from.deal) deal(*from.deal);
   loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
   std::uint64_t in_epoch = from.step_in_epoch;
   for (std::uint64_t step = from.step; step < progress().step; ++step) {
@@ -280,6 +285,7 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   }
   const bool epoch_is_over = progress().current.epoch > from.epoch && progress().step_in_epoch == 0;
   if (epoch_is_over && in_epoch > 0) strategy.state().average_states();
+  if (present) deal(*present);
   loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
   strategy.state().set_rate_factor(rate_factor);
   strategy.raise(raised);
@@ -297,7 +303,8 @@ TrainingPosition TrainingRun::position() const noexcept {
           progress().step_in_epoch,
           parts_.strategy.updates(),
           parts_.strategy.state().rate_factor(),
-          parts_.strategy.state().keeps_zeros()};
+          parts_.strategy.state().keeps_zeros(),
+          deal_};
 }
 
 Evaluation TrainingRun::result() const {

@@ -94,7 +94,8 @@ class TrainingRun {
   /// From the next step on: the schedule's rates times `factor`. Called on all ranks alike, with no step under way.
   void set_rate_factor(double factor);
   /// From the next step on this rank takes other micro-batches of the global batch. Called on all ranks with deals that
-  /// belong together, with no step under way. Throws what Strategy::set_micro_batches throws.
+  /// belong together, with no step under way. Other hooks are told as of states that were set: steps before and after
+  /// round differently. Throws what Strategy::set_micro_batches throws.
   void deal(const Deal& deal);
   /// Tells the other hooks that parameters or states were set to something else than what the steps had made of them.
   void note_states_were_set() noexcept { ++states_set_; }
@@ -145,6 +146,7 @@ class TrainingRun {
   double last_end_ = 0;  ///< of a step
   double slowest_test_ = 0;
   std::uint64_t states_set_ = 0;
+  std::optional<Deal> deal_;
   bool stopped_ = false, left_ = false;
   std::optional<Evaluation> result_;
 };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <limits>
 #include <numeric>
 #include <queue>
 #include <utility>
@@ -51,7 +50,7 @@ void Shares::on_start(TrainingRun& run) {
   const double sum = std::accumulate(kept.begin(), kept.end(), 0.0);
   if (kept.size() == ranks && sum == static_cast<double>(ranks * accumulate_))
     std::ranges::transform(kept, counts.begin(), [](double count) { return static_cast<std::size_t>(count); });
-  take(run, std::move(counts));
+  agree(run.world().communicator(), [&] { take(run, std::move(counts)); });
 }
 
 void Shares::after_step(TrainingRun& run, const StepReport& report) {
@@ -98,8 +97,8 @@ std::string Shares::describe(TrainingRun& run) const {
   std::array<char, 80> gain{};
   std::snprintf(gain.data(), gain.size(), "; a step computes for %.2f of the time of equal shares",
                 longest(seconds_, counts_) / longest(seconds_, equal));
-  return "ranks take as many of a step's " + std::to_string(all()) + " micro-batches as they are fast, from " +
-         text_of(least) + " to " + text_of(most) + gain.data();
+  return "faster ranks take more of a step's " + std::to_string(all()) + " micro-batches: the least " + text_of(least) +
+         ", the most " + text_of(most) + gain.data();
 }
 
 void Shares::before_save(TrainingRun&, CheckpointManifest& manifest) {
