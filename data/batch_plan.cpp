@@ -20,7 +20,8 @@ std::size_t BatchPlan::capacity() const noexcept {
 }
 
 BatchPlan BatchPlan::dealt(const Deal& deal) const {
-  if (deal.all != shard_.count * accumulate_ || deal.count == 0 || deal.first + deal.count > deal.all)
+  const bool possible = deal.all == shard_.count * accumulate_ && deal.count > 0 && deal.first + deal.count <= deal.all;
+  if (deal != Deal() && !possible)
     throw LogicError(std::to_string(deal.count) + " micro-batches from number " + std::to_string(deal.first) +
                      " on are no part of " + std::to_string(shard_.count * accumulate_));
   BatchPlan plan = *this;

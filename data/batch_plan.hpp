@@ -10,9 +10,10 @@ struct Shard {
   std::size_t index = 0, count = 1;
 };
 
-/// Which of a step's micro-batches a shard takes: `count` of `all`, from number `first` on.
+/// Which of a step's micro-batches a shard takes: `count` of `all`, from number `first` on. None: all shards take as
+/// many.
 struct Deal {
-  std::size_t first = 0, count = 1, all = 1;
+  std::size_t first = 0, count = 0, all = 0;
   bool operator==(const Deal&) const = default;
 };
 
@@ -65,7 +66,7 @@ class BatchPlan {
   std::size_t size_, global_batch_;
   Shard shard_;
   std::size_t accumulate_;
-  Deal deal_{0, 0, 0};  ///< of none: all shards take as many
+  Deal deal_;
   std::size_t least_capacity_ = 0;
 };
 

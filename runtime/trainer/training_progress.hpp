@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@ struct TrainingPosition {
   std::uint64_t step = 0, epoch = 1, step_in_epoch = 0, updates = 0;
   double rate_factor = 1;
   bool keeps_zeros = false;  ///< of weights that are pruned
-  std::optional<Deal> deal;  ///< of the micro-batches; nothing: equal shares
+  Deal deal;                 ///< of the micro-batches
 };
 
 /// How far a training has come: what a checkpoint remembers beside states.

@@ -226,8 +226,8 @@ void TrainingRun::set_rate_factor(double factor) {
 
 void TrainingRun::deal(const Deal& deal) {
   if (deal == deal_) return;
-  parts_.strategy.set_micro_batches(deal.count);
   loader_.deal(deal);
+  parts_.strategy.set_micro_batches(loader_.plan().micro_batches());
   deal_ = deal;
   note_states_were_set();
 }
@@ -269,8 +269,8 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   strategy.state().set_keeps_zeros(from.keeps_zeros);
   const StepFlags raised = strategy.raised();  // a hook may have asked to stop just now
   strategy.raise({});
-  const std::optional<Deal> present = deal_;
-  if (from.deal) deal(*from.deal);
+  const Deal present = deal_;
+  deal(from.deal);
   loader_.seek(from.epoch, static_cast<std::size_t>(from.step_in_epoch));
   std::uint64_t in_epoch = from.step_in_epoch;
   for (std::uint64_t step = from.step; step < progress().step; ++step) {
@@ -285,7 +285,7 @@ void TrainingRun::repeat_since(const TrainingPosition& from) {
   }
   const bool epoch_is_over = progress().current.epoch > from.epoch && progress().step_in_epoch == 0;
   if (epoch_is_over && in_epoch > 0) strategy.state().average_states();
-  if (present) deal(*present);
+  deal(present);
   loader_.seek(progress().current.epoch, static_cast<std::size_t>(progress().step_in_epoch));
   strategy.state().set_rate_factor(rate_factor);
   strategy.raise(raised);

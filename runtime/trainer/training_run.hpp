@@ -146,7 +146,7 @@ class TrainingRun {
   double last_end_ = 0;  ///< of a step
   double slowest_test_ = 0;
   std::uint64_t states_set_ = 0;
-  std::optional<Deal> deal_;
+  Deal deal_;
   bool stopped_ = false, left_ = false;
   std::optional<Evaluation> result_;
 };
