@@ -107,9 +107,9 @@ class KeyValueHandle {
 /// begun moves on in any call of this store; between these messages move as the World's progress does. Used by one
 /// thread.
 ///
-/// No call hangs: a worker that leaves without `close`, and an update that throws, give CommunicationError on all
-/// workers and an error from `serve`; a rank that is dead or stopped is found as in any collective
-/// (docs/no-silent-hang.md).
+/// No call hangs: a worker that leaves without `close`, an update that throws, and a part that its server cannot make
+/// give CommunicationError on all workers and an error from `serve`; a rank that is dead or stopped is found as in any
+/// collective (docs/no-silent-hang.md).
 class KeyValueStore {
  public:
   /// Collective. Throws InputError, on all ranks, for options that cannot be or that differ.
@@ -124,7 +124,8 @@ class KeyValueStore {
   [[nodiscard]] bool is_server() const noexcept { return roles().is_server(rank()); }
   [[nodiscard]] KeyValueStatistics statistics() const;
 
-  /// On a server: `serve`. On a worker: `work`, then `close`; where `work` throws, the others hear why.
+  /// On a server: `serve`. On a worker: `work`, then `close`; where `work` throws, the others hear why. By then the
+  /// variables of `work` are gone, while what it began still moves: see start_push.
   void run(const std::function<void()>& work);
 
   // The server's; on a worker the arguments are checked, no more. Before `serve`. Without an updater what is pushed
@@ -146,14 +147,16 @@ class KeyValueStore {
     std::span<const float> values;
   };
   /// Collective over the workers: all give the same keys and sizes, any, also 0; the values of the first worker count.
-  /// The more keys in one call, the more evenly they are spread.
+  /// The more keys in one call, the more evenly they are spread. A worker that left before fails it; one that has
+  /// closed is missed as in any collective.
   void init(std::span<const Value> values);
   void init(std::string_view key, std::span<const float> values);
 
-  /// The gradient may be written again when the push is done.
+  /// `gradient` is not to be written, nor freed, until the push is done, or has thrown, or the store is gone. Where
+  /// something may throw before the wait, its memory is declared before the store, not in the `work` of `run`.
   [[nodiscard]] KeyValueHandle start_push(std::string_view key, std::span<const float> gradient);
   void push(std::string_view key, std::span<const float> gradient) { start_push(key, gradient).wait(); }
-  /// `out` is not to be touched, nor freed, until the pull is done, or has thrown, or the store is gone.
+  /// `out` is not to be touched, nor freed, until the pull is done, or has thrown, or the store is gone: as above.
   [[nodiscard]] KeyValueHandle start_pull(std::string_view key, std::span<float> out);
   void pull(std::string_view key, std::span<float> out) { start_pull(key, out).wait(); }
 

@@ -46,7 +46,8 @@ class Bench final : private Answers {
   [[nodiscard]] const KeyValueStatistics& statistics() const { return statistics_; }
   [[nodiscard]] std::size_t answered() const { return answered_; }
   [[nodiscard]] std::size_t asked() const { return next_; }
-  float value = 0;  ///< that was pulled last
+  float value = 0;      ///< that was pulled last
+  int unheard_of = -1;  ///< the worker that no values can be sent to
 
  private:
   void say(const Asked& asked, const std::string& text) {
@@ -56,6 +57,7 @@ class Bench final : private Answers {
   void done(const Asked& asked) override { say(asked, "done"); }
   void dropped(const Asked& asked) override { say(asked, "dropped"); }
   void values(const Asked& asked, const PartValues& values) override {
+    if (asked.worker == unheard_of) throw ResourceError("no memory for the values");
     pulled_[static_cast<std::size_t>(asked.worker)] = values.version;
     value = values.elements[0];
     say(asked, "has version " + std::to_string(values.version));
@@ -71,6 +73,19 @@ class Bench final : private Answers {
 };
 
 using Said = std::vector<std::string>;
+
+std::vector<int> workers_of(const std::vector<Asked>& questions) {
+  std::vector<int> workers;
+  for (const Asked& asked : questions) workers.push_back(asked.worker);
+  return workers;
+}
+
+/// Throws at one of its updates.
+MakePartUpdate throwing_at(std::uint64_t bad) {
+  return function_update([bad](const KeyPart&, std::uint64_t update, std::span<float>, std::span<const float>) {
+    if (update == bad) throw InputError("this update does not work");
+  });
+}
 
 TEST_CASE("a round's mean is summed in the order of ranks, whatever comes first") {
   const std::array gradients{1e8F, 3.0F, -1e8F, 5.0F};  // whose sum depends on the order
@@ -135,6 +150,85 @@ TEST_CASE("where too few workers are left for a round, a pull that waits for it 
   CHECK(why ==
         "update 1 of 'value' takes the gradients of 2 workers, and only 1 can come: the others have closed the store");
   CHECK(bench.part().take_waiting().size() == 1);
+}
+
+TEST_CASE("where a worker has closed, a round that can no longer be filled is refused when the one before it ends") {
+  Bench bench(3, {});
+  bench.push(1, 1);
+  bench.close(1);
+  bench.push(0, 1);
+  bench.push(0, 2);
+  bench.pull(0);  // waits for the second round
+  const std::string why = test::refusal([&] { bench.push(2, 1); });
+  CHECK(why ==
+        "update 2 of 'value' takes the gradients of 3 workers, and only 2 can come: the others have closed the store");
+  CHECK(bench.said() == Said{"1 done", "0 done", "0 done", "2 done"});
+  CHECK(workers_of(bench.part().take_waiting()) == std::vector{0});
+}
+
+TEST_CASE("every gradient is taken, or its worker hears that it was dropped, also where workers push ahead") {
+  Bench bench(4, {.replicas_to_aggregate = GENERATE(1, 2, 3)});
+  std::mt19937 random(1);
+  std::uint64_t dropped = 0;
+  std::string last;
+  for (int i = 0; i < 2000; ++i) {
+    const int worker = static_cast<int>(random() % 4);
+    if (random() % 3 == 0)
+      bench.pull(worker);
+    else
+      bench.push(worker, 1);
+    for (const auto& answer : bench.said()) {
+      dropped += answer.ends_with("dropped") ? 1 : 0;
+      if (answer.find("has version") != std::string::npos) last = answer;
+    }
+  }
+  CHECK(dropped > 0);
+  CHECK(dropped == bench.statistics().dropped);
+  CHECK(last.ends_with(" has version " + std::to_string(static_cast<int>(bench.value))));  // all means are 1
+}
+
+TEST_CASE("a question that something fails in is given back once, and no other that is answered") {
+  SECTION("a push whose update throws") {
+    Bench bench(2, {.asynchronous = true}, throwing_at(1));
+    bench.push(0, 1);
+    CHECK(test::refusal([&] { bench.push(1, 1); }) == "this update does not work");
+    CHECK(bench.said() == Said{"0 done"});
+    CHECK(workers_of(bench.part().take_waiting()) == std::vector{1});
+  }
+  SECTION("a push that waited for a slower worker") {
+    Bench bench(2, {.asynchronous = true, .max_staleness = 0}, throwing_at(2));
+    bench.push(0, 1);
+    bench.push(0, 1);
+    CHECK(test::refusal([&] { bench.push(1, 1); }) == "this update does not work");
+    CHECK(bench.said() == Said{"0 done", "1 done"});
+    CHECK(workers_of(bench.part().take_waiting()) == std::vector{0});
+  }
+  SECTION("a round: its pushes are answered when they come") {
+    Bench bench(2, {}, throwing_at(0));
+    bench.push(0, 1);
+    bench.pull(0);
+    CHECK(test::refusal([&] { bench.push(1, 1); }) == "this update does not work");
+    CHECK(bench.said() == Said{"0 done", "1 done"});
+    CHECK(workers_of(bench.part().take_waiting()) == std::vector{0});
+  }
+  SECTION("a pull") {
+    Bench bench(2, {.asynchronous = GENERATE(false, true)});
+    bench.unheard_of = 1;
+    CHECK(test::refusal([&] { bench.pull(1); }) == "no memory for the values");
+    CHECK(workers_of(bench.part().take_waiting()) == std::vector{1});
+  }
+  SECTION("one of several pulls that waited") {
+    const bool asynchronous = GENERATE(false, true);
+    KeyValueOptions options{.asynchronous = asynchronous};
+    if (asynchronous) options.max_staleness = 0;
+    Bench bench(3, options);
+    for (const int worker : {0, 1}) bench.push(worker, 1);
+    for (const int worker : {0, 1}) bench.pull(worker);
+    bench.unheard_of = 1;
+    CHECK(test::refusal([&] { bench.push(2, 1); }) == "no memory for the values");
+    CHECK(bench.said() == Said{"0 done", "1 done", "2 done", "0 has version " + std::string(asynchronous ? "3" : "1")});
+    CHECK(workers_of(bench.part().take_waiting()) == std::vector{1});
+  }
 }
 
 TEST_CASE("an asynchronous gradient is applied as it comes, and its age counted") {

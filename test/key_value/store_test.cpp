@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,13 @@ KeyValueStore adding_store(const KeyValueOptions& options) {
   KeyValueStore store(test::world().communicator(), options);
   store.set_updater(adds);
   return store;
+}
+
+std::vector<std::uint64_t> by_rank(std::uint64_t count) {
+  std::vector<std::uint64_t> counts;
+  for (const std::string& text : test::world().communicator().gather_texts(std::to_string(count)))
+    counts.push_back(std::stoull(text));
+  return counts;
 }
 
 /// Numbers whose sums are not exact.
@@ -224,20 +233,29 @@ TEST_CASE("large gradients are under way while a worker does something else") {
 TEST_CASE("of a round the slowest gradients are dropped and counted, and workers stop at the same update") {
   if (ranks() < 3) return;
   const std::uint64_t updates = 30;
-  const int workers = ranks() - 1;
-  const auto counted = with_store(adding_store({.replicas_to_aggregate = workers - 1}), [&](KeyValueStore& store) {
+  const int wanted = ranks() - 2;
+  std::uint64_t pushes = 0;
+  const auto counted = with_store(adding_store({.replicas_to_aggregate = wanted}), [&](KeyValueStore& store) {
     Numbers values(100);
     const Numbers ones(100, 1.0F);
-    store.init("values", values);
-    std::uint64_t pushes = 0;
-    while (store.version("values") < updates) {
+    const auto step = [&] {
       store.push("values", ones);
       store.pull("values", values);
       ++pushes;
-    }
+    };
+    store.init("values", values);
+    if (rank() != 0) step();
+    store.barrier();
+    if (rank() == 0) step();  // after the first round
+    CHECK(store.statistics().dropped == (rank() == 0 ? 1 : 0));
+    while (store.version("values") < updates) step();
     CHECK(values == Numbers(100, static_cast<float>(updates)));
-    CHECK(store.statistics().dropped <= pushes);
   });
+  const auto all_pushes = by_rank(pushes), all_dropped = by_rank(counted.dropped);
+  const std::uint64_t dropped = std::accumulate(all_dropped.begin(), all_dropped.end() - 1, std::uint64_t{0});
+  CHECK(all_dropped.back() == dropped);  // the server's
+  CHECK(std::accumulate(all_pushes.begin(), all_pushes.end(), std::uint64_t{0}) ==
+        updates * static_cast<std::uint64_t>(wanted) + dropped);
   if (rank() == ranks() - 1) CHECK(counted.updates == updates);
 }
 
@@ -316,12 +334,54 @@ TEST_CASE("workers that initialise different sizes are told so, and the servers 
     CHECK(why.find("'values', 4 numbers") != std::string::npos);
 }
 
+TEST_CASE("an init that one worker may not make is refused on all, and the store goes on") {
+  if (ranks() < 3) return;
+  with_store({}, [&](KeyValueStore& store) {
+    Numbers values(3, 1.0F);
+    store.init("values", values);
+    const std::string why = test::refusal([&] { store.init(rank() == 0 ? "values" : "more", values); });
+    CHECK(why.ends_with("init of 'values', which is in the key-value store already"));
+    store.init("more", values);
+    store.pull("more", values);
+  });
+}
+
+/// An update that cannot be copied once it is locked, as where memory runs out.
+class Lockable {
+ public:
+  explicit Lockable(std::shared_ptr<const bool> locked) : locked_(std::move(locked)) {}
+  Lockable(const Lockable& other) : locked_(other.locked_) {
+    if (*locked_) throw ResourceError("no memory for this part");
+  }
+  Lockable(Lockable&&) noexcept = default;
+  Lockable& operator=(const Lockable&) = delete;
+  Lockable& operator=(Lockable&&) = delete;
+  ~Lockable() = default;
+  void operator()(const KeyPart& /*part*/, std::uint64_t /*update*/, std::span<float> /*values*/,
+                  std::span<const float> /*gradient*/) const {}
+
+ private:
+  std::shared_ptr<const bool> locked_;
+};
+
+TEST_CASE("where a server cannot make a part, init fails on all workers with its message, and the server") {
+  if (ranks() == 1) return;
+  const auto locked = std::make_shared<bool>(false);
+  KeyValueStore store(test::world().communicator(), {.servers = ranks() > 2 ? 2 : 1, .part_bytes = 64});
+  store.set_updater(Lockable(locked));
+  *locked = true;
+  const std::string why = test::refusal(
+      [&] { with_store(std::move(store), [&](KeyValueStore& mine) { mine.init("values", Numbers(1000)); }); });
+  CHECK(why.ends_with("no memory for this part"));
+  static_cast<void>(test::world().communicator().gather_texts("the world goes on"));
+}
+
 TEST_CASE("a worker that leaves without closing fails what the others wait for") {
   if (ranks() < 3) return;
   const bool in_barrier = GENERATE(false, true);
+  Numbers values(100'000);  // in use until the store is gone
   const std::string why = test::refusal([&] {
     with_store({}, [&](KeyValueStore& store) {
-      Numbers values(100'000);
       store.init("values", values);
       const auto pulled = store.start_pull("values", values);
       if (rank() == 0) throw LogicError("an error of the worker's own");
@@ -340,10 +400,12 @@ TEST_CASE("a worker that leaves without closing fails what the others wait for")
 
 TEST_CASE("what a worker throws out of `run` the others hear") {
   if (ranks() < 3) return;
-  KeyValueStore store = adding_store({});
+  const bool before_init = GENERATE(false, true);
   Numbers values(10);
+  KeyValueStore store = adding_store({});
   const std::string why = test::refusal([&] {
     store.run([&] {
+      if (rank() == 1 && before_init) throw InputError("this worker has no data");
       store.init("values", values);
       if (rank() == 1) throw InputError("this worker has no data");
       store.push("values", values);
@@ -353,9 +415,31 @@ TEST_CASE("what a worker throws out of `run` the others hear") {
   CHECK(why == (rank() == 1 ? "" : "worker 1 left the key-value store: ") + std::string("this worker has no data"));
 }
 
+TEST_CASE("a worker that throws with large pushes and pulls under way is heard") {
+  if (ranks() < 3) return;
+  const std::size_t count = 500'003;
+  Numbers gradient(count, 1.0F), out(count);  // in use until the store is gone
+  KeyValueStore store = adding_store({});
+  const std::string why = test::refusal([&] {
+    store.run([&] {
+      store.init("values", gradient);
+      const auto pushed = store.start_push("values", gradient);
+      const auto pulled = store.start_pull("values", out);
+      store.poll();
+      if (rank() == 0) throw InputError("this worker has no data");
+      pushed.wait();
+      pulled.wait();
+      store.barrier();
+    });
+  });
+  CHECK(why == (rank() == 0 ? "" : "worker 0 left the key-value store: ") + std::string("this worker has no data"));
+  static_cast<void>(test::world().communicator().gather_texts("the world goes on"));
+}
+
 TEST_CASE("an update that throws fails all workers, with its message, and the server") {
   if (ranks() == 1) return;
-  KeyValueStore store(test::world().communicator());
+  const bool asynchronous = GENERATE(false, true);
+  KeyValueStore store(test::world().communicator(), {.asynchronous = asynchronous});
   store.set_updater([](const KeyPart& part, std::uint64_t update, std::span<float>, std::span<const float>) {
     if (update == 2) throw InputError("no third update of " + part.key);
   });

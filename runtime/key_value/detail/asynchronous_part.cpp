@@ -20,12 +20,14 @@ bool AsynchronousPart::is_ahead(int worker) const {
 }
 
 void AsynchronousPart::push(PushedGradient gradient) {
-  if (is_ahead(gradient.asked.worker)) {
-    ++together().statistics.waited;
-    held_.push_back(std::move(gradient));
-    return;
-  }
-  apply(gradient);
+  if (is_ahead(gradient.asked.worker)) ++together().statistics.waited;
+  held_.push_back(std::move(gradient));
+  release();
+}
+
+void AsynchronousPart::pull(const Asked& asked) {
+  if (is_ahead(asked.worker)) ++together().statistics.waited;
+  held_pulls_.push_back(asked);
   release();
 }
 
@@ -39,29 +41,18 @@ void AsynchronousPart::apply(const PushedGradient& gradient) {
   together().answers.done(gradient.asked);
 }
 
-void AsynchronousPart::pull(const Asked& asked) {
-  if (!is_ahead(asked.worker)) return answer(asked);
-  ++together().statistics.waited;
-  held_pulls_.push_back(asked);
-}
-
-/// An update may let others go on.
+/// Answers what need not wait. An update may let others go on. What is not answered, as something was thrown, stays.
 void AsynchronousPart::release() {
   while (release_one()) {
   }
-  std::erase_if(held_pulls_, [&](const Asked& pull) {
-    const bool may_go = !is_ahead(pull.worker);
-    if (may_go) answer(pull);
-    return may_go;
-  });
+  answer_each(held_pulls_, [&](const Asked& pull) { return !is_ahead(pull.worker); });
 }
 
 bool AsynchronousPart::release_one() {
   const auto next = std::ranges::find_if(held_, [&](const PushedGradient& g) { return !is_ahead(g.asked.worker); });
   if (next == held_.end()) return false;
-  const PushedGradient gradient = std::move(*next);
+  apply(*next);
   held_.erase(next);
-  apply(gradient);
   return true;
 }
 

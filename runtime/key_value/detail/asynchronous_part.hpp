@@ -27,8 +27,8 @@ class AsynchronousPart final : public ServedPart {
   [[nodiscard]] bool release_one();
 
   std::vector<std::uint64_t> pushes_;  ///< by worker: that were applied
-  std::list<PushedGradient> held_;     ///< in order of arrival
-  std::vector<Asked> held_pulls_;
+  std::list<PushedGradient> held_;     ///< that are not answered, in order of arrival
+  std::vector<Asked> held_pulls_;      ///< likewise
 };
 
 }  // namespace ronda

@@ -39,15 +39,15 @@ void PartInRounds::push(PushedGradient gradient) {
   together().answers.done(gradient.asked);
   rounds_[round].push_back(std::move(gradient));
   while (end_round()) answer_pulls();
+  require_possible();
 }
 
+/// A round gets no more gradients than are wanted: who pushes ahead to one has pushed to the one before, and that ends
+/// as soon as it has enough.
 bool PartInRounds::end_round() {
   const auto round = rounds_.find(version());
   if (round == rounds_.end() || round->second.size() < wanted_) return false;
-  Gradients& gradients = round->second;
-  together().statistics.dropped += gradients.size() - wanted_;  // pushed ahead, by more workers than are wanted
-  gradients.resize(wanted_);
-  update(mean_of(gradients));
+  update(mean_of(round->second));
   rounds_.erase(round);
   return true;
 }
@@ -67,11 +67,8 @@ void PartInRounds::pull(const Asked& asked) {
 }
 
 void PartInRounds::answer_pulls() {
-  std::erase_if(waiting_pulls_, [&](const Asked& pull) {
-    const bool is_new = next_round_[static_cast<std::size_t>(pull.worker)] <= version();
-    if (is_new) answer(pull);
-    return is_new;
-  });
+  answer_each(waiting_pulls_,
+              [&](const Asked& pull) { return next_round_[static_cast<std::size_t>(pull.worker)] <= version(); });
 }
 
 /// Pulls wait for the round of this version to end, or for a later one.

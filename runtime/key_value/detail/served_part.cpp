@@ -27,6 +27,17 @@ void ServedPart::update(const float* gradient) {
   ++together_.statistics.updates;
 }
 
+void ServedPart::answer_each(std::vector<Asked>& pulls, FunctionRef<bool(const Asked& pull)> may_have) {
+  for (auto pull = pulls.begin(); pull != pulls.end();) {
+    if (!may_have(*pull)) {
+      ++pull;
+      continue;
+    }
+    answer(*pull);
+    pull = pulls.erase(pull);
+  }
+}
+
 /// The next update may come while the values are on their way: so a copy is sent, one for all pulls of a version.
 void ServedPart::answer(const Asked& pull) {
   if (!published_is_new_) {

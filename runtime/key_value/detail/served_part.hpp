@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/runtime/key_value/detail/gradient_pool.hpp>
 #include <ronda/runtime/key_value/detail/part_update.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
@@ -67,7 +68,7 @@ class ServedPart {
   virtual void pull(const Asked& asked) = 0;
   /// A worker is no longer open. Throws CommunicationError where others wait for what can no longer come.
   virtual void worker_closed() = 0;
-  /// Forgets what is not answered, and gives it back.
+  /// Forgets what is not answered, and gives it back; after an error from any of these too.
   [[nodiscard]] virtual std::vector<Asked> take_waiting() = 0;
 
  protected:
@@ -75,9 +76,12 @@ class ServedPart {
   [[nodiscard]] const ServedTogether& together() const noexcept { return together_; }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }  ///< updates so far
   void update(const float* gradient);
-  void answer(const Asked& pull);
+  /// Answers those of `pulls` that may have the values now, and takes them out; one whose answer throws stays.
+  void answer_each(std::vector<Asked>& pulls, FunctionRef<bool(const Asked& pull)> may_have);
 
  private:
+  void answer(const Asked& pull);
+
   ServedTogether& together_;
   KeyPart part_;
   Buffer values_;

@@ -79,6 +79,7 @@ bool KeyValueServer::take_question(int worker) {
   return true;
 }
 
+/// Where something is thrown, what was asked is answered already, or `fail` answers it with all that waits.
 void KeyValueServer::take(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
   if (question.kind == MessageKind::close) return close(asked);
   if (failure_) return send_failure(asked);
@@ -91,7 +92,7 @@ void KeyValueServer::take(const Asked& asked, const MessageHeader& question, Gra
 
 void KeyValueServer::do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
   switch (question.kind) {
-    case MessageKind::init: make_part(question, incoming.get()); return done(asked);
+    case MessageKind::init: return make_part(asked, question, incoming.get());
     case MessageKind::push: return parts_.at(question.part)->push({asked, question.version, std::move(incoming)});
     case MessageKind::pull: return parts_.at(question.part)->pull(asked);
     case MessageKind::barrier: return enter_barrier(asked);
@@ -99,11 +100,18 @@ void KeyValueServer::do_as_asked(const Asked& asked, const MessageHeader& questi
   }
 }
 
-void KeyValueServer::make_part(const MessageHeader& question, const float* incoming) {
-  const std::size_t count = (question.bytes - question.key_bytes) / sizeof(float);
-  const std::string key(reinterpret_cast<const char*>(incoming + count), question.key_bytes);
-  const KeyPart part{key, question.begin, count, question.total};
-  parts_[question.part] = make_served_part(together_, part, {incoming, count});
+/// No part has the question yet, which would give it back where something fails.
+void KeyValueServer::make_part(const Asked& asked, const MessageHeader& question, const float* incoming) {
+  try {
+    const std::size_t count = (question.bytes - question.key_bytes) / sizeof(float);
+    const std::string key(reinterpret_cast<const char*>(incoming + count), question.key_bytes);
+    const KeyPart part{key, question.begin, count, question.total};
+    parts_[question.part] = make_served_part(together_, part, {incoming, count});
+  } catch (...) {
+    fail(std::current_exception());
+    return send_failure(asked);
+  }
+  done(asked);
 }
 
 void KeyValueServer::enter_barrier(const Asked& asked) {

@@ -39,7 +39,7 @@ class KeyValueServer final : private Answers {
   [[nodiscard]] bool take_question(int worker);
   void take(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming);
   void do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming);
-  void make_part(const MessageHeader& question, const float* incoming);
+  void make_part(const Asked& asked, const MessageHeader& question, const float* incoming);
   void enter_barrier(const Asked& asked);
   void end_barrier();
   void close(const Asked& asked);

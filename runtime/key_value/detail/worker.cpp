@@ -32,8 +32,8 @@ KeyValueWorker::~KeyValueWorker() { leave("it did not close it"); }
 // ---- the calls ------------------------------------------------------------------------------------------------------
 
 void KeyValueWorker::init(std::span<const KeyValueStore::Value> values) {
-  require_open();
-  require_new(values);
+  barrier();  // a server says here who has left; in what follows the workers are by themselves
+  agree(workers_, [&] { require_new(values); });
   std::string text;
   for (const auto& value : values)
     text += quoted(value.key) + ", " + std::to_string(value.values.size()) + " numbers\n";
@@ -195,7 +195,7 @@ bool KeyValueWorker::take_answer(Connection& connection) {
   return true;
 }
 
-/// A worker that leaves may have freed the memory that it wanted values in.
+/// Of what begins to come when this worker has left nobody wants the values any more.
 std::span<std::byte> KeyValueWorker::memory_for(Connection& connection, const MessageHeader& answer) {
   if (answer.kind == MessageKind::failed) {
     connection.text.resize(answer.bytes);
