@@ -21,6 +21,8 @@ void check(const LocalSgdOptions& o) {
   if (o.fragments == 0 || o.fragments > o.synchronise_every)
     throw InputError(".local_sgd.fragments is from 1 to .local_sgd.synchronise_every, not " +
                      std::to_string(o.fragments));
+  if (o.fragments == 1 && o.fragment_delay != 1)
+    throw InputError(".local_sgd.fragment_delay is for .local_sgd.fragments above 1");
   if (o.fragments > 1 && (o.fragment_delay == 0 || o.fragment_delay >= o.synchronise_every))
     throw InputError(".local_sgd.fragment_delay is at least 1 and below .local_sgd.synchronise_every, not " +
                      std::to_string(o.fragment_delay));

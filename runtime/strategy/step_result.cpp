@@ -1,3 +1,4 @@
+#include <ronda/runtime/strategy/exchange/own_steps.hpp>
 #include <ronda/runtime/strategy/step_result.hpp>
 
 namespace ronda {
@@ -15,6 +16,7 @@ StepResult result_of(const StepOutcome& outcome, const StepTimes& times) noexcep
   result.stop = sums.flags.stop > 0;
   result.nonfinite = update.finite == 0;
   result.spoiled = update.spoiled != 0;
+  result.of_finite = tells_nonfinite(sums) || tells_spoiled(sums);
   result.overflow = update.overflowed != 0;
   result.loss_scale = update.loss_scale;
   result.flags = sums.flags;

@@ -14,6 +14,7 @@ struct StepResult {
   bool stop = false;         ///< some rank asked to stop after this step
   bool nonfinite = false;    ///< the loss, or a gradient where they are checked, was not finite: there was no update
   bool spoiled = false;      ///< there was an update, and it left parameters or states that are not all finite
+  bool of_finite = false;    ///< it tells of several steps, some of them not finite: its means are those of the others
   bool overflow = false;     ///< some sum of gradients was beyond float16: no update, and the loss scale is halved
   double loss_scale = 1;     ///< that follows float16 gradients, for the next step; 1 for other types
   StepFlags flags = {};      ///< how many ranks raised each

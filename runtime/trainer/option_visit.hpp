@@ -304,9 +304,10 @@ void visit(Options& o, Visitor&& see) {
   see(of_local("fragments", "local_sgd.fragments",
                "pieces of the parameters that synchronise each at its own time, beside the next steps"),
       local.fragments);
-  see(of_local("fragment-delay", "local_sgd.fragment_delay",
-               "with --fragments: steps after which their changes are applied"),
-      local.fragment_delay);
+  Option delay = of_local("fragment-delay", "local_sgd.fragment_delay",
+                          "with --fragments: steps after which their changes are applied");
+  if (delay.unread.empty() && local.fragments == 1) delay.unread = "--fragments 1: all parameters synchronise at once";
+  see(delay, local.fragment_delay);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

@@ -159,6 +159,10 @@ void check_types(const TrainingOptions& o) {
 void check_local_sgd(const TrainingOptions& o) {
   if (o.strategy != local_sgd) return;
   check(o.local_sgd);
+  if (o.compression != Compression::none && o.local_sgd.local_after == 0)
+    throw InputError(
+        ".compression is of gradients, and .strategy = local_sgd sends none without .local_sgd.local_after; "
+        ".local_sgd.delta_compression is of what it sends");
   if (o.prune > 0 && o.local_sgd.momentum() > 0)
     throw InputError(
         ".prune sets weights to zero, and the momentum of .local_sgd.outer_optimizer = nesterov would move them again; "

@@ -36,7 +36,10 @@ TrainingRun::TrainingRun(const Parts& parts)
           training_plan(options(), parts.strategy.shard(), parts.train).with_capacity(parts.strategy.batch_capacity()),
           loading(parts.train, true)),
       validation_loader_(test_loader(parts.validation)),
-      test_loader_(test_loader(parts.test)) {}
+      test_loader_(test_loader(parts.test)) {
+  last_step_.loss = parts.progress.last_loss;  // steps that tell nothing new repeat these
+  last_step_.metric = parts.progress.last_metric;
+}
 
 std::unique_ptr<BatchLoader> TrainingRun::test_loader(const Dataset& data) const {
   if (data.size() == 0) return nullptr;
@@ -89,6 +92,7 @@ void TrainingRun::train_epoch() {
     else
       break;
   }
+  if (progress.weight == 0) return;  // no step of it was finite
   progress.current.train_loss /= progress.weight;
   progress.current.train_metric /= progress.weight;
 }
@@ -151,6 +155,7 @@ StepReport TrainingRun::finish_step() {
   ++progress.step;
   ++progress.step_in_epoch;
   progress.last_loss = last_step_.loss;
+  progress.last_metric = last_step_.metric;
   left_ = (left_ || last_step_.flags.leave > 0) && progress.step < setup().total_steps;
   stopped_ = stopped_ || last_step_.stop || left_;
   const double start = std::max(begun.start, last_end_);  // what steps have in common counts once
@@ -169,7 +174,8 @@ StepReport TrainingRun::finish_step() {
   epoch.seconds += report.seconds;
   epoch.samples += report.samples;
   epoch.times += last_step_.times;
-  if (last_step_.nonfinite || last_step_.spoiled) return report;
+  const bool finite = (!last_step_.nonfinite && !last_step_.spoiled) || last_step_.of_finite;
+  if (!finite || last_step_.weight == 0) return report;
   progress.weight += last_step_.weight;
   epoch.train_loss += last_step_.loss * last_step_.weight;
   epoch.train_metric += last_step_.metric * last_step_.weight;

@@ -332,6 +332,44 @@ TEST_CASE("all ranks hear of a rank's step that is not finite at the next synchr
   for (int k = 0; k < 4; ++k) CHECK_FALSE(run.step().nonfinite);
 }
 
+TEST_CASE("all ranks hear of a step that is not finite whose fragment was finished between two steps") {
+  const MemoryDataset data = images(400);
+  DeviceRun run(everybody(), nullptr, mlp(), data,
+                local_set({.synchronise_every = 4, .fragments = 2, .fragment_delay = 3}));
+  run.steps(1);
+  Batch spoiled(data.fields(), run.plan.capacity());
+  spoiled.copy_from(run.loader.next());
+  if (world().rank() == 0) spoiled.input().as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_FALSE(run.strategy.train_step(spoiled).nonfinite);  // a fragment starts after it
+  run.strategy.state().average_states();
+  for (int k = 0; k < 4; ++k) CHECK_FALSE(run.step().nonfinite);
+  const Batch& batch = run.loader.next();
+  CHECK(run.strategy.train_step(batch).nonfinite);
+  require_mentions(run.strategy.explain_nonfinite(batch), {"on rank 0", "1 of its steps", "step 2", "not finite"});
+  run.strategy.synchronise_next();
+  CHECK_FALSE(run.step().nonfinite);
+}
+
+TEST_CASE("a step that tells of a save leaves nothing to be told, and what was asked for is told once") {
+  const MemoryDataset data = images(400);
+  DeviceRun run(everybody(), nullptr, mlp(), data,
+                local_set({.synchronise_every = 4, .fragments = 4, .fragment_delay = 2}));
+  double weight = run.step().weight;
+  int told = 0;
+  for (int k = 2; k <= 8; ++k) {
+    StepFlags flags;
+    if (world().rank() == 0 && told == 0) flags.save = 1;  // until it is saved
+    run.strategy.raise(flags);
+    const StepResult result = run.step();
+    weight += result.weight;
+    if (result.flags.save == 0) continue;
+    ++told;
+    CHECK(weight == 50 * k);
+    CHECK(on_all_ranks(equal_on_ranks(run.parameters())));
+  }
+  CHECK(told == 1);
+}
+
 TEST_CASE("all ranks hear of parameters that one of them lost") {
   const MemoryDataset data = images(400);
   DeviceRun run(everybody(), nullptr, mlp(), data, local_set({.synchronise_every = 2}));
@@ -399,6 +437,7 @@ TEST_CASE("what cannot make local steps is refused, with the remedy") {
   for (const std::uint64_t bad : {0, 50})
     require_mentions(local_refusal({.fragments = 2, .fragment_delay = bad}),
                      {".local_sgd.fragment_delay", std::to_string(bad)});
+  require_mentions(local_refusal({.fragment_delay = 2}), {".local_sgd.fragment_delay", ".local_sgd.fragments"});
   require_mentions(local_refusal({.outer_rate = 0.5}), {".local_sgd.outer_rate", "nesterov"});
   for (const double bad : {0.0, -1.0, std::numeric_limits<double>::infinity()})
     require_mentions(local_refusal({.outer_optimizer = OuterOptimizer::nesterov, .outer_rate = bad}),

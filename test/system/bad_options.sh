@@ -31,6 +31,8 @@ refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' m
 refused '--fragments is from 1 to --synchronise-every' mnist_softmax --strategy local_sgd --synchronise-every 5 --fragments 6
 refused '--synchronise-every is at least 1' mnist_softmax --strategy local_sgd --synchronise-every 0
 refused '--synchronise-every .*--strategy mirrored: it is for local_sgd' mnist_softmax --synchronise-every 5
+refused '--fragment-delay has no meaning for --fragments 1' mnist_softmax --strategy local_sgd --fragment-delay 5
+refused '--compression is of gradients.*--delta-compression' mnist_softmax --strategy local_sgd --compression int8
 refused '--audit-every would find nothing: with --strategy local_sgd' mnist_softmax --strategy local_sgd --audit-every 5
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1

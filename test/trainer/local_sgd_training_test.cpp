@@ -1,4 +1,5 @@
 // Trainings whose ranks synchronise once in several steps: epochs, checkpoints, what goes wrong.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -11,7 +12,9 @@
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/hook.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
+#include <ronda/runtime/trainer/training_run.hpp>
 
 #include "support/message.hpp"
 #include "support/toy_data.hpp"
@@ -27,12 +30,17 @@ Sequential model_with_norm() {
 }
 
 struct LocalTraining {
-  explicit LocalTraining(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
+  explicit LocalTraining(TrainingOptions options, std::uint64_t length = 3)
+      : trainer(world(), model, loss, of_epochs(small(std::move(options)), length)) {
     trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
     trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
   }
   void fit() { result = trainer.fit(data, data); }
   std::string hash() { return trainer.strategy().parameter_hash(); }
+  static TrainingOptions of_epochs(TrainingOptions options, std::uint64_t length) {
+    options.epochs = length;
+    return options;
+  }
 
   MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
   Sequential model = model_with_norm();
@@ -56,6 +64,34 @@ TrainingOptions local_options(OuterOptimizer outer = OuterOptimizer::nesterov, C
   options.ema_decay = 0.9;
   return options;
 }
+
+/// The last rank's batches of these steps have a number that is none.
+std::vector<Fault> spoiled_steps(std::uint64_t first, std::uint64_t last) {
+  std::vector<Fault> faults;
+  for (std::uint64_t step = first; step <= last; ++step) faults.push_back({FaultKind::nan, step, world().size() - 1});
+  return faults;
+}
+
+/// What int8's rounding has lost: after the first checkpoint, and after the training went back to it.
+struct Residuals final : Hook {
+  void after_step(TrainingRun& run, const StepReport& report) override {
+    if (report.step == run.options().checkpoint_every.steps) saved = now(run);
+    if (run.states_were_set() > 0 && found.empty()) found = now(run);
+  }
+  static std::vector<float> now(TrainingRun& run) {
+    struct Reader final : StateVisitor {
+      void visit(const State& state) override {
+        if (!state.name.ends_with(".residual")) return;
+        const auto lost = state.tensor.as<float>();
+        all.insert(all.end(), lost.begin(), lost.end());
+      }
+      std::vector<float> all;
+    } reader;
+    run.strategy().visit(reader);
+    return reader.all;
+  }
+  std::vector<float> saved, found;
+};
 
 void save_at(const SharedFolder& folder, TrainingOptions options) {
   options.checkpoint_dir = folder.path;
@@ -174,6 +210,69 @@ TEST_CASE("a rank's step that is not finite is skipped, or stops all ranks, or t
     CHECK(training->trainer.statistics().steps() == steps);
     CHECK_FALSE(training->hash().empty());
   }
+}
+
+TEST_CASE("an epoch's mean loss leaves out the steps alone that were not finite") {
+  TrainingOptions options = local_options();
+  options.local_sgd.synchronise_every = 100;
+  options.on_nonfinite = OnNonfinite::skip;
+  options.optimizer.name = "sgd";
+  options.clip_value = 1e-9;  // parameters hardly move
+  const auto whole = fitted(options);
+  options.faults = spoiled_steps(7, 7);
+  const auto part = fitted(options);
+  CHECK(part->epochs[1].train_loss == Approx(whole->epochs[1].train_loss).epsilon(0.2));
+  options.faults = spoiled_steps(5, 8);
+  const auto others = fitted(options);
+  CHECK((others->epochs[1].train_loss > 0) == (world().size() > 1));
+}
+
+TEST_CASE("synchronisations in a row that tell of steps that are not finite end a training") {
+  TrainingOptions options = local_options();
+  options.local_sgd.synchronise_every = 2;
+  options.on_nonfinite = OnNonfinite::skip;
+  options.faults = spoiled_steps(1, 24);
+  LocalTraining training(options, 6);
+  require_mentions(message_of<Error>([&] { training.fit(); }), {"step 20", "10th step in a row"});
+}
+
+TEST_CASE("going back restores what int8 owes, also with a fragment under way") {
+  const SharedFolder folder;
+  TrainingOptions options = local_options(OuterOptimizer::average, Compression::int8);
+  options.local_sgd.fragments = 3;
+  options.allreduce = AllreduceAlgorithm::ring;
+  options.on_nonfinite = OnNonfinite::rollback;
+  options.checkpoint_dir = folder.path;
+  options.checkpoint_every.steps = 4;
+  options.faults = spoiled_steps(5, 5);  // told after step 6, after which the next fragment starts
+  LocalTraining training(options);
+  Residuals residuals;
+  training.trainer.add(residuals);
+  training.fit();
+  CHECK(residuals.found == residuals.saved);
+  const bool owed = std::ranges::any_of(residuals.saved, [](float lost) { return lost != 0; });
+  CHECK(owed == (world().size() > 1));
+}
+
+TEST_CASE("a second fit shows the last loss that is known, until it synchronises") {
+  LocalTraining training(local_options());
+  std::vector<StepReport> reports;
+  training.trainer.add({.step = [&](const StepReport& report) { reports.push_back(report); }});
+  training.fit();
+  training.fit();
+  REQUIRE(reports.size() == 2 * steps);
+  CHECK(reports[steps - 1].loss > 0);
+  CHECK(reports[steps].loss == reports[steps - 1].loss);
+  CHECK(reports[steps].metric == reports[steps - 1].metric);
+}
+
+TEST_CASE("an option that would have no effect is refused") {
+  TrainingOptions options = local_options();
+  options.compression = Compression::int8;
+  require_mentions(message_of<InputError>([&] { check(options); }),
+                   {".compression", ".local_sgd.local_after", ".local_sgd.delta_compression"});
+  options.local_sgd.local_after = 4;
+  check(options);
 }
 
 TEST_CASE("weights are pruned where replicas are averaged, and stay zero") {

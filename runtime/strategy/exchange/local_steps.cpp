@@ -16,6 +16,9 @@ FusionOptions options_of_changes(FusionOptions options, Compression compression)
   return options;
 }
 
+/// After such a step replicas are read, or there is no later one: nothing may be left to be told.
+bool asks_for_all(const StepFlags& flags) noexcept { return flags.stop + flags.leave + flags.save > 0; }
+
 [[noreturn]] void refuse_local_steps(const std::string& why, const std::string& remedy) {
   throw InputError(why + ", which .strategy = local_sgd has not; take .strategy = mirrored" + remedy);
 }
@@ -96,9 +99,9 @@ void LocalSteps::publish(UpdateOutcome* outcome, Stream& stream) {
   own_.count(sums(), *outcome, updates_);
   ++steps_;
   average_differs_ = states_differ_ = true;
-  told_ = {};
+  told_ = late_own_;
   if (!asked && fragments_) return publish_fragments(*outcome, stream);
-  if (asked || steps_ == local_options_.synchronise_every) return agree_on_all(*outcome, stream);
+  if (asked || steps_ == local_options_.synchronise_every) return agree_on_all({}, *outcome, stream);
   tell_nothing(*outcome, stream);
 }
 
@@ -117,6 +120,7 @@ void LocalSteps::tell_nothing(UpdateOutcome& outcome, Stream& stream) {
 void LocalSteps::publish_fragments(UpdateOutcome& outcome, Stream& stream) {
   StepControl all;
   const bool any = fragments_->finish_due(steps_, told_, all, *outer_, values(), stream);
+  if (any && (asks_for_all(all.flags) || asks_for_all(late_.flags))) return agree_on_all(all, outcome, stream);
   if (any)
     tell(all, outcome, stream);
   else
@@ -124,8 +128,8 @@ void LocalSteps::publish_fragments(UpdateOutcome& outcome, Stream& stream) {
   fragments_->start_due(steps_, own_, *outer_, values(), stream);
 }
 
-void LocalSteps::agree_on_all(UpdateOutcome& outcome, Stream& stream) {
-  StepControl all;
+/// @param all  what was told in this step already
+void LocalSteps::agree_on_all(StepControl all, UpdateOutcome& outcome, Stream& stream) {
   if (fragments_) fragments_->finish_all(told_, all, *outer_, values(), stream);
   sums() = own_.told();
   told_.add(std::exchange(own_, {}));
@@ -139,8 +143,9 @@ void LocalSteps::tell(const StepControl& all, UpdateOutcome& outcome, Stream& st
   agreed_ = true;
   sums() = all;
   add(sums(), std::exchange(late_, {}));
-  outcome.finite = tells_nonfinite(all) ? 0 : 1;
-  outcome.spoiled = tells_spoiled(all) || !all_finite(stream.threads(), {values(), arena_.count}) ? 1 : 0;
+  late_own_ = {};
+  outcome.finite = tells_nonfinite(sums()) ? 0 : 1;
+  outcome.spoiled = tells_spoiled(sums()) || !all_finite(stream.threads(), {values(), arena_.count}) ? 1 : 0;
 }
 
 void LocalSteps::mark_all(Stream& stream) {
@@ -163,7 +168,7 @@ void LocalSteps::synchronise(Stream& stream) {
 void LocalSteps::settle(Stream& stream) {
   if (steps_ > 0) {
     const StepControl kept = std::exchange(sums(), {});
-    if (fragments_) fragments_->finish_all(told_, late_, *outer_, values(), stream);
+    if (fragments_) fragments_->finish_all(late_own_, late_, *outer_, values(), stream);
     forget_writing(late_);
     synchronise(stream);
     sums() = kept;
@@ -177,7 +182,7 @@ void LocalSteps::set_updates(std::uint64_t updates) {
   if (fragments_) fragments_->drop_all(replica_.stream());
   updates_ = updates;
   steps_ = 0;
-  own_ = {};
+  own_ = late_own_ = told_ = {};
   late_ = {};
   average_differs_ = states_differ_ = false;
 }

@@ -32,7 +32,7 @@ void require_local_steps(const Replica& replica);
 /// step tells nothing.
 ///
 /// With `fragments` this holds for a fragment at a time (Fragments), and for all of them where a synchronisation is
-/// asked for.
+/// asked for, or where a step tells that a rank asked to stop or to save.
 ///
 /// Stich, "Local SGD converges fast and communicates little", ICLR 2019; Lin et al., "Don't use large mini-batches, use
 /// local SGD", ICLR 2020 (`local_after`); Douillard et al., "DiLoCo: distributed low-communication training of language
@@ -70,7 +70,7 @@ class LocalSteps final : public GradientExchange {
 
  private:
   void publish_fragments(UpdateOutcome& outcome, Stream& stream);
-  void agree_on_all(UpdateOutcome& outcome, Stream& stream);
+  void agree_on_all(StepControl all, UpdateOutcome& outcome, Stream& stream);
   void tell(const StepControl& all, UpdateOutcome& outcome, Stream& stream);
   void tell_nothing(UpdateOutcome& outcome, Stream& stream);
   void mark_all(Stream& stream);
@@ -96,9 +96,10 @@ class LocalSteps final : public GradientExchange {
   bool asked_ = false;                                    ///< for a synchronisation after this step
   bool agreed_ = false;                                   ///< on the sums of any step yet
   bool average_differs_ = false, states_differ_ = false;  ///< each rank has its own
-  StepControl late_;  ///< of all ranks, found between two steps: the next that tells something tells of it too
-  OwnSteps own_;      ///< since this rank last told the others
-  OwnSteps told_;     ///< with what the last step told
+  StepControl late_;   ///< of all ranks, found between two steps: the next that tells something tells of it too
+  OwnSteps late_own_;  ///< what this rank told of that
+  OwnSteps own_;       ///< since this rank last told the others
+  OwnSteps told_;      ///< with what the last step told
   std::uint64_t synchronisations_ = 0;
 };
 
