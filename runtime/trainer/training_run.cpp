@@ -92,8 +92,7 @@ void TrainingRun::train_epoch() {
     else
       break;
   }
-  if (progress.weight == 0) return;  // no step of it was finite
-  progress.current.train_loss /= progress.weight;
+  progress.current.train_loss /= progress.weight;  // not a number where no step of it was finite
   progress.current.train_metric /= progress.weight;
 }
 
