@@ -45,8 +45,8 @@ struct TrainingOptions {
   std::size_t batch_size = 0;                ///< samples a rank and step; 0: `global_batch_size` holds
   std::size_t global_batch_size = 0;         ///< over all ranks; 128 where neither is given
   std::size_t accumulate = 1;                ///< micro-batches a step and rank
-  /// `equal`: each rank takes as many samples of a step. `measured`: faster ranks take more of its `accumulate` times
-  /// as many micro-batches as there are ranks, as measured again after every `shares_every` steps.
+  /// `equal`: each rank takes as many samples of a step. `measured`: a step has `accumulate` micro-batches for each
+  /// rank, and faster ranks take more of them; that is measured anew after every `shares_every` steps.
   std::string shares = "equal";
   std::uint64_t shares_every = 100;
 

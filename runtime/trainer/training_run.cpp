@@ -78,6 +78,7 @@ void TrainingRun::train() {
     test_epoch();
     end_epoch();
   }
+  deal({});  // the strategy may be for another fit
   for (Hook* hook : parts_.hooks) hook->on_end(*this);
 }
 

@@ -93,9 +93,9 @@ class TrainingRun {
   void end() noexcept { stopped_ = true; }
   /// From the next step on: the schedule's rates times `factor`. Called on all ranks alike, with no step under way.
   void set_rate_factor(double factor);
-  /// From the next step on this rank takes other micro-batches of the global batch. Called on all ranks with deals that
-  /// belong together, with no step under way. Other hooks are told as of states that were set: steps before and after
-  /// round differently. Throws what Strategy::set_micro_batches throws.
+  /// From the next step of this fit on, this rank takes other micro-batches of the global batch. Called on all ranks
+  /// with deals that belong together, with no step under way. Other hooks are told as of states that were set: steps
+  /// before and after round differently. Throws what Strategy::set_micro_batches throws.
   void deal(const Deal& deal);
   /// Tells the other hooks that parameters or states were set to something else than what the steps had made of them.
   void note_states_were_set() noexcept { ++states_set_; }

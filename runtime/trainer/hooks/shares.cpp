@@ -1,4 +1,3 @@
-#include <ronda/core/counted.hpp>
 #include <ronda/runtime/trainer/hooks/shares.hpp>
 
 #include <algorithm>
@@ -16,6 +15,11 @@ constexpr const char* shares_name = "shares";
 constexpr double worth_dealing = 0.03;
 /// Least that a micro-batch takes: no rank takes no time.
 constexpr double least_seconds = 1e-9;
+
+template <class Number>
+Number mine_of(const std::vector<Number>& by_rank, TrainingRun& run) {
+  return by_rank[static_cast<std::size_t>(run.world().rank())];
+}
 
 }  // namespace
 
@@ -40,22 +44,22 @@ double longest(std::span<const double> seconds, std::span<const std::size_t> cou
   return most;
 }
 
+std::size_t Shares::all() const noexcept { return std::accumulate(counts_.begin(), counts_.end(), std::size_t{0}); }
+
 void Shares::on_start(TrainingRun& run) {
-  const auto ranks = static_cast<std::size_t>(run.world().size());
-  mine_ = static_cast<std::size_t>(run.world().rank());
-  accumulate_ = run.options().accumulate;
+  const std::size_t accumulate = run.options().accumulate;
   every_ = run.options().shares_every;
-  std::vector<std::size_t> counts(ranks, accumulate_);
+  std::vector<std::size_t> counts(static_cast<std::size_t>(run.world().size()), accumulate);
   const auto kept = run.kept_of(shares_name);
   const double sum = std::accumulate(kept.begin(), kept.end(), 0.0);
-  if (kept.size() == ranks && sum == static_cast<double>(ranks * accumulate_))
+  if (kept.size() == counts.size() && sum == static_cast<double>(counts.size() * accumulate))
     std::ranges::transform(kept, counts.begin(), [](double count) { return static_cast<std::size_t>(count); });
   agree(run.world().communicator(), [&] { take(run, std::move(counts)); });
 }
 
 void Shares::after_step(TrainingRun& run, const StepReport& report) {
   measured_ += report.times.data + report.times.forward + report.times.backward;
-  micro_batches_ += counts_[mine_];
+  micro_batches_ += mine_of(counts_, run);
   if (report.step % every_ == 0) deal(run);
 }
 
@@ -64,7 +68,7 @@ void Shares::deal(TrainingRun& run) {
   const double now = std::max(measured_ / static_cast<double>(micro_batches_), least_seconds);
   const bool first = seconds_.empty();
   seconds_.resize(counts_.size());
-  double mine = first ? now : (seconds_[mine_] + now) / 2;  // a rank that has rested is faster for a while
+  double mine = first ? now : (mine_of(seconds_, run) + now) / 2;  // a rank that has rested is faster for a while
   Communicator communicator = run.world().communicator();
   communicator.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(seconds_)));
   measured_ = 0;
@@ -78,9 +82,8 @@ void Shares::deal(TrainingRun& run) {
 
 void Shares::take(TrainingRun& run, std::vector<std::size_t> counts) {
   counts_ = std::move(counts);
-  const auto first =
-      std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(mine_), std::size_t{0});
-  run.deal({first, counts_[mine_], all()});
+  const std::size_t first = std::accumulate(counts_.begin(), counts_.begin() + run.world().rank(), std::size_t{0});
+  run.deal({first, mine_of(counts_, run), all()});
 }
 
 std::string Shares::describe(TrainingRun& run) const {
@@ -93,7 +96,7 @@ std::string Shares::describe(TrainingRun& run) const {
     return std::to_string(*place) + " on rank " + std::to_string(rank) + " on " +
            run.world().communicator().topology().hosts[rank] + each.data();
   };
-  const std::vector<std::size_t> equal(counts_.size(), accumulate_);
+  const std::vector<std::size_t> equal(counts_.size(), run.options().accumulate);
   std::array<char, 80> gain{};
   std::snprintf(gain.data(), gain.size(), "; a step computes for %.2f of the time of equal shares",
                 longest(seconds_, counts_) / longest(seconds_, equal));

@@ -27,11 +27,10 @@ class Shares final : public Hook {
  private:
   void deal(TrainingRun& run);
   void take(TrainingRun& run, std::vector<std::size_t> counts);
+  [[nodiscard]] std::size_t all() const noexcept;
   [[nodiscard]] std::string describe(TrainingRun& run) const;
-  [[nodiscard]] std::size_t all() const noexcept { return counts_.size() * accumulate_; }
 
   std::uint64_t every_ = 1, deals_ = 0;
-  std::size_t accumulate_ = 1, mine_ = 0;
   std::vector<std::size_t> counts_;  ///< micro-batches of a step, by rank
   std::vector<double> seconds_;      ///< that one took, by rank: the mean of the last measurement and those before
   double measured_ = 0;              ///< seconds of this rank since then, for …
