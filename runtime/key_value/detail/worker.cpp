@@ -16,7 +16,7 @@ namespace {
 /// Seconds that a worker which leaves gives the servers to hear it.
 constexpr double longest_leave = 2;
 
-std::string quoted(std::string_view key) { return "'" + std::string(key) + "'"; }
+std::string in_quotes(std::string_view key) { return "'" + std::string(key) + "'"; }
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void KeyValueWorker::init(std::span<const KeyValueStore::Value> values) {
   agree(workers_, [&] { require_new(values); });
   std::string text;
   for (const auto& value : values)
-    text += quoted(value.key) + ", " + std::to_string(value.values.size()) + " numbers\n";
+    text += in_quotes(value.key) + ", " + std::to_string(value.values.size()) + " numbers\n";
   require_equal(workers_, "the values of a key-value store", text);
   add_keys(values);
   agree(workers_, [&] {
@@ -48,7 +48,7 @@ void KeyValueWorker::require_new(std::span<const KeyValueStore::Value> values) c
   std::set<std::string_view> seen;
   for (const auto& value : values)
     if (keys_.contains(value.key) || !seen.insert(value.key).second)
-      throw LogicError("init of " + quoted(value.key) + ", which is in the key-value store already");
+      throw LogicError("init of " + in_quotes(value.key) + ", which is in the key-value store already");
 }
 
 void KeyValueWorker::add_keys(std::span<const KeyValueStore::Value> values) {
@@ -84,7 +84,7 @@ void KeyValueWorker::send_values(std::span<const KeyValueStore::Value> values) {
 KeyValueWorker::Key& KeyValueWorker::find(std::string_view name, const char* call) {
   const auto found = keys_.find(name);
   if (found == keys_.end())
-    throw LogicError(std::string(call) + " of " + quoted(name) +
+    throw LogicError(std::string(call) + " of " + in_quotes(name) +
                      ", which the key-value store does not have: init it first");
   return found->second;
 }
@@ -93,7 +93,7 @@ KeyValueWorker::Key& KeyValueWorker::find(std::string_view name, std::size_t cou
   require_open();
   Key& key = find(name, call);
   if (key.count != count)
-    throw LogicError(std::string(call) + " of " + quoted(name) + " with " + std::to_string(count) +
+    throw LogicError(std::string(call) + " of " + in_quotes(name) + " with " + std::to_string(count) +
                      " numbers; it was initialised with " + std::to_string(key.count));
   return key;
 }
