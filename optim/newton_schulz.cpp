@@ -3,7 +3,6 @@
 #include <ronda/optim/newton_schulz.hpp>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace ronda {
@@ -26,7 +25,7 @@ struct Product {
 RONDA_MULTIVERSION void multiply_rows(const Product& p, std::size_t begin, std::size_t end) {
   for (std::size_t column = 0; column < p.columns; column += tile)
     for (std::size_t row = begin; row < end; row += tile_rows) {
-      std::array<std::array<float, tile>, tile_rows> sums{};
+      float sums[tile_rows][tile] = {};
       const float* const left = p.left + row * p.inner;
       const float* right = p.right + column;
       for (std::size_t k = 0; k < p.inner; ++k, right += p.columns)

@@ -66,9 +66,9 @@ class Convolution final : public Operation {
     std::fill_n(weights.pointer<float>(), weights.desc().padded_count(), 0.0F);
     const Accessor dw(weights);
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      each_tap(oh, ow, o, [&](auto h, auto w, auto c, auto kh, auto kw, auto i) {
-        dw(o, i, kh, kw) += dz(n, oh, ow, o) * x(n, h, w, c);
-      });
+      const float gradient = dz(n, oh, ow, o);
+      each_tap(oh, ow, o,
+               [&](auto h, auto w, auto c, auto kh, auto kw, auto i) { dw(o, i, kh, kw) += gradient * x(n, h, w, c); });
     });
     if (!spec_.bias) return;
     float* db = memory_.parameters[1]->gradient.pointer<float>();
@@ -80,8 +80,9 @@ class Convolution final : public Operation {
     std::fill_n(memory_.input_gradient().pointer<float>(), spec_.input.padded_count(), 0.0F);
     const Accessor dx(memory_.input_gradient()), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
+      const float gradient = dz(n, oh, ow, o);
       each_tap(oh, ow, o, [&](auto h, auto w, auto c, auto kh, auto kw, auto i) {
-        dx(n, h, w, c) += dz(n, oh, ow, o) * weight(o, i, kh, kw);
+        dx(n, h, w, c) += gradient * weight(o, i, kh, kw);
       });
     });
   }

@@ -346,8 +346,10 @@ TEST_CASE("zeros of a pruned parameter stay zero where that is told, for every o
             each->step();
           }
           INFO(text_of(options) << ", update " << t << (keeps ? ", kept" : ""));
+          std::size_t wrong = 0;
           for (std::size_t i = 0; i < kept.values.size(); ++i)
-            REQUIRE(kept.values[i] == (stays(i) ? 0.0F : plain.values[i]));
+            wrong += kept.values[i] == (stays(i) ? 0.0F : plain.values[i]) ? 0 : 1;
+          CHECK(wrong == 0);
         }
         CHECK(kept.values[3] == (keeps ? 0.0F : plain.values[3]));
         CHECK(plain.values[3] != 0);

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -51,9 +52,14 @@ int operand(ReduceOp op, std::size_t i, int rank) {
   return std::is_same_v<T, std::uint8_t> ? mixed : mixed - 7;
 }
 
+/// Operands, and so what they reduce to, repeat after so many places.
+constexpr std::size_t operand_period = 30;
+
 template <class T>
 void fill_operands(ReduceOp op, std::span<T> elements, int rank) {
-  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = small<T>(operand<T>(op, i, rank));
+  std::array<T, operand_period> period;
+  for (std::size_t i = 0; i < operand_period; ++i) period[i] = small<T>(operand<T>(op, i, rank));
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = period[i % operand_period];
 }
 
 /// What the ranks' operands at place i reduce to.
@@ -85,8 +91,10 @@ T reduced(ReduceOp op, std::size_t i, int ranks) {
 /// How many elements are not what the ranks' operands reduce to; `first` is the place of the first.
 template <class T>
 std::size_t count_wrong(ReduceOp op, std::span<const T> elements, int ranks, std::size_t first = 0) {
+  std::array<T, operand_period> period;
+  for (std::size_t i = 0; i < operand_period; ++i) period[i] = reduced<T>(op, first + i, ranks);
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < elements.size(); ++i) wrong += elements[i] == reduced<T>(op, first + i, ranks) ? 0 : 1;
+  for (std::size_t i = 0; i < elements.size(); ++i) wrong += elements[i] == period[i % operand_period] ? 0 : 1;
   return wrong;
 }
 
