@@ -91,6 +91,10 @@ Json to_json(const Summary& s) {
                                 {"sent_bytes", s.synchronisations.sent_bytes},
                                 {"waited_seconds", s.synchronisations.waited_seconds},
                                 {"total_seconds", s.synchronisations.total_seconds}};
+  if (s.servers.count > 0)
+    json["servers"] = {{"count", s.servers.count},
+                       {"pushed_bytes", s.servers.pushed_bytes},
+                       {"pulled_bytes", s.servers.pulled_bytes}};
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},

@@ -14,6 +14,13 @@
 
 namespace ronda {
 
+/// What this rank and parameter servers have sent each other so far, as counted here: as a worker or as a server.
+struct ServerTraffic {
+  int servers = 0;                 ///< 0: there are none
+  std::uint64_t pushed_bytes = 0;  ///< of gradients, from workers to servers
+  std::uint64_t pulled_bytes = 0;  ///< of values, and of sums of gradients where all ranks look at them
+};
+
 /// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
 ///
 ///     begin, mark_ready for each gradient, reduce, (the decision), ranges_to_update, (their update), publish
@@ -60,6 +67,7 @@ class GradientExchange {
   /// or there are no steps of their own. Collective.
   [[nodiscard]] virtual std::string explain_nonfinite() { return {}; }
   [[nodiscard]] virtual SynchronisationCosts synchronisations() const noexcept { return {}; }
+  [[nodiscard]] virtual ServerTraffic server_traffic() const noexcept { return {}; }
 
   /// Shows what of one step's exchange the next builds on: see Collective.
   virtual void visit(StateVisitor& visitor) = 0;

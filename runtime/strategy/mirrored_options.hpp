@@ -48,6 +48,10 @@ struct MirroredOptions {
   /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};
+  /// So many ranks, the last ones, are servers: they compute nothing and keep and update the parameters, see
+  /// ParameterServers. 0: ranks are all alike. Throws as KeyValueRoles and require_servable. Without `divide_states` and
+  /// `local_sgd`, compression and a choice of `fusion.algorithm`.
+  int servers = 0;
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
@@ -69,5 +73,7 @@ struct MirroredOptions {
 
 /// The part of the data that is this rank's. Not collective.
 [[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
+/// The same where the last `servers` ranks have none. Throws as KeyValueRoles.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, int servers);
 
 }  // namespace ronda

@@ -32,6 +32,9 @@ namespace ronda {
 ///
 /// By hand a step is slower for large models on one node, which train_step updates by parts (NodeReduce), and on GPUs.
 ///
+/// With MirroredOptions::servers some ranks, the servers, compute nothing: train_step and evaluate do not look at their
+/// batches, whose weights are 0.
+///
 /// On the processor computations take denormal numbers for zero (see FlushDenormals), also in a user's layers. When a
 /// function has returned, the caller's threads compute as before.
 ///
@@ -89,17 +92,20 @@ class MirroredStrategy final : public Strategy {
 
   [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
   [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
-  [[nodiscard]] Shard shard() const noexcept override { return shard_of(communicator_); }
+  [[nodiscard]] Shard shard() const noexcept override { return shard_; }
   [[nodiscard]] const GradientExchange& exchange() const noexcept override { return *exchange_; }
   [[nodiscard]] TrainingState& state() noexcept override { return *state_; }
   [[nodiscard]] const TrainingState& state() const noexcept override { return *state_; }
 
  private:
   void plan_replica(const Layer& model, const Loss& loss, Picker& picker);
+  void plan_rank_sums();
+  [[nodiscard]] std::vector<Range> shares() const;
   void check_memory() const;
   void take_memory(const Schedule& schedule);
   void tell_plan();
   void begin_micro_batch(const Batch& batch);
+  void compute(const Batch& batch, bool first, bool last);
   void start(const Batch& batch);
   [[nodiscard]] Pass training_pass(const Batch& batch);
   StepResult end(const StepOutcome& outcome);
@@ -111,12 +117,13 @@ class MirroredStrategy final : public Strategy {
   EventSink silence_;
   EventSink& sink_;
   MirroredOptions options_;
+  Shard shard_;  ///< empty on a server
   StrategyPlan plan_;
 
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<GradientExchange> exchange_;
-  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one rank
+  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< of the ranks that compute; null with one of them, and on a server
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<ControlBlock> step_sums_;   ///< in the exchange's memory

@@ -39,6 +39,11 @@ struct Option {
 /// Of a field of `local_sgd`.
 /// @param strategy  the one that is chosen
 [[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
+/// Of a field that one strategy reads, and on which results do not depend, apart from roundings.
+/// @param reader    that strategy
+/// @param strategy  the one that is chosen
+[[nodiscard]] Option option_of_strategy(std::string_view name, std::string help, std::string_view reader,
+                                        std::string_view strategy);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -308,6 +313,7 @@ void visit(Options& o, Visitor&& see) {
                           "with --fragments: steps after which their changes are applied");
   if (delay.unread.empty() && local.fragments == 1) delay.unread = "--fragments 1: all parameters synchronise at once";
   see(delay, local.fragment_delay);
+  see(option_of_strategy("servers", "ranks that are servers, the last ones", "parameter_server", o.strategy), o.servers);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

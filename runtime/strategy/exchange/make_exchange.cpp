@@ -3,6 +3,7 @@
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+#include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_update.hpp>
 #include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
 
@@ -97,16 +98,32 @@ std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, R
   return std::make_unique<LocalSteps>(communicator, plan.slots, replica, local, options);
 }
 
+/// Takes the arenas.
+std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& communicator, Replica& replica,
+                                                         const FusionOptions& options, int servers) {
+  agree(communicator, [&] {
+    if (options.compression != Compression::none)
+      throw InputError("servers and workers send float32 numbers as they are; take .compression = none");
+    if (options.algorithm != AllreduceAlgorithm::automatic)
+      throw InputError("servers and workers make no allreduce of gradients; take .allreduce = auto");
+    Buffer gradients = replica.device().context->allocate(replica.plan().arena_bytes);
+    replica.take_arenas(replica.device().context->allocate(replica.plan().arena_bytes), std::move(gradients), {});
+  });
+  return std::make_unique<ParameterServers>(communicator, KeyValueRoles(communicator.size(), servers),
+                                            replica.plan().slots, replica, options);
+}
+
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
-                                                const std::optional<LocalSgdOptions>& local) {
+                                                const std::optional<LocalSgdOptions>& local, int servers) {
   const auto& context = replica.device().context;
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
   if (kind != DeviceKind::cpu && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
   options.dtype = replica.plan().reduce_dtype;
+  if (servers > 0) return make_parameter_servers(communicator, replica, options, servers);
   if (local) return make_local_steps(communicator, replica, options, *local);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;

@@ -16,8 +16,9 @@ namespace ronda {
 /// @param node_update_bytes  parameters from here on are updated by parts where all ranks are on one node: see
 ///                           NodeReduce
 /// @param local              given: ranks make steps of their own, see LocalSteps
+/// @param servers            above 0: so many ranks, the last ones, are servers, see ParameterServers
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
-                                                const std::optional<LocalSgdOptions>& local = {});
+                                                const std::optional<LocalSgdOptions>& local = {}, int servers = 0);
 
 }  // namespace ronda
