@@ -17,7 +17,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      shard_(shard_of(communicator_, options_.servers)),
+      shard_(shard_of(communicator_, options_.servers, options_.asynchronous)),
+      test_shard_(shard_of(communicator_, options_.servers)),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
@@ -28,7 +29,7 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0); });
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
-                            options_.local_sgd, options_.servers);
+                            options_.local_sgd, options_.key_values());
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
@@ -134,7 +135,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue_options());
   state_ = std::make_unique<TrainingState>(
       TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, shares(),
-                           static_cast<int>(shard_.count)});
+                           static_cast<int>(test_shard_.count)});
 }
 
 void MirroredStrategy::tell_plan() {
@@ -144,7 +145,7 @@ void MirroredStrategy::tell_plan() {
   for (const auto& request : replica_->program().buffer_requests())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   const auto all_shares = shares();
-  for (std::size_t rank = shard_.count; rank < all_shares.size(); ++rank)
+  for (std::size_t rank = test_shard_.count; options_.servers > 0 && rank < all_shares.size(); ++rank)
     sink_.on_detail("server rank " + std::to_string(rank) + " updates elements " +
                     std::to_string(all_shares[rank].begin) + " to " + std::to_string(all_shares[rank].end) + " of " +
                     std::to_string(replica_->plan().elements()) +

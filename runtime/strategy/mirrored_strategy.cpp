@@ -46,8 +46,9 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     Stream& stream = replica_->stream();
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
     if (last) exchange_->begin();
-    if (!shard_.is_empty()) compute(batch, first, last);
+    if (!shard_.is_empty() && !idles_) compute(batch, first, last);
     if (!last) return;
+    idles_ = false;
     exchange_->reduce(
         updater_->reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range, stream);
     clock_.lap(&StepTimes::communication);
@@ -58,6 +59,12 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     clock_.lap(&StepTimes::communication);
     updater_->average(stream);
   });
+}
+
+std::optional<std::size_t> MirroredStrategy::samples_for(std::size_t step, std::size_t steps) {
+  const auto place = exchange_->samples_for(step, steps);
+  idles_ = !place;
+  return place;
 }
 
 void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {

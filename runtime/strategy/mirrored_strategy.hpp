@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -62,6 +63,7 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
   void drain() noexcept override { queue_->drain(); }
   void synchronise_next() noexcept override { exchange_->synchronise_next(); }
+  [[nodiscard]] std::optional<std::size_t> samples_for(std::size_t step, std::size_t steps) override;
 
   // ---- a step by hand: throws LogicError with steps in flight
 
@@ -93,6 +95,7 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
   [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
   [[nodiscard]] Shard shard() const noexcept override { return shard_; }
+  [[nodiscard]] Shard test_shard() const noexcept override { return test_shard_; }
   [[nodiscard]] const GradientExchange& exchange() const noexcept override { return *exchange_; }
   [[nodiscard]] TrainingState& state() noexcept override { return *state_; }
   [[nodiscard]] const TrainingState& state() const noexcept override { return *state_; }
@@ -117,7 +120,8 @@ class MirroredStrategy final : public Strategy {
   EventSink silence_;
   EventSink& sink_;
   MirroredOptions options_;
-  Shard shard_;  ///< empty on a server
+  Shard shard_, test_shard_;  ///< empty on a server
+  bool idles_ = false;        ///< in the step that begins next, or is under way: computes nothing
   StrategyPlan plan_;
 
   std::unique_ptr<Optimizer> optimizer_;

@@ -313,7 +313,20 @@ void visit(Options& o, Visitor&& see) {
                           "with --fragments: steps after which their changes are applied");
   if (delay.unread.empty() && local.fragments == 1) delay.unread = "--fragments 1: all parameters synchronise at once";
   see(delay, local.fragment_delay);
-  see(option_of_strategy("servers", "ranks that are servers, the last ones", "parameter_server", o.strategy), o.servers);
+  const auto of_servers = [&](std::string_view name, std::string help) {
+    return option_of_strategy(name, std::move(help), "parameter_server", o.strategy);
+  };
+  see(of_servers("servers", "ranks that are servers, the last ones"), o.servers);
+  see(of_servers("replicas-to-aggregate",
+                 "a step takes the gradients of the first so many workers, and drops later ones; 0: it waits for all"),
+      o.replicas_to_aggregate);
+  see(of_servers("asynchronous",
+                 "a step takes one worker's gradient, as it comes; --global-batch-size is one worker's batch"),
+      o.asynchronous);
+  see(of_servers("max-staleness",
+                 "with --asynchronous: a worker waits that has pushed more than so many times more often than the "
+                 "slowest"),
+      o.max_staleness);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

@@ -27,6 +27,9 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.fusion.seed = given.seed;
   options.local_sgd = given.local_sgd;
   options.servers = servers_of(given);
+  options.replicas_to_aggregate = given.replicas_to_aggregate;
+  options.asynchronous = given.asynchronous;
+  options.max_staleness = given.max_staleness;
   options.threads = parts.setup.threads;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;

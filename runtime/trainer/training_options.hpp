@@ -111,6 +111,9 @@ struct TrainingOptions {
   std::string strategy = "mirrored";  ///< how the ranks train together: see strategy_rows
   LocalSgdOptions local_sgd = {};     ///< of strategy local_sgd
   int servers = 1;                    ///< of strategy parameter_server: so many ranks, the last ones
+  int replicas_to_aggregate = 0;      ///< likewise: a step takes the gradients of the first so many workers; 0: of all
+  bool asynchronous = false;          ///< likewise: a step takes one worker's gradient, as it comes
+  std::optional<std::uint64_t> max_staleness = {};  ///< of these: see KeyValueOptions
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default

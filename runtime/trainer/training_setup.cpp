@@ -47,6 +47,12 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   check(given);
   TrainingSetup setup{.options = std::move(given), .first_step = steps};
   TrainingOptions& options = setup.options;
+  if (servers_of(options) > 0)
+    require_sense({.servers = options.servers,
+                   .asynchronous = options.asynchronous,
+                   .replicas_to_aggregate = options.replicas_to_aggregate,
+                   .max_staleness = options.max_staleness},
+                  world.size());
   const Shard shard = shard_of(options, world.communicator());
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
@@ -72,7 +78,7 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 }
 
 Shard shard_of(const TrainingOptions& options, const Communicator& communicator) {
-  return shard_of(communicator, servers_of(options));
+  return shard_of(communicator, servers_of(options), options.asynchronous);
 }
 
 BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {

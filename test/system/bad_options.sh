@@ -45,13 +45,20 @@ refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
 
 # What needs a worker and a server to be found.
-for options in '--optimizer lamb' '--dtype mixed_bfloat16 --emulate-dtype'; do
-  what="--strategy parameter_server $options"
-  # shellcheck disable=SC2086
-  run mpirun -n 2 "$apps/mnist_softmax" --strategy parameter_server $options
+refused_with_a_server() { # refused_with_a_server REGEX OPTION…
+  local regex=$1
+  shift
+  what="--strategy parameter_server $*"
+  run mpirun -n 2 "$apps/mnist_softmax" --strategy parameter_server "$@"
   expect_status 2
-  expect_message 'take .*--strategy mirrored'
-done
+  expect_message "$regex"
+}
+refused_with_a_server 'take .*--strategy mirrored' --optimizer lamb
+refused_with_a_server 'take .*--strategy mirrored' --dtype mixed_bfloat16 --emulate-dtype
+refused_with_a_server '--replicas-to-aggregate 2: there are 1 workers' --replicas-to-aggregate 2
+refused_with_a_server '--replicas-to-aggregate 1 goes with rounds.*--asynchronous' --replicas-to-aggregate 1 --asynchronous
+refused_with_a_server '--max-staleness 3 goes with --asynchronous' --max-staleness 3
+refused_with_a_server '--exact promises equal bits.*--asynchronous' --asynchronous --exact
 
 # Two nodes cannot sum in one node's memory.
 what='--allreduce node on two nodes'

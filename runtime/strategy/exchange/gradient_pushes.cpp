@@ -38,6 +38,16 @@ std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> bucke
   return pieces;
 }
 
+void add_floats(const float* more, float* sums, std::size_t count, int threads) {
+  parallel_for(
+      threads, count,
+      [&](Range part) {
+        const DenormalScope flushing(true);
+        add_numbers(more + part.begin, sums + part.begin, part.size());
+      },
+      floats_a_line);
+}
+
 // ---- on a worker ----------------------------------------------------------------------------------------------------
 
 GradientPushes::GradientPushes(Communicator communicator, std::vector<GradientSlot> slots,
@@ -93,6 +103,11 @@ void GradientPushes::finish(Stream& stream) {
   start_full_buckets(stream);
 }
 
+void GradientPushes::start_all(Stream& stream) {
+  std::ranges::fill(missing_, std::size_t{0});
+  start_full_buckets(stream);
+}
+
 void GradientPushes::wait(Stream& stream) {
   for (; oldest_ < started_; ++oldest_) stream.wait(pushes_[oldest_].sent);
 }
@@ -129,13 +144,7 @@ void GradientArrivals::wait(Stream& stream) {
 }
 
 void GradientArrivals::add_up(Stream& stream) {
-  parallel_for(
-      stream.threads(), count_,
-      [&](Range part) {
-        const DenormalScope flushing(true);
-        for (const float* more : others_) add_numbers(more + part.begin, first_ + part.begin, part.size());
-      },
-      floats_a_line);
+  for (const float* more : others_) add_floats(more, first_, count_, stream.threads());
 }
 
 }  // namespace ronda

@@ -27,6 +27,9 @@ struct PushedPiece {
 [[nodiscard]] std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets,
                                                    std::span<const Range> shares);
 
+/// sums += more.
+void add_floats(const float* more, float* sums, std::size_t count, int threads);
+
 /// A worker's gradients on their way to the servers: a bucket goes when its last gradient is ready, beside the rest of
 /// backward. Sent from where they lie.
 class GradientPushes {
@@ -43,6 +46,8 @@ class GradientPushes {
   void mark_ready(ParameterId id, Stream& stream);
   /// Sends what is left: of a model without parameters nothing. Throws LogicError where a gradient was never marked.
   void finish(Stream& stream);
+  /// Instead of `finish`, where there are no gradients: sends what lies there.
+  void start_all(Stream& stream);
   /// Returns when all is sent; until then no gradient changes.
   void wait(Stream& stream);
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of a step

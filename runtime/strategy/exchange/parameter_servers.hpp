@@ -55,7 +55,7 @@ class ParameterServers final : public GradientExchange {
   [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }
   [[nodiscard]] std::size_t memory() const noexcept override;
-  [[nodiscard]] ServerTraffic server_traffic() const noexcept override { return traffic_; }
+  [[nodiscard]] ServerTraffic server_traffic() const override { return traffic_; }
 
  private:
   void plan_pulls();

@@ -43,7 +43,7 @@ void add_exchange(Summary& summary, const GradientExchange& gradients) {
   }
   const SynchronisationCosts costs = gradients.synchronisations();
   const ServerTraffic traffic = gradients.server_traffic();
-  summary.servers = {traffic.servers, traffic.pushed_bytes, traffic.pulled_bytes};
+  summary.servers = {traffic.servers, traffic.pushed_bytes, traffic.pulled_bytes, traffic.dropped, traffic.staleness};
   summary.synchronisations = {costs.count, costs.sent_bytes, costs.waited_seconds, costs.total_seconds};
   summary.allreduce.bytes_per_step += static_cast<std::uint64_t>(std::llround(gradients.sparse_bytes_per_step()));
 }
