@@ -51,10 +51,10 @@ struct Summary {
     double total_seconds = unknown;   ///< that they were under way, waited for or not
   } synchronisations;
   struct {
-    int count = 0;                   ///< 0: ranks are all alike
-    std::uint64_t pushed_bytes = 0;  ///< of gradients, by this rank to servers
-    std::uint64_t pulled_bytes = 0;  ///< of parameters, by this rank from servers
-    std::uint64_t dropped = 0;       ///< gradients of all workers that came too late for a step
+    int count = 0;                              ///< 0: ranks are all alike
+    std::uint64_t pushed_bytes = 0;             ///< of gradients, by this rank to servers
+    std::uint64_t pulled_bytes = 0;             ///< of parameters, by this rank from servers
+    std::uint64_t dropped = 0;                  ///< gradients of all workers that came too late for a step
     std::vector<std::uint64_t> staleness = {};  ///< element s: gradients that were s updates old; empty: not measured
   } servers;
   struct {

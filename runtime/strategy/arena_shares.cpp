@@ -70,8 +70,8 @@ void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const
                       ", whose gradient is sparse, are updated on every rank by their states",
                   "an embedding with .sparse = false, or .strategy = mirrored");
   if (plan.mixed())
-    throw InputError("the values of .strategy = parameter_server are float32, not " +
-                     std::string(name_of(plan.dtype)) + "; take .strategy = mirrored or sharded");
+    throw InputError("the values of .strategy = parameter_server are float32, not " + std::string(name_of(plan.dtype)) +
+                     "; take .strategy = mirrored or sharded");
   if (optimizer.has_two_passes() || optimizer.needs_norms())
     refuse_server("optimizer " + std::string(optimizer.name()) + " works out an update from whole parameters",
                   "another optimizer, or .strategy = mirrored");

@@ -10,8 +10,8 @@
 
 namespace ronda {
 
-/// The optimizer's states where each rank keeps those of its share of the arena alone. Two ranks, parameters a, b, c, of
-/// which b lies in both shares:
+/// The optimizer's states where each rank keeps those of its share of the arena alone. Two ranks, parameters a, b, c,
+/// of which b lies in both shares:
 ///
 ///     rank 0 keeps   a  b.           and saves   a  b
 ///     rank 1 keeps       .b  c       and saves         c

@@ -50,11 +50,11 @@ struct MirroredOptions {
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};
   /// So many ranks, the last ones, are servers: they compute nothing and keep and update the parameters, see
-  /// ParameterServers. 0: ranks are all alike. Throws as KeyValueRoles and require_servable. Without `divide_states` and
-  /// `local_sgd`, compression and a choice of `fusion.algorithm`.
+  /// ParameterServers. 0: ranks are all alike. Throws as KeyValueRoles and require_servable. Without `divide_states`
+  /// and `local_sgd`, compression and a choice of `fusion.algorithm`.
   int servers = 0;
-  /// With `servers`, workers at their own pace (OwnPace): as in KeyValueOptions. Asynchronous, `global_batch` is the batch
-  /// of one worker. Throws for layers that add up over the ranks.
+  /// With `servers`, workers at their own pace (OwnPace): as in KeyValueOptions. Asynchronous, `global_batch` is the
+  /// batch of one worker. Throws for layers that add up over the ranks.
   int replicas_to_aggregate = 0;
   bool asynchronous = false;
   std::optional<std::uint64_t> max_staleness = {};
@@ -81,8 +81,8 @@ struct MirroredOptions {
 
 /// The part of the data that is this rank's. Not collective.
 [[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
-/// The same where the last `servers` ranks have none; of a test, and of steps unless workers are asynchronous. Throws as
-/// KeyValueRoles.
+/// The same where the last `servers` ranks have none; of a test, and of steps unless workers are asynchronous. Throws
+/// as KeyValueRoles.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers);
 /// Of steps, where each worker computes all samples of some.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous);

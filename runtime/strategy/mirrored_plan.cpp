@@ -133,9 +133,9 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue_options());
-  state_ = std::make_unique<TrainingState>(
-      TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, shares(),
-                           static_cast<int>(test_shard_.count)});
+  state_ =
+      std::make_unique<TrainingState>(TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_,
+                                                           *queue_, shares(), static_cast<int>(test_shard_.count)});
 }
 
 void MirroredStrategy::tell_plan() {

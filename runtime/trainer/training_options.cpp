@@ -182,7 +182,8 @@ void check_parameter_server(const TrainingOptions& o) {
         "workers send them; take .allreduce = auto");
   if (o.exact && (o.asynchronous || o.replicas_to_aggregate > 0))
     throw InputError(
-        ".exact promises equal bits, and with .asynchronous or .replicas_to_aggregate they depend on which worker comes "
+        ".exact promises equal bits, and with .asynchronous or .replicas_to_aggregate they depend on which worker "
+        "comes "
         "first");
   if (o.shares != "equal")
     throw InputError(".shares = measured is not for .strategy = parameter_server; take .shares = equal");

@@ -65,8 +65,7 @@ struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
             const DeviceSet& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard_of(communicator, set.servers, set.asynchronous),
-             set.micro_batches),
+        plan(data.size(), set.global_batch, shard_of(communicator, set.servers, set.asynchronous), set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan,
                {.prefetch = set.ahead,
                 .contents = set.keep_data ? BatchContents::samples : BatchContents::values,

@@ -1,5 +1,5 @@
-// Where workers step at their own pace, a step that takes the gradients of all workers has the bits of one that waits for
-// them, and one worker those of a single replica; all ranks hear the same of each step.
+// Where workers step at their own pace, a step that takes the gradients of all workers has the bits of one that waits
+// for them, and one worker those of a single replica; all ranks hear the same of each step.
 #include "strategy/device_run.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
@@ -31,7 +31,8 @@ std::vector<int> possible_servers() {
 std::vector<std::string> paced_steps(DeviceRun& run, int count, int slow_rank = -1) {
   std::vector<std::string> heard;
   for (int k = 0; k < count; ++k) {
-    const bool computes = run.strategy.samples_for(static_cast<std::size_t>(k), static_cast<std::size_t>(count)).has_value();
+    const bool computes =
+        run.strategy.samples_for(static_cast<std::size_t>(k), static_cast<std::size_t>(count)).has_value();
     if (computes && world().rank() == slow_rank) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (k + 1 == count) run.strategy.synchronise_next();
     const StepResult result = run.step();

@@ -88,9 +88,7 @@ void check_equal_steps(const DeviceSet& set, const MemoryDataset& data, Sequenti
 }
 
 Sequential three_layers() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(7), ReLU(), Dense(4)); }
-Sequential normalized() {
-  return Sequential(Conv2d(6, 3, {.bias = false}), BatchNorm(), ReLU(), Flatten(), Dense(4));
-}
+Sequential normalized() { return Sequential(Conv2d(6, 3, {.bias = false}), BatchNorm(), ReLU(), Flatten(), Dense(4)); }
 Sequential synchronized() {
   return Sequential(Conv2d(6, 3, {.bias = false}), SyncBatchNorm(), ReLU(), Conv2d(8, 3), ReLU(), Flatten(), Dense(4));
 }
@@ -211,8 +209,10 @@ TEST_CASE("batch norms count over the workers, and servers are given what layers
         std::vector<float> first = numbers;
         everybody().broadcast(Tensor(std::span(first)));
         CHECK(numbers == first);
-        if (both.works) CHECK(relative_distance(numbers, layer_states_of(both.mirrored->strategy).at(name)) < 1e-5);
-        else CHECK(relative_distance(gathered.at(name), numbers) < 1e-6);
+        if (both.works)
+          CHECK(relative_distance(numbers, layer_states_of(both.mirrored->strategy).at(name)) < 1e-5);
+        else
+          CHECK(relative_distance(gathered.at(name), numbers) < 1e-6);
       }
     }
 }
@@ -239,7 +239,8 @@ TEST_CASE("two runs have the same bits, and by hand a step has them too") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   for (const int servers : server_counts()) {
     const DeviceSet set = served_by(servers, {.global_batch = 50, .optimizer = "adam"});
-    DeviceRun one(everybody(), nullptr, three_layers(), data, set), other(everybody(), nullptr, three_layers(), data, set),
+    DeviceRun one(everybody(), nullptr, three_layers(), data, set),
+        other(everybody(), nullptr, three_layers(), data, set),
         by_hand(everybody(), nullptr, three_layers(), data, set);
     for (int k = 0; k < 6; ++k) {
       one.step();
@@ -280,8 +281,8 @@ TEST_CASE("workers keep no states of the optimizer, and servers save each once")
     ServersAndMirrors both(servers, {.global_batch = 50, .optimizer = "adam"}, data, three_layers);
     MirroredStrategy& strategy = both.served.strategy;
     if (both.works) CHECK(strategy.memory().optimizer == 0);
-    const std::size_t elements = DeviceRun(alone(), nullptr, three_layers(), data, {.optimizer = "adam"})
-                                     .strategy.memory().optimizer;
+    const std::size_t elements =
+        DeviceRun(alone(), nullptr, three_layers(), data, {.optimizer = "adam"}).strategy.memory().optimizer;
     CHECK(sum_of(static_cast<std::int64_t>(strategy.memory().optimizer)) == static_cast<std::int64_t>(elements));
     both.steps(3);
     const auto saved = strategy.state().divided().whole();

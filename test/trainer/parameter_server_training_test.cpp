@@ -26,7 +26,9 @@ using namespace ronda::test;
 
 namespace {
 
-Sequential served_model() { return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Flatten(), Dense(33), ReLU(), Dense(4)); }
+Sequential served_model() {
+  return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Flatten(), Dense(33), ReLU(), Dense(4));
+}
 
 struct ServedTraining {
   explicit ServedTraining(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {

@@ -65,9 +65,9 @@ GradientPushes::GradientPushes(Communicator communicator, std::vector<GradientSl
     slot_of_id_[id] = slot;
   }
   for (const PushedPiece& piece : pieces) {
-    pushes_.push_back({.bucket = piece.bucket,
-                       .send = communicator.plan(SendSpec{slice_of(arena, piece.elements), piece.server,
-                                                          label_of(piece)})});
+    pushes_.push_back(
+        {.bucket = piece.bucket,
+         .send = communicator.plan(SendSpec{slice_of(arena, piece.elements), piece.server, label_of(piece)})});
     bytes_ += piece.elements.size() * sizeof(float);
   }
 }
@@ -82,8 +82,7 @@ void GradientPushes::mark_ready(ParameterId id, Stream& stream) {
   const std::size_t slot = index_of(id) < slot_of_id_.size() ? slot_of_id_[index_of(id)] : no_place;
   if (slot == no_place)
     throw LogicError("parameter " + std::to_string(index_of(id)) + " has no gradient that is pushed to servers");
-  if (marked_[slot])
-    throw LogicError("the gradient of " + slots_[slot].name + " was marked ready twice in a step");
+  if (marked_[slot]) throw LogicError("the gradient of " + slots_[slot].name + " was marked ready twice in a step");
   marked_[slot] = 1;
   --missing_[bucket_of_slot_[slot]];
   start_full_buckets(stream);
@@ -99,7 +98,8 @@ void GradientPushes::start_full_buckets(Stream& stream) {
 
 void GradientPushes::finish(Stream& stream) {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot)
-    if (!marked_[slot]) throw LogicError("the gradient of " + slots_[slot].name + " was never marked ready in this step");
+    if (!marked_[slot])
+      throw LogicError("the gradient of " + slots_[slot].name + " was never marked ready in this step");
   start_full_buckets(stream);
 }
 

@@ -63,9 +63,9 @@ class GradientPushes {
   std::vector<GradientSlot> slots_;
   std::vector<std::size_t> slot_of_id_, bucket_of_slot_, slots_of_bucket_;
   std::vector<Push> pushes_;
-  std::vector<char> marked_;          ///< by slot, in this step
-  std::vector<std::size_t> missing_;  ///< by bucket: slots that are not marked yet
-  std::size_t full_ = 0;              ///< buckets before it are full
+  std::vector<char> marked_;              ///< by slot, in this step
+  std::vector<std::size_t> missing_;      ///< by bucket: slots that are not marked yet
+  std::size_t full_ = 0;                  ///< buckets before it are full
   std::size_t started_ = 0, oldest_ = 0;  ///< pushes: those before it are started, are known to be done
   std::uint64_t bytes_ = 0;
 };

@@ -101,8 +101,7 @@ std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, R
 
 /// Takes the arenas.
 std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& communicator, Replica& replica,
-                                                         const FusionOptions& options,
-                                                         const KeyValueOptions& servers) {
+                                                         const FusionOptions& options, const KeyValueOptions& servers) {
   const bool own_pace = servers.asynchronous || servers.replicas_to_aggregate > 0;
   agree(communicator, [&] {
     require_sense(servers, communicator.size());

@@ -73,10 +73,11 @@ std::vector<std::string> OwnPace::describe() const {
   std::vector<std::string> lines;
   for (const FusionBuffer::Bucket& bucket : buckets_)
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
-                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes, pushed to servers");
+                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
+                    " bytes, pushed to servers");
   const std::string workers = counted(roles_.workers(), "worker");
-  std::string line = "each step takes the gradients of the first " + std::to_string(how_.replicas_to_aggregate) +
-                     " of " + workers;
+  std::string line =
+      "each step takes the gradients of the first " + std::to_string(how_.replicas_to_aggregate) + " of " + workers;
   if (how_.asynchronous) line = "each step takes the gradient of one of " + workers + ", as it comes";
   if (how_.max_staleness)
     line += "; a worker that is " + counted(static_cast<std::int64_t>(*how_.max_staleness), "gradient") +
@@ -87,8 +88,8 @@ std::vector<std::string> OwnPace::describe() const {
 
 std::vector<std::string> OwnPace::report() const {
   return {"this rank pushed " + human_bytes(traffic_.pushed_bytes) + " of gradients, and pulled " +
-          human_bytes(traffic_.pulled_bytes) + "; " +
-          counted(static_cast<std::int64_t>(traffic_.dropped), "gradient") + " of all workers came too late"};
+          human_bytes(traffic_.pulled_bytes) + "; " + counted(static_cast<std::int64_t>(traffic_.dropped), "gradient") +
+          " of all workers came too late"};
 }
 
 }  // namespace ronda

@@ -14,29 +14,29 @@
 
 namespace ronda {
 
-/// Workers and servers as in ParameterServers, where a step does not wait for all workers: it takes the gradients of the
-/// first K that come, or, asynchronous, that of one. All ranks count the same steps; a step is one update. Two workers,
-/// asynchronous, rank 1 slower:
+/// Workers and servers as in ParameterServers, where a step does not wait for all workers: it takes the gradients of
+/// the first K that come, or, asynchronous, that of one. All ranks count the same steps; a step is one update. Two
+/// workers, asynchronous, rank 1 slower:
 ///
 ///     server      step 0   step 1   step 2   step 3   step 4
 ///                 of 0     of 1     of 0     of 0     of 1          whose gradient it took
 ///     worker 0    computes          computes computes ...           learns of steps 0; 1, 2; 3; ...
 ///     worker 1    computes .......  computes ......................  learns of steps 0, 1; 2, 3, 4
 ///
-/// A worker pushes its gradient, and is answered when the step that took it is over, with the values and the *records* of
-/// all steps that it has not heard of; these it goes through without computing. The first server, the *leader*, picks
-/// whose gradients a step takes, and tells the other servers, so that all take the same.
+/// A worker pushes its gradient, and is answered when the step that took it is over, with the values and the *records*
+/// of all steps that it has not heard of; these it goes through without computing. The first server, the *leader*,
+/// picks whose gradients a step takes, and tells the other servers, so that all take the same.
 ///
-/// **The first K** (backup workers). A gradient counts for the step that its worker computed it for. One that comes later
-/// is dropped and counted, and its worker goes on with the step that is next then.
+/// **The first K** (backup workers). A gradient counts for the step that its worker computed it for. One that comes
+/// later is dropped and counted, and its worker goes on with the step that is next then.
 ///
-/// **Asynchronous.** A worker computes the samples of a step that nobody else computes: at first worker w those of step w,
-/// and after the step k that took its gradient those of step k + W, of W workers. So an epoch has each sample once. With
-/// `max_staleness` S a worker that has pushed more than S times more often than the slowest is answered later.
+/// **Asynchronous.** A worker computes the samples of a step that nobody else computes: at first worker w those of step
+/// w, and after the step k that took its gradient those of step k + W, of W workers. So an epoch has each sample once.
+/// With `max_staleness` S a worker that has pushed more than S times more often than the slowest is answered later.
 ///
 /// A step *settles* where a synchronisation is asked for, where a rank asks to stop or to save, or a number is not
-/// finite: all workers are waited for, what they push late is dropped, and all ranks go on from the same step. A loop of
-/// one's own ends with such a step.
+/// finite: all workers are waited for, what they push late is dropped, and all ranks go on from the same step. A loop
+/// of one's own ends with such a step.
 class OwnPace : public GradientExchange {
  public:
   /// Collective: makes this rank's part.

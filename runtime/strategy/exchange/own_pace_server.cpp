@@ -23,8 +23,7 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
       .tensors = {Tensor(std::span(flag_))}, .op = ReduceOp::maximum, .label = "whether an update was finite"});
   std::vector<std::size_t> sizes;
   for (std::size_t rank = workers_.size(); rank < shares_.size(); ++rank) sizes.push_back(shares_[rank].size());
-  const Tensor gradients(
-      std::span(reinterpret_cast<float*>(replica.gradients().data()), replica.plan().elements()));
+  const Tensor gradients(std::span(reinterpret_cast<float*>(replica.gradients().data()), replica.plan().elements()));
   all_sums_ = alike_.plan(AllgatherSpec{gradients, sizes, "the sums of gradients"});
 }
 
@@ -196,11 +195,13 @@ void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-/// Where ranks do together what they do not do after each step.
+/// Where ranks do together what they do not do after each step. When all parts of a checkpoint are written, the next
+/// one may begin.
 bool OwnPaceServer::settles(const UpdateOutcome& outcome) const {
   const StepFlags& flags = sums_.flags;
-  return asked_ || flags.stop > 0 || flags.leave > 0 || flags.save > 0 || flags.unwritten > 0 || outcome.finite == 0 ||
-         outcome.spoiled != 0;
+  const bool all_written = flags.written + flags.unwritten >= communicator_.size();
+  return asked_ || all_written || flags.stop > 0 || flags.leave > 0 || flags.save > 0 || flags.unwritten > 0 ||
+         outcome.finite == 0 || outcome.spoiled != 0;
 }
 
 void OwnPaceServer::note_fates() {
@@ -244,7 +245,8 @@ bool OwnPaceServer::is_held(const Worker& worker) const {
   return worker.pushes - least > *how_.max_staleness;
 }
 
-/// All that wait, but for idle and held workers where the step does not settle. Values do not change until they are sent.
+/// All that wait, but for idle and held workers where the step does not settle. Values do not change until they are
+/// sent.
 void OwnPaceServer::answer_all(bool settling, Stream& stream) {
   std::vector<Event> sent;
   for (const auto& worker : workers_) {
@@ -253,8 +255,7 @@ void OwnPaceServer::answer_all(bool settling, Stream& stream) {
     sent.push_back(worker->answered->start(stream.record()));
     if (leads()) {
       const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard));
-      worker->records =
-          communicator_.plan(SendSpec{bytes_of(news), worker->rank, "the steps since the last answer"});
+      worker->records = communicator_.plan(SendSpec{bytes_of(news), worker->rank, "the steps since the last answer"});
       sent.push_back(worker->records->start(stream.record()));
     }
     if (worker->values) sent.push_back(worker->values->start(stream.record()));

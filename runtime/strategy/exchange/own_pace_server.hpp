@@ -62,8 +62,8 @@ class OwnPaceServer final : public OwnPace {
   void begin_anew();
 
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<int> order_;        ///< workers whose push has come, in this order; the leader's
-  std::vector<double> ballot_;    ///< the step's sums, then each worker's fate
+  std::vector<int> order_;                                 ///< workers whose push has come, in this order; the leader's
+  std::vector<double> ballot_;                             ///< the step's sums, then each worker's fate
   std::unique_ptr<Collective> told_, all_sums_, spoiled_;  ///< among servers; null where there is one
   std::vector<float> flag_ = std::vector<float>(1);
   ArenaRange updated_;

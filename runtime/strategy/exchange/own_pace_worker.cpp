@@ -18,8 +18,8 @@ OwnPaceWorker::OwnPaceWorker(const Communicator& communicator, const KeyValueOpt
     server->push = communicator_.plan(SendSpec{bytes_of(push_), server->rank, "a push"});
     server->answered = communicator_.plan(ReceiveSpec{bytes_of(server->answer), server->rank, "the answer to a push"});
     if (share.size() > 0)
-      server->values = communicator_.plan(
-          ReceiveSpec{Tensor(std::span(values, share.size())), server->rank, "the new parameters"});
+      server->values =
+          communicator_.plan(ReceiveSpec{Tensor(std::span(values, share.size())), server->rank, "the new parameters"});
     servers_.push_back(std::move(server));
   }
   begin_anew();

@@ -40,9 +40,8 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
       buckets_(FusionBuffer::fill(slots, options)),
       control_(communicator_, {}, replica.gradients(), for_sums()),
       flag_(communicator_.allocate(sizeof(float), Memory::node_shared)),
-      spoiled_(communicator_.plan(AllreduceSpec{.tensors = {numbers_in(flag_, {0, 1})},
-                                                .op = ReduceOp::maximum,
-                                                .label = "whether an update was finite"})) {
+      spoiled_(communicator_.plan(AllreduceSpec{
+          .tensors = {numbers_in(flag_, {0, 1})}, .op = ReduceOp::maximum, .label = "whether an update was finite"})) {
   for (FusionBuffer::Bucket& bucket : buckets_) bucket.algorithm = "push";
   const auto pieces = cut_buckets(buckets_, shares_);
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
@@ -159,7 +158,8 @@ std::vector<std::string> ParameterServers::describe() const {
   std::vector<std::string> lines;
   for (const FusionBuffer::Bucket& bucket : buckets_)
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
-                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes, pushed to servers");
+                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
+                    " bytes, pushed to servers");
   lines.push_back(counted(roles_.workers(), "worker") + ", ranks from 0 on, and " +
                   counted(roles_.servers(), "server") + ", from " + std::to_string(roles_.workers()) + " on");
   return lines;

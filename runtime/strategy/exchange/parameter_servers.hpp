@@ -14,18 +14,18 @@
 
 namespace ronda {
 
-/// Some ranks compute gradients, the *workers*; the others, the *servers*, keep the optimizer and update the parameters,
-/// each its share of the arena. A step of two workers and two servers, whose shares are a and b:
+/// Some ranks compute gradients, the *workers*; the others, the *servers*, keep the optimizer and update the
+/// parameters, each its share of the arena. A step of two workers and two servers, whose shares are a and b:
 ///
 ///     worker 0    backward: a0 b0 ready -> push        pull: A B
 ///     worker 1    backward: a1 b1 ready -> push        pull: A B
 ///     server 2        a0 + a1 -> optimizer -> A        -> A to all workers
 ///     server 3        b0 + b1 -> optimizer -> B        -> B to all workers
 ///
-/// Gradients are summed in the order of the workers' ranks, whichever comes first: two runs have the same bits. A worker
-/// sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each other's
-/// new values where a synchronisation is asked for (synchronise_next, settle). The step's sums go over all ranks in an
-/// allreduce. Where all gradients are looked at before an update, servers also give all ranks the sums.
+/// Gradients are summed in the order of the workers' ranks, whichever comes first: two runs have the same bits. A
+/// worker sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each
+/// other's new values where a synchronisation is asked for (synchronise_next, settle). The step's sums go over all
+/// ranks in an allreduce. Where all gradients are looked at before an update, servers also give all ranks the sums.
 ///
 /// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
 /// TensorFlow's SyncReplicasOptimizer, of all replicas.
@@ -69,20 +69,20 @@ class ParameterServers final : public GradientExchange {
   const Replica& replica_;
   std::vector<Range> shares_;  ///< by rank
   std::vector<FusionBuffer::Bucket> buckets_;
-  FusionBuffer control_;                                    ///< of no gradients: the step's sums
-  std::unique_ptr<GradientPushes> pushes_;                  ///< null on a server
-  std::unique_ptr<GradientArrivals> arrivals_;              ///< null on a worker
-  std::vector<std::unique_ptr<Collective>> pulls_;          ///< of values: a worker's receives, a server's sends
-  std::vector<Event> pulled_;                               ///< of these
-  std::unique_ptr<Collective> all_sums_;                    ///< of gradients, from servers to all
-  std::unique_ptr<Collective> all_values_, all_averages_;   ///< among servers; null where there is nothing to tell
+  FusionBuffer control_;                                   ///< of no gradients: the step's sums
+  std::unique_ptr<GradientPushes> pushes_;                 ///< null on a server
+  std::unique_ptr<GradientArrivals> arrivals_;             ///< null on a worker
+  std::vector<std::unique_ptr<Collective>> pulls_;         ///< of values: a worker's receives, a server's sends
+  std::vector<Event> pulled_;                              ///< of these
+  std::unique_ptr<Collective> all_sums_;                   ///< of gradients, from servers to all
+  std::unique_ptr<Collective> all_values_, all_averages_;  ///< among servers; null where there is nothing to tell
   Buffer flag_;
   std::unique_ptr<Collective> spoiled_;
-  ArenaRange to_sum_;                ///< this rank's share, with the gradients of all workers
-  std::vector<ArenaRange> updated_;  ///< empty on a worker
-  bool asked_ = false;               ///< for a synchronisation after this step
+  ArenaRange to_sum_;                                     ///< this rank's share, with the gradients of all workers
+  std::vector<ArenaRange> updated_;                       ///< empty on a worker
+  bool asked_ = false;                                    ///< for a synchronisation after this step
   bool values_differ_ = false, averages_differ_ = false;  ///< each server knows those of its own share
-  std::uint64_t pulled_bytes_ = 0;   ///< of a step
+  std::uint64_t pulled_bytes_ = 0;                        ///< of a step
   ServerTraffic traffic_;
   double exposed_seconds_ = 0;
 };
