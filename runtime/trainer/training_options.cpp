@@ -279,8 +279,8 @@ Option option_of_local_sgd(std::string_view name, std::string help, std::string_
 }
 
 Option option_of_strategy(std::string_view name, std::string help, std::string_view reader, std::string_view strategy) {
-  Option option{.name = name, .group = "Where and how", .help = "Of --strategy " + std::string(reader) + ": "};
-  option.help += help;
+  Option option{.name = name, .group = "Where and how", .help = std::move(help)};
+  option.help = "Of --strategy " + std::string(reader) + ": " + option.help;
   if (strategy != reader) option.unread = "--strategy " + std::string(strategy) + ": it is for " + std::string(reader);
   return option;
 }

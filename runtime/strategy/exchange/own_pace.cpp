@@ -15,7 +15,7 @@ std::vector<std::size_t> elements_of_shares(std::span<const Range> shares) {
   return sizes;
 }
 
-Tensor whole(const Buffer& arena, std::size_t count) {
+Tensor numbers_of_arena(const Buffer& arena, std::size_t count) {
   return Tensor(std::span(reinterpret_cast<float*>(arena.data()), count));
 }
 
@@ -44,10 +44,12 @@ OwnPace::OwnPace(const Communicator& communicator, const KeyValueOptions& how, c
   const std::size_t count = replica.plan().elements();
   const auto sizes = elements_of_shares(shares_);
   if (replica.average().bytes() > 0)
-    all_averages_ = communicator_.plan(AllgatherSpec{whole(replica.average(), count), sizes, "servers' averages"});
+    all_averages_ =
+        communicator_.plan(AllgatherSpec{numbers_of_arena(replica.average(), count), sizes, "servers' averages"});
   if (roles_.servers() > 1 && roles_.is_server(communicator_.rank())) {
     const std::vector<std::size_t> of_servers(sizes.begin() + roles_.workers(), sizes.end());
-    all_values_ = alike_.plan(AllgatherSpec{whole(replica.values(), count), of_servers, "servers' parameters"});
+    all_values_ =
+        alike_.plan(AllgatherSpec{numbers_of_arena(replica.values(), count), of_servers, "servers' parameters"});
   }
   traffic_.servers = roles_.servers();
   traffic_.staleness.resize(how.asynchronous ? ServerTraffic::ages : 0);
