@@ -31,20 +31,6 @@ Buffer memory_for_control(Communicator& communicator, Device device) {
   return memory;
 }
 
-/// Fills buckets with neighbours, up to the size that each may have; a slot larger than that has one of its own.
-std::vector<FusionBuffer::Bucket> fill_buckets(const std::vector<GradientSlot>& slots, const FusionOptions& options) {
-  std::vector<FusionBuffer::Bucket> buckets;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const std::size_t end = slots[i].offset + slots[i].bytes;
-    const std::size_t limit = buckets.size() <= 1 ? options.first_bucket_bytes : options.bucket_bytes;
-    if (buckets.empty() || end - buckets.back().offset > limit) buckets.push_back({i, i, slots[i].offset, 0, {}});
-    buckets.back().end_slot = i + 1;
-    buckets.back().bytes = end - buckets.back().offset;
-  }
-  if (buckets.empty()) buckets.push_back({0, 0, 0, 0, {}});  // for the control block
-  return buckets;
-}
-
 std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots, DType dtype, std::size_t arena_bytes) {
   std::vector<std::size_t> by_id;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -72,6 +58,20 @@ std::string how_sent(const FusionBuffer::Bucket& bucket, Compression wanted, con
 }
 
 }  // namespace
+
+std::vector<FusionBuffer::Bucket> FusionBuffer::fill(std::span<const GradientSlot> slots,
+                                                     const FusionOptions& options) {
+  std::vector<Bucket> buckets;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const std::size_t end = slots[i].offset + slots[i].bytes;
+    const std::size_t limit = buckets.size() <= 1 ? options.first_bucket_bytes : options.bucket_bytes;
+    if (buckets.empty() || end - buckets.back().offset > limit) buckets.push_back({i, i, slots[i].offset, 0, {}});
+    buckets.back().end_slot = i + 1;
+    buckets.back().bytes = end - buckets.back().offset;
+  }
+  if (buckets.empty()) buckets.push_back({0, 0, 0, 0, {}});  // for the control block
+  return buckets;
+}
 
 struct FusionBuffer::Impl {
   Impl(Communicator group, std::vector<GradientSlot> gradient_slots, const Buffer& arena, const FusionOptions& options);
@@ -108,7 +108,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
       slots(std::move(gradient_slots)),
       slot_of_id(slots_by_id(slots, options.dtype, arena.bytes())),
       bucket_of_slot(slots.size()),
-      buckets(fill_buckets(slots, options)),
+      buckets(fill(slots, options)),
       control_memory(memory_for_control(communicator, arena.device())),
       control(reinterpret_cast<StepControl*>(control_memory.data())),
       marked(slots.size()),

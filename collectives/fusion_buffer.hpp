@@ -76,6 +76,8 @@ class FusionBuffer {
     Compression compression = Compression::none;  ///< as chosen
   };
   [[nodiscard]] std::span<const Bucket> buckets() const noexcept;
+  /// Neighbours up to the size that a bucket may have; a slot larger than that has one of its own. At least one bucket.
+  [[nodiscard]] static std::vector<Bucket> fill(std::span<const GradientSlot> slots, const FusionOptions& options);
   /// Seconds that `wait` has waited so far: communication that nothing hid.
   [[nodiscard]] double exposed_seconds() const noexcept;
   /// Seconds that the runs of a bucket took so far, waited for or not; of the one that took longest. Not in a step.

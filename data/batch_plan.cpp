@@ -11,7 +11,8 @@ BatchPlan::BatchPlan(std::size_t size, std::size_t global_batch, Shard shard, st
   if (size == 0) throw InputError("the dataset has no samples");
   if (global_batch == 0) throw InputError("a batch size must be at least 1, found 0");
   if (accumulate == 0) throw InputError("the number of accumulated micro-batches must be at least 1, found 0");
-  if (shard.index >= shard.count) throw LogicError("a shard's index must be less than the number of shards");
+  if (shard.count == 0 || shard.index > shard.count)
+    throw LogicError("a shard's index must be less than the number of shards, or as large where it is empty");
 }
 
 std::size_t BatchPlan::capacity() const noexcept {
@@ -36,6 +37,7 @@ Range BatchPlan::global(std::size_t step) const noexcept {
 
 Range BatchPlan::part(std::size_t step, std::size_t micro_batch) const noexcept {
   const Range batch = global(step);
+  if (is_empty()) return {batch.begin, batch.begin};
   if (deal_.all > 0) {
     const Range part = part_of(batch.size(), deal_.first + micro_batch, deal_.all);
     return {batch.begin + part.begin, batch.begin + part.end};

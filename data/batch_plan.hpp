@@ -5,9 +5,11 @@
 
 namespace ronda {
 
-/// Which part of the data is ours: part `index` of `count`.
+/// Which part of the data is ours: part `index` of `count`. None where both are the same number: that of a rank which
+/// computes nothing, a server.
 struct Shard {
   std::size_t index = 0, count = 1;
+  [[nodiscard]] bool is_empty() const noexcept { return index == count; }
 };
 
 /// Which of a step's micro-batches a shard takes: `count` of `all`, from number `first` on. None: all shards take as
@@ -35,6 +37,8 @@ class BatchPlan {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t global_batch() const noexcept { return global_batch_; }
+  /// Whether this shard has no part of any step; its loader's batches are then all the same, without a real sample.
+  [[nodiscard]] bool is_empty() const noexcept { return shard_.is_empty(); }
   /// Of a step, this shard's.
   [[nodiscard]] std::size_t micro_batches() const noexcept { return deal_.all > 0 ? deal_.count : accumulate_; }
   [[nodiscard]] std::size_t steps_per_epoch() const noexcept { return (size_ + global_batch_ - 1) / global_batch_; }

@@ -71,9 +71,10 @@ Batch batch_of(const Dataset& data, std::size_t capacity, const LoaderOptions& o
 struct BatchLoader::Impl {
   Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, const LoaderOptions& options)
       : plan(batch_plan), assembler(data, order, plan, options.varies) {
-    const std::size_t count = std::max<std::size_t>(options.kept, 1) + (options.prefetch ? 1 : 0);
+    const bool prefetches = options.prefetch && !plan.is_empty();
+    const std::size_t count = plan.is_empty() ? 1 : std::max<std::size_t>(options.kept, 1) + (prefetches ? 1 : 0);
     for (std::size_t i = 0; i < count; ++i) batches.push_back(batch_of(data, plan.capacity(), options));
-    if (options.prefetch) thread = std::thread([this] { run(); });
+    if (prefetches) thread = std::thread([this] { run(); });
   }
   ~Impl() {
     if (!thread.joinable()) return;
@@ -113,7 +114,8 @@ struct BatchLoader::Impl {
 
   const Batch& next() {
     if (!thread.joinable()) {
-      assembler.assemble(plan, upcoming, batches[after(current)]);
+      if (!plan.is_empty() || !assembled) assembler.assemble(plan, upcoming, batches[after(current)]);
+      assembled = true;
       current = after(current);
       upcoming = upcoming.after(plan);
       return batches[current];
@@ -162,6 +164,7 @@ struct BatchLoader::Impl {
   std::vector<Batch> batches;
   std::size_t current = 0;  ///< the batch that the caller was given last
   Position upcoming;        ///< of the batch that `next` gives
+  bool assembled = false;   ///< a batch: that of an empty shard stays as it is
   std::size_t deals = 0;    ///< how often the plan was changed
   std::mutex mutex;         ///< guards all below, and `current`, `upcoming` and `deals`
   std::condition_variable changed;

@@ -20,7 +20,7 @@ ROOMS = {
     "runtime/checkpoint": ["core", "collectives", "runtime/io"],
     "runtime/supervise": ["core"],
     "runtime/key_value": ["core", "collectives", "optim"],
-    "runtime/strategy": ["core", "collectives", "layers", "optim", "data"],
+    "runtime/strategy": ["core", "collectives", "layers", "optim", "data", "runtime/key_value"],
     "runtime/onnx": ["core", "layers", "runtime/io"],
 }
 ROOMS["runtime/trainer"] = [room for room in ROOMS

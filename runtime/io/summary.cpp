@@ -14,6 +14,12 @@ void add_results(Json& json, const std::string& data, const Metric& metric, doub
   if (!metric.name.empty()) json[data + "_" + metric.name] = value;
 }
 
+/// Without the zeros at its end.
+std::vector<std::uint64_t> up_to_last(std::vector<std::uint64_t> counts) {
+  while (!counts.empty() && counts.back() == 0) counts.pop_back();
+  return counts;
+}
+
 Json to_json(const MetricValue& value) {
   if (value.is_number()) return value.number();
   Json rows = Json::array();
@@ -91,6 +97,12 @@ Json to_json(const Summary& s) {
                                 {"sent_bytes", s.synchronisations.sent_bytes},
                                 {"waited_seconds", s.synchronisations.waited_seconds},
                                 {"total_seconds", s.synchronisations.total_seconds}};
+  if (s.servers.count > 0)
+    json["servers"] = {{"count", s.servers.count},
+                       {"pushed_bytes", s.servers.pushed_bytes},
+                       {"pulled_bytes", s.servers.pulled_bytes},
+                       {"dropped", s.servers.dropped}};
+  if (!s.servers.staleness.empty()) json["servers"]["staleness"] = up_to_last(s.servers.staleness);
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},

@@ -51,6 +51,13 @@ struct Summary {
     double total_seconds = unknown;   ///< that they were under way, waited for or not
   } synchronisations;
   struct {
+    int count = 0;                              ///< 0: ranks are all alike
+    std::uint64_t pushed_bytes = 0;             ///< of gradients, by this rank to servers
+    std::uint64_t pulled_bytes = 0;             ///< of parameters, by this rank from servers
+    std::uint64_t dropped = 0;                  ///< gradients of all workers that came too late for a step
+    std::vector<std::uint64_t> staleness = {};  ///< element s: gradients that were s updates old; empty: not measured
+  } servers;
+  struct {
     std::uint64_t written = 0;       ///< in this run
     std::uint64_t resumed_step = 0;  ///< of the checkpoint that this run went on from; 0: from the start
     double exposed_seconds = 0;      ///< that training waited for saving

@@ -22,6 +22,19 @@ Range share_of_rank(std::size_t count, std::size_t rank, std::size_t ranks) noex
   return {std::min(lines.begin * per_line, count), std::min(lines.end * per_line, count)};
 }
 
+std::vector<Range> shares_of_ranks(std::size_t count, std::size_t ranks) {
+  std::vector<Range> shares(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) shares[rank] = share_of_rank(count, rank, ranks);
+  return shares;
+}
+
+std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& roles) {
+  const auto of_servers = shares_of_ranks(count, static_cast<std::size_t>(roles.servers()));
+  std::vector<Range> shares(static_cast<std::size_t>(roles.workers()));
+  shares.insert(shares.end(), of_servers.begin(), of_servers.end());
+  return shares;
+}
+
 std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
   std::vector<std::size_t> sizes(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) sizes[rank] = share_of_rank(count, rank, ranks).size();
@@ -42,6 +55,26 @@ void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, cons
     refuse(
         rule + ", with layers of " + std::string(name_of(plan.dtype)) + ", updates all elements by the states of all",
         ", or another optimizer");
+}
+
+void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device) {
+  const auto refuse_server = [](const std::string& why, const std::string& remedy) {
+    throw InputError(why + ", and with .strategy = parameter_server a server knows its own part alone; take " + remedy);
+  };
+  if (device.context->device().kind != DeviceKind::cpu)
+    throw InputError(
+        "servers and workers of .strategy = parameter_server compute on processors; take .device = cpu, or .strategy = "
+        "mirrored");
+  if (!plan.tables().empty())
+    refuse_server("the rows of " + plan.tables().front().name +
+                      ", whose gradient is sparse, are updated on every rank by their states",
+                  "an embedding with .sparse = false, or .strategy = mirrored");
+  if (plan.mixed())
+    throw InputError("the values of .strategy = parameter_server are float32, not " + std::string(name_of(plan.dtype)) +
+                     "; take .strategy = mirrored or sharded");
+  if (optimizer.has_two_passes() || optimizer.needs_norms())
+    refuse_server("optimizer " + std::string(optimizer.name()) + " works out an update from whole parameters",
+                  "another optimizer, or .strategy = mirrored");
 }
 
 }  // namespace ronda

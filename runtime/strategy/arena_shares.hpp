@@ -5,6 +5,7 @@
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/key_value/key_value_roles.hpp>
 #include <ronda/runtime/strategy/replica_plan.hpp>
 
 namespace ronda {
@@ -12,11 +13,17 @@ namespace ronda {
 /// The part of an arena of `count` elements that is the rank's where the ranks share it out: as many bytes as any
 /// other's, but for a line of 16 elements (64 bytes), at which it is cut.
 [[nodiscard]] Range share_of_rank(std::size_t count, std::size_t rank, std::size_t ranks) noexcept;
+/// All shares, by rank.
+[[nodiscard]] std::vector<Range> shares_of_ranks(std::size_t count, std::size_t ranks);
+/// Where servers share it out, and workers have none.
+[[nodiscard]] std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& roles);
 /// Elements of all shares, by rank.
 [[nodiscard]] std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks);
 
 /// Throws InputError, with the reason and the remedy, where a rank cannot update its share with the states of that
 /// alone: on GPUs, with sparse tables, with a rule that needs more than its own elements.
 void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device);
+/// Likewise, where a server cannot update its share with the values and states of that alone.
+void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device);
 
 }  // namespace ronda

@@ -1,4 +1,3 @@
-#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/divided_states.hpp>
 
 #include <algorithm>
@@ -15,8 +14,8 @@ Range common(const Range& a, const Range& b) {
 
 }  // namespace
 
-DividedStates::DividedStates(Communicator communicator, const Optimizer& optimizer, std::size_t count)
-    : communicator_(std::move(communicator)), optimizer_(optimizer), count_(count) {
+DividedStates::DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<Range> shares)
+    : communicator_(std::move(communicator)), optimizer_(optimizer), shares_(std::move(shares)) {
   const OptimizerBindings& bindings = optimizer_.bindings();
   if (!bindings.kept) return;
   const std::size_t states = optimizer_.states().size();
@@ -47,8 +46,7 @@ void DividedStates::choose_savers(Split& split) const {
 }
 
 Range DividedStates::part_of_rank(const Split& split, int rank) const {
-  return common(split.elements,
-                share_of_rank(count_, static_cast<std::size_t>(rank), static_cast<std::size_t>(communicator_.size())));
+  return common(split.elements, shares_[static_cast<std::size_t>(rank)]);
 }
 
 std::vector<State> DividedStates::whole() {

@@ -10,8 +10,8 @@
 
 namespace ronda {
 
-/// The optimizer's states where each rank keeps those of its share of the arena alone (share_of_rank). Two ranks,
-/// parameters a, b, c, of which b lies in both shares:
+/// The optimizer's states where each rank keeps those of its share of the arena alone. Two ranks, parameters a, b, c,
+/// of which b lies in both shares:
 ///
 ///     rank 0 keeps   a  b.           and saves   a  b
 ///     rank 1 keeps       .b  c       and saves         c
@@ -22,8 +22,8 @@ namespace ronda {
 class DividedStates {
  public:
   /// @param optimizer  bound; outlives this object. Where it keeps all states, there is nothing divided
-  /// @param count      elements of the arena that is shared out
-  DividedStates(Communicator communicator, const Optimizer& optimizer, std::size_t count);
+  /// @param shares     elements of the arena that each rank keeps the states of, by rank; some may be empty
+  DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<Range> shares);
 
   /// What this rank has of each state: the same names in the same order on all ranks.
   [[nodiscard]] std::vector<StatePiece> pieces() const { return optimizer_.pieces(); }
@@ -49,7 +49,7 @@ class DividedStates {
 
   Communicator communicator_;
   const Optimizer& optimizer_;
-  std::size_t count_;
+  std::vector<Range> shares_;
   std::vector<Split> splits_;  ///< in which this rank has a part
   bool shown_ = false;         ///< the same on all ranks
 };

@@ -62,21 +62,50 @@ class InFloat32 {
   std::vector<float> numbers_;
 };
 
-/// Collects the states to average.
+/// Collects the states to average, and, if wanted, those that are the same on all ranks that compute.
 class Averaged final : public StateVisitor {
  public:
+  explicit Averaged(bool with_replicated) : with_replicated_(with_replicated) {}
   void visit(const State& state) override {
-    if (state.scope == Scope::averaged && state.tensor.dtype() == DType::float32) tensors.push_back(state.tensor);
+    const bool wanted = state.scope == Scope::averaged || (with_replicated_ && state.scope == Scope::replicated);
+    if (wanted && state.tensor.dtype() == DType::float32) tensors.push_back(state.tensor);
   }
   std::vector<Tensor> tensors;
+
+ private:
+  bool with_replicated_;
 };
+
+/// The sum of equal float32 numbers is exact in float64.
+/// @param all_take  the mean; else the ranks that do not compute
+void take_means(const Replica& replica, Communicator& communicator, int computing, bool all_take) {
+  const bool computes = communicator.rank() < computing;
+  Averaged states(computing < communicator.size());
+  replica.visit_layer_states(states);
+  std::vector<double> sums;
+  for (const auto& tensor : states.tensors) {
+    std::vector<float> mine(static_cast<std::size_t>(tensor.desc().count()));
+    if (computes) reorder(tensor, Tensor({tensor.shape(), DType::float32, {}}, mine.data()));
+    sums.insert(sums.end(), mine.begin(), mine.end());
+  }
+  if (sums.empty()) return;
+  communicator.allreduce(Tensor(std::span(sums)));
+  if (computes && !all_take) return;
+  auto sum = sums.begin();
+  for (const auto& tensor : states.tensors) {
+    std::vector<float> means(static_cast<std::size_t>(tensor.desc().count()));
+    for (float& mean : means) mean = static_cast<float>(*sum++ / computing);
+    reorder(Tensor({tensor.shape(), DType::float32, {}}, means.data()), tensor);
+  }
+}
 
 }  // namespace
 
 Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,
                     std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see,
                     const Metrics& metrics) {
-  const std::size_t batches = loader.plan().steps_per_epoch() * loader.plan().micro_batches();
+  const BatchPlan& plan = loader.plan();
+  const std::size_t batches = plan.is_empty() ? 0 : plan.steps_per_epoch() * plan.micro_batches();
   Sums all(metrics, replica.program().output().shape);
   HostCopy targets(replica.device()), weights(replica.device());
   InFloat32 numbers;
@@ -95,25 +124,12 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
   return all.result();
 }
 
-/// The sum of equal float32 numbers is exact in float64.
-void average_states(const Replica& replica, Communicator& communicator) {
-  if (communicator.size() == 1) return;
-  Averaged states;
-  replica.visit_layer_states(states);
-  std::vector<double> sums;
-  for (const auto& tensor : states.tensors) {
-    std::vector<float> mine(static_cast<std::size_t>(tensor.desc().count()));
-    reorder(tensor, Tensor({tensor.shape(), DType::float32, {}}, mine.data()));
-    sums.insert(sums.end(), mine.begin(), mine.end());
-  }
-  if (sums.empty()) return;
-  communicator.allreduce(Tensor(std::span(sums)));
-  auto sum = sums.begin();
-  for (const auto& tensor : states.tensors) {
-    std::vector<float> means(static_cast<std::size_t>(tensor.desc().count()));
-    for (float& mean : means) mean = static_cast<float>(*sum++ / communicator.size());
-    reorder(Tensor({tensor.shape(), DType::float32, {}}, means.data()), tensor);
-  }
+void average_states(const Replica& replica, Communicator& communicator, int computing) {
+  if (communicator.size() > 1) take_means(replica, communicator, computing, true);
+}
+
+void give_states(const Replica& replica, Communicator& communicator, int computing) {
+  if (computing < communicator.size()) take_means(replica, communicator, computing, false);
 }
 
 }  // namespace ronda

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,19 @@
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 
 namespace ronda {
+
+/// What this rank and parameter servers have sent each other so far, as counted here: as a worker or as a server.
+struct ServerTraffic {
+  int servers = 0;                 ///< 0: there are none
+  std::uint64_t pushed_bytes = 0;  ///< of gradients, from workers to servers
+  std::uint64_t pulled_bytes = 0;  ///< of values, and of sums of gradients where all ranks look at them
+  /// Of all workers, as known at the last synchronisation: gradients that came too late for a step.
+  std::uint64_t dropped = 0;
+  /// Likewise, asynchronous: element s counts the gradients that were taken s updates after their worker pulled; the
+  /// last one, 1023, older ones too.
+  std::vector<std::uint64_t> staleness = {};
+  static constexpr std::size_t ages = 1024;
+};
 
 /// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
 ///
@@ -60,6 +74,10 @@ class GradientExchange {
   /// or there are no steps of their own. Collective.
   [[nodiscard]] virtual std::string explain_nonfinite() { return {}; }
   [[nodiscard]] virtual SynchronisationCosts synchronisations() const noexcept { return {}; }
+  [[nodiscard]] virtual ServerTraffic server_traffic() const { return {}; }
+  /// Where ranks step at their own pace (OwnPace): of the step that begins next, the `step`-th (from 0) of an epoch of
+  /// `steps`, the number of the step whose samples this rank computes. Nothing: it computes none.
+  [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
 
   /// Shows what of one step's exchange the next builds on: see Collective.
   virtual void visit(StateVisitor& visitor) = 0;

@@ -13,6 +13,7 @@
 #include <ronda/data/dataset.hpp>
 #include <ronda/layers/initializer.hpp>
 #include <ronda/optim/optimizer.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
@@ -48,6 +49,17 @@ struct MirroredOptions {
   /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};
+  /// So many ranks, the last ones, are servers: they compute nothing and keep and update the parameters, see
+  /// ParameterServers. 0: ranks are all alike. Throws as KeyValueRoles and require_servable. Without `divide_states`
+  /// and `local_sgd`, compression and a choice of `fusion.algorithm`.
+  int servers = 0;
+  /// With `servers`, workers at their own pace (OwnPace): as in KeyValueOptions. Asynchronous, `global_batch` is the
+  /// batch of one worker. Throws for layers that add up over the ranks.
+  int replicas_to_aggregate = 0;
+  bool asynchronous = false;
+  std::optional<std::uint64_t> max_staleness = {};
+  /// These as they are for the servers.
+  [[nodiscard]] KeyValueOptions key_values() const;
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;
@@ -69,5 +81,10 @@ struct MirroredOptions {
 
 /// The part of the data that is this rank's. Not collective.
 [[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
+/// The same where the last `servers` ranks have none; of a test, and of steps unless workers are asynchronous. Throws
+/// as KeyValueRoles.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, int servers);
+/// Of steps, where each worker computes all samples of some.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous);
 
 }  // namespace ronda

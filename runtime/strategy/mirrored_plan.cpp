@@ -17,6 +17,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
+      shard_(shard_of(communicator_, options_.servers, options_.asynchronous)),
+      test_shard_(shard_of(communicator_, options_.servers)),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
@@ -26,11 +28,10 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0); });
-  exchange_ =
-      make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_, options_.local_sgd);
+  exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
+                            options_.local_sgd, options_.key_values());
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
-  if (communicator_.size() > 1)
-    rank_sums_ = std::make_unique<PlannedRankSums>(communicator_, replica_->program().rank_sums());
+  plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
   keep_data(options_.device_data);
   options_.device_data.clear();  // they may go before the strategy
@@ -58,10 +59,13 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
   plan_.device = options_.platform.device;
   plan_.batch_capacity = options_.batch_capacity;
   plan_.outputs = replica_->program().output().shape;
-  if (options_.divide_states) {
+  if (options_.servers > 0 && (options_.divide_states || options_.local_sgd))
+    throw InputError("servers have all of the optimizer's states: give .servers without .divide_states and .local_sgd");
+  if (options_.servers > 0)
+    require_servable(planned, *optimizer_, options_.platform.device);
+  else if (options_.divide_states)
     require_divisible(planned, *optimizer_, options_.platform.device);
-    if (shard().count > 1) plan_.states = share_of_rank(planned.elements(), shard().index, shard().count);
-  }
+  if (const auto all = shares(); all.size() > 1) plan_.states = all[static_cast<std::size_t>(communicator_.rank())];
   const std::size_t kept = plan_.states ? plan_.states->size() * sizeof(float) : exact;
   plan_.memory = {
       .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
@@ -72,6 +76,22 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};
   plan_.lines = planned.lines;
+}
+
+/// Of the optimizer's states, by rank; empty: all ranks have all.
+std::vector<Range> MirroredStrategy::shares() const {
+  const std::size_t count = replica_->plan().elements();
+  if (options_.servers > 0) return shares_of_servers(count, KeyValueRoles(communicator_.size(), options_.servers));
+  if (options_.divide_states) return shares_of_ranks(count, static_cast<std::size_t>(communicator_.size()));
+  return {};
+}
+
+void MirroredStrategy::plan_rank_sums() {
+  const auto counts = replica_->program().rank_sums();
+  Communicator computing = communicator_;
+  if (options_.servers > 0 && !counts.empty())
+    computing = communicator_.split(shard_.is_empty() ? 1 : 0, communicator_.rank());
+  if (computing.size() > 1 && !shard_.is_empty()) rank_sums_ = std::make_unique<PlannedRankSums>(computing, counts);
 }
 
 StepQueueOptions MirroredStrategy::queue_options() const {
@@ -113,8 +133,9 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue_options());
-  state_ = std::make_unique<TrainingState>(
-      TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_});
+  state_ =
+      std::make_unique<TrainingState>(TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_,
+                                                           *queue_, shares(), static_cast<int>(test_shard_.count)});
 }
 
 void MirroredStrategy::tell_plan() {
@@ -123,7 +144,13 @@ void MirroredStrategy::tell_plan() {
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   for (const auto& request : replica_->program().buffer_requests())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
-  if (plan_.states)
+  const auto all_shares = shares();
+  for (std::size_t rank = test_shard_.count; options_.servers > 0 && rank < all_shares.size(); ++rank)
+    sink_.on_detail("server rank " + std::to_string(rank) + " updates elements " +
+                    std::to_string(all_shares[rank].begin) + " to " + std::to_string(all_shares[rank].end) + " of " +
+                    std::to_string(replica_->plan().elements()) +
+                    ", and keeps the optimizer's states of these alone; workers keep none");
+  if (options_.servers == 0 && plan_.states)
     sink_.on_detail("this rank updates elements " + std::to_string(plan_.states->begin) + " to " +
                     std::to_string(plan_.states->end) + " of " + std::to_string(replica_->plan().elements()) +
                     ", and keeps the optimizer's states of these alone");

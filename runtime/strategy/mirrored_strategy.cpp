@@ -46,10 +46,9 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     Stream& stream = replica_->stream();
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
     if (last) exchange_->begin();
-    Pass pass = training_pass(batch);
-    pass.on_ready = accumulator_->listen(first, last, *exchange_);
-    replica_->compute(batch, pass, clock_);
+    if (!shard_.is_empty() && !idles_) compute(batch, first, last);
     if (!last) return;
+    idles_ = false;
     exchange_->reduce(
         updater_->reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range, stream);
     clock_.lap(&StepTimes::communication);
@@ -60,6 +59,18 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
     clock_.lap(&StepTimes::communication);
     updater_->average(stream);
   });
+}
+
+std::optional<std::size_t> MirroredStrategy::samples_for(std::size_t step, std::size_t steps) {
+  const auto place = exchange_->samples_for(step, steps);
+  idles_ = !place;
+  return place;
+}
+
+void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {
+  Pass pass = training_pass(batch);
+  pass.on_ready = accumulator_->listen(first, last, *exchange_);
+  replica_->compute(batch, pass, clock_);
 }
 
 StepResult MirroredStrategy::finish_step() { return end(queue_->finish()); }
@@ -139,8 +150,8 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
 std::string MirroredStrategy::explain_nonfinite(const Batch& batch) {
   const FlushDenormals flushing = flush_denormals();
   if (std::string text = exchange_->explain_nonfinite(); !text.empty()) return text;
-  return ronda::explain_nonfinite(*replica_, communicator_, place(batch), state_->next_step(), *other_sums_,
-                                  host_copy_);
+  return ronda::explain_nonfinite(*replica_, communicator_, shard_.is_empty() ? nullptr : &place(batch),
+                                  state_->next_step(), *other_sums_, host_copy_);
 }
 
 Evaluation MirroredStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see, const Metrics& metrics) {

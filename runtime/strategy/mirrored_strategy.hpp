@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -32,6 +33,9 @@ namespace ronda {
 ///
 /// By hand a step is slower for large models on one node, which train_step updates by parts (NodeReduce), and on GPUs.
 ///
+/// With MirroredOptions::servers some ranks, the servers, compute nothing: train_step and evaluate do not look at their
+/// batches, whose weights are 0.
+///
 /// On the processor computations take denormal numbers for zero (see FlushDenormals), also in a user's layers. When a
 /// function has returned, the caller's threads compute as before.
 ///
@@ -59,6 +63,7 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
   void drain() noexcept override { queue_->drain(); }
   void synchronise_next() noexcept override { exchange_->synchronise_next(); }
+  [[nodiscard]] std::optional<std::size_t> samples_for(std::size_t step, std::size_t steps) override;
 
   // ---- a step by hand: throws LogicError with steps in flight
 
@@ -89,17 +94,21 @@ class MirroredStrategy final : public Strategy {
 
   [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
   [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
-  [[nodiscard]] Shard shard() const noexcept override { return shard_of(communicator_); }
+  [[nodiscard]] Shard shard() const noexcept override { return shard_; }
+  [[nodiscard]] Shard test_shard() const noexcept override { return test_shard_; }
   [[nodiscard]] const GradientExchange& exchange() const noexcept override { return *exchange_; }
   [[nodiscard]] TrainingState& state() noexcept override { return *state_; }
   [[nodiscard]] const TrainingState& state() const noexcept override { return *state_; }
 
  private:
   void plan_replica(const Layer& model, const Loss& loss, Picker& picker);
+  void plan_rank_sums();
+  [[nodiscard]] std::vector<Range> shares() const;
   void check_memory() const;
   void take_memory(const Schedule& schedule);
   void tell_plan();
   void begin_micro_batch(const Batch& batch);
+  void compute(const Batch& batch, bool first, bool last);
   void start(const Batch& batch);
   [[nodiscard]] Pass training_pass(const Batch& batch);
   StepResult end(const StepOutcome& outcome);
@@ -111,12 +120,14 @@ class MirroredStrategy final : public Strategy {
   EventSink silence_;
   EventSink& sink_;
   MirroredOptions options_;
+  Shard shard_, test_shard_;  ///< empty on a server
+  bool idles_ = false;        ///< in the step that begins next, or is under way: computes nothing
   StrategyPlan plan_;
 
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Replica> replica_;
   std::unique_ptr<GradientExchange> exchange_;
-  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one rank
+  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< of the ranks that compute; null with one of them, and on a server
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<ControlBlock> step_sums_;   ///< in the exchange's memory

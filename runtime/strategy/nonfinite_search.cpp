@@ -38,15 +38,19 @@ std::string nonfinite_here(Replica& replica, bool loss_is_finite, HostCopy& host
 
 }  // namespace
 
-std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch& batch,
+std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
                               std::uint64_t step, ControlBlock& sums, HostCopy& host) {
   const std::string lost = clear_nonfinite_parameters(replica, host);
-  sums.clear();
-  replica.clear_sparse_gradients();
-  StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
-  replica.with_states_kept(
-      [&] { replica.compute(batch, replica.pass(Mode::training, batch, step, sums.there()), clock); });
-  const auto all = communicator.gather_texts(nonfinite_here(replica, std::isfinite(sums.read().loss), host));
+  std::string mine;
+  if (batch != nullptr) {
+    sums.clear();
+    replica.clear_sparse_gradients();
+    StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
+    replica.with_states_kept(
+        [&] { replica.compute(*batch, replica.pass(Mode::training, *batch, step, sums.there()), clock); });
+    mine = nonfinite_here(replica, std::isfinite(sums.read().loss), host);
+  }
+  const auto all = communicator.gather_texts(mine);
   std::string text;
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty())

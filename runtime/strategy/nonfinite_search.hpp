@@ -12,10 +12,10 @@ namespace ronda {
 /// Computes this rank's part of a step once more and tells which ranks' loss or gradients are not finite, with the
 /// first parameter that backward came to. Parameters that are not finite are named, and become 0 first, so that they
 /// are not taken for the cause. Collective; the same on all ranks. The gradients are this rank's own then.
-/// @param batch  of the step, on the device
+/// @param batch  of the step, on the device; null on a rank that computes nothing
 /// @param step   its number
 /// @param sums   scratch
-[[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch& batch,
+[[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
                                             std::uint64_t step, ControlBlock& sums, HostCopy& host);
 
 }  // namespace ronda

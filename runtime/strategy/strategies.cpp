@@ -17,6 +17,7 @@ std::unique_ptr<Strategy> make(StrategyRequest r) {
 
 std::unique_ptr<Strategy> make_mirrored(StrategyRequest r) {
   r.options.local_sgd.reset();
+  r.options.servers = 0;
   return make(std::move(r));
 }
 
@@ -29,6 +30,14 @@ std::unique_ptr<Strategy> make_sharded(StrategyRequest r) {
 /// The same step; what is exchanged are parameters, now and then.
 std::unique_ptr<Strategy> make_local_sgd(StrategyRequest r) {
   if (!r.options.local_sgd) r.options.local_sgd.emplace();
+  r.options.servers = 0;
+  return make(std::move(r));
+}
+
+/// The same step; what is exchanged goes to some ranks, and comes from these.
+std::unique_ptr<Strategy> make_parameter_server(StrategyRequest r) {
+  r.options.local_sgd.reset();
+  if (r.options.servers == 0) r.options.servers = 1;
   return make(std::move(r));
 }
 
@@ -39,6 +48,8 @@ constexpr StrategyRow rows[] = {
     {"local_sgd", "each rank makes steps of its own, and once in several steps all take the mean of the parameters",
      "replicas differ between two synchronisations, and a synchronisation makes them equal, errors too",
      make_local_sgd},
+    {"parameter_server", "some ranks keep the parameters and the optimizer's states, and update; the others compute",
+     "all take the servers' parameters, errors too", make_parameter_server},
 };
 
 }  // namespace

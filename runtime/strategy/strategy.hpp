@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ class Strategy {
   [[nodiscard]] virtual Communicator& communicator() noexcept = 0;
   /// The part of each global batch that this rank computes.
   [[nodiscard]] virtual Shard shard() const noexcept = 0;
+  /// The part of a test that this rank computes.
+  [[nodiscard]] virtual Shard test_shard() const noexcept { return shard(); }
   /// How the ranks exchange gradients: for reports.
   [[nodiscard]] virtual const GradientExchange& exchange() const noexcept = 0;
 
@@ -57,6 +60,10 @@ class Strategy {
   /// strategy was made for several, otherwise 1. Not collective. Throws LogicError within a step; InputError where the
   /// model's layers or the device need the same number on all ranks.
   virtual void set_micro_batches(std::size_t count) = 0;
+  /// Before a step begins, the `step`-th (from 0) of an epoch of `steps`: the number of the step of that epoch whose
+  /// samples this rank is to compute, mostly the same. Nothing: it computes none in the step that begins next, whatever
+  /// its batches are. Not collective.
+  [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
   [[nodiscard]] virtual std::size_t steps_in_flight() const noexcept = 0;
   [[nodiscard]] virtual std::size_t max_in_flight() const noexcept = 0;
   /// Waits for all steps in flight and drops their results: before the data that they read is freed.

@@ -82,13 +82,14 @@ void TrainingState::visit_model(StateVisitor& visitor) {
 
 void TrainingState::gather_state() {
   parts_.exchange.settle(parts_.replica.stream());
+  give_states(parts_.replica, parts_.communicator, parts_.computing);
   if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
   divided_.gather();
 }
 
 void TrainingState::average_states() {
   parts_.exchange.settle(parts_.replica.stream());
-  ronda::average_states(parts_.replica, parts_.communicator);
+  ronda::average_states(parts_.replica, parts_.communicator, parts_.computing);
 }
 
 void TrainingState::set_updates(std::uint64_t updates) {

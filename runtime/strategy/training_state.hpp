@@ -32,10 +32,12 @@ class TrainingState {
     Updater& updater;
     GradientExchange& exchange;
     const StepQueue& queue;
+    std::vector<Range> shares;  ///< elements that each rank keeps the optimizer's states of, where these are divided
+    int computing;              ///< ranks that compute, the first ones: all, or the workers
   };
 
   explicit TrainingState(const Parts& parts)
-      : parts_(parts), divided_(parts.communicator, parts.optimizer, parts.replica.plan().elements()) {}
+      : parts_(parts), divided_(parts.communicator, parts.optimizer, parts.shares) {}
 
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parts_.replica.parameters(); }
   /// Elements, without padding.

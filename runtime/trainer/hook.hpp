@@ -31,7 +31,8 @@ class Hook {
   /// Before a step begins. Flags that are raised here reach all ranks with that step's result: `stop`, and `save`
   /// where checkpoints are taken. The others are the trainer's own.
   virtual void before_step(TrainingRun&, StepFlags& /*flags*/) {}
-  /// Before the step's last micro-batch is computed.
+  /// Before the step's last micro-batch is computed. Not in a step for which this rank computes nothing
+  /// (Strategy::samples_for).
   virtual void before_batch(TrainingRun&, const Batch&) {}
   /// Whether no later step may begin before `step` is finished and its `after_step` called. The same on all ranks.
   /// @param step  from 1, over all epochs

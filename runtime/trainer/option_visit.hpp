@@ -39,6 +39,11 @@ struct Option {
 /// Of a field of `local_sgd`.
 /// @param strategy  the one that is chosen
 [[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
+/// Of a field that one strategy reads, and on which results do not depend, apart from roundings.
+/// @param reader    that strategy
+/// @param strategy  the one that is chosen
+[[nodiscard]] Option option_of_strategy(std::string_view name, std::string help, std::string_view reader,
+                                        std::string_view strategy);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -308,6 +313,20 @@ void visit(Options& o, Visitor&& see) {
                           "with --fragments: steps after which their changes are applied");
   if (delay.unread.empty() && local.fragments == 1) delay.unread = "--fragments 1: all parameters synchronise at once";
   see(delay, local.fragment_delay);
+  const auto of_servers = [&](std::string_view name, std::string help) {
+    return option_of_strategy(name, std::move(help), "parameter_server", o.strategy);
+  };
+  see(of_servers("servers", "ranks that are servers, the last ones"), o.servers);
+  see(of_servers("replicas-to-aggregate",
+                 "a step takes the gradients of the first so many workers, and drops later ones; 0: it waits for all"),
+      o.replicas_to_aggregate);
+  see(of_servers("asynchronous",
+                 "a step takes one worker's gradient, as it comes; --global-batch-size is one worker's batch"),
+      o.asynchronous);
+  see(of_servers("max-staleness",
+                 "with --asynchronous: a worker waits that has pushed more than so many times more often than the "
+                 "slowest"),
+      o.max_staleness);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

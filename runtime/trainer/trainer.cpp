@@ -53,8 +53,12 @@ void check_without_tests(const TrainingOptions& options) {
 
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
   const Device place = device.device();
-  return setup.options.application + ": " + counted(world.size(), "replica") + " on " +
-         counted(world.communicator().topology().nodes, "host") + ", " +
+  const int servers = servers_of(setup.options);
+  const std::string ranks = servers == 0
+                                ? counted(world.size(), "replica")
+                                : counted(world.size() - servers, "worker") + " and " + counted(servers, "server");
+  return setup.options.application + ": " + ranks + " on " + counted(world.communicator().topology().nodes, "host") +
+         ", " +
          (place.kind == DeviceKind::cpu ? "cpu with " + counted(setup.threads, "thread") + " each"
                                         : place.text() + ", " + device.name()) +
          "; " + counted(static_cast<std::int64_t>(samples), "sample") + ", " +

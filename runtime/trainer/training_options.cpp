@@ -14,7 +14,7 @@
 namespace ronda {
 namespace {
 
-constexpr std::string_view local_sgd = "local_sgd";
+constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server";
 
 /// The shortest digits that read back to the same number.
 std::string text_of(double value) {
@@ -169,7 +169,31 @@ void check_local_sgd(const TrainingOptions& o) {
         "take average");
 }
 
+void check_parameter_server(const TrainingOptions& o) {
+  if (o.strategy != parameter_server) return;
+  if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
+  if (o.compression != Compression::none)
+    throw InputError(
+        ".compression is of an allreduce, and .strategy = parameter_server sends gradients and parameters as they are; "
+        "take .compression = none");
+  if (o.allreduce != AllreduceAlgorithm::automatic)
+    throw InputError(
+        ".allreduce chooses how gradients are summed, and with .strategy = parameter_server the servers sum what "
+        "workers send them; take .allreduce = auto");
+  if (o.exact && (o.asynchronous || o.replicas_to_aggregate > 0))
+    throw InputError(
+        ".exact promises equal bits, and with .asynchronous or .replicas_to_aggregate they depend on which worker "
+        "comes "
+        "first");
+  if (o.shares != "equal")
+    throw InputError(".shares = measured is not for .strategy = parameter_server; take .shares = equal");
+}
+
 }  // namespace
+
+int servers_of(const TrainingOptions& options) noexcept {
+  return options.strategy == parameter_server ? options.servers : 0;
+}
 
 void check(const TrainingOptions& options) {
   check_types(options);
@@ -178,6 +202,7 @@ void check(const TrainingOptions& options) {
     throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy + " " +
                      std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
   check_local_sgd(options);
+  check_parameter_server(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
@@ -250,6 +275,13 @@ Option option_of_local_sgd(std::string_view name, std::string help, std::string_
   Option option{.name = name, .group = "Where and how", .help = "Of --strategy local_sgd: " + std::move(help)};
   option.matters = strategy == local_sgd;
   if (!option.matters) option.unread = "--strategy " + std::string(strategy) + ": it is for local_sgd";
+  return option;
+}
+
+Option option_of_strategy(std::string_view name, std::string help, std::string_view reader, std::string_view strategy) {
+  Option option{.name = name, .group = "Where and how", .help = std::move(help)};
+  option.help = "Of --strategy " + std::string(reader) + ": " + option.help;
+  if (strategy != reader) option.unread = "--strategy " + std::string(strategy) + ": it is for " + std::string(reader);
   return option;
 }
 

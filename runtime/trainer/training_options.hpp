@@ -110,6 +110,10 @@ struct TrainingOptions {
   int threads = 0;                    ///< of a rank; 0: the cores that it has
   std::string strategy = "mirrored";  ///< how the ranks train together: see strategy_rows
   LocalSgdOptions local_sgd = {};     ///< of strategy local_sgd
+  int servers = 1;                    ///< of strategy parameter_server: so many ranks, the last ones
+  int replicas_to_aggregate = 0;      ///< likewise: a step takes the gradients of the first so many workers; 0: of all
+  bool asynchronous = false;          ///< likewise: a step takes one worker's gradient, as it comes
+  std::optional<std::uint64_t> max_staleness = {};  ///< of these: see KeyValueOptions
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default
@@ -142,6 +146,9 @@ struct TrainingOptions {
 
 /// Throws InputError for what cannot work, whatever the model, the data and the ranks.
 void check(const TrainingOptions& options);
+
+/// Ranks that are servers, the last ones; 0: ranks are all alike.
+[[nodiscard]] int servers_of(const TrainingOptions& options) noexcept;
 
 /// What the options let a GPU's libraries do.
 [[nodiscard]] EngineRules engine_rules(const TrainingOptions& options) noexcept;

@@ -11,7 +11,7 @@ namespace {
 
 BatchPlan plan_of_test(const Strategy& strategy, const Dataset& test) {
   const std::size_t rows = strategy.batch_capacity();
-  return BatchPlan(test.size(), rows * strategy.shard().count, strategy.shard()).with_capacity(rows);
+  return BatchPlan(test.size(), rows * strategy.test_shard().count, strategy.test_shard()).with_capacity(rows);
 }
 
 void set_test(EpochReport& epoch, const Evaluation& evaluation) {
@@ -57,6 +57,8 @@ LoaderOptions TrainingRun::loading(const Dataset& data, bool in_steps) const {
   LoaderOptions loading{.prefetch = setup().prefetch, .varies = in_steps};
   const Strategy& strategy = parts_.strategy;
   DeviceContext& device = *strategy.device().context;
+  if (in_steps && servers_of(options()) > 0 && options().asynchronous)
+    loading.prefetch = false;  // which batch is next is known late
   if (device.device().kind == DeviceKind::cpu) return loading;
   if (strategy.keeps(data) && options().faults.empty()) loading.contents = BatchContents::samples;
   loading.prefetch = loading.contents == BatchContents::values && parts_.world.cores() > 1;
@@ -116,20 +118,26 @@ bool TrainingRun::needs_equal_replicas() const {
 
 void TrainingRun::begin_step() {
   Begun step{.batch = nullptr, .start = steady_seconds(), .data = 0};
-  const auto next = [&]() -> const Batch& {
-    const double asked = steady_seconds();
-    const Batch& batch = loader_.next();
-    step.data += steady_seconds() - asked;
-    return batch;
-  };
   Strategy& strategy = parts_.strategy;
+  const std::size_t place = static_cast<std::size_t>(progress().step_in_epoch) + in_flight_.size();
+  const auto samples = strategy.samples_for(place, loader_.plan().steps_per_epoch());
+  const bool computes = samples.has_value() || newest_batch_ == nullptr;
+  if (samples) loader_.seek(progress().current.epoch, *samples);
+  const auto next = [&]() -> const Batch& {
+    if (!computes) return *newest_batch_;  // nobody looks at it
+    const double asked = steady_seconds();
+    newest_batch_ = &loader_.next();
+    step.data += steady_seconds() - asked;
+    return *newest_batch_;
+  };
   StepFlags flags{.stop = parts_.asked_to_stop ? 1.0 : strategy.raised().stop};
   for (Hook* hook : parts_.hooks) hook->before_step(*this, flags);
   strategy.raise(flags);
   if (needs_equal_replicas()) strategy.synchronise_next();
   for (std::size_t micro = 0; micro + 1 < loader_.plan().micro_batches(); ++micro) strategy.accumulate(next());
   const Batch& batch = next();
-  for (Hook* hook : parts_.hooks) hook->before_batch(*this, batch);
+  if (samples)
+    for (Hook* hook : parts_.hooks) hook->before_batch(*this, batch);
   strategy.begin_step(batch);
   step.batch = &batch;
   in_flight_.push_back(step);

@@ -143,7 +143,8 @@ class TrainingRun {
   std::vector<Begun> in_flight_;                                  ///< the oldest first
   StepResult last_step_;
   const Batch* last_batch_ = nullptr;
-  double last_end_ = 0;  ///< of a step
+  const Batch* newest_batch_ = nullptr;  ///< that the loader gave in this run
+  double last_end_ = 0;                  ///< of a step
   double slowest_test_ = 0;
   std::uint64_t states_set_ = 0;
   Deal deal_;

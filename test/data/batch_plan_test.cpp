@@ -83,7 +83,18 @@ TEST_CASE("capacities and steps are what the arithmetic says") {
   REQUIRE_THROWS_AS(BatchPlan(0, 4), InputError);
   REQUIRE_THROWS_AS(BatchPlan(4, 0), InputError);
   REQUIRE_THROWS_AS(BatchPlan(4, 4, {}, 0), InputError);
-  REQUIRE_THROWS_AS(BatchPlan(4, 4, {2, 2}), LogicError);
+  REQUIRE_THROWS_AS(BatchPlan(4, 4, {3, 2}), LogicError);
+  REQUIRE_THROWS_AS(BatchPlan(4, 4, {0, 0}), LogicError);
+}
+
+TEST_CASE("an empty shard has no samples, and plans as the others do") {
+  const BatchPlan plan(28, 20, {3, 3}, 2), other(28, 20, {0, 3}, 2);
+  REQUIRE(plan.is_empty());
+  REQUIRE_FALSE(other.is_empty());
+  REQUIRE(plan.capacity() == other.capacity());
+  REQUIRE(plan.steps_per_epoch() == 2);
+  for (const std::size_t step : {0, 1})
+    for (const std::size_t micro : {0, 1}) REQUIRE(plan.part(step, micro).size() == 0);
 }
 
 TEST_CASE("the example in the header is true") {

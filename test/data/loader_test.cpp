@@ -161,6 +161,21 @@ TEST_CASE("rows without a sample of their own repeat one, with weight 0") {
   REQUIRE(empty.weights().as<float>()[0] == 0);
 }
 
+TEST_CASE("an empty shard's batches are one, without samples, that is read once") {
+  const bool prefetch = GENERATE(false, true);
+  const MemoryDataset data = numbers(10);
+  BatchLoader loader(data, SampleOrder(10, 0, false), BatchPlan(10, 4, {2, 2}), {.prefetch = prefetch, .kept = 3});
+  const Batch& batch = loader.next();
+  for (int i = 0; i < 7; ++i) {
+    REQUIRE(&loader.next() == &batch);
+    REQUIRE(batch.real() == 0);
+    for (const float weight : batch.weights().as<float>()) REQUIRE(weight == 0);
+    REQUIRE(batch.target().as<std::int32_t>()[0] == 0);
+  }
+  loader.seek(5, 2);
+  REQUIRE(loader.next().real() == 0);
+}
+
 TEST_CASE("a loader goes on from any place") {
   const bool prefetch = GENERATE(false, true);
   const MemoryDataset data = numbers(100);

@@ -47,6 +47,9 @@ struct DeviceSet {
   Picks picks = {};  ///< of another run, for equal bits; others are timed
   bool divide_states = false;
   std::optional<LocalSgdOptions> local_sgd = {};
+  int servers = 0;
+  int replicas_to_aggregate = 0;
+  bool asynchronous = false;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
 };
 
@@ -62,7 +65,7 @@ struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
             const DeviceSet& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard_of(communicator), set.micro_batches),
+        plan(data.size(), set.global_batch, shard_of(communicator, set.servers, set.asynchronous), set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan,
                {.prefetch = set.ahead,
                 .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
@@ -86,6 +89,9 @@ struct DeviceRun {
     o.picks = set.picks;
     o.divide_states = set.divide_states;
     o.local_sgd = set.local_sgd;
+    o.servers = set.servers;
+    o.replicas_to_aggregate = set.replicas_to_aggregate;
+    o.asynchronous = set.asynchronous;
     o.fusion.algorithm = set.algorithm;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;

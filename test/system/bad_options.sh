@@ -25,7 +25,7 @@ refused '--prune is a share' mnist_softmax --prune 90
 refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
 refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
-refused "'shared' is not a strategy: --strategy is mirrored, sharded or local_sgd" mnist_softmax --strategy shared
+refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd or parameter_server" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
 refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' mnist_softmax --strategy local_sgd --outer-rate 0.5
 refused '--fragments is from 1 to --synchronise-every' mnist_softmax --strategy local_sgd --synchronise-every 5 --fragments 6
@@ -34,8 +34,31 @@ refused '--synchronise-every .*--strategy mirrored: it is for local_sgd' mnist_s
 refused '--fragment-delay has no meaning for --fragments 1' mnist_softmax --strategy local_sgd --fragment-delay 5
 refused '--compression is of gradients.*--delta-compression' mnist_softmax --strategy local_sgd --compression int8
 refused '--audit-every would find nothing: with --strategy local_sgd' mnist_softmax --strategy local_sgd --audit-every 5
+refused '--servers is at least 1' mnist_softmax --strategy parameter_server --servers 0
+refused '--servers 2 of [12] ranks?: no rank is left as a worker' mnist_softmax --strategy parameter_server --servers 2
+refused '--servers .*--strategy mirrored: it is for parameter_server' mnist_softmax --servers 1
+refused '--compression is of an allreduce.*--strategy parameter_server' mnist_softmax --strategy parameter_server --compression int8
+refused '--allreduce .*--strategy parameter_server' mnist_softmax --strategy parameter_server --allreduce ring
+refused '--shares measured is not for --strategy parameter_server' mnist_softmax --strategy parameter_server --shares measured --accumulate 4
+refused '--audit-every would find nothing: with --strategy parameter_server' mnist_softmax --strategy parameter_server --audit-every 5
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
+
+# What needs a worker and a server to be found.
+refused_with_a_server() { # refused_with_a_server REGEX OPTION…
+  local regex=$1
+  shift
+  what="--strategy parameter_server $*"
+  run mpirun -n 2 "$apps/mnist_softmax" --strategy parameter_server "$@"
+  expect_status 2
+  expect_message "$regex"
+}
+refused_with_a_server 'take .*--strategy mirrored' --optimizer lamb
+refused_with_a_server 'take .*--strategy mirrored' --dtype mixed_bfloat16 --emulate-dtype
+refused_with_a_server '--replicas-to-aggregate 2: there are 1 workers' --replicas-to-aggregate 2
+refused_with_a_server '--replicas-to-aggregate 1 goes with rounds.*--asynchronous' --replicas-to-aggregate 1 --asynchronous
+refused_with_a_server '--max-staleness 3 goes with --asynchronous' --max-staleness 3
+refused_with_a_server '--exact promises equal bits.*--asynchronous' --asynchronous --exact
 
 # Two nodes cannot sum in one node's memory.
 what='--allreduce node on two nodes'

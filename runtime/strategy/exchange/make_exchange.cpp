@@ -3,6 +3,8 @@
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+#include <ronda/runtime/strategy/exchange/own_pace.hpp>
+#include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_update.hpp>
 #include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
 
@@ -97,16 +99,40 @@ std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, R
   return std::make_unique<LocalSteps>(communicator, plan.slots, replica, local, options);
 }
 
+/// Takes the arenas.
+std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& communicator, Replica& replica,
+                                                         const FusionOptions& options, const KeyValueOptions& servers) {
+  const bool own_pace = servers.asynchronous || servers.replicas_to_aggregate > 0;
+  agree(communicator, [&] {
+    require_sense(servers, communicator.size());
+    if (own_pace && !replica.program().rank_sums().empty())
+      throw InputError(
+          "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or "
+          "neither .asynchronous nor .replicas_to_aggregate");
+    if (options.compression != Compression::none)
+      throw InputError("servers and workers send float32 numbers as they are; take .compression = none");
+    if (options.algorithm != AllreduceAlgorithm::automatic)
+      throw InputError("servers and workers make no allreduce of gradients; take .allreduce = auto");
+    Buffer gradients = replica.device().context->allocate(replica.plan().arena_bytes);
+    replica.take_arenas(replica.device().context->allocate(replica.plan().arena_bytes), std::move(gradients), {});
+  });
+  if (own_pace) return OwnPace::make(communicator, servers, replica.plan().slots, replica, options);
+  return std::make_unique<ParameterServers>(communicator, KeyValueRoles(communicator.size(), servers.servers),
+                                            replica.plan().slots, replica, options);
+}
+
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
-                                                const std::optional<LocalSgdOptions>& local) {
+                                                const std::optional<LocalSgdOptions>& local,
+                                                const KeyValueOptions& servers) {
   const auto& context = replica.device().context;
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
   if (kind != DeviceKind::cpu && communicator.devices().empty()) communicator.use_device(context, options.algorithm);
   options.dtype = replica.plan().reduce_dtype;
+  if (servers.servers > 0) return make_parameter_servers(communicator, replica, options, servers);
   if (local) return make_local_steps(communicator, replica, options, *local);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;

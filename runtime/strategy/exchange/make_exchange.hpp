@@ -5,6 +5,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/event_sink.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
@@ -16,8 +17,10 @@ namespace ronda {
 /// @param node_update_bytes  parameters from here on are updated by parts where all ranks are on one node: see
 ///                           NodeReduce
 /// @param local              given: ranks make steps of their own, see LocalSteps
+/// @param servers            with any, the last ranks are servers: see ParameterServers and OwnPace
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
-                                                const std::optional<LocalSgdOptions>& local = {});
+                                                const std::optional<LocalSgdOptions>& local = {},
+                                                const KeyValueOptions& servers = {.servers = 0});
 
 }  // namespace ronda

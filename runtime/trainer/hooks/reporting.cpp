@@ -13,6 +13,7 @@ void Reporting::after_epoch(TrainingRun& run, const EpochReport& report) {
   double mine = report.times.communication;
   std::vector<double> waited(static_cast<std::size_t>(all.size()));
   all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(waited)));
+  waited.resize(run.strategy().test_shard().count);  // a server waits for all that workers do
   run.sink().on_detail(describe_waits(waited, report.seconds, all.topology().hosts));
   const auto silent = report.epoch == 1 ? run.world().out_of_reach() : std::vector<int>();
   if (!silent.empty())

@@ -16,11 +16,10 @@ namespace {
 /// Each rank fills in the rows of its samples and leaves the others zero: their sum is the whole.
 void write_predictions(TrainingRun& run) {
   const std::size_t rows = run.test_data().size();
-  std::vector<float> all;
-  std::size_t batch_number = 0, columns = 0;
+  const auto columns = static_cast<std::size_t>(run.strategy().plan().outputs.without_batch().count());
+  std::size_t batch_number = 0;
+  std::vector<float> all(rows * columns);
   run.evaluate([&](const Batch&, const Tensor& outputs) {
-    columns = static_cast<std::size_t>(outputs.shape().without_batch().count());
-    all.resize(rows * columns);
     const Range part = run.test_plan().part(batch_number++);
     std::copy_n(outputs.pointer<float>(), part.size() * columns,
                 all.begin() + static_cast<std::ptrdiff_t>(part.begin * columns));
@@ -43,6 +42,8 @@ void add_exchange(Summary& summary, const GradientExchange& gradients) {
     if (bucket.compression != Compression::none) summary.allreduce.compression = name_of(bucket.compression);
   }
   const SynchronisationCosts costs = gradients.synchronisations();
+  const ServerTraffic traffic = gradients.server_traffic();
+  summary.servers = {traffic.servers, traffic.pushed_bytes, traffic.pulled_bytes, traffic.dropped, traffic.staleness};
   summary.synchronisations = {costs.count, costs.sent_bytes, costs.waited_seconds, costs.total_seconds};
   summary.allreduce.bytes_per_step += static_cast<std::uint64_t>(std::llround(gradients.sparse_bytes_per_step()));
 }

@@ -1,0 +1,97 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
+#include <ronda/runtime/strategy/exchange/own_pace.hpp>
+#include <ronda/runtime/strategy/exchange/own_pace_server.hpp>
+#include <ronda/runtime/strategy/exchange/own_pace_worker.hpp>
+
+#include <utility>
+
+namespace ronda {
+namespace {
+
+std::vector<std::size_t> elements_of_shares(std::span<const Range> shares) {
+  std::vector<std::size_t> sizes;
+  for (const Range& share : shares) sizes.push_back(share.size());
+  return sizes;
+}
+
+Tensor numbers_of_arena(const Buffer& arena, std::size_t count) {
+  return Tensor(std::span(reinterpret_cast<float*>(arena.data()), count));
+}
+
+}  // namespace
+
+std::unique_ptr<OwnPace> OwnPace::make(const Communicator& communicator, const KeyValueOptions& how,
+                                       const std::vector<GradientSlot>& slots, const Replica& replica,
+                                       const FusionOptions& options) {
+  if (KeyValueRoles(communicator.size(), how.servers).is_server(communicator.rank()))
+    return std::make_unique<OwnPaceServer>(communicator, how, slots, replica, options);
+  return std::make_unique<OwnPaceWorker>(communicator, how, slots, replica, options);
+}
+
+OwnPace::OwnPace(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
+                 const Replica& replica, const FusionOptions& options)
+    : communicator_(communicator),
+      alike_(communicator_.split(KeyValueRoles(communicator.size(), how.servers).is_server(communicator.rank()) ? 1 : 0,
+                                 communicator.rank())),
+      how_(how),
+      roles_(communicator.size(), how.servers),
+      replica_(replica),
+      shares_(shares_of_servers(replica.plan().elements(), roles_)),
+      buckets_(FusionBuffer::fill(slots, options)),
+      pieces_(cut_buckets(buckets_, shares_)) {
+  for (FusionBuffer::Bucket& bucket : buckets_) bucket.algorithm = "push";
+  const std::size_t count = replica.plan().elements();
+  const auto sizes = elements_of_shares(shares_);
+  if (replica.average().bytes() > 0)
+    all_averages_ =
+        communicator_.plan(AllgatherSpec{numbers_of_arena(replica.average(), count), sizes, "servers' averages"});
+  if (roles_.servers() > 1 && roles_.is_server(communicator_.rank())) {
+    const std::vector<std::size_t> of_servers(sizes.begin() + roles_.workers(), sizes.end());
+    all_values_ =
+        alike_.plan(AllgatherSpec{numbers_of_arena(replica.values(), count), of_servers, "servers' parameters"});
+  }
+  traffic_.servers = roles_.servers();
+  traffic_.staleness.resize(how.asynchronous ? ServerTraffic::ages : 0);
+}
+
+/// All ranks have the same values: the last step settled.
+void OwnPace::settle(Stream& stream) {
+  if (!std::exchange(differs_, false)) return;
+  if (all_averages_) stream.wait(all_averages_->start(stream.record()));
+  std::vector<std::int64_t> counts(traffic_.staleness.begin(), traffic_.staleness.end());
+  counts.push_back(static_cast<std::int64_t>(traffic_.dropped));
+  communicator_.broadcast(Tensor(std::span(counts)), roles_.rank_of_server(0));
+  traffic_.dropped = static_cast<std::uint64_t>(counts.back());
+  for (std::size_t age = 0; age < traffic_.staleness.size(); ++age)
+    traffic_.staleness[age] = static_cast<std::uint64_t>(counts[age]);
+}
+
+void OwnPace::gather_values(Stream& stream) {
+  if (all_values_) stream.wait(all_values_->start(stream.record()));
+}
+
+std::vector<std::string> OwnPace::describe() const {
+  std::vector<std::string> lines;
+  for (const FusionBuffer::Bucket& bucket : buckets_)
+    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
+                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
+                    " bytes, pushed to servers");
+  const std::string workers = counted(roles_.workers(), "worker");
+  std::string line =
+      "each step takes the gradients of the first " + std::to_string(how_.replicas_to_aggregate) + " of " + workers;
+  if (how_.asynchronous) line = "each step takes the gradient of one of " + workers + ", as it comes";
+  if (how_.max_staleness)
+    line += "; a worker that is " + counted(static_cast<std::int64_t>(*how_.max_staleness), "gradient") +
+            " ahead of the slowest waits";
+  lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> OwnPace::report() const {
+  return {"this rank pushed " + human_bytes(traffic_.pushed_bytes) + " of gradients, and pulled " +
+          human_bytes(traffic_.pulled_bytes) + "; " + counted(static_cast<std::int64_t>(traffic_.dropped), "gradient") +
+          " of all workers came too late"};
+}
+
+}  // namespace ronda

@@ -1,0 +1,112 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/runtime/key_value/key_value_store.hpp>
+#include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+namespace ronda {
+
+/// Workers and servers as in ParameterServers, where a step does not wait for all workers: it takes the gradients of
+/// the first K that come, or, asynchronous, that of one. All ranks count the same steps; a step is one update. Two
+/// workers, asynchronous, rank 1 slower:
+///
+///     server      step 0   step 1   step 2   step 3   step 4
+///                 of 0     of 1     of 0     of 0     of 1          whose gradient it took
+///     worker 0    computes          computes computes ...           learns of steps 0; 1, 2; 3; ...
+///     worker 1    computes .......  computes ......................  learns of steps 0, 1; 2, 3, 4
+///
+/// A worker pushes its gradient, and is answered when the step that took it is over, with the values and the *records*
+/// of all steps that it has not heard of; these it goes through without computing. The first server, the *leader*,
+/// picks whose gradients a step takes, and tells the other servers, so that all take the same.
+///
+/// **The first K** (backup workers). A gradient counts for the step that its worker computed it for. One that comes
+/// later is dropped and counted, and its worker goes on with the step that is next then.
+///
+/// **Asynchronous.** A worker computes the samples of a step that nobody else computes: at first worker w those of step
+/// w, and after the step k that took its gradient those of step k + W, of W workers. So an epoch has each sample once.
+/// With `max_staleness` S a worker that has pushed more than S times more often than the slowest is answered later.
+///
+/// A step *settles* where a synchronisation is asked for, where a rank asks to stop or to save, or a number is not
+/// finite: all workers are waited for, what they push late is dropped, and all ranks go on from the same step. A loop
+/// of one's own ends with such a step.
+class OwnPace : public GradientExchange {
+ public:
+  /// Collective: makes this rank's part.
+  static std::unique_ptr<OwnPace> make(const Communicator& communicator, const KeyValueOptions& how,
+                                       const std::vector<GradientSlot>& slots, const Replica& replica,
+                                       const FusionOptions& options);
+
+  void synchronise_next() noexcept override { asked_ = true; }
+  void settle(Stream& stream) override;
+  void visit(StateVisitor& /*visitor*/) override {}
+
+  [[nodiscard]] StepControl& sums() noexcept override { return sums_; }
+  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
+  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
+  [[nodiscard]] std::vector<std::string> describe() const override;
+  [[nodiscard]] std::vector<std::string> report() const override;
+  [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }
+  [[nodiscard]] ServerTraffic server_traffic() const override { return traffic_; }
+
+ protected:
+  OwnPace(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
+          const Replica& replica, const FusionOptions& options);
+
+  /// Of a step, by which all ranks go on alike.
+  struct Record {
+    StepControl sums;  ///< of the gradients that it took; flags of all ranks
+    UpdateOutcome outcome;
+    std::uint64_t settles = 0;
+  };
+  /// From a worker to each server, after its gradients.
+  struct Push {
+    StepControl sums;        ///< its own
+    std::uint64_t step = 0;  ///< since the last one that settled
+    std::uint64_t end = 0;   ///< of the epoch, counted likewise
+    std::uint64_t idle = 0;  ///< the epoch has no samples for it: there are no gradients
+  };
+  /// From a server to a worker, before records (the leader's) and values.
+  struct Answer {
+    std::uint64_t records = 0;
+    std::uint64_t taken = 0;  ///< in this step, since the last one that settled
+  };
+  template <class T>
+  static Tensor bytes_of(std::span<T> objects) {
+    return Tensor(std::span(reinterpret_cast<std::uint8_t*>(objects.data()), objects.size_bytes()));
+  }
+  template <class T>
+  static Tensor bytes_of(T& object) {
+    return bytes_of(std::span(&object, 1));
+  }
+  /// Collective over the servers: each has the values of all.
+  void gather_values(Stream& stream);
+  [[nodiscard]] std::size_t share_bytes(int rank) const {
+    return shares_[static_cast<std::size_t>(rank)].size() * sizeof(float);
+  }
+
+  Communicator communicator_, alike_;  ///< of all ranks; of those of this role
+  KeyValueOptions how_;
+  KeyValueRoles roles_;
+  const Replica& replica_;
+  std::vector<Range> shares_;  ///< by rank
+  std::vector<FusionBuffer::Bucket> buckets_;
+  std::vector<PushedPiece> pieces_;
+  StepControl sums_;
+  bool asked_ = false;    ///< for a synchronisation after this step
+  bool differs_ = false;  ///< servers know the average of their own shares, and workers none
+  ServerTraffic traffic_;
+  double exposed_seconds_ = 0;
+
+ private:
+  std::unique_ptr<Collective> all_values_, all_averages_;  ///< null where there is nothing to tell
+};
+
+}  // namespace ronda

@@ -1,0 +1,279 @@
+#include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/exchange/own_pace_server.hpp>
+#include <ronda/runtime/strategy/exchange/own_steps.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace ronda {
+
+OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOptions& how,
+                             const std::vector<GradientSlot>& slots, const Replica& replica,
+                             const FusionOptions& options)
+    : OwnPace(communicator, how, slots, replica, options),
+      ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
+  for (int rank = 0; rank < roles_.workers(); ++rank) {
+    workers_.push_back(std::make_unique<Worker>(Worker{.rank = rank}));
+    plan_worker(*workers_.back());
+  }
+  if (roles_.servers() == 1) return;
+  told_ = alike_.plan(AllreduceSpec{.tensors = {Tensor(std::span(ballot_))}, .label = "whose gradients a step takes"});
+  spoiled_ = alike_.plan(AllreduceSpec{
+      .tensors = {Tensor(std::span(flag_))}, .op = ReduceOp::maximum, .label = "whether an update was finite"});
+  std::vector<std::size_t> sizes;
+  for (std::size_t rank = workers_.size(); rank < shares_.size(); ++rank) sizes.push_back(shares_[rank].size());
+  const Tensor gradients(std::span(reinterpret_cast<float*>(replica.gradients().data()), replica.plan().elements()));
+  all_sums_ = alike_.plan(AllgatherSpec{gradients, sizes, "the sums of gradients"});
+}
+
+void OwnPaceServer::plan_worker(Worker& worker) {
+  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
+  worker.gradients = Buffer::host(share.size() * sizeof(float));
+  float* const place = reinterpret_cast<float*>(worker.gradients.data());
+  for (const PushedPiece& piece : pieces_) {
+    if (piece.server != communicator_.rank()) continue;
+    const Tensor part(std::span(place + (piece.elements.begin - share.begin), piece.elements.size()));
+    worker.receives.push_back(
+        communicator_.plan(ReceiveSpec{part, worker.rank, "bucket " + std::to_string(piece.bucket)}));
+  }
+  worker.receives.push_back(communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"}));
+  worker.received.resize(worker.receives.size());
+  worker.answered = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
+  float* const values = reinterpret_cast<float*>(replica_.values().data()) + share.begin;
+  if (share.size() > 0)
+    worker.values =
+        communicator_.plan(SendSpec{Tensor(std::span(values, share.size())), worker.rank, "the new parameters"});
+}
+
+void OwnPaceServer::set_updates(std::uint64_t /*updates*/) {
+  if (!records_.empty()) throw LogicError("parameters of servers are set after a step that settles: synchronise_next");
+  differs_ = false;
+}
+
+std::size_t OwnPaceServer::memory() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& worker : workers_) bytes += worker->gradients.bytes();
+  return bytes;
+}
+
+// ---- which gradients ------------------------------------------------------------------------------------------------
+
+void OwnPaceServer::reduce(Sums wanted, Stream& stream) {
+  const double begin = steady_seconds();
+  expect_pushes(stream);
+  if (leads()) pick();
+  tell_servers();
+  for (const auto& worker : workers_)
+    if (worker->fate != Fate::none) wait_for(*worker);
+  add_gradients(wanted, stream);
+  exposed_seconds_ += steady_seconds() - begin;
+}
+
+/// Of all that were answered.
+void OwnPaceServer::expect_pushes(Stream& stream) {
+  for (const auto& worker : workers_) {
+    if (worker->expected || worker->waits) continue;
+    for (std::size_t i = 0; i < worker->receives.size(); ++i)
+      worker->received[i] = worker->receives[i]->start(stream.record());
+    worker->expected = true;
+    worker->come = 0;
+  }
+}
+
+/// All of its messages, which come in order.
+bool OwnPaceServer::has_come(Worker& worker) {
+  while (worker.come < worker.received.size() && worker.received[worker.come].ready()) ++worker.come;
+  return worker.come == worker.received.size();
+}
+
+/// The leader's: waits until there are as many gradients as a step takes.
+void OwnPaceServer::pick() {
+  communicator_.wait_until([&] {
+    for (const auto& worker : workers_)
+      if (worker->expected && has_come(*worker) && std::ranges::find(order_, worker->rank) == order_.end())
+        order_.push_back(worker->rank);
+    return decide_fates();
+  });
+  StepControl sums;
+  for (const auto& worker : workers_) {
+    if (std::ranges::find(order_, worker->rank) != order_.end()) worker->flags = worker->push.sums.flags;
+    StepControl mine = worker->push.sums;
+    if (worker->fate != Fate::taken) mine = {};
+    mine.flags = worker->flags;
+    add(sums, mine);
+  }
+  add(sums, StepControl{.flags = sums_.flags});
+  sums_ = sums;
+  std::erase_if(order_, [&](int rank) { return workers_[static_cast<std::size_t>(rank)]->fate != Fate::none; });
+}
+
+/// Of the pushes that have come; whether the step has its gradients.
+bool OwnPaceServer::decide_fates() {
+  const std::size_t wanted = how_.asynchronous ? 1 : static_cast<std::size_t>(how_.replicas_to_aggregate);
+  std::size_t taken = 0;
+  for (const int rank : order_) {
+    Worker& worker = *workers_[static_cast<std::size_t>(rank)];
+    worker.fate = Fate::none;
+    if (worker.push.idle != 0)
+      worker.fate = Fate::idle;
+    else if (!how_.asynchronous && worker.push.step < records_.size())
+      worker.fate = Fate::late;
+    else if (taken < wanted) {
+      worker.fate = Fate::taken;
+      ++taken;
+    }
+  }
+  return taken == wanted;
+}
+
+/// The leader's sums and fates; flags of all servers.
+void OwnPaceServer::tell_servers() {
+  if (!told_) return;
+  std::ranges::fill(ballot_, 0.0);
+  const StepControl mine = leads() ? sums_ : StepControl{.flags = sums_.flags};
+  std::copy_n(&mine.loss, StepControl::count, ballot_.begin());
+  if (leads())
+    for (const auto& worker : workers_)
+      ballot_[StepControl::count + static_cast<std::size_t>(worker->rank)] = static_cast<double>(worker->fate);
+  told_->start().wait();
+  std::copy_n(ballot_.begin(), StepControl::count, &sums_.loss);
+  for (const auto& worker : workers_)
+    worker->fate = static_cast<Fate>(
+        static_cast<std::uint8_t>(ballot_[StepControl::count + static_cast<std::size_t>(worker->rank)]));
+}
+
+void OwnPaceServer::wait_for(Worker& worker) {
+  for (; worker.come < worker.received.size(); ++worker.come) worker.received[worker.come].wait();
+}
+
+/// In the order of ranks.
+void OwnPaceServer::add_gradients(Sums wanted, Stream& stream) {
+  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
+  more_gradients_.clear();
+  for (const auto& worker : workers_)
+    if (worker->fate == Fate::taken) {
+      more_gradients_.push_back(reinterpret_cast<const float*>(worker->gradients.data()));
+      traffic_.pushed_bytes += share.size() * sizeof(float);
+    }
+  updated_ = replica_.dense_arena();
+  updated_.values += share.begin;
+  updated_.count = share.size();
+  if (wanted == Sums::of_range) {
+    updated_.gradients = more_gradients_.front();
+    updated_.more_gradients = std::span(more_gradients_).subspan(1);
+    return;
+  }
+  float* const sums = reinterpret_cast<float*>(replica_.gradients().data()) + share.begin;
+  std::copy_n(more_gradients_.front(), share.size(), sums);
+  for (std::size_t i = 1; i < more_gradients_.size(); ++i)
+    add_floats(more_gradients_[i], sums, share.size(), stream.threads());
+  updated_.gradients = sums;
+  if (all_sums_) stream.wait(all_sums_->start(stream.record()));
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------------
+
+void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
+  const double begin = steady_seconds();
+  if (spoiled_) {
+    flag_.front() = outcome->spoiled != 0 ? 1 : 0;
+    spoiled_->start().wait();
+    outcome->spoiled = flag_.front() != 0 ? 1 : 0;
+  }
+  const bool settling = settles(*outcome);
+  note_fates();
+  records_.push_back({sums_, *outcome, settling ? 1U : 0U});
+  if (settling) wait_for_all();
+  answer_all(settling, stream);
+  asked_ = false;
+  differs_ = true;
+  if (settling) {
+    gather_values(stream);
+    begin_anew();
+  }
+  exposed_seconds_ += steady_seconds() - begin;
+}
+
+/// Where ranks do together what they do not do after each step. When all parts of a checkpoint are written, the next
+/// one may begin.
+bool OwnPaceServer::settles(const UpdateOutcome& outcome) const {
+  const StepFlags& flags = sums_.flags;
+  const bool all_written = flags.written + flags.unwritten >= communicator_.size();
+  return asked_ || all_written || flags.stop > 0 || flags.leave > 0 || flags.save > 0 || flags.unwritten > 0 ||
+         outcome.finite == 0 || outcome.spoiled != 0;
+}
+
+void OwnPaceServer::note_fates() {
+  for (const auto& worker : workers_) {
+    if (worker->fate == Fate::none) continue;
+    worker->expected = false;
+    worker->waits = true;
+    worker->idle = worker->fate == Fate::idle;
+    if (worker->fate == Fate::late) ++traffic_.dropped;
+    if (worker->fate == Fate::taken) {
+      worker->taken = records_.size();
+      ++worker->pushes;
+      end_ = worker->push.end;
+      worker->idle = how_.asynchronous && worker->taken + workers_.size() >= end_;  // no step is left for it
+      const auto age = static_cast<std::size_t>(records_.size() - worker->heard);
+      if (!traffic_.staleness.empty()) ++traffic_.staleness[std::min(age, traffic_.staleness.size() - 1)];
+    }
+    worker->fate = Fate::none;
+  }
+  for (const auto& worker : workers_)
+    if (how_.asynchronous && worker->pushes == 0 && static_cast<std::uint64_t>(worker->rank) >= end_)
+      worker->idle = true;
+}
+
+/// What comes now is too late.
+void OwnPaceServer::wait_for_all() {
+  for (const auto& worker : workers_) {
+    if (worker->waits) continue;
+    wait_for(*worker);
+    worker->expected = false;
+    worker->waits = true;
+    if (worker->push.idle == 0) ++traffic_.dropped;
+  }
+}
+
+bool OwnPaceServer::is_held(const Worker& worker) const {
+  if (!how_.max_staleness) return false;
+  std::uint64_t least = worker.pushes;
+  for (const auto& other : workers_)
+    if (!other->idle) least = std::min(least, other->pushes);
+  return worker.pushes - least > *how_.max_staleness;
+}
+
+/// All that wait, but for idle and held workers where the step does not settle. Values do not change until they are
+/// sent.
+void OwnPaceServer::answer_all(bool settling, Stream& stream) {
+  std::vector<Event> sent;
+  for (const auto& worker : workers_) {
+    if (!worker->waits || (!settling && (worker->idle || is_held(*worker)))) continue;
+    worker->answer = {leads() ? records_.size() - worker->heard : 0, worker->taken};
+    sent.push_back(worker->answered->start(stream.record()));
+    if (leads()) {
+      const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard));
+      worker->records = communicator_.plan(SendSpec{bytes_of(news), worker->rank, "the steps since the last answer"});
+      sent.push_back(worker->records->start(stream.record()));
+    }
+    if (worker->values) sent.push_back(worker->values->start(stream.record()));
+    traffic_.pulled_bytes += share_bytes(communicator_.rank());
+    worker->heard = records_.size();
+    worker->waits = false;
+  }
+  for (const Event& event : sent) stream.wait(event);
+}
+
+void OwnPaceServer::begin_anew() {
+  records_.clear();
+  order_.clear();
+  for (const auto& worker : workers_) {
+    worker->heard = worker->taken = worker->pushes = 0;
+    worker->idle = false;
+    worker->flags = {};
+  }
+}
+
+}  // namespace ronda

@@ -1,0 +1,75 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ronda/runtime/strategy/exchange/own_pace.hpp>
+
+namespace ronda {
+
+/// A server's part of OwnPace.
+class OwnPaceServer final : public OwnPace {
+ public:
+  /// Collective, over all ranks, with OwnPaceWorker's.
+  OwnPaceServer(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
+                const Replica& replica, const FusionOptions& options);
+
+  void begin() override {}
+  void mark_ready(ParameterId /*id*/, Stream& /*stream*/) override {}
+  void reduce(Sums wanted, Stream& stream) override;
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&updated_, 1}; }
+  void publish(UpdateOutcome* outcome, Stream& stream) override;
+  void set_updates(std::uint64_t updates) override;
+  [[nodiscard]] std::size_t memory() const noexcept override;
+
+ private:
+  /// What becomes of a worker's push in a step.
+  enum class Fate : std::uint8_t { none, taken, late, idle };
+  /// One worker.
+  struct Worker {
+    int rank = 0;
+    Buffer gradients = {};  ///< its, of this share
+    Push push = {};
+    std::vector<std::unique_ptr<Collective>> receives = {};  ///< of pieces, then of the push
+    std::vector<Event> received = {};
+    std::size_t come = 0;     ///< of these
+    bool expected = false;    ///< something of it is still to come
+    bool waits = false;       ///< for its answer
+    bool idle = false;        ///< it has nothing to compute until the next step that settles
+    std::uint64_t heard = 0;  ///< records that it has
+    std::uint64_t taken = 0;  ///< the step that took its last gradient
+    std::uint64_t pushes = 0;
+    StepFlags flags = {};  ///< as it raised them last
+    Fate fate = Fate::none;
+    Answer answer = {};
+    std::unique_ptr<Collective> answered = {}, values = {}, records = {};
+  };
+  [[nodiscard]] bool leads() const noexcept { return communicator_.rank() == roles_.rank_of_server(0); }
+  void plan_worker(Worker& worker);
+  void expect_pushes(Stream& stream);
+  [[nodiscard]] static bool has_come(Worker& worker);
+  void pick();
+  [[nodiscard]] bool decide_fates();
+  void tell_servers();
+  void wait_for(Worker& worker);
+  void add_gradients(Sums wanted, Stream& stream);
+  [[nodiscard]] bool settles(const UpdateOutcome& outcome) const;
+  void note_fates();
+  void wait_for_all();
+  [[nodiscard]] bool is_held(const Worker& worker) const;
+  void answer_all(bool settling, Stream& stream);
+  void begin_anew();
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<int> order_;                                 ///< workers whose push has come, in this order; the leader's
+  std::vector<double> ballot_;                             ///< the step's sums, then each worker's fate
+  std::unique_ptr<Collective> told_, all_sums_, spoiled_;  ///< among servers; null where there is one
+  std::vector<float> flag_ = std::vector<float>(1);
+  ArenaRange updated_;
+  std::vector<const float*> more_gradients_;
+  std::uint64_t end_ = 0;        ///< asynchronous: of the epoch, as the last push said
+  std::vector<Record> records_;  ///< of the steps since the last one that settled
+};
+
+}  // namespace ronda

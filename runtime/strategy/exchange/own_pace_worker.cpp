@@ -1,0 +1,102 @@
+#include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/exchange/own_pace_worker.hpp>
+
+#include <utility>
+
+namespace ronda {
+
+OwnPaceWorker::OwnPaceWorker(const Communicator& communicator, const KeyValueOptions& how,
+                             const std::vector<GradientSlot>& slots, const Replica& replica,
+                             const FusionOptions& options)
+    : OwnPace(communicator, how, slots, replica, options),
+      pushes_(communicator_, slots, buckets_, pieces_, replica.gradients()) {
+  for (int i = 0; i < roles_.servers(); ++i) {
+    auto server = std::make_unique<Server>(Server{.rank = roles_.rank_of_server(i)});
+    const Range& share = shares_[static_cast<std::size_t>(server->rank)];
+    float* const values = reinterpret_cast<float*>(replica.values().data()) + share.begin;
+    server->push = communicator_.plan(SendSpec{bytes_of(push_), server->rank, "a push"});
+    server->answered = communicator_.plan(ReceiveSpec{bytes_of(server->answer), server->rank, "the answer to a push"});
+    if (share.size() > 0)
+      server->values =
+          communicator_.plan(ReceiveSpec{Tensor(std::span(values, share.size())), server->rank, "the new parameters"});
+    servers_.push_back(std::move(server));
+  }
+  begin_anew();
+}
+
+void OwnPaceWorker::begin_anew() {
+  steps_ = 0;
+  next_ = static_cast<std::uint64_t>(communicator_.rank());
+}
+
+void OwnPaceWorker::set_updates(std::uint64_t /*updates*/) {
+  if (!known_.empty()) throw LogicError("parameters of workers are set after a step that settles: synchronise_next");
+  differs_ = false;
+  begin_anew();
+}
+
+std::optional<std::size_t> OwnPaceWorker::samples_for(std::size_t step, std::size_t steps) {
+  if (!known_.empty()) return std::nullopt;
+  if (!how_.asynchronous) return step;
+  const std::size_t place = step + static_cast<std::size_t>(next_ - steps_);
+  end_ = steps_ + (steps - step);
+  idle_ = place >= steps;
+  return idle_ ? std::nullopt : std::optional(place);
+}
+
+void OwnPaceWorker::begin() {
+  late_ = !known_.empty();
+  if (!late_) pushes_.begin();
+}
+
+void OwnPaceWorker::mark_ready(ParameterId id, Stream& stream) {
+  if (!late_) pushes_.mark_ready(id, stream);
+}
+
+void OwnPaceWorker::reduce(Sums /*wanted*/, Stream& stream) {
+  const double begin = steady_seconds();
+  if (!late_) ask(stream);
+  sums_ = known_.front().sums;
+  exposed_seconds_ += steady_seconds() - begin;
+}
+
+void OwnPaceWorker::ask(Stream& stream) {
+  push_ = {sums_, steps_, end_, idle_ ? 1U : 0U};
+  if (std::exchange(idle_, false))
+    pushes_.start_all(stream);  // a server has a place for them, and does not look
+  else
+    pushes_.finish(stream);
+  std::vector<Event> sent;
+  for (const auto& server : servers_) sent.push_back(server->push->start(stream.record()));
+  for (const auto& server : servers_) hear(*server, stream);
+  for (const Event& event : sent) stream.wait(event);
+  pushes_.wait(stream);
+  traffic_.pushed_bytes += pushes_.bytes();
+  next_ = servers_.front()->answer.taken + static_cast<std::uint64_t>(roles_.workers());
+}
+
+void OwnPaceWorker::hear(Server& server, Stream& stream) {
+  stream.wait(server.answered->start(stream.record()));
+  if (server.answer.records > 0) {
+    std::vector<Record> records(static_cast<std::size_t>(server.answer.records));
+    const auto receive =
+        communicator_.plan(ReceiveSpec{bytes_of(std::span(records)), server.rank, "the steps since the last answer"});
+    stream.wait(receive->start(stream.record()));
+    known_.assign(records.begin(), records.end());
+  }
+  if (server.values) stream.wait(server.values->start(stream.record()));
+  traffic_.pulled_bytes += share_bytes(server.rank);
+}
+
+void OwnPaceWorker::publish(UpdateOutcome* outcome, Stream& /*stream*/) {
+  const Record record = known_.front();
+  known_.pop_front();
+  *outcome = record.outcome;
+  differs_ = true;
+  asked_ = false;
+  ++steps_;
+  if (record.settles != 0) begin_anew();
+}
+
+}  // namespace ronda

@@ -1,0 +1,90 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+
+namespace ronda {
+
+/// Some ranks compute gradients, the *workers*; the others, the *servers*, keep the optimizer and update the
+/// parameters, each its share of the arena. A step of two workers and two servers, whose shares are a and b:
+///
+///     worker 0    backward: a0 b0 ready -> push        pull: A B
+///     worker 1    backward: a1 b1 ready -> push        pull: A B
+///     server 2        a0 + a1 -> optimizer -> A        -> A to all workers
+///     server 3        b0 + b1 -> optimizer -> B        -> B to all workers
+///
+/// Gradients are summed in the order of the workers' ranks, whichever comes first: two runs have the same bits. A
+/// worker sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each
+/// other's new values where a synchronisation is asked for (synchronise_next, settle). The step's sums go over all
+/// ranks in an allreduce. Where all gradients are looked at before an update, servers also give all ranks the sums.
+///
+/// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
+/// TensorFlow's SyncReplicasOptimizer, of all replicas.
+class ParameterServers final : public GradientExchange {
+ public:
+  /// Collective.
+  /// @param slots    of the gradients, float32
+  /// @param replica  has its arenas; keeps the states of this rank's share, none on a worker; outlives this object
+  ParameterServers(Communicator communicator, const KeyValueRoles& roles, const std::vector<GradientSlot>& slots,
+                   const Replica& replica, const FusionOptions& options);
+
+  void begin() override;
+  void mark_ready(ParameterId id, Stream& stream) override;
+  void reduce(Sums wanted, Stream& stream) override;
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return updated_; }
+  void publish(UpdateOutcome* outcome, Stream& stream) override;
+
+  void synchronise_next() noexcept override { asked_ = true; }
+  void settle(Stream& stream) override;
+  void set_updates(std::uint64_t /*updates*/) override { values_differ_ = averages_differ_ = false; }
+
+  [[nodiscard]] StepControl& sums() noexcept override { return control_.control(); }
+  [[nodiscard]] bool moves_alone() const noexcept override { return false; }
+  void visit(StateVisitor& /*visitor*/) override {}
+  [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
+  [[nodiscard]] std::vector<std::string> describe() const override;
+  [[nodiscard]] std::vector<std::string> report() const override;
+  [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }
+  [[nodiscard]] std::size_t memory() const noexcept override;
+  [[nodiscard]] ServerTraffic server_traffic() const override { return traffic_; }
+
+ private:
+  void plan_pulls();
+  void plan_among_servers(Communicator servers);
+  void gather_values(Stream& stream);
+  [[nodiscard]] Range share() const { return shares_[static_cast<std::size_t>(communicator_.rank())]; }
+  [[nodiscard]] bool is_server() const noexcept { return roles_.is_server(communicator_.rank()); }
+
+  Communicator communicator_;
+  KeyValueRoles roles_;
+  const Replica& replica_;
+  std::vector<Range> shares_;  ///< by rank
+  std::vector<FusionBuffer::Bucket> buckets_;
+  FusionBuffer control_;                                   ///< of no gradients: the step's sums
+  std::unique_ptr<GradientPushes> pushes_;                 ///< null on a server
+  std::unique_ptr<GradientArrivals> arrivals_;             ///< null on a worker
+  std::vector<std::unique_ptr<Collective>> pulls_;         ///< of values: a worker's receives, a server's sends
+  std::vector<Event> pulled_;                              ///< of these
+  std::unique_ptr<Collective> all_sums_;                   ///< of gradients, from servers to all
+  std::unique_ptr<Collective> all_values_, all_averages_;  ///< among servers; null where there is nothing to tell
+  Buffer flag_;
+  std::unique_ptr<Collective> spoiled_;
+  ArenaRange to_sum_;                                     ///< this rank's share, with the gradients of all workers
+  std::vector<ArenaRange> updated_;                       ///< empty on a worker
+  bool asked_ = false;                                    ///< for a synchronisation after this step
+  bool values_differ_ = false, averages_differ_ = false;  ///< each server knows those of its own share
+  std::uint64_t pulled_bytes_ = 0;                        ///< of a step
+  ServerTraffic traffic_;
+  double exposed_seconds_ = 0;
+};
+
+}  // namespace ronda

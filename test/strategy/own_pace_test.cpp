@@ -1,0 +1,147 @@
+// Where workers step at their own pace, a step that takes the gradients of all workers has the bits of one that waits
+// for them, and one worker those of a single replica; all ranks hear the same of each step.
+#include "strategy/device_run.hpp"
+#include "support/catch.hpp"
+#include "support/message.hpp"
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+Sequential small_model() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
+
+std::vector<int> possible_servers() {
+  std::vector<int> counts;
+  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) counts.push_back(servers);
+  return counts;
+}
+
+/// Steps as a trainer makes them: the last one settles. Returns what this rank heard of each.
+std::vector<std::string> paced_steps(DeviceRun& run, int count, int slow_rank = -1) {
+  std::vector<std::string> heard;
+  for (int k = 0; k < count; ++k) {
+    const bool computes =
+        run.strategy.samples_for(static_cast<std::size_t>(k), static_cast<std::size_t>(count)).has_value();
+    if (computes && world().rank() == slow_rank) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (k + 1 == count) run.strategy.synchronise_next();
+    const StepResult result = run.step();
+    heard.push_back(std::to_string(result.loss) + " " + std::to_string(result.weight) + " " +
+                    std::to_string(result.learning_rate) + " " + std::to_string(run.strategy.updates()));
+  }
+  run.strategy.state().average_states();
+  return heard;
+}
+
+bool all_heard_the_same(const std::vector<std::string>& heard) {
+  std::string text;
+  for (const std::string& line : heard) text += line + "\n";
+  const auto all = everybody().gather_texts(text);
+  return std::ranges::all_of(all, [&](const std::string& other) { return other == all.front(); });
+}
+
+}  // namespace
+
+TEST_CASE("a step that takes all workers' gradients has the bits of one that waits for all") {
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const int servers : possible_servers())
+    for (const bool clips : {false, true}) {
+      DeviceSet set{.global_batch = 50, .optimizer = "adam", .clip_norm = clips ? 0.1 : 0, .ema_decay = 0.9};
+      set.servers = servers;
+      DeviceRun waiting(everybody(), nullptr, small_model(), data, set);
+      set.replicas_to_aggregate = world().size() - servers;
+      DeviceRun paced(everybody(), nullptr, small_model(), data, set);
+      CHECK(paced_steps(paced, 7) == paced_steps(waiting, 7));
+      CHECK(paced.strategy.parameter_hash() == waiting.strategy.parameter_hash());
+      std::string averages[2];
+      int i = 0;
+      for (DeviceRun* run : {&paced, &waiting})
+        run->strategy.state().with_average([&] { averages[i++] = run->strategy.parameter_hash(); });
+      CHECK(averages[0] == averages[1]);
+    }
+}
+
+TEST_CASE("one asynchronous worker has the bits of one replica") {
+  if (world().size() < 2 || world().size() > 3) return;
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  DeviceSet set{.global_batch = 50, .optimizer = "adam"};
+  DeviceRun replica(alone(), nullptr, small_model(), data, set);
+  set.servers = world().size() - 1;
+  set.asynchronous = true;
+  DeviceRun paced(everybody(), nullptr, small_model(), data, set);
+  const auto heard = paced_steps(paced, 7), expected = paced_steps(replica, 7);
+  CHECK(heard == expected);
+  CHECK(paced.strategy.parameter_hash() == replica.strategy.parameter_hash());
+}
+
+TEST_CASE("all ranks hear the same of each step, whoever is slow, and have the same parameters in the end") {
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const int servers : possible_servers()) {
+    const int workers = world().size() - servers;
+    for (int wanted = 0; wanted < workers; ++wanted) {  // 0: asynchronous
+      INFO(servers << " servers, " << wanted << " gradients a step");
+      DeviceSet set{.global_batch = 50, .optimizer = "momentum", .ema_decay = 0.5};
+      set.servers = servers;
+      set.replicas_to_aggregate = wanted;
+      set.asynchronous = wanted == 0;
+      DeviceRun run(everybody(), nullptr, small_model(), data, set);
+      for (int epoch = 0; epoch < 3; ++epoch) CHECK(all_heard_the_same(paced_steps(run, 20, 0)));
+      CHECK(run.strategy.updates() == 60);
+      CHECK_FALSE(run.strategy.parameter_hash().empty());
+      run.strategy.state().with_average([&] { CHECK_FALSE(run.strategy.parameter_hash().empty()); });
+      const ServerTraffic traffic = run.strategy.exchange().server_traffic();
+      if (wanted > 0) CHECK(traffic.dropped > 0);  // the slow worker's
+      std::uint64_t taken = 0;
+      for (const std::uint64_t count : traffic.staleness) taken += count;
+      CHECK(taken == (wanted == 0 ? 60U : 0U));
+    }
+  }
+}
+
+TEST_CASE("what a server and what a worker raises is heard by all in the same step") {
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const int servers : possible_servers())
+    for (const bool asynchronous : {false, true})
+      for (const int raising : {0, world().size() - 1}) {
+        DeviceSet set{.global_batch = 50, .optimizer = "sgd"};
+        set.servers = servers;
+        set.asynchronous = asynchronous;
+        set.replicas_to_aggregate = asynchronous ? 0 : 1;
+        DeviceRun run(everybody(), nullptr, small_model(), data, set);
+        int step = 0;
+        for (; step < 200; ++step) {
+          if (step == 5 && world().rank() == raising) run.strategy.request_stop();
+          if (step == 199) run.strategy.synchronise_next();
+          static_cast<void>(run.strategy.samples_for(static_cast<std::size_t>(step), 1000));
+          if (run.step().stop) break;
+        }
+        CHECK(step < 199);
+        const auto steps = everybody().gather_texts(std::to_string(step));
+        CHECK(std::ranges::all_of(steps, [&](const std::string& text) { return text == steps.front(); }));
+        CHECK_FALSE(run.strategy.parameter_hash().empty());  // a step that stops settles
+      }
+}
+
+TEST_CASE("what cannot be at one's own pace is refused") {
+  if (world().size() < 3) return;
+  const MemoryDataset data = toy_images(64, {12, 12, 1}, 4);
+  const auto refused = [&](Sequential model, DeviceSet set) {
+    set.servers = 1;
+    return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, std::move(model), data, set); });
+  };
+  require_mentions(refused(Sequential(Conv2d(4, 3), SyncBatchNorm(), Flatten(), Dense(4)), {.asynchronous = true}),
+                   {"SyncBatchNorm", ".asynchronous"});
+  require_mentions(refused(small_model(), {.replicas_to_aggregate = world().size()}), {".replicas_to_aggregate"});
+  require_mentions(refused(small_model(), {.replicas_to_aggregate = 1, .asynchronous = true}),
+                   {".replicas_to_aggregate", ".asynchronous"});
+}

@@ -1,0 +1,197 @@
+// Trainings whose workers do not wait for each other: an epoch has each sample once, ages are bounded, and all that a
+// trainer does between steps still works.
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/layers/layers.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/trainer/hook.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+#include <ronda/runtime/trainer/training_run.hpp>
+
+#include "support/message.hpp"
+#include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+/// Rank 0 takes longer for each step that it computes.
+class Slow final : public Hook {
+ public:
+  void before_batch(TrainingRun& run, const Batch&) override {
+    if (run.world().rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  void after_epoch(TrainingRun&, const EpochReport& report) override { epochs.push_back(report); }
+  std::vector<EpochReport> epochs;
+};
+
+struct PacedTraining {
+  explicit PacedTraining(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
+    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+    trainer.add(slow);
+  }
+  std::string hash() { return trainer.strategy().parameter_hash(); }
+  [[nodiscard]] ServerTraffic traffic() { return trainer.strategy().exchange().server_traffic(); }
+
+  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  Sequential model = Sequential(Flatten(), Dense(33), ReLU(), Dense(4));
+  SoftmaxCrossEntropy loss;
+  Slow slow;
+  Trainer trainer;
+  Evaluation result;
+};
+
+std::unique_ptr<PacedTraining> paced(TrainingOptions options) {
+  auto training = std::make_unique<PacedTraining>(std::move(options));
+  training->result = training->trainer.fit(training->data, training->data);
+  return training;
+}
+
+TrainingOptions asynchronous_by(int servers) {
+  TrainingOptions options;
+  options.strategy = "parameter_server";
+  options.servers = servers;
+  options.asynchronous = true;
+  options.optimizer.name = "momentum";
+  return options;
+}
+
+/// Asynchronous, and by the first of the workers.
+std::vector<TrainingOptions> ways() {
+  std::vector<TrainingOptions> all;
+  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+    all.push_back(asynchronous_by(servers));
+    all.push_back(asynchronous_by(servers));
+    all.back().asynchronous = false;
+    all.back().replicas_to_aggregate = 1;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("an epoch of asynchronous workers has each sample once") {
+  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers)
+    for (const std::size_t accumulate : {1, 2}) {
+      TrainingOptions options = asynchronous_by(servers);
+      options.optimizer.name = "sgd";
+      options.clip_value = 1e-20;  // parameters stay: an epoch's loss is that of all samples, each once
+      options.accumulate = accumulate;
+      const auto training = paced(options);
+      REQUIRE(training->slow.epochs.size() == 3);
+      for (const EpochReport& epoch : training->slow.epochs) {
+        CHECK(std::abs(epoch.train_loss - training->result.loss) < 1e-6);
+        CHECK(epoch.samples == 90);
+      }
+      const ServerTraffic traffic = training->traffic();
+      CHECK(traffic.dropped == 0);
+      CHECK(std::accumulate(traffic.staleness.begin(), traffic.staleness.end(), std::uint64_t{0}) == 12);
+    }
+}
+
+TEST_CASE("more workers than steps of an epoch leave some without samples") {
+  for (const std::uint64_t staleness : {0, 5})
+    for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+      TrainingOptions options = asynchronous_by(servers);
+      options.batch_size = 60;  // two steps
+      options.max_staleness = staleness;
+      auto training = std::make_unique<PacedTraining>(options);
+      // `small` sets the global batch: this one is given by the rank.
+      TrainingOptions given = small(options);
+      given.global_batch_size = 0;
+      Trainer trainer(world(), training->model, training->loss, given);
+      trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+      trainer.fit(training->data, training->data);
+      CHECK(trainer.statistics().steps() == 6);
+      CHECK_FALSE(trainer.strategy().parameter_hash().empty());
+    }
+}
+
+TEST_CASE("a bound on staleness holds") {
+  for (const std::uint64_t bound : {0, 1, 3})
+    for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+      TrainingOptions options = asynchronous_by(servers);
+      options.max_staleness = bound;
+      const auto training = std::make_unique<PacedTraining>(options);
+      TrainingOptions given = small(options);
+      given.global_batch_size = 3;  // thirty steps an epoch
+      Trainer trainer(world(), training->model, training->loss, given);
+      trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+      trainer.add(training->slow);
+      trainer.fit(training->data, training->data);
+      const auto ages = trainer.strategy().exchange().server_traffic().staleness;
+      const auto workers = static_cast<std::uint64_t>(world().size() - servers);
+      const std::uint64_t most = (workers - 1) * (2 * bound + 1);
+      for (std::size_t age = 0; age < ages.size(); ++age) CHECK((ages[age] == 0 || age <= most));
+      CHECK(std::accumulate(ages.begin(), ages.end(), std::uint64_t{0}) == 90);
+    }
+}
+
+TEST_CASE("a training at its own pace ends where it is told to, is saved, and is gone on with by it and by others") {
+  for (const TrainingOptions& way : ways()) {
+    const SharedFolder folder;
+    TrainingOptions options = way;
+    options.checkpoint_dir = folder.path;
+    options.checkpoint_every.steps = 3;
+    run_until(5, options, [](TrainingOptions first) { return paced(std::move(first)); });
+    CHECK_FALSE(list_checkpoints(folder.path).empty());
+    options.resume = true;
+    const auto training = paced(options);
+    CHECK(training->trainer.statistics().steps() == 7);
+    CHECK_FALSE(training->hash().empty());
+    TrainingOptions mirrored = options;
+    mirrored.checkpoint_dir.clear();
+    mirrored.checkpoint_every = {};
+    mirrored.resume = false;
+    mirrored.resume_from = list_checkpoints(folder.path).back().path;
+    mirrored.strategy = "mirrored";
+    mirrored.asynchronous = false;
+    mirrored.replicas_to_aggregate = 0;
+    mirrored.epochs = 4;
+    CHECK_FALSE(paced(mirrored)->hash().empty());
+  }
+}
+
+TEST_CASE("saving by time, pruning, the best epoch, an average and skipped steps do not stand still") {
+  for (const TrainingOptions& way : ways()) {
+    const SharedFolder folder;
+    TrainingOptions options = way;
+    options.checkpoint_dir = folder.path;
+    options.checkpoint_every.seconds = 0.01;
+    options.validation_split = 0.2;
+    options.ema_decay = 0.5;
+    options.on_nonfinite = OnNonfinite::skip;
+    options.faults = {parse_fault("nan@3:0")};
+    options.reduce_rate_after = 1;
+    options.keep_best = true;
+    const auto training = paced(options);
+    CHECK_FALSE(training->hash().empty());
+    CHECK(std::isfinite(training->result.loss));
+    TrainingOptions pruning = way;
+    pruning.prune = 0.8;
+    pruning.clip_norm = 1;
+    const auto pruned = paced(pruning);
+    CHECK_FALSE(pruned->hash().empty());
+    const auto zeros = pruned->trainer.strategy().state().zeros();
+    CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+  }
+}
+
+TEST_CASE("equal bits are not promised at one's own pace") {
+  if (world().size() == 1) return;
+  for (TrainingOptions options : ways()) {
+    options.exact = true;
+    require_mentions(message_of<InputError>([&] { paced(options); }), {".exact", ".asynchronous"});
+  }
+}
