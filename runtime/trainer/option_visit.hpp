@@ -39,6 +39,8 @@ struct Option {
 /// Of a field of `local_sgd`.
 /// @param strategy  the one that is chosen
 [[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
+/// @param strategy  the one that is chosen
+[[nodiscard]] Option option_of_one_copy(std::string_view strategy);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -281,6 +283,7 @@ void visit(Options& o, Visitor&& see) {
              .alike = false},
       o.threads);
   see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy);
+  see(option_of_one_copy(o.strategy), o.one_copy);
   auto& local = o.local_sgd;
   const auto of_local = [&](std::string_view name, std::string_view field, std::string help) {
     Option option = option_of_local_sgd(name, std::move(help), o.strategy);

@@ -26,6 +26,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.fusion.compression = given.compression;
   options.fusion.seed = given.seed;
   options.local_sgd = given.local_sgd;
+  options.one_copy = given.one_copy;
   options.threads = parts.setup.threads;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;

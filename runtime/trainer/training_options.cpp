@@ -253,6 +253,14 @@ Option option_of_local_sgd(std::string_view name, std::string help, std::string_
   return option;
 }
 
+Option option_of_one_copy(std::string_view strategy) {
+  Option option{.name = "one-copy",
+                .group = "Where and how",
+                .help = "Of --strategy sharded: the ranks of a node share one copy of the parameters in its memory"};
+  if (strategy != "sharded") option.unread = "--strategy " + std::string(strategy) + ": it is for sharded";
+  return option;
+}
+
 std::string listed_strategies() {
   std::string text;
   for (const StrategyRow& row : strategy_rows())

@@ -46,6 +46,7 @@ struct DeviceSet {
   std::function<ParameterGroup(std::string_view)> group_of = {};
   Picks picks = {};  ///< of another run, for equal bits; others are timed
   bool divide_states = false;
+  bool one_copy = false;
   std::optional<LocalSgdOptions> local_sgd = {};
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
 };
@@ -85,6 +86,7 @@ struct DeviceRun {
     o.group_of = set.group_of;
     o.picks = set.picks;
     o.divide_states = set.divide_states;
+    o.one_copy = set.one_copy;
     o.local_sgd = set.local_sgd;
     o.fusion.algorithm = set.algorithm;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
