@@ -24,7 +24,10 @@ struct LinkCosts;
 enum class Memory : std::uint8_t {
   per_rank,     ///< private to the rank
   node_shared,  ///< what reductions are fastest on: a mapping that the node's ranks share, where there is room for it
-  on_device,    ///< of this rank's device, known to what reduces it: see Communicator::use_device
+  /// A mapping that is the same memory for all ranks of the node, where there is room for it: each reads and writes
+  /// all of it. For no collective: a rank's tensor would be another's.
+  one_a_node,
+  on_device,  ///< of this rank's device, known to what reduces it: see Communicator::use_device
 };
 
 /// Where the ranks of a communicator sit.
@@ -78,7 +81,8 @@ class Communicator {
   void require_devices() const;
 
   /// Where the ranks of this node have the same piece of memory from `allocate`, by rank on the node: for those who
-  /// work in one another's. As long-lived as the buffer; empty where it is not shared.
+  /// work in one another's. As long-lived as the buffer; empty where it is not shared. Of Memory::one_a_node all are
+  /// one.
   [[nodiscard]] std::vector<std::byte*> copies_on_node(const Tensor& tensor);
 
   // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several

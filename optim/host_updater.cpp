@@ -37,6 +37,7 @@ class HostUpdater final : public Updater {
         layers_(layers),
         average_(options.average),
         average_decay_(options.average_decay),
+        averaged_(options.averaged.value_or(Range{0, count})),
         decide_{.table = &table_,
                 .loss_scale = options.loss_scale,
                 .clip_norm = options.clip_norm,
@@ -70,13 +71,15 @@ class HostUpdater final : public Updater {
     if (weight == 0) return;
     const auto follow = [&](Range part) {
       const DenormalScope flushing(true);
-      follow_values(arena_.values + part.begin, average_ + part.begin, part.size(), weight);
+      const std::size_t first = averaged_.begin + part.begin;
+      follow_values(arena_.values + first, average_ + first, part.size(), weight);
     };
-    parallel_for(threads_for(arena_.count, stream), arena_.count, follow,
+    parallel_for(threads_for(averaged_.size(), stream), averaged_.size(), follow,
                  static_cast<std::size_t>(update_kernels::line));
   }
   void swap_average(Stream&) override {
-    if (average_ != nullptr) std::swap_ranges(average_, average_ + arena_.count, arena_.values);
+    if (average_ != nullptr)
+      std::swap_ranges(average_ + averaged_.begin, average_ + averaged_.end, arena_.values + averaged_.begin);
   }
   void round_values(Stream& stream) override {
     if (layers_.values == nullptr) return;  // layers read them as they are
@@ -113,6 +116,7 @@ class HostUpdater final : public Updater {
   LayerArenas layers_;
   float* average_;
   double average_decay_;
+  Range averaged_;
   std::uint64_t first_update_ = 0;
   double rate_ = 0, squared_norm_ = 0;
   update_kernels::RateTable table_{.rates = &rate_, .count = 1};

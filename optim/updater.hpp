@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <ronda/core/device_context.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
@@ -57,6 +59,9 @@ struct UpdaterOptions {
   bool check_gradients = false;
   float* average = nullptr;  ///< as many as the values, in their memory: see Updater::average; null: none is kept
   double average_decay = 0;
+  /// Elements of the average that this updater keeps, where it shares the values with others; for float32 on the
+  /// processor. Nothing: all.
+  std::optional<Range> averaged = {};
   LossScale* more_scale = nullptr;  ///< in the memory of the values, to use and to keep up to date; null: 1
 
   [[nodiscard]] bool checks_gradients() const noexcept { return check_gradients || more_scale != nullptr; }

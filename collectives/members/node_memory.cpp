@@ -10,13 +10,16 @@ Buffer NodeMemory::allocate(std::size_t bytes, Memory memory) {
   Buffer buffer;
   agreement_.require_same("allocate", [&] {
     if (plain) buffer = Buffer::host(bytes);
-    return std::to_string(bytes) + " bytes of the " + (memory == Memory::per_rank ? "rank's" : "node's");
+    return std::to_string(bytes) + " bytes of the " + (memory == Memory::per_rank ? "rank's" : "node's") +
+           (memory == Memory::one_a_node ? ", once" : "");
   });
   if (plain) return buffer;
   std::string refusal;
-  const auto shared = take(bytes, kept_for_mpi, refusal);
+  const auto shared = take(bytes, kept_for_mpi, refusal, memory == Memory::one_a_node);
   if (shared == nullptr) {
-    members_.add_note(refusal + "; reductions use private memory, which is several times slower");
+    members_.add_note(refusal + (memory == Memory::one_a_node
+                                     ? "; every rank has memory of its own"
+                                     : "; reductions use private memory, which is several times slower"));
     agreement_.require_same("allocate", [&] {
       buffer = Buffer::host(bytes);
       return std::string();
@@ -28,9 +31,10 @@ Buffer NodeMemory::allocate(std::size_t bytes, Memory memory) {
   return {shared->segment(members_.topology().rank_on_node).data(), bytes, Device{}, shared};
 }
 
-std::shared_ptr<SharedMemory> NodeMemory::take(std::size_t bytes, std::size_t keep_free, std::string& refusal) {
+std::shared_ptr<SharedMemory> NodeMemory::take(std::size_t bytes, std::size_t keep_free, std::string& refusal,
+                                               bool one) {
   return agreement_.together("taking shared memory", [&]() -> std::shared_ptr<SharedMemory> {
-    auto outcome = SharedMemory::create(members_.on_node(), {bytes, keep_free, members_.limits().shared_memory});
+    auto outcome = SharedMemory::create(members_.on_node(), {bytes, keep_free, members_.limits().shared_memory, one});
     if (members_.all().all(outcome.memory != nullptr)) return outcome.memory;
     const auto refusals = members_.all().allgather_texts(outcome.refusal);
     const auto first = std::ranges::find_if(refusals, [](const auto& text) { return !text.empty(); });

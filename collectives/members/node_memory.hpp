@@ -25,11 +25,14 @@ class NodeMemory {
   /// @param members, agreement  outlive this object
   NodeMemory(Members& members, Agreement& agreement) : members_(members), agreement_(agreement) {}
 
-  /// Zeroed, `per_rank` or `node_shared`: private where the nodes have no room, or no two ranks; see
+  /// Zeroed, not `on_device`: private where the nodes have no room, or no two ranks; see
   /// Communicator::allocate. Throws where ranks ask for different memory, or one has none.
   [[nodiscard]] Buffer allocate(std::size_t bytes, Memory memory);
-  /// On every node, or on none. @param keep_free  of the file system, for others
-  [[nodiscard]] std::shared_ptr<SharedMemory> take(std::size_t bytes, std::size_t keep_free, std::string& refusal);
+  /// On every node, or on none.
+  /// @param keep_free  of the file system, for others
+  /// @param one        once on a node, not once for each rank
+  [[nodiscard]] std::shared_ptr<SharedMemory> take(std::size_t bytes, std::size_t keep_free, std::string& refusal,
+                                                   bool one = false);
   /// What barriers are made of, for each of so many tensors; none, on all ranks, where there is no room.
   [[nodiscard]] std::shared_ptr<SharedMemory> take_barriers(std::size_t tensors, std::string& refusal);
 

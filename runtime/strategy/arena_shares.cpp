@@ -41,6 +41,17 @@ std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
   return sizes;
 }
 
+std::vector<std::size_t> share_sizes_by_node(std::size_t count, std::span<const std::int64_t> nodes) {
+  if (!std::ranges::is_sorted(nodes))
+    throw InputError(
+        "one copy of the parameters a node (.one_copy) needs ranks of a node that are numbered one after the other; "
+        "start them so (mpirun --map-by slot, srun --distribution=block), or leave it out");
+  const std::vector<std::size_t> shares = share_sizes(count, nodes.size());
+  std::vector<std::size_t> sizes(static_cast<std::size_t>(nodes.back()) + 1);
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank) sizes[static_cast<std::size_t>(nodes[rank])] += shares[rank];
+  return sizes;
+}
+
 void require_divisible(const ReplicaPlan& plan, const Optimizer& optimizer, const ComputeDevice& device) {
   const std::string rule = "optimizer " + std::string(optimizer.name());
   if (device.context->device().kind != DeviceKind::cpu)

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include <ronda/core/compute_device.hpp>
@@ -19,6 +21,10 @@ namespace ronda {
 [[nodiscard]] std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& roles);
 /// Elements of all shares, by rank.
 [[nodiscard]] std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks);
+/// Elements of the shares of each node's ranks, by node, where these lie one after the other in the arena. Throws
+/// InputError where they do not, because the ranks of a node are not numbered one after the other.
+/// @param nodes  by rank
+[[nodiscard]] std::vector<std::size_t> share_sizes_by_node(std::size_t count, std::span<const std::int64_t> nodes);
 
 /// Throws InputError, with the reason and the remedy, where a rank cannot update its share with the states of that
 /// alone: on GPUs, with sparse tables, with a rule that needs more than its own elements.

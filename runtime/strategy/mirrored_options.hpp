@@ -46,6 +46,11 @@ struct MirroredOptions {
   /// bits are the same. Throws as require_divisible. On one node by NodeReduce, whatever `node_update_bytes` is, and
   /// elsewhere by ShardedUpdate.
   bool divide_states = false;
+  /// With `divide_states`: the ranks of a node have one copy of the parameters, and of their average, in its shared
+  /// memory, instead of one each. Each writes its share. The bits are the same. Who sets parameters then does it on one
+  /// rank, or all to the same; see TrainingState::meet. Throws as require_shareable, and ResourceError where the memory
+  /// has no room.
+  bool one_copy = false;
   /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};

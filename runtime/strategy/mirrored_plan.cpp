@@ -6,11 +6,19 @@
 #include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace ronda {
+namespace {
+
+/// Of what `ranks` have together.
+std::size_t share_of_bytes(std::size_t bytes, std::size_t ranks) { return (bytes + ranks - 1) / ranks; }
+
+}  // namespace
+
 MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                                    std::unique_ptr<Optimizer> optimizer, Schedule schedule,
                                    const MirroredOptions& options, EventSink* sink)
@@ -27,9 +35,9 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   agree(communicator_, [&] { plan_replica(model, loss, picker); });
   check_memory();
   agree(communicator_,
-        [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0); });
+        [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, keeps_average() && !one_copy()); });
   exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
-                            options_.local_sgd, options_.key_values());
+                            options_.local_sgd, options_.key_values(), one_copy(), keeps_average());
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
@@ -40,7 +48,9 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   plan_.picks = picker.answered();
   plan_.timed_something = picker.timed_something();
   plan_.require_equal_on(communicator_);
-  agree(communicator_, [&] { replica_->initialize(options_.initializer, options_.seed); });
+  agree(communicator_, [&] {
+    if (writes_values(*replica_, communicator_)) replica_->initialize(options_.initializer, options_.seed);
+  });
   state_->broadcast_parameters();
   tell_plan();
 }
@@ -65,14 +75,19 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
     require_servable(planned, *optimizer_, options_.platform.device);
   else if (options_.divide_states)
     require_divisible(planned, *optimizer_, options_.platform.device);
+  if (options_.one_copy && !options_.divide_states)
+    throw InputError(
+        "one copy of the parameters (.one_copy) is for ranks that each update a part of them, with .strategy = "
+        "sharded");
+  const std::size_t sharing = one_copy() ? static_cast<std::size_t>(communicator_.topology().ranks_on_node) : 1;
   if (const auto all = shares(); all.size() > 1) plan_.states = all[static_cast<std::size_t>(communicator_.rank())];
   const std::size_t kept = plan_.states ? plan_.states->size() * sizeof(float) : exact;
   plan_.memory = {
-      .parameters = planned.arena_bytes + (planned.mixed() ? exact : 0),
+      .parameters = share_of_bytes(planned.arena_bytes, sharing) + (planned.mixed() ? exact : 0),
       .gradients =
           planned.arena_bytes + planned.list_bytes() +
           (planned.widens() ? exact : GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches)),
-      .optimizer = kept * optimizer_->states().size() + (options_.ema_decay > 0 ? exact : 0),
+      .optimizer = kept * optimizer_->states().size() + (keeps_average() ? share_of_bytes(exact, sharing) : 0),
       .activations = buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options_.platform.device, queue_options()),
       .workspace = buffers.scratch_bytes};
   plan_.lines = planned.lines;
@@ -128,6 +143,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
                                              .check_gradients = options_.check_gradients,
                                              .average = reinterpret_cast<float*>(replica_->average().data()),
                                              .average_decay = options_.ema_decay,
+                                             .averaged = replica_->written(),
                                              .more_scale = replica_->more_scale()},
                                             *device.stream);
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
@@ -154,6 +170,9 @@ void MirroredStrategy::tell_plan() {
     sink_.on_detail("this rank updates elements " + std::to_string(plan_.states->begin) + " to " +
                     std::to_string(plan_.states->end) + " of " + std::to_string(replica_->plan().elements()) +
                     ", and keeps the optimizer's states of these alone");
+  if (one_copy())
+    sink_.on_detail("the " + std::to_string(communicator_.topology().ranks_on_node) +
+                    " ranks of a node share one copy of the parameters, " + human_bytes(replica_->plan().arena_bytes));
   sink_.on_detail(plan_.memory.text());
   if (!sink_.wants_details()) return;
   const FlushDenormals flushing = flush_denormals();

@@ -113,6 +113,9 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] Pass training_pass(const Batch& batch);
   StepResult end(const StepOutcome& outcome);
   [[nodiscard]] StepQueueOptions queue_options() const;
+  [[nodiscard]] bool keeps_average() const noexcept { return options_.ema_decay > 0; }
+  /// Whether ranks share their parameters' memory.
+  [[nodiscard]] bool one_copy() const noexcept { return options_.one_copy && communicator_.size() > 1; }
   /// Held while a function computes.
   [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
 

@@ -1,27 +1,37 @@
 #include <ronda/core/finite.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace ronda {
 namespace {
 
+void clear(Replica& replica, const Parameter& parameter, HostCopy& host) {
+  const Tensor read = host.of(parameter.value);  // by layers
+  const std::size_t bytes = read.desc().bytes();
+  std::fill_n(read.data(), bytes, std::byte{0});
+  if (read.data() != parameter.value.data())
+    replica.device().context->copy(read.data(), parameter.value.data(), bytes, replica.stream());
+}
+
 /// The name of the first, in the order of backward; empty where there is none. All ranks have the same.
-std::string clear_nonfinite_parameters(Replica& replica, HostCopy& host) {
+std::string clear_nonfinite_parameters(Replica& replica, Communicator communicator, HostCopy& host) {
   std::string first;
+  std::vector<const Parameter*> spoiled;
   for (const auto& slot : replica.plan().slots) {
     const Parameter& parameter = replica.parameters()[index_of(slot.id)];
     const Tensor found = host.of(parameter.trained());
     if (all_finite(1, found.as<float>())) continue;
     if (first.empty()) first = slot.name;
-    const Tensor read = host.of(parameter.value);  // by layers
-    const std::size_t bytes = read.desc().bytes();
-    std::fill_n(read.data(), bytes, std::byte{0});
-    if (read.data() != parameter.value.data())
-      replica.device().context->copy(read.data(), parameter.value.data(), bytes, replica.stream());
+    spoiled.push_back(&parameter);
   }
+  write_once(replica, communicator, [&] {
+    for (const Parameter* parameter : spoiled) clear(replica, *parameter, host);
+  });
   return first;
 }
 
@@ -40,7 +50,7 @@ std::string nonfinite_here(Replica& replica, bool loss_is_finite, HostCopy& host
 
 std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
                               std::uint64_t step, ControlBlock& sums, HostCopy& host) {
-  const std::string lost = clear_nonfinite_parameters(replica, host);
+  const std::string lost = clear_nonfinite_parameters(replica, communicator, host);
   std::string mine;
   if (batch != nullptr) {
     sums.clear();

@@ -2,6 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/host_copy.hpp>
 #include <ronda/optim/pruning.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 #include <ronda/runtime/strategy/training_state.hpp>
 
 #include <algorithm>
@@ -62,7 +63,7 @@ void TrainingState::prune(double share) {
   const ComputeDevice& device = parts_.replica.device();
   const OptimizerBindings& bindings = parts_.optimizer.bindings();
   auto* const averages = reinterpret_cast<float*>(parts_.replica.average().data());
-  for_each_pruned(bindings, [&](const ArenaSegment& segment) {
+  const auto prune_one = [&](const ArenaSegment& segment) {
     const auto stored = static_cast<std::size_t>(segment.desc.padded_count());
     const auto zeros = std::llround(share * static_cast<double>(segment.desc.count()));
     magnitudes_.resize(std::max(magnitudes_.size(), stored));
@@ -72,7 +73,8 @@ void TrainingState::prune(double share) {
                  magnitudes_);
     values.write_back();
     average.write_back();
-  });
+  };
+  write_once(parts_.replica, parts_.communicator, [&] { for_each_pruned(bindings, prune_one); });
   set_keeps_zeros(true);
   round_values();
 }

@@ -71,9 +71,23 @@ void Replica::take_arenas(Buffer values, Buffer gradients, Buffer lists, Buffer 
   }
 }
 
+void Replica::share_values(Buffer average, const Range& part) {
+  part_ = part;
+  average_ = std::move(average);
+}
+
 ArenaRange Replica::dense_arena() const noexcept {
   return {reinterpret_cast<float*>(trained().data()), reinterpret_cast<const float*>(reduced().data()),
           plan_.dense_elements()};
+}
+
+/// Gradients of a half type are not read by this range: see Updater::apply.
+ArenaRange Replica::kept_arena() const noexcept {
+  ArenaRange mine = dense_arena();
+  mine.values += kept().begin;
+  if (plan_.reduce_dtype == DType::float32) mine.gradients += kept().begin;
+  mine.count = kept().size();
+  return mine;
 }
 
 ArenaRange Replica::sparse_arena() const noexcept {

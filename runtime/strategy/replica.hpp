@@ -58,6 +58,14 @@ class Replica {
   /// touched rows of sparse tables.
   /// @param sums  of gradients over micro-batches and ranks, where those have another type than layers write
   void take_arenas(Buffer values, Buffer gradients, Buffer lists, Buffer sums = {});
+  /// Is told that other ranks of the node have the same memory for their values, and is given the average of these,
+  /// which they have, too; see shared_values.hpp.
+  /// @param average  empty: none is kept
+  /// @param part     of the elements, that this rank writes where all of the node write together
+  void share_values(Buffer average, const Range& part);
+  [[nodiscard]] bool shares_values() const noexcept { return part_.has_value(); }
+  /// The elements that this rank writes for itself and for those that share its values: all where nobody does.
+  [[nodiscard]] Range written() const noexcept { return part_.value_or(Range{0, plan_.elements()}); }
   [[nodiscard]] const Buffer& values() const noexcept { return values_; }
   [[nodiscard]] const Buffer& gradients() const noexcept { return gradients_; }
   /// What is summed over the ranks: the gradients, or where the plan widens them, their float32 copy.
@@ -68,6 +76,8 @@ class Replica {
   [[nodiscard]] const Buffer& average() const noexcept { return average_; }
   /// All parameters but sparse tables, for an updater.
   [[nodiscard]] ArenaRange dense_arena() const noexcept;
+  /// The elements of `kept()`, where there are no sparse tables.
+  [[nodiscard]] ArenaRange kept_arena() const noexcept;
   /// The sparse tables; empty where the model has none.
   [[nodiscard]] ArenaRange sparse_arena() const noexcept;
   /// The rows that this step has touched of the table in plan().tables()[i].
@@ -138,6 +148,7 @@ class Replica {
   Buffer masters_;  ///< float32, where values are of a half type; as many elements
   Buffer scale_;    ///< a LossScale, where gradients are float16
   std::size_t state_count_ = 0;
+  std::optional<Range> part_;  ///< where others share the values
   std::optional<Range> kept_;  ///< elements of each of `states_`; nothing: all
   std::vector<Parameter> parameters_;
 };

@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 #include <ronda/runtime/strategy/training_state.hpp>
 
 #include <cmath>
@@ -8,20 +9,23 @@ namespace ronda {
 
 std::string TrainingState::parameter_hash() const {
   HostCopy host(parts_.replica.device());
-  std::string mine = hash_of(parameters(), host);
-  const auto all = parts_.communicator.gather_texts(mine);
+  const bool has_own = writes_values(parts_.replica, parts_.communicator);
+  const auto all = parts_.communicator.gather_texts(has_own ? hash_of(parameters(), host) : std::string());
   for (std::size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank] != all[0]) {
+    if (all[rank] != all[0] && !all[rank].empty()) {
       throw as_agreed(Error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] +
                             " on rank " + std::to_string(rank)));
     }
-  return mine;
+  return all[0];
 }
 
 void TrainingState::broadcast_parameters() {
   const Buffer& trained = parts_.replica.trained();
   const auto count = static_cast<std::int64_t>(parts_.replica.plan().elements());
-  parts_.communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained.data(), trained.device()));
+  meet();
+  if (!parts_.replica.shares_values() || parts_.communicator.topology().nodes > 1)
+    parts_.communicator.broadcast(Tensor({Shape{count}, DType::float32, {}}, trained.data(), trained.device()));
+  meet();
   parts_.exchange.set_updates(updates_);
   round_values();
   restart_average();
@@ -54,8 +58,10 @@ void TrainingState::with_average(FunctionRef<void()> body) {
 }
 
 void TrainingState::swap_average() {
-  parts_.updater.swap_average(parts_.replica.stream());
-  round_values();
+  write_shares(parts_.replica, parts_.communicator, [&] {
+    parts_.updater.swap_average(parts_.replica.stream());
+    round_values();
+  });
   shows_average_ = !shows_average_;
 }
 
@@ -63,8 +69,13 @@ void TrainingState::restart_average() {
   Replica& replica = parts_.replica;
   const Buffer& average = replica.average();
   if (average.bytes() == 0) return;
-  replica.device().context->copy(replica.trained().data(), average.data(), average.bytes(), replica.stream());
-  replica.stream().synchronize();
+  write_shares(replica, parts_.communicator, [&] {
+    const Range part = replica.written();
+    const std::size_t first = part.begin * sizeof(float);
+    replica.device().context->copy(replica.trained().data() + first, average.data() + first,
+                                   part.size() * sizeof(float), replica.stream());
+    replica.stream().synchronize();
+  });
 }
 
 void TrainingState::visit(StateVisitor& visitor) {
@@ -85,7 +96,10 @@ void TrainingState::gather_state() {
   give_states(parts_.replica, parts_.communicator, parts_.computing);
   if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
   divided_.gather();
+  meet();  // each rank has written its share of a shared average
 }
+
+void TrainingState::meet() { meet_where_shared(parts_.replica, parts_.communicator); }
 
 void TrainingState::average_states() {
   parts_.exchange.settle(parts_.replica.stream());

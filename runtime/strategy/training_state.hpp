@@ -21,7 +21,8 @@ namespace ronda {
 /// All that a training keeps from step to step on one rank: parameters, what optimizer, layers and exchange keep, the
 /// number of updates and the factor of the learning rate. Checkpoints, audits and hooks read and set it.
 ///
-/// Functions that set something throw LogicError with steps in flight.
+/// Functions that set something throw LogicError with steps in flight. With MirroredOptions::one_copy the ranks of a
+/// node have one memory for parameters and their average, and all functions that change these are collective.
 class TrainingState {
  public:
   /// The parts of a strategy; all outlive this object.
@@ -48,14 +49,19 @@ class TrainingState {
   /// Copies rank 0's parameters to all ranks, and renews what layers read of them in a half type. Call it after setting
   /// parameters (`Parameter::master`, if there is one). Collective.
   void broadcast_parameters();
+  /// With MirroredOptions::one_copy: returns when all ranks have come. For who sets parameters by what `visit` shows:
+  /// he meets before, so that nobody reads any more, and after, so that all have what was set; one rank sets it, or all
+  /// set the same. Without it returns at once. Collective.
+  void meet();
   /// Copies rank 0's of what layers keep to all ranks, without what each rank has for itself (Scope::per_rank). Call it
   /// after setting such states. Collective.
   void broadcast_states();
 
   /// With MirroredOptions::ema_decay: calls `body`, during which the parameters are their exponential moving average
-  /// over the updates so far. Without: calls it. No step may begin in it. Not collective.
+  /// over the updates so far. Without: calls it. No step may begin in it. Not collective, but with one_copy.
   void with_average(FunctionRef<void()> body);
-  /// Sets the average, if there is one, to the parameters as they are. Not collective; the same on all ranks.
+  /// Sets the average, if there is one, to the parameters as they are. The same on all ranks; not collective, but with
+  /// one_copy.
   void restart_average();
 
   /// Visits all that a checkpoint needs except `updates()` and `divided()`: parameters (in float32) and their average,

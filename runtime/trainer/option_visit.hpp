@@ -286,6 +286,9 @@ void visit(Options& o, Visitor&& see) {
              .alike = false},
       o.threads);
   see(Option{.name = "strategy", .group = placement, .help = listed_strategies()}, o.strategy);
+  see(option_of_strategy("one-copy", "the ranks of a node share one copy of the parameters in its memory", "sharded",
+                         o.strategy),
+      o.one_copy);
   auto& local = o.local_sgd;
   const auto of_local = [&](std::string_view name, std::string_view field, std::string help) {
     Option option = option_of_local_sgd(name, std::move(help), o.strategy);

@@ -46,8 +46,8 @@ class Predictor {
   void load(const std::filesystem::path& path);
   /// The same from tensors that were read before; `source` is where, for messages.
   void load(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
-  /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective. Not for a model of
-  /// int8.
+  /// A strategy's, or their average, with what layers keep, as after Trainer::fit. Not collective, but for an average
+  /// with .one_copy. Not for a model of int8.
   void take(Strategy& strategy);
   /// Parameters, and what layers keep, as files have them: for write_onnx.
   [[nodiscard]] std::vector<NamedTensor> tensors();
@@ -75,7 +75,7 @@ class Predictor {
 /// The same in one call: the outputs of `model`, with the parameters of a file, for all samples of `data`.
 [[nodiscard]] Predictions predict(const Layer& model, const std::filesystem::path& parameters, const Dataset& data,
                                   const PredictorOptions& options = {});
-/// The same with a strategy's parameters, or their average, as after Trainer::fit. Not collective.
+/// The same with a strategy's parameters, or their average, as after Trainer::fit. Collective as Predictor::take.
 [[nodiscard]] Predictions predict(const Layer& model, Strategy& strategy, const Dataset& data,
                                   const PredictorOptions& options = {});
 

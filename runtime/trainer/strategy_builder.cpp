@@ -30,6 +30,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.replicas_to_aggregate = given.replicas_to_aggregate;
   options.asynchronous = given.asynchronous;
   options.max_staleness = given.max_staleness;
+  options.one_copy = given.one_copy;
   options.threads = parts.setup.threads;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;

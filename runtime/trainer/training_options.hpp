@@ -109,6 +109,7 @@ struct TrainingOptions {
 
   int threads = 0;                    ///< of a rank; 0: the cores that it has
   std::string strategy = "mirrored";  ///< how the ranks train together: see strategy_rows
+  bool one_copy = false;              ///< of strategy sharded: the ranks of a node share the parameters' memory
   LocalSgdOptions local_sgd = {};     ///< of strategy local_sgd
   int servers = 1;                    ///< of strategy parameter_server: so many ranks, the last ones
   int replicas_to_aggregate = 0;      ///< likewise: a step takes the gradients of the first so many workers; 0: of all

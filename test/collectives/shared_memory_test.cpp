@@ -44,6 +44,35 @@ TEST_CASE("memory that fits is shared") {
   CHECK(reduction->algorithm() == "node");
 }
 
+TEST_CASE("memory that is one for the node is everybody's, and needs room for one") {
+  Communicator communicator = test::world().communicator();
+  constexpr std::size_t count = many * 3 / 8;  // 1.5 MiB
+  const Buffer memory = communicator.allocate(count * sizeof(float), Memory::one_a_node);
+  REQUIRE(communicator.take_notes().empty());
+  const auto data = test::elements_in<float>(memory, count);
+  for (const std::byte* copy : communicator.copies_on_node(Tensor(data)))
+    CHECK(copy == reinterpret_cast<std::byte*>(data.data()));
+  const auto ranks = static_cast<std::size_t>(communicator.size()),
+             rank = static_cast<std::size_t>(communicator.rank());
+  CHECK(std::ranges::count(data, 0.0F) == count);
+  communicator.barrier();
+  for (std::size_t i = rank; i < count; i += ranks) data[i] = static_cast<float>(i);
+  communicator.barrier();
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) wrong += data[i] == static_cast<float>(i) ? 0 : 1;
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("memory that is one for the node and does not fit is each rank's own") {
+  Communicator communicator = test::world().communicator();
+  const Buffer memory = communicator.allocate(many * sizeof(float), Memory::one_a_node);
+  const auto notes = communicator.take_notes();
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("/dev/shm has 18.0 MiB free, 4.0 MiB are needed") != std::string::npos);
+  CHECK(notes[0].find("every rank has memory of its own") != std::string::npos);
+  CHECK(communicator.copies_on_node(Tensor(test::elements_in<float>(memory, many))).empty());
+}
+
 TEST_CASE("a coordinator tells of memory that does not fit, once") {
   std::vector<std::string> warnings;
   CoordinatorOptions options;

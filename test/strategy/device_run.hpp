@@ -46,6 +46,7 @@ struct DeviceSet {
   std::function<ParameterGroup(std::string_view)> group_of = {};
   Picks picks = {};  ///< of another run, for equal bits; others are timed
   bool divide_states = false;
+  bool one_copy = false;
   std::optional<LocalSgdOptions> local_sgd = {};
   int servers = 0;
   int replicas_to_aggregate = 0;
@@ -88,6 +89,7 @@ struct DeviceRun {
     o.group_of = set.group_of;
     o.picks = set.picks;
     o.divide_states = set.divide_states;
+    o.one_copy = set.one_copy;
     o.local_sgd = set.local_sgd;
     o.servers = set.servers;
     o.replicas_to_aggregate = set.replicas_to_aggregate;

@@ -27,6 +27,7 @@ refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd or parameter_server" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
+refused '--one-copy has no meaning for --strategy mirrored: it is for sharded' mnist_softmax --one-copy
 refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' mnist_softmax --strategy local_sgd --outer-rate 0.5
 refused '--fragments is from 1 to --synchronise-every' mnist_softmax --strategy local_sgd --synchronise-every 5 --fragments 6
 refused '--synchronise-every is at least 1' mnist_softmax --strategy local_sgd --synchronise-every 0

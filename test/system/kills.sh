@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ranks are killed at random, some while they write a checkpoint: every restart goes on, and in the end the parameters are
-# those of a training to which nothing happened, and every sample was used once an epoch.
+# Ranks are killed at random, some while they write a checkpoint: every restart goes on, by another strategy perhaps, and in the
+# end the parameters are those of a training to which nothing happened, and every sample was used once an epoch.
 # kills.sh APPS COUNTED_TRAINING [KILLS [SEED]]       100 kills: some two minutes
 source "$(dirname "$0")/lib.sh"
 counted=${2:?usage: $0 APPS COUNTED_TRAINING [KILLS [SEED]]} kills=${3:-10} RANDOM=${4:-${RONDA_TEST_SEED:-1}}
@@ -30,20 +30,22 @@ kill_from_outside() {
   ((${#processes[@]} < ranks)) || kill -9 "${processes[RANDOM % ranks]}" 2>/dev/null
 }
 
+ways=('--strategy mirrored' '--strategy sharded' '--strategy sharded --one-copy')
 restarts=0 done_with=0 writing=0
 while ((restarts < kills)) || ((done_with == 0)); do # trainings
   rm -rf "$work/checkpoints" "$work"/log.* "$work/metrics"
   for ((start = 0; start < 100; ++start)); do # starts
-    options=() rank=$((RANDOM % ranks)) step=0
+    read -ra options <<<"${ways[RANDOM % 3]}"
+    rank=$((RANDOM % ranks)) step=0
     if [[ -d $work/checkpoints ]]; then
       step=$(find "$work/checkpoints" -maxdepth 1 -name 'step-*' | sed 's/.*-//' | sort -n | tail -1)
     fi
     step=$((${step:-0} + 1 + RANDOM % 60))
     if ((restarts < kills)); then
       case $((RANDOM % 4)) in
-        0) options=(--inject "kill@$step:$rank") ;;
-        1) options=(--inject "kill-write@$step:$rank") ;;
-        2) options=(--inject "kill-rename@$step") ;;
+        0) options+=(--inject "kill@$step:$rank") ;;
+        1) options+=(--inject "kill-write@$step:$rank") ;;
+        2) options+=(--inject "kill-rename@$step") ;;
         3) kill_from_outside & killer=$! ;;
       esac
       [[ ${options[*]} != *kill-* ]] || writing=$((writing + 1))

@@ -1,6 +1,7 @@
 // Trainings whose optimizer is divided over the ranks: the same bits as mirrored ones, also from each other's
 // checkpoints and by fewer ranks.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -58,6 +59,25 @@ TrainingOptions by(const std::string& strategy, AllreduceAlgorithm algorithm = A
   options.allreduce = algorithm;
   options.optimizer.name = "adam";
   return options;
+}
+
+TrainingOptions with_one_copy() {
+  TrainingOptions options = by("sharded");
+  options.one_copy = true;
+  return options;
+}
+
+/// Trains with copies of each rank's own, and with one a node; each in a folder of its own.
+void check_one_copy(const std::function<void(TrainingOptions&)>& change) {
+  std::string hashes[2];
+  for (int i = 0; i < 2; ++i) {
+    const SharedFolder folder;
+    TrainingOptions options = i == 0 ? by("mirrored") : with_one_copy();
+    options.checkpoint_dir = folder.path;
+    change(options);
+    hashes[i] = trained(options)->hash();
+  }
+  CHECK(hashes[0] == hashes[1]);
 }
 
 }  // namespace
@@ -146,6 +166,71 @@ TEST_CASE("going back to a checkpoint works on divided states, too") {
     }
     CHECK(hashes[0] == hashes[1]);
   }
+}
+
+TEST_CASE("a checkpoint with one copy of the parameters is gone on from without, and one without with one copy") {
+  const TrainingOptions kinds[] = {by("mirrored"), by("sharded"), with_one_copy()};
+  const auto averaged = [](TrainingOptions options) {
+    options.ema_decay = 0.8;
+    return options;
+  };
+  const std::string whole = trained(averaged(kinds[0]))->hash();
+  for (const TrainingOptions& saves : kinds)
+    for (const TrainingOptions& resumes : kinds) {
+      if (!saves.one_copy && !resumes.one_copy) continue;
+      INFO(saves.strategy << saves.one_copy << ", then " << resumes.strategy << resumes.one_copy);
+      const SharedFolder folder;
+      TrainingOptions options = averaged(saves);
+      options.checkpoint_dir = folder.path;
+      run_until(5, options, [](TrainingOptions first) { return trained(std::move(first)); });
+      options.strategy = resumes.strategy;
+      options.one_copy = resumes.one_copy;
+      options.resume = options.exact = true;
+      CHECK(trained(options)->hash() == whole);
+    }
+}
+
+TEST_CASE("with one copy a training goes back, skips, prunes, averages and keeps its best epoch as with a copy each") {
+  check_one_copy([](TrainingOptions& options) {
+    options.checkpoint_every.steps = 4;
+    options.on_nonfinite = OnNonfinite::rollback;
+    options.faults = {parse_fault("nan@7:0")};
+  });
+  check_one_copy([](TrainingOptions& options) {
+    options.on_nonfinite = OnNonfinite::skip;
+    options.faults = {parse_fault("nan@7:0")};
+    options.accumulate = 2;
+    options.clip_norm = 0.5;
+  });
+  check_one_copy([](TrainingOptions& options) {
+    options.prune = 0.5;
+    options.ema_decay = 0.9;
+  });
+  check_one_copy([](TrainingOptions& options) {
+    options.keep_best = true;
+    options.learning_rate = 0.5;  // so that a later epoch is worse
+    options.ema_decay = 0.5;
+  });
+}
+
+TEST_CASE("two fits in turn, and two trainings at once, with one copy") {
+  TrainingOptions mirrored = by("mirrored"), shared = with_one_copy();
+  Training a(mirrored), b(shared), c(shared);
+  for (int i = 0; i < 2; ++i)
+    for (Training* training : {&a, &b, &c}) training->fit();
+  CHECK(b.hash() == a.hash());
+  CHECK(c.hash() == a.hash());
+}
+
+TEST_CASE("with one copy gradients are compressed as with a copy each") {
+  for (const Compression compression : {Compression::bf16, Compression::int8})
+    check_one_copy([&](TrainingOptions& options) { options.compression = compression; });
+}
+
+TEST_CASE("one copy is for divided updates") {
+  TrainingOptions whole = by("mirrored");
+  whole.one_copy = true;
+  require_mentions(message_of<InputError>([&] { trained(whole); }), {".one_copy", ".strategy = sharded"});
 }
 
 TEST_CASE("another checkpoint than the optimizer's is said by name") {

@@ -2,6 +2,7 @@
 #include <ronda/collectives/host/node/touch_pages.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -65,10 +66,11 @@ File make_file(std::size_t total, const SharedMemory::Wish& wish, std::string& n
   return file;
 }
 
-/// Takes the pages of this rank's segment, near the processor that this rank runs on.
-std::string take_pages(const File& file, std::size_t offset, std::size_t bytes) {
+/// Takes this rank's part of the pages, near the processor that it runs on.
+std::string take_pages(const File& file, Range bytes) {
   int error = 0;
-  do error = ::posix_fallocate(file.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  if (bytes.size() == 0) return {};
+  do error = ::posix_fallocate(file.descriptor(), static_cast<off_t>(bytes.begin), static_cast<off_t>(bytes.size()));
   while (error == EINTR);
   errno = error;
   return error == 0 ? std::string() : reason("cannot take memory from");
@@ -79,8 +81,9 @@ std::string take_pages(const File& file, std::size_t offset, std::size_t bytes) 
 SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const Wish& wish) {
   const int ranks = node.size(), rank = node.rank();
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t stride = (std::max<std::size_t>(wish.segment_bytes, 1) + page - 1) / page * page;
-  const std::size_t total = stride * static_cast<std::size_t>(ranks);
+  const std::size_t pages = (std::max<std::size_t>(wish.segment_bytes, 1) + page - 1) / page, stride = pages * page;
+  const int segments = wish.one ? 1 : ranks;
+  const std::size_t total = stride * static_cast<std::size_t>(segments);
 
   std::string name, refusal;
   File file;
@@ -96,9 +99,10 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
   if (rank == 0 && !name.empty()) ::shm_unlink(name.c_str());
 
   std::shared_ptr<SharedMemory> memory;
-  if (all_have_it) refusal = take_pages(file, stride * static_cast<std::size_t>(rank), stride);
+  const Range mine = part_of(total / page, static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks));
+  if (all_have_it) refusal = take_pages(file, {mine.begin * page, mine.end * page});
   if (all_have_it && refusal.empty()) {
-    memory.reset(new SharedMemory(wish.segment_bytes, stride, ranks));
+    memory.reset(new SharedMemory(wish.segment_bytes, stride, segments));
     refusal = memory->map(file.descriptor());
   }
   for (const std::string& text : node.allgather_texts(refusal))
@@ -111,26 +115,27 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
 /// from a hash of its address bits 12 to 27 (Lipp et al., "Take a way", AsiaCCS 2020); lines with one hash push each
 /// other out, and such sums take seven times as long. Segments that lie some pages more than a multiple of 256 MiB
 /// apart differ in it. This costs addresses only, no memory.
-SharedMemory::SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int ranks)
-    : segment_bytes_(segment_bytes), file_stride_(file_stride), ranks_(static_cast<std::size_t>(ranks)) {
+SharedMemory::SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int segments)
+    : segment_bytes_(segment_bytes), file_stride_(file_stride), segments_(static_cast<std::size_t>(segments)) {
   constexpr std::size_t hashed = std::size_t{1} << 28, small = std::size_t{1} << 20;
   stride_ = file_stride <= small ? file_stride : (file_stride + hashed - 1) / hashed * hashed + 17 * 4096;
+  if (segments == 1) stride_ = 0;
 }
 
 /// Empty, or why it could not be done.
 std::string SharedMemory::map(int file) {
-  void* addresses = ::mmap(nullptr, stride_ * ranks_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (addresses == MAP_FAILED) return reason("no addresses to map");
-  base_ = static_cast<std::byte*>(addresses);
-  for (std::size_t rank = 0; rank < ranks_; ++rank)
-    if (::mmap(base_ + rank * stride_, file_stride_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
-               static_cast<off_t>(rank * file_stride_)) == MAP_FAILED)
+  void* const found = ::mmap(nullptr, addresses(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) return reason("no addresses to map");
+  base_ = static_cast<std::byte*>(found);
+  for (std::size_t i = 0; i < segments_; ++i)
+    if (::mmap(base_ + i * stride_, file_stride_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+               static_cast<off_t>(i * file_stride_)) == MAP_FAILED)
       return reason("cannot map");
   return {};
 }
 
 SharedMemory::~SharedMemory() {
-  if (base_ != nullptr) ::munmap(base_, stride_ * ranks_);
+  if (base_ != nullptr) ::munmap(base_, addresses());
 }
 
 }  // namespace ronda

@@ -8,21 +8,22 @@
 
 namespace ronda {
 
-/// Memory that all ranks of a node see: a segment for each, mapped one after the other. Unmapping is each rank's own
-/// affair, so the owner of a buffer can let go of it without waiting for anybody.
+/// Memory that all ranks of a node see: a segment for each, mapped one after the other, or one for all of them.
+/// Unmapping is each rank's own affair, so the owner of a buffer can let go of it without waiting for anybody.
 ///
 /// It is a file of the memory file system that loses its name as soon as all ranks have opened it, and takes memory
 /// only then, so none is left behind, however the ranks end. Every page is taken from the system before anybody touches
 /// it: a file system that is too small is found out here, and never by a SIGBUS later.
 ///
-/// A rank has touched its own segment, and of the others' nothing: who is going to use a part of them touches that (see
-/// touch_pages).
+/// A rank has touched its own segment, or the one for all, and of the others' nothing: who is going to use a part of
+/// them touches that (see touch_pages).
 class SharedMemory {
  public:
   struct Wish {
     std::size_t segment_bytes = 0;  ///< the same on all ranks
     std::size_t keep_free = 0;      ///< of the file system, for others
     std::size_t limit = 0;          ///< takes the file system for one with at most this room
+    bool one = false;               ///< one segment, every rank's
   };
   /// What came of it: memory, or why there is none; alike on all ranks of the node.
   struct Outcome {
@@ -40,12 +41,13 @@ class SharedMemory {
   }
 
  private:
-  SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int ranks);
+  SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int segments);
   std::string map(int file);
+  [[nodiscard]] std::size_t addresses() const noexcept { return stride_ > 0 ? stride_ * segments_ : file_stride_; }
 
   std::byte* base_ = nullptr;
-  std::size_t segment_bytes_, file_stride_, ranks_;
-  std::size_t stride_;  ///< of the segments' addresses, at least `file_stride_`
+  std::size_t segment_bytes_, file_stride_, segments_;
+  std::size_t stride_;  ///< of the segments' addresses, at least `file_stride_`; 0 where one is every rank's
 };
 
 }  // namespace ronda

@@ -1,12 +1,15 @@
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
+#include <ronda/runtime/strategy/exchange/one_copy_update.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace.hpp>
 #include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_update.hpp>
 #include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 
 #include <utility>
 
@@ -85,6 +88,28 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
   return make_allreduce(communicator, slots, replica, options);
 }
 
+/// Takes the arenas: the values, and their average, once on each node.
+std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communicator, Replica& replica,
+                                                          const FusionOptions& options, bool keeps_average,
+                                                          EventSink& sink) {
+  const ReplicaPlan& plan = replica.plan();
+  agree(communicator, [&] { require_shareable(plan); });
+  Buffer values = allocate_on_node(communicator, plan.arena_bytes, Memory::one_a_node),
+         average = allocate_on_node(communicator, keeps_average ? plan.arena_bytes : 0, Memory::one_a_node),
+         gradients = communicator.allocate(plan.arena_bytes, Memory::node_shared);
+  for (const auto& note : communicator.take_notes()) sink.on_warning(note);
+  replica.take_arenas(std::move(values), std::move(gradients), {});
+  const Topology& topology = communicator.topology();
+  replica.share_values(std::move(average),
+                       share_of_rank(plan.elements(), static_cast<std::size_t>(topology.rank_on_node),
+                                     static_cast<std::size_t>(topology.ranks_on_node)));
+  if (wants_node_reduce(communicator, plan, options, 0))
+    if (auto shared = NodeReduce::make(communicator, plan.slots, replica.values(), replica.gradients(),
+                                       plan.dense_elements(), options))
+      return shared;
+  return std::make_unique<OneCopyUpdate>(communicator, plan.slots, replica, options);
+}
+
 /// Takes the arenas.
 std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, Replica& replica,
                                                    const FusionOptions& options, const LocalSgdOptions& local) {
@@ -126,7 +151,7 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
                                                 const std::optional<LocalSgdOptions>& local,
-                                                const KeyValueOptions& servers) {
+                                                const KeyValueOptions& servers, bool one_copy, bool keeps_average) {
   const auto& context = replica.device().context;
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
@@ -134,6 +159,7 @@ std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Repl
   options.dtype = replica.plan().reduce_dtype;
   if (servers.servers > 0) return make_parameter_servers(communicator, replica, options, servers);
   if (local) return make_local_steps(communicator, replica, options, *local);
+  if (one_copy) return make_update_of_one_copy(communicator, replica, options, keeps_average, sink);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;
   return std::make_unique<SparseExchange>(communicator, std::move(dense), replica, options.algorithm);

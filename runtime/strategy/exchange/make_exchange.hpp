@@ -16,11 +16,15 @@ namespace ronda {
 /// communicator that knows of no GPU yet is told of the replica's. Collective; errors are agreed.
 /// @param node_update_bytes  parameters from here on are updated by parts where all ranks are on one node: see
 ///                           NodeReduce
+/// @param one_copy           the ranks of the node share the values (Replica::share_values); throws as
+///                           require_shareable and allocate_on_node
+/// @param keeps_average      with that: and an average of them
 /// @param local              given: ranks make steps of their own, see LocalSteps
 /// @param servers            with any, the last ranks are servers: see ParameterServers and OwnPace
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
                                                 const std::optional<LocalSgdOptions>& local = {},
-                                                const KeyValueOptions& servers = {.servers = 0});
+                                                const KeyValueOptions& servers = {.servers = 0}, bool one_copy = false,
+                                                bool keeps_average = false);
 
 }  // namespace ronda

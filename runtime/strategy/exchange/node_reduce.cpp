@@ -31,14 +31,12 @@ NodeReduce::NodeReduce(const Communicator& communicator, const std::vector<Gradi
     : BucketedAllreduce(communicator, slots, gradients, {}, options),
       communicator_(communicator),
       count_(count),
-      meeting_memory_(communicator_.allocate(sizeof(float), Memory::node_shared)),
-      meeting_(
-          communicator_.plan(AllreduceSpec{.tensors = {tensor_of(meeting_memory_)}, .label = "the update of a node"})) {
+      meeting_(communicator) {
   const auto me = static_cast<std::size_t>(communicator_.rank());
   const Range mine = share_of_rank(count_, me, static_cast<std::size_t>(communicator_.size()));
   for (std::size_t rank = 0; rank < all_values.size(); ++rank) {
     if (rank > 0) more_gradients_.push_back(floats(all_gradients[rank]) + mine.begin);
-    if (rank != me) copies_.push_back(floats(all_values[rank]) + mine.begin);
+    if (all_values[rank] != all_values[me]) copies_.push_back(floats(all_values[rank]) + mine.begin);
     for (const std::byte* arena : {all_values[rank], all_gradients[rank]})
       touch_pages({arena + mine.begin * sizeof(float), mine.size() * sizeof(float)});
   }
@@ -58,20 +56,12 @@ void NodeReduce::reduce(Sums wanted, Stream& stream) {
 }
 
 std::span<const ArenaRange> NodeReduce::ranges_to_update(Stream& /*stream*/) {
-  static_cast<void>(meet(true));
+  static_cast<void>(meeting_.meet());
   return {reduced_ == Sums::of_all ? &summed_ : &to_sum_, 1};
 }
 
 void NodeReduce::publish(UpdateOutcome* outcome, Stream& /*stream*/) {
-  outcome->spoiled = meet(outcome->spoiled == 0) ? 0 : 1;
-}
-
-/// Goes on when all ranks have come; what they wrote before is seen then. Whether it is good for all of them.
-bool NodeReduce::meet(bool good) {
-  float& bad = *floats(meeting_memory_.data());
-  bad = good ? 0 : 1;
-  meeting_->start().wait();
-  return bad == 0;
+  outcome->spoiled = meeting_.meet(outcome->spoiled == 0) ? 0 : 1;
 }
 
 void NodeReduce::gather(std::span<float* const> states) {

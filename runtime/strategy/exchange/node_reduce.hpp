@@ -7,6 +7,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/exchange/node_meeting.hpp>
 
 namespace ronda {
 
@@ -18,6 +19,8 @@ namespace ronda {
 ///     values, on all ranks        a   b   c       a   B   c      A   B   C
 ///     gradients of rank r         ar  br  cr      B from b0 + b1 + b2
 ///     rank 1's optimizer state    -   b   -           with b     -   B   -
+///
+/// Where the values of all ranks are one memory (Memory::one_a_node) they are written there, once.
 ///
 /// An allreduce of n ranks' arenas and n whole updates move 7 arenas a rank through memory (with momentum: the
 /// reduction reads one and writes one, the update reads three and writes two); this moves 2 + 4/n. So it pays where
@@ -31,7 +34,8 @@ class NodeReduce final : public BucketedAllreduce {
  public:
   /// Null where the ranks are not all on one node, or the arenas not in its shared memory. Collective. The arenas
   /// outlive this object.
-  /// @param values, gradients  float32 arenas of equal length, from `communicator.allocate`
+  /// @param values, gradients  float32 arenas of equal length, from `communicator.allocate`; the values may be
+  /// one_a_node
   /// @param count              of their elements, the first, that the ranks share out
   static std::unique_ptr<NodeReduce> make(const Communicator& communicator, const std::vector<GradientSlot>& slots,
                                           const Buffer& values, const Buffer& gradients, std::size_t count,
@@ -47,8 +51,6 @@ class NodeReduce final : public BucketedAllreduce {
   NodeReduce(const Communicator& communicator, const std::vector<GradientSlot>& slots, const Buffer& gradients,
              std::size_t count, const FusionOptions& options, const std::vector<std::byte*>& all_values,
              const std::vector<std::byte*>& all_gradients);
-  bool meet(bool good);
-
   Communicator communicator_;
   std::size_t count_;
   std::vector<const float*> more_gradients_;  ///< this rank's range of them, of all ranks but the first
@@ -56,8 +58,7 @@ class NodeReduce final : public BucketedAllreduce {
   ArenaRange to_sum_;                         ///< with the gradients of all ranks
   ArenaRange summed_;                         ///< with this rank's, which are sums
   Sums reduced_ = Sums::of_range;
-  Buffer meeting_memory_;
-  std::unique_ptr<Collective> meeting_;
+  NodeMeeting meeting_;
 };
 
 }  // namespace ronda

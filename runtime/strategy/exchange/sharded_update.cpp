@@ -8,16 +8,6 @@
 namespace ronda {
 namespace {
 
-/// What this rank updates. Gradients of a half type are not read by this range: see Updater::apply.
-ArenaRange share_of(const Replica& replica) {
-  ArenaRange mine = replica.dense_arena();
-  const Range kept = replica.kept();
-  mine.values += kept.begin;
-  if (replica.plan().reduce_dtype == DType::float32) mine.gradients += kept.begin;
-  mine.count = kept.size();
-  return mine;
-}
-
 Tensor flat(const Buffer& arena, DType dtype, std::size_t count) {
   return {{Shape{static_cast<std::int64_t>(count)}, dtype, {}}, arena.data(), arena.device()};
 }
@@ -26,7 +16,7 @@ Tensor flat(const Buffer& arena, DType dtype, std::size_t count) {
 
 ShardedUpdate::ShardedUpdate(Communicator communicator, std::vector<GradientSlot> slots, const Replica& replica,
                              const FusionOptions& options)
-    : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), share_of(replica), options),
+    : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), replica.kept_arena(), options),
       flag_(communicator.allocate(sizeof(float), Memory::node_shared)),
       spoiled_(communicator.plan(AllreduceSpec{.tensors = {flat(flag_, DType::float32, 1)},
                                                .op = ReduceOp::maximum,

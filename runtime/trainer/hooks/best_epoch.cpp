@@ -100,6 +100,8 @@ std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
   StateCopy now({model_->states().begin(), model_->states().end()}, run.strategy().device());
   StatesOnHost here(model_->states(), run.strategy().device());
   now.take();
+  TrainingState& training = run.strategy().state();
+  training.meet();
   std::string problem;
   agree(communicator, [&] {
     here.fetch();
@@ -119,8 +121,10 @@ std::string BestEpoch::read(TrainingRun& run, const fs::path& path) {
     here.send();
     model_->take();
   }
+  training.meet();
   now.give_back();
   here.wait();
+  training.meet();
   return problem;
 }
 
@@ -166,7 +170,9 @@ void BestEpoch::before_save(TrainingRun&, CheckpointManifest& manifest) {
 void BestEpoch::on_end(TrainingRun& run) {
   if (run.left() || epoch_ == 0) return;
   if (epoch_ != run.progress().history.size()) {
+    run.strategy().state().meet();
     model_->give_back();
+    run.strategy().state().meet();
     run.strategy().state().set_updates(run.strategy().updates());  // what layers read of parameters is rounded anew
     run.strategy().state().restart_average();
     run.note_states_were_set();
