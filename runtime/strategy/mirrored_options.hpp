@@ -14,6 +14,7 @@
 #include <ronda/layers/initializer.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/pipeline_options.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
 
@@ -48,6 +49,7 @@ struct MirroredOptions {
   /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};
+  PipelineOptions pipeline = {};  ///< of a PipelineStrategy
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;

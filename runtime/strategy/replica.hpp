@@ -39,10 +39,15 @@ class Replica {
   Replica(const Layer& model, const Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives,
           Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed,
           std::optional<DType> reduce_dtype = {});
+  /// Of a program that was planned before: a part of a model, for the processor.
+  Replica(Program program, ComputeDevice device, std::shared_ptr<Primitives> primitives, std::size_t samples,
+          std::uint64_t seed);
   Replica(const Replica&) = delete;  // its parameters know its memory
 
   [[nodiscard]] const ReplicaPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const Program& program() const noexcept { return program_; }
+  /// For who gives it other inputs than a batch.
+  [[nodiscard]] Program& program() noexcept { return program_; }
   [[nodiscard]] const ComputeDevice& device() const noexcept { return device_; }
   [[nodiscard]] Stream& stream() const noexcept { return *device_.stream; }
 

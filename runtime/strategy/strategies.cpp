@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
 #include <algorithm>
@@ -32,6 +33,11 @@ std::unique_ptr<Strategy> make_local_sgd(StrategyRequest r) {
   return make(std::move(r));
 }
 
+std::unique_ptr<Strategy> make_pipeline(StrategyRequest r) {
+  return std::make_unique<PipelineStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer),
+                                            r.schedule, r.options, r.sink);
+}
+
 constexpr StrategyRow rows[] = {
     {"mirrored", "each rank keeps all of the optimizer's states", "", make_mirrored},
     {"sharded", "each rank keeps the optimizer's states of its part of the parameters alone, and updates that",
@@ -39,6 +45,8 @@ constexpr StrategyRow rows[] = {
     {"local_sgd", "each rank makes steps of its own, and once in several steps all take the mean of the parameters",
      "replicas differ between two synchronisations, and a synchronisation makes them equal, errors too",
      make_local_sgd},
+    {"pipeline", "each rank computes a stage of the model, and micro-batches go from one to the next",
+     "each rank updates the parameters of its stage alone, and the others' copies are made anew", make_pipeline},
 };
 
 }  // namespace

@@ -8,8 +8,11 @@ namespace ronda {
 
 std::string TrainingState::parameter_hash() const {
   HostCopy host(parts_.replica.device());
-  std::string mine = hash_of(parameters(), host);
-  const auto all = parts_.communicator.gather_texts(mine);
+  return equal_on_ranks(parts_.communicator, hash_of(parameters(), host));
+}
+
+std::string equal_on_ranks(const Communicator& communicator, std::string mine) {
+  const auto all = communicator.gather_texts(mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0]) {
       throw as_agreed(Error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] +
