@@ -35,8 +35,6 @@ void require_possible(const MirroredOptions& options) {
     throw InputError(".strategy = pipeline is for processors; take .device = cpu, or .strategy = mirrored");
   if (options.platform.primitives->dtype() != DType::float32)
     throw InputError(".strategy = pipeline computes in float32; take .precision = float32, or .strategy = mirrored");
-  if (options.ema_decay > 0)
-    throw InputError("an average of the parameters (.ema_decay) is not kept by .strategy = pipeline; take mirrored");
   require_fitting(options.fusion.algorithm, DeviceKind::cpu);
 }
 
@@ -79,6 +77,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
   plan_.require_equal_on(communicator_);
   agree(communicator_, [&] { replica_->initialize(options_.initializer, options_.seed); });
   whole_->gather(pipeline_);
+  whole_->restart_average();
   tell_plan();
 }
 
@@ -91,7 +90,8 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
                              .stream = *options_.platform.device.stream,
                              .fields = options_.fields,
                              .rows = options_.batch_capacity,
-                             .seed = options_.seed};
+                             .seed = options_.seed,
+                             .plan_name = options_.plan_name};
   model_ = std::make_unique<StagedModel>(request, options_.pipeline, stage_count_, picker, communicator_);
   agree(communicator_, [&] {
     for (std::size_t stage = 0; stage < stage_count_; ++stage)
@@ -114,7 +114,7 @@ void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
   while (more_.size() + 1 < Stage::slots(index_, stage_count_, options_.micro_batches))
     more_.push_back(
         plan_again(model_->graph(index_), last ? &loss : nullptr, *options_.platform.primitives, answered, index_ > 0));
-  whole_ = std::make_unique<WholeModel>(*model_, index_, options_.platform.device);
+  whole_ = std::make_unique<WholeModel>(*model_, index_, options_.platform.device, options_.ema_decay > 0);
   plan_memory();
 }
 
@@ -124,7 +124,8 @@ void PipelineStrategy::plan_memory() {
   plan_.memory = {
       .parameters = whole_->bytes(),
       .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options_.micro_batches),
-      .optimizer = planned.elements() * sizeof(float) * optimizer_->states().size(),
+      .optimizer = planned.elements() * sizeof(float) * optimizer_->states().size() +
+                   (options_.ema_decay > 0 ? whole_->bytes() : 0),
       .activations = buffers.bytes - buffers.scratch_bytes +
                      Stage::bytes(replica_->program(), options_.fields, options_.batch_capacity, more_.size() + 1),
       .workspace = buffers.scratch_bytes};
@@ -156,6 +157,9 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
   if (options_.clip_norm > 0 && options_.clip_value > 0)
     throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
   const ComputeDevice& device = options_.platform.device;
+  if (!(options_.ema_decay >= 0 && options_.ema_decay < 1))
+    throw InputError(".ema_decay is a number from 0 on and below 1, not " + std::to_string(options_.ema_decay));
+  replica_->take_average(whole_->average_of_mine());
   replica_->bind();
   whole_->bind(*replica_);
   const OptimizerBindings bindings = replica_->bindings(options_.group_of);
@@ -168,9 +172,10 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
                                              .clip_norm = options_.clip_norm,
                                              .clip_value = options_.clip_value,
                                              .check_gradients = options_.check_gradients,
+                                             .average = reinterpret_cast<float*>(replica_->average().data()),
+                                             .average_decay = options_.ema_decay,
                                              .parts = exchange_.get()},
                                             *device.stream);
-  step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(
       device, communicator_, {&exchange_->sums(), updater_->outcome()},

@@ -64,6 +64,7 @@ void PipelineStrategy::compute(const Batch& given) {
     clock_.lap(&StepTimes::optimizer);
     exchange_->publish(updater_->outcome(), stream);
     clock_.lap(&StepTimes::communication);
+    updater_->average(stream);
   });
 }
 
@@ -115,14 +116,17 @@ Evaluation PipelineStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
     const Tensor& outputs = stage_->forward(given, pass_over, clock);
     return {given, stage_->last() ? &outputs : nullptr};
   };
-  Evaluation evaluation = ronda::evaluate({.communicator = communicator_,
-                                           .device = device(),
-                                           .outputs = plan_.outputs,
-                                           .sums = *other_sums_,
-                                           .host = host_copy_,
-                                           .see = see,
-                                           .metrics = metrics},
-                                          loader, compute);
+  Evaluation evaluation;
+  state_->with_average([&] {
+    evaluation = ronda::evaluate({.communicator = communicator_,
+                                  .device = device(),
+                                  .outputs = plan_.outputs,
+                                  .sums = *other_sums_,
+                                  .host = host_copy_,
+                                  .see = see,
+                                  .metrics = metrics},
+                                 loader, compute);
+  });
   stage_->settle();
   return evaluation;
 }
@@ -155,7 +159,7 @@ std::vector<StageCosts> PipelineStrategy::stages() {
   communicator_.allgather(Tensor(std::span(mine)), Tensor(std::span(all)));
   const std::vector<std::string> begins = model_->begins();
   std::vector<StageCosts> stages(stage_count_);
-  const double pipelines = static_cast<double>(ranks / stage_count_);
+  const double pipelines = static_cast<double>(shard_.count);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     StageCosts& stage = stages[rank % stage_count_];
     stage.computing_seconds += all[3 * rank] / pipelines;

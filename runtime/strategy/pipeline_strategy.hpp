@@ -53,7 +53,7 @@ class WholeModel;
 class PipelineStrategy final : public Strategy {
  public:
   /// As MirroredStrategy's. Throws InputError also for what it is not for: GPUs, half types, sparse gradients,
-  /// MirroredOptions::ema_decay, ranks that are no whole number of pipelines, and cuts that cannot be made.
+  /// ranks that are no whole number of pipelines, and cuts that cannot be made.
   /// @param options  `pipeline` says how the model is cut; `batch_capacity` is of the rank's pipeline
   PipelineStrategy(Communicator communicator, const Layer& model, const Loss& loss,
                    std::unique_ptr<Optimizer> optimizer, Schedule schedule, const MirroredOptions& options,
@@ -119,7 +119,7 @@ class PipelineStrategy final : public Strategy {
   std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one pipeline
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;
-  std::unique_ptr<ControlBlock> step_sums_, other_sums_;
+  std::unique_ptr<ControlBlock> other_sums_;  ///< of evaluation and explain_nonfinite
   std::unique_ptr<StepQueue> queue_;
   std::unique_ptr<PipelineState> state_;
   std::unique_ptr<Stage> stage_;

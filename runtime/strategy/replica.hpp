@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
@@ -59,6 +60,8 @@ class Replica {
   /// @param elements       of which states are kept, the others are updated elsewhere; nothing: all
   /// @param keeps_average  one more arena, for an average of the values that are trained
   void take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average);
+  /// Is given the memory of an average, in the place of its own. Before `bindings`.
+  void take_average(Buffer average) { average_ = std::move(average); }
   /// Is given the memory that other ranks may reach: the values that layers read, the gradients, and the lists of the
   /// touched rows of sparse tables.
   /// @param sums  of gradients over micro-batches and ranks, where those have another type than layers write

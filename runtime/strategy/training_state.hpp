@@ -59,7 +59,7 @@ class TrainingState {
   /// over the updates so far. Without: calls it. No step may begin in it. Not collective.
   void with_average(FunctionRef<void()> body);
   /// Sets the average, if there is one, to the parameters as they are. Not collective; the same on all ranks.
-  void restart_average();
+  virtual void restart_average();
 
   /// Visits all that a checkpoint needs except `updates()` and `divided()`: parameters (in float32) and their average,
   /// what optimizer and layers keep, and the loss scale.
@@ -107,16 +107,17 @@ class TrainingState {
   struct Zeros {
     std::uint64_t weights = 0, zeros = 0;  ///< elements of the parameters that are pruned, without padding
   };
-  /// Of the parameters that are trained, not their average. Not collective.
-  [[nodiscard]] Zeros zeros() const;
+  /// Of the parameters that are trained, not their average. Not collective, unless each rank has a part of the model.
+  [[nodiscard]] virtual Zeros zeros() const;
 
  protected:
   TrainingState(const Parts& parts, DividedStates divided) : parts_(parts), divided_(std::move(divided)) {}
   [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
+  /// Exchanges the parameters with their average.
+  virtual void swap_average();
 
  private:
   void round_values();
-  void swap_average();
 
   Parts parts_;
   DividedStates divided_;

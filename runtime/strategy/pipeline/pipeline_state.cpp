@@ -1,6 +1,7 @@
 #include <ronda/runtime/strategy/evaluation.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -62,10 +63,27 @@ std::string PipelineState::parameter_hash() const {
   return equal_on_ranks(parts().communicator, hash_of(parameters(), host));
 }
 
-void PipelineState::broadcast_parameters() { parts().communicator.broadcast(whole_.all_values()); }
+void PipelineState::broadcast_parameters() {
+  parts().communicator.broadcast(whole_.all_values());
+  whole_.restart_average();
+}
+
+void PipelineState::swap_average() {
+  TrainingState::swap_average();
+  whole_.swap_others();
+}
+
+TrainingState::Zeros PipelineState::zeros() const {
+  const Zeros mine = TrainingState::zeros();
+  std::array<std::int64_t, 2> all{static_cast<std::int64_t>(mine.weights), static_cast<std::int64_t>(mine.zeros)};
+  ranks_.pipeline.allreduce(Tensor(std::span(all)));
+  return {static_cast<std::uint64_t>(all[0]), static_cast<std::uint64_t>(all[1])};
+}
 
 void PipelineState::visit(StateVisitor& visitor) {
-  visit_model(visitor);
+  whole_.visit_parameters(visitor);
+  whole_.visit_average(visitor);
+  whole_.visit_layer_states(visitor);
   parts().exchange.visit(visitor);
 }
 

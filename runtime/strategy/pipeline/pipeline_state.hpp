@@ -25,11 +25,16 @@ class PipelineState final : public TrainingState {
   [[nodiscard]] std::span<const Parameter> parameters() const noexcept override { return whole_.parameters(); }
   [[nodiscard]] std::string parameter_hash() const override;
   void broadcast_parameters() override;
+  void restart_average() override { whole_.restart_average(); }
   void visit(StateVisitor& visitor) override;
   void visit_model(StateVisitor& visitor) override;
   void visit_layer_states(StateVisitor& visitor) override { whole_.visit_layer_states(visitor); }
   void gather_state() override { whole_.gather(ranks_.pipeline); }
   void average_states() override;
+  [[nodiscard]] Zeros zeros() const override;
+
+ protected:
+  void swap_average() override;
 
  private:
   Ranks ranks_;

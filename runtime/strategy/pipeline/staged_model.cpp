@@ -111,7 +111,7 @@ std::vector<std::string> split_names(const std::string& text) {
   for (const char letter : text)
     if (letter == ',')
       names.emplace_back();
-    else
+    else if (letter != ' ')
       names.back() += letter;
   return names;
 }
@@ -152,6 +152,10 @@ std::vector<std::size_t> StagedModel::places(const StageRequest& request, const 
     question = question_of(whole_, stages, request.rows);
     known = picker.known(question);
     if (!known.empty()) chosen = places_of(whole_, split_names(known));
+    if (known.empty() && !request.plan_name.empty())
+      throw InputError(std::string(request.plan_name) +
+                       ": this plan does not say where the model is cut; leave .plan out, name a new file, or give "
+                       ".pipeline.cuts");
   });
   if (chosen.empty()) {
     std::optional<HostProgram> program;

@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -28,6 +30,7 @@ struct StageRequest {
   std::span<const Field> fields;
   std::size_t rows = 0;  ///< of a micro-batch
   std::uint64_t seed = 1;
+  std::string_view plan_name = {};  ///< as MirroredOptions::plan_name: nothing may be timed
 };
 
 /// A model that is cut into stages, as every rank knows it: all ranks plan all stages, so that they pick primitives

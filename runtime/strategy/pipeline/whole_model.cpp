@@ -22,16 +22,17 @@ std::size_t place_of(const std::vector<Named>& all, const std::string& name) {
 
 }  // namespace
 
-WholeModel::WholeModel(const StagedModel& model, std::size_t mine, const ComputeDevice& device)
+WholeModel::WholeModel(const StagedModel& model, std::size_t mine, const ComputeDevice& device, bool keeps_average)
     : model_(model), mine_(mine), device_(device) {
   ArenaPlan arena;
   for (std::size_t stage = 0; stage < model.stages(); ++stage)
     offsets_.push_back(arena.reserve(model.plan(stage).arena_bytes));
   values_ = std::make_shared<Buffer>(device.context->allocate(arena.bytes()));
+  if (keeps_average) average_ = std::make_shared<Buffer>(device.context->allocate(arena.bytes()));
 }
 
-Buffer WholeModel::values_of_mine() const {
-  return {values_->data() + offsets_[mine_], model_.plan(mine_).arena_bytes, values_->device(), values_};
+Buffer WholeModel::mine_of(const std::shared_ptr<Buffer>& arena) const {
+  return {arena->data() + offsets_[mine_], model_.plan(mine_).arena_bytes, arena->device(), arena};
 }
 
 void WholeModel::bind(const Replica& replica) {
@@ -86,6 +87,17 @@ void WholeModel::visit_parameters(StateVisitor& visitor) const {
     visitor.visit({parameter.name, parameter.trained(), Scope::replicated, parameter.flattened});
 }
 
+void WholeModel::visit_average(StateVisitor& visitor) const {
+  if (!average_) return;
+  for (const Parameter& parameter : parameters_) {
+    std::byte* const place = average_->data() + (parameter.value.data() - values_->data());
+    visitor.visit({parameter.name + ".ema",
+                   {parameter.value.desc(), place, average_->device()},
+                   Scope::replicated,
+                   parameter.flattened});
+  }
+}
+
 void WholeModel::visit_layer_states(StateVisitor& visitor) const {
   for (const State& state : states_) visitor.visit(state);
 }
@@ -96,14 +108,28 @@ Tensor WholeModel::all_values() const {
           values_->device()};
 }
 
-Tensor WholeModel::block(std::size_t stage) const {
+Tensor WholeModel::block(const Buffer& arena, std::size_t stage) const {
   const auto count = static_cast<std::int64_t>(model_.plan(stage).arena_bytes / sizeof(float));
-  return {{Shape{count}, DType::float32, {}}, values_->data() + offsets_[stage], values_->device()};
+  return {{Shape{count}, DType::float32, {}}, arena.data() + offsets_[stage], arena.device()};
+}
+
+void WholeModel::swap_others() const {
+  if (!average_) return;
+  for (std::size_t stage = 0; stage < model_.stages(); ++stage) {
+    if (stage == mine_) continue;
+    const Tensor values = block(*values_, stage);
+    std::ranges::swap_ranges(values.as<float>(), block(*average_, stage).as<float>());
+  }
+}
+
+void WholeModel::restart_average() const {
+  if (average_) std::copy_n(values_->data(), values_->bytes(), average_->data());
 }
 
 void WholeModel::gather(Communicator& pipeline) const {
   for (std::size_t stage = 0; stage < model_.stages(); ++stage)
-    pipeline.broadcast(block(stage), static_cast<int>(stage));
+    for (const auto& arena : {values_, average_})
+      if (arena) pipeline.broadcast(block(*arena, stage), static_cast<int>(stage));
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const Tensor& tensor = states_[i].tensor;
     pipeline.broadcast(Tensor({Shape{tensor.desc().padded_count()}, tensor.dtype(), {}}, tensor.data()),
