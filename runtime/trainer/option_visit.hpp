@@ -39,6 +39,10 @@ struct Option {
 /// Of a field of `local_sgd`.
 /// @param strategy  the one that is chosen
 [[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
+/// Of a field of `pipeline`.
+/// @param strategy  the one that is chosen
+[[nodiscard]] Option option_of_pipeline(std::string_view name, std::string_view field, std::string help,
+                                        std::string_view strategy);
 /// The weight decays of all optimizers: `0; adamw 0.01`.
 [[nodiscard]] std::string usual_weight_decays();
 /// Those that decouple it.
@@ -308,6 +312,15 @@ void visit(Options& o, Visitor&& see) {
                           "with --fragments: steps after which their changes are applied");
   if (delay.unread.empty() && local.fragments == 1) delay.unread = "--fragments 1: all parameters synchronise at once";
   see(delay, local.fragment_delay);
+  Option stages =
+      option_of_pipeline("pipeline", "pipeline.stages", "stages that the model is cut into, a rank each", o.strategy);
+  stages.otherwise = "what --stages says, or the number of ranks";
+  see(stages, o.pipeline.stages);
+  Option cuts =
+      option_of_pipeline("stages", "pipeline.cuts",
+                         "operations that begin the second stage and those behind it: conv2,dense1", o.strategy);
+  cuts.otherwise = "chosen by measured times";
+  see(cuts, o.pipeline.cuts);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

@@ -26,6 +26,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.fusion.compression = given.compression;
   options.fusion.seed = given.seed;
   options.local_sgd = given.local_sgd;
+  options.pipeline = given.pipeline;
   options.threads = parts.setup.threads;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;
@@ -44,7 +45,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
 std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& sink) {
   const Communicator& communicator = parts.world.communicator();
   const Phase phase(communicator, Activity::planning);
-  const BatchPlan plan = training_plan(parts.setup.options, shard_of(communicator), parts.train);
+  const BatchPlan plan = training_plan(parts.setup.options, data_shard(parts.setup.options, communicator), parts.train);
   PlanStore store(parts.world, parts.setup.options.plan, parts.setup.environment);
   MirroredOptions options = options_of(parts, plan);
   options.picks = store.load();

@@ -53,7 +53,8 @@ void check_without_tests(const TrainingOptions& options) {
 
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
   const Device place = device.device();
-  return setup.options.application + ": " + counted(world.size(), "replica") + " on " +
+  return setup.options.application + ": " +
+         counted(world.size(), setup.options.strategy == "pipeline" ? "rank" : "replica") + " on " +
          counted(world.communicator().topology().nodes, "host") + ", " +
          (place.kind == DeviceKind::cpu ? "cpu with " + counted(setup.threads, "thread") + " each"
                                         : place.text() + ", " + device.name()) +

@@ -14,7 +14,7 @@
 namespace ronda {
 namespace {
 
-constexpr std::string_view local_sgd = "local_sgd";
+constexpr std::string_view local_sgd = "local_sgd", pipeline = "pipeline";
 
 /// The shortest digits that read back to the same number.
 std::string text_of(double value) {
@@ -169,6 +169,17 @@ void check_local_sgd(const TrainingOptions& o) {
         "take average");
 }
 
+void check_pipeline(const TrainingOptions& o) {
+  if (o.strategy != pipeline) return;
+  const auto refuse = [](const std::string& what) {
+    throw InputError(what + "; .strategy = pipeline does not have that, take .strategy = mirrored");
+  };
+  if (o.device == DeviceChoice::cuda) refuse(".device = cuda computes on GPUs");
+  if (dtype_of_layers(o.precision) != DType::float32)
+    refuse(".precision = " + std::string(name_of(o.precision)) + " has layers of a half type");
+  if (o.shares != "equal") refuse(".shares = " + o.shares + " gives ranks different micro-batches");
+}
+
 }  // namespace
 
 void check(const TrainingOptions& options) {
@@ -178,6 +189,7 @@ void check(const TrainingOptions& options) {
     throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy + " " +
                      std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
   check_local_sgd(options);
+  check_pipeline(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)
@@ -250,6 +262,13 @@ Option option_of_local_sgd(std::string_view name, std::string help, std::string_
   Option option{.name = name, .group = "Where and how", .help = "Of --strategy local_sgd: " + std::move(help)};
   option.matters = strategy == local_sgd;
   if (!option.matters) option.unread = "--strategy " + std::string(strategy) + ": it is for local_sgd";
+  return option;
+}
+
+Option option_of_pipeline(std::string_view name, std::string_view field, std::string help, std::string_view strategy) {
+  Option option{
+      .name = name, .group = "Where and how", .help = "Of --strategy pipeline: " + std::move(help), .field = field};
+  if (strategy != pipeline) option.unread = "--strategy " + std::string(strategy) + ": it is for pipeline";
   return option;
 }
 

@@ -18,6 +18,7 @@
 #include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/pipeline_options.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 
@@ -110,6 +111,7 @@ struct TrainingOptions {
   int threads = 0;                    ///< of a rank; 0: the cores that it has
   std::string strategy = "mirrored";  ///< how the ranks train together: see strategy_rows
   LocalSgdOptions local_sgd = {};     ///< of strategy local_sgd
+  PipelineOptions pipeline = {};  ///< of strategy pipeline, whose ranks share a batch: `batch_size` is of one pipeline
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default

@@ -47,12 +47,13 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   check(given);
   TrainingSetup setup{.options = std::move(given), .first_step = steps};
   TrainingOptions& options = setup.options;
-  complete_batches(options, static_cast<std::size_t>(world.size()), train.size());
+  const Shard shard = data_shard(options, world.communicator());
+  complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
   if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
   setup.threads = options.threads > 0 ? options.threads : world.cores();
   setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
-  complete_length(setup, training_plan(options, shard_of(world.communicator()), train).steps_per_epoch(), epochs);
+  complete_length(setup, training_plan(options, shard, train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() != 0) return setup;
   for (const auto* path : {&options.save, &options.summary_json, &options.metrics, &options.predictions})
@@ -68,6 +69,11 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
   std::string lines;
   for (const auto& option : in_words(setup.options)) lines += option.name + " " + option.value + "\n";
   require_equal(communicator, "the options", lines);
+}
+
+Shard data_shard(const TrainingOptions& options, const Communicator& communicator) {
+  const Shard shard = shard_of(communicator);
+  return options.strategy == "pipeline" ? options.pipeline.shard(shard.index, shard.count) : shard;
 }
 
 BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {

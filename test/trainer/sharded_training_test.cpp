@@ -166,5 +166,5 @@ TEST_CASE("audits are for mirrored replicas, and there is no other strategy") {
   require_mentions(message_of<InputError>([&] { trained(audited); }),
                    {".audit_every", ".strategy = sharded", ".strategy = mirrored"});
   require_mentions(message_of<InputError>([] { trained(by("shared")); }),
-                   {"'shared'", ".strategy", "mirrored, sharded or local_sgd"});
+                   {"'shared'", ".strategy", "mirrored, sharded"});
 }
