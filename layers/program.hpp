@@ -83,6 +83,8 @@ class Program {
   void backward(const Pass& pass);
   /// The gradient of the output. A program without a loss: write it before `backward`.
   [[nodiscard]] const Tensor& output_gradient() const noexcept { return output_gradient_; }
+  /// Where `forward` writes the output, once bound; without an address where that is an input itself.
+  [[nodiscard]] const Tensor& output_place() const noexcept { return output_; }
   /// The costs with times. Times each call of forward and backward twice and takes the shorter. Synchronizes after each
   /// call. Overwrites gradients and states. Does not call `pass.on_ready`.
   [[nodiscard]] std::vector<OperationCosts> measure(Inputs inputs, const Pass& pass);

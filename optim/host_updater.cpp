@@ -38,6 +38,7 @@ class HostUpdater final : public Updater {
         average_(options.average),
         average_decay_(options.average_decay),
         averaged_(options.averaged.value_or(Range{0, count})),
+        parts_(options.parts),
         decide_{.table = &table_,
                 .loss_scale = options.loss_scale,
                 .clip_norm = options.clip_norm,
@@ -51,7 +52,7 @@ class HostUpdater final : public Updater {
 
   void decide(const StepControl* total, Stream& stream) override {
     rate_ = schedule_.rate(outcome_.updates - std::min(outcome_.updates, first_update_));
-    if (decide_.clip_norm > 0 || decide_.check_gradients) squared_norm_ = norm_or_finiteness(stream);
+    if (decide_.clip_norm > 0 || decide_.check_gradients) squared_norm_ = of_all_parts(norm_or_finiteness(stream));
     decide_.total = total;
     decide_(0);
     if (outcome_.applied != 0 && optimizer_.needs_norms()) optimizer_.measure(arena_.gradients, scalars(), stream);
@@ -109,6 +110,7 @@ class HostUpdater final : public Updater {
     if (decide_.clip_norm > 0) return optimizer_.squared_norm(arena_, stream);
     return optimizer_.gradients_are_finite(arena_, stream) ? 0 : std::numeric_limits<double>::quiet_NaN();
   }
+  [[nodiscard]] double of_all_parts(double mine) { return parts_ != nullptr ? parts_->sum(mine) : mine; }
 
   Optimizer& optimizer_;
   Schedule schedule_;
@@ -117,6 +119,7 @@ class HostUpdater final : public Updater {
   float* average_;
   double average_decay_;
   Range averaged_;
+  SumOverParts* parts_;
   std::uint64_t first_update_ = 0;
   double rate_ = 0, squared_norm_ = 0;
   update_kernels::RateTable table_{.rates = &rate_, .count = 1};

@@ -50,6 +50,16 @@ struct LayerArenas {
   DType layer_dtype = DType::float32;
 };
 
+/// Where other ranks have other parts of the model (a pipeline's stages): adds up numbers of all parts.
+class SumOverParts {
+ public:
+  /// The sum of all parts' `mine`, the same bits on all of them. Collective over them; not a number where one is not.
+  virtual double sum(double mine) = 0;
+
+ protected:
+  ~SumOverParts() = default;
+};
+
 struct UpdaterOptions {
   Schedule schedule;
   float loss_scale = 1;   ///< that the loss gradient was multiplied with
@@ -63,6 +73,7 @@ struct UpdaterOptions {
   /// processor. Nothing: all.
   std::optional<Range> averaged = {};
   LossScale* more_scale = nullptr;  ///< in the memory of the values, to use and to keep up to date; null: 1
+  SumOverParts* parts = nullptr;    ///< on the processor, of float32: the arenas are a part's; null: they are the whole
 
   [[nodiscard]] bool checks_gradients() const noexcept { return check_gradients || more_scale != nullptr; }
   [[nodiscard]] bool needs_norm() const noexcept { return clip_norm > 0 || checks_gradients(); }

@@ -48,6 +48,16 @@ Json to_json(const Summary::Epoch& epoch, const Summary& s) {
   return json;
 }
 
+Json to_json(const Summary::Stage& stage) {
+  return {{"begins", stage.begins},
+          {"parameters", stage.parameters},
+          {"memory", stage.memory},
+          {"computing_seconds", stage.computing_seconds},
+          {"waiting_seconds", stage.waiting_seconds},
+          {"bubble", stage.bubble},
+          {"predicted_bubble", stage.predicted_bubble}};
+}
+
 Json to_json(const Summary& s) {
   Json history = Json::array();
   for (const auto& epoch : s.epoch_history) history.push_back(to_json(epoch, s));
@@ -103,6 +113,7 @@ Json to_json(const Summary& s) {
                        {"pulled_bytes", s.servers.pulled_bytes},
                        {"dropped", s.servers.dropped}};
   if (!s.servers.staleness.empty()) json["servers"]["staleness"] = up_to_last(s.servers.staleness);
+  for (const Summary::Stage& stage : s.stages) json["stages"].push_back(to_json(stage));
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},

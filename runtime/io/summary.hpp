@@ -50,6 +50,14 @@ struct Summary {
     double waited_seconds = unknown;  ///< by this rank
     double total_seconds = unknown;   ///< that they were under way, waited for or not
   } synchronisations;
+  /// Of a pipeline; empty: the model is not cut.
+  struct Stage {
+    std::string begins;                        ///< the operation that it begins with
+    std::uint64_t parameters = 0, memory = 0;  ///< elements; bytes a rank
+    double computing_seconds = unknown, waiting_seconds = unknown;
+    double bubble = unknown, predicted_bubble = unknown;  ///< shares of the time in which a rank waits
+  };
+  std::vector<Stage> stages;
   struct {
     int count = 0;                              ///< 0: ranks are all alike
     std::uint64_t pushed_bytes = 0;             ///< of gradients, by this rank to servers

@@ -1,5 +1,8 @@
 #pragma once
 #include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -24,9 +27,14 @@ class DividedStates {
   /// @param optimizer  bound; outlives this object. Where it keeps all states, there is nothing divided
   /// @param shares     elements of the arena that each rank keeps the states of, by rank; some may be empty
   DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<Range> shares);
+  /// Where each rank has some states whole and nothing of the others (a pipeline's stages).
+  /// @param pieces  as `pieces` gives them
+  /// @param saved   of these, those that this rank saves, by name: all ranks' together are each once
+  DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<StatePiece> pieces,
+                std::set<std::string> saved);
 
   /// What this rank has of each state: the same names in the same order on all ranks.
-  [[nodiscard]] std::vector<StatePiece> pieces() const { return optimizer_.pieces(); }
+  [[nodiscard]] std::vector<StatePiece> pieces() const { return saved_ ? given_ : optimizer_.pieces(); }
   /// The states that this rank saves: all ranks' together are each state once. They are up to date after `gather`, and
   /// valid as long as this object. Takes the memory of those that are gathered, the first time. To be called on all
   /// ranks. Throws ResourceError.
@@ -50,8 +58,10 @@ class DividedStates {
   Communicator communicator_;
   const Optimizer& optimizer_;
   std::vector<Range> shares_;
-  std::vector<Split> splits_;  ///< in which this rank has a part
-  bool shown_ = false;         ///< the same on all ranks
+  std::vector<StatePiece> given_;
+  std::optional<std::set<std::string>> saved_;  ///< of `given_`
+  std::vector<Split> splits_;                   ///< in which this rank has a part
+  bool shown_ = false;                          ///< the same on all ranks
 };
 
 }  // namespace ronda

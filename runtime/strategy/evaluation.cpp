@@ -101,27 +101,41 @@ void take_means(const Replica& replica, Communicator& communicator, int computin
 
 }  // namespace
 
+Evaluation evaluate(const EvaluationParts& parts, BatchLoader& loader, FunctionRef<Outputs(const Batch&)> compute) {
+  const BatchPlan& plan = loader.plan();
+  const std::size_t batches = plan.is_empty() ? 0 : plan.steps_per_epoch() * plan.micro_batches();
+  Sums all(parts.metrics, parts.outputs);
+  HostCopy targets(parts.device), weights(parts.device);
+  InFloat32 numbers;
+  parts.sums.clear();
+  for (std::size_t i = 0; i < batches; ++i) {
+    const Batch& given = loader.next();
+    const Outputs outputs = compute(given);
+    if (outputs.tensor == nullptr || (!parts.see && parts.metrics.empty())) continue;
+    const Tensor here = numbers.of(parts.host.of(*outputs.tensor));
+    if (parts.see) parts.see(given, here);
+    if (!parts.metrics.empty()) all.add(here, targets.of(outputs.here.target()), weights.of(outputs.here.weights()));
+  }
+  all.reduce(parts.sums.read(), parts.communicator);
+  return all.result();
+}
+
 Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,
                     std::uint64_t updates, ControlBlock& sums, HostCopy& host, const SeeOutputs& see,
                     const Metrics& metrics) {
-  const BatchPlan& plan = loader.plan();
-  const std::size_t batches = plan.is_empty() ? 0 : plan.steps_per_epoch() * plan.micro_batches();
-  Sums all(metrics, replica.program().output().shape);
-  HostCopy targets(replica.device()), weights(replica.device());
-  InFloat32 numbers;
-  sums.clear();
-  for (std::size_t i = 0; i < batches; ++i) {
-    const Batch& given = loader.next();
+  const auto compute = [&](const Batch& given) -> Outputs {
     replica.check(given);
     const Batch& batch = queue.place(given);
-    const Tensor& outputs = replica.evaluate(batch, replica.pass(Mode::evaluation, batch, updates, sums.there()));
-    if (!see && metrics.empty()) continue;
-    const Tensor here = numbers.of(host.of(outputs));
-    if (see) see(given, here);
-    if (!metrics.empty()) all.add(here, targets.of(batch.target()), weights.of(batch.weights()));
-  }
-  all.reduce(sums.read(), communicator);
-  return all.result();
+    return {batch, &replica.evaluate(batch, replica.pass(Mode::evaluation, batch, updates, sums.there()))};
+  };
+  return evaluate({.communicator = communicator,
+                   .device = replica.device(),
+                   .outputs = replica.program().output().shape,
+                   .sums = sums,
+                   .host = host,
+                   .see = see,
+                   .metrics = metrics},
+                  loader, compute);
 }
 
 void average_states(const Replica& replica, Communicator& communicator, int computing) {

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/compute_device.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/core/host_copy.hpp>
 #include <ronda/core/metric.hpp>
 #include <ronda/data/loader.hpp>
@@ -22,7 +24,28 @@ struct Evaluation {
 /// Is shown each batch with its outputs, in float32 on the host.
 using SeeOutputs = std::function<void(const Batch& batch, const Tensor& outputs)>;
 
-/// One epoch of `loader`, forward only, summed over all ranks at once, the metrics with the loss. Collective.
+/// What a rank has of a batch's outputs.
+struct Outputs {
+  const Batch& here;               ///< the batch where the model computes
+  const Tensor* tensor = nullptr;  ///< null: another rank has them
+};
+
+/// How an epoch is evaluated.
+struct EvaluationParts {
+  Communicator& communicator;
+  const ComputeDevice& device;
+  const Shape& outputs;  ///< of the model, for a batch
+  ControlBlock& sums;    ///< where `compute` adds the loss
+  HostCopy& host;
+  const SeeOutputs& see;
+  const Metrics& metrics;
+};
+
+/// One epoch of `loader`, summed over all ranks at once, the metrics with the loss. Collective.
+/// @param compute  forward, and the loss, of a batch
+Evaluation evaluate(const EvaluationParts& parts, BatchLoader& loader, FunctionRef<Outputs(const Batch&)> compute);
+
+/// The same, forward only, of a replica.
 /// @param updates  of the model so far
 /// @param sums     scratch
 Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicator, BatchLoader& loader,

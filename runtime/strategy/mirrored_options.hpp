@@ -15,6 +15,7 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/pipeline_options.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
 
@@ -65,6 +66,7 @@ struct MirroredOptions {
   std::optional<std::uint64_t> max_staleness = {};
   /// These as they are for the servers.
   [[nodiscard]] KeyValueOptions key_values() const;
+  PipelineOptions pipeline = {};  ///< of a PipelineStrategy
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;

@@ -18,7 +18,7 @@ void clear(Replica& replica, const Parameter& parameter, HostCopy& host) {
     replica.device().context->copy(read.data(), parameter.value.data(), bytes, replica.stream());
 }
 
-/// The name of the first, in the order of backward; empty where there is none. All ranks have the same.
+/// The name of the first, in the order of backward; empty where there is none. All ranks of a replica have the same.
 std::string clear_nonfinite_parameters(Replica& replica, Communicator communicator, HostCopy& host) {
   std::string first;
   std::vector<const Parameter*> spoiled;
@@ -48,19 +48,14 @@ std::string nonfinite_here(Replica& replica, bool loss_is_finite, HostCopy& host
 
 }  // namespace
 
-std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
-                              std::uint64_t step, ControlBlock& sums, HostCopy& host) {
-  const std::string lost = clear_nonfinite_parameters(replica, communicator, host);
-  std::string mine;
-  if (batch != nullptr) {
-    sums.clear();
-    replica.clear_sparse_gradients();
-    StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
-    replica.with_states_kept(
-        [&] { replica.compute(*batch, replica.pass(Mode::training, *batch, step, sums.there()), clock); });
-    mine = nonfinite_here(replica, std::isfinite(sums.read().loss), host);
-  }
-  const auto all = communicator.gather_texts(mine);
+std::string explain_nonfinite(Replica& replica, const Communicator& communicator, HostCopy& host,
+                              FunctionRef<std::optional<double>()> compute) {
+  const auto lost = communicator.gather_texts(clear_nonfinite_parameters(replica, communicator, host));
+  const auto first_lost = std::ranges::find_if(lost, [](const std::string& name) { return !name.empty(); });
+  replica.clear_sparse_gradients();
+  std::optional<double> loss;
+  replica.with_states_kept([&] { loss = compute(); });
+  const auto all = communicator.gather_texts(loss ? nonfinite_here(replica, std::isfinite(*loss), host) : "");
   std::string text;
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty())
@@ -68,7 +63,18 @@ std::string explain_nonfinite(Replica& replica, const Communicator& communicator
               communicator.topology().hosts[rank] + " " + all[rank];
   if (text.empty())
     text = "each rank's own are finite: their sum or the update is not, or those of an earlier micro-batch were not";
-  return lost.empty() ? text : lost + " after the update; " + text;
+  return first_lost == lost.end() ? text : *first_lost + " after the update; " + text;
+}
+
+std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
+                              std::uint64_t step, ControlBlock& sums, HostCopy& host) {
+  return explain_nonfinite(replica, communicator, host, [&]() -> std::optional<double> {
+    if (batch == nullptr) return std::nullopt;
+    StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
+    sums.clear();
+    replica.compute(*batch, replica.pass(Mode::training, *batch, step, sums.there()), clock);
+    return sums.read().loss;
+  });
 }
 
 }  // namespace ronda

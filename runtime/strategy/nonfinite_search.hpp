@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/core/host_copy.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
@@ -17,5 +19,10 @@ namespace ronda {
 /// @param sums   scratch
 [[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
                                             std::uint64_t step, ControlBlock& sums, HostCopy& host);
+/// The same where ranks may have different parts of the model.
+/// @param compute  computes this rank's part, without reduction, and returns the sum of its losses; nothing: it has
+/// none
+[[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, HostCopy& host,
+                                            FunctionRef<std::optional<double>()> compute);
 
 }  // namespace ronda

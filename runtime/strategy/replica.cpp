@@ -42,6 +42,16 @@ Replica::Replica(const Layer& model, const Loss& loss, ComputeDevice device, std
       plan_(program_, *primitives_, reduce_dtype),
       inputs_(program_.inputs().size()) {}
 
+Replica::Replica(Program program, ComputeDevice device, std::shared_ptr<Primitives> primitives, std::size_t samples,
+                 std::uint64_t seed)
+    : device_(std::move(device)),
+      primitives_(std::move(primitives)),
+      seed_(seed),
+      loss_scale_(power_of_two_near_inverse(samples)),
+      program_(std::move(program)),
+      plan_(program_, *primitives_),
+      inputs_(program_.inputs().size()) {}
+
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 void Replica::take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/buffer.hpp>
@@ -39,10 +40,15 @@ class Replica {
   Replica(const Layer& model, const Loss& loss, ComputeDevice device, std::shared_ptr<Primitives> primitives,
           Picker& picker, std::span<const Field> fields, std::size_t rows, std::size_t samples, std::uint64_t seed,
           std::optional<DType> reduce_dtype = {});
+  /// Of a program that was planned before: a part of a model, for the processor.
+  Replica(Program program, ComputeDevice device, std::shared_ptr<Primitives> primitives, std::size_t samples,
+          std::uint64_t seed);
   Replica(const Replica&) = delete;  // its parameters know its memory
 
   [[nodiscard]] const ReplicaPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const Program& program() const noexcept { return program_; }
+  /// For who gives it other inputs than a batch.
+  [[nodiscard]] Program& program() noexcept { return program_; }
   [[nodiscard]] const ComputeDevice& device() const noexcept { return device_; }
   [[nodiscard]] Stream& stream() const noexcept { return *device_.stream; }
 
@@ -54,6 +60,8 @@ class Replica {
   /// @param elements       of which states are kept, the others are updated elsewhere; nothing: all
   /// @param keeps_average  one more arena, for an average of the values that are trained
   void take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average);
+  /// Is given the memory of an average, in the place of its own. Before `bindings`.
+  void take_average(Buffer average) { average_ = std::move(average); }
   /// Is given the memory that other ranks may reach: the values that layers read, the gradients, and the lists of the
   /// touched rows of sparse tables.
   /// @param sums  of gradients over micro-batches and ranks, where those have another type than layers write

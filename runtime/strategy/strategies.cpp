@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
 #include <algorithm>
@@ -41,6 +42,11 @@ std::unique_ptr<Strategy> make_parameter_server(StrategyRequest r) {
   return make(std::move(r));
 }
 
+std::unique_ptr<Strategy> make_pipeline(StrategyRequest r) {
+  return std::make_unique<PipelineStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer),
+                                            r.schedule, r.options, r.sink);
+}
+
 constexpr StrategyRow rows[] = {
     {"mirrored", "each rank keeps all of the optimizer's states", "", make_mirrored},
     {"sharded", "each rank keeps the optimizer's states of its part of the parameters alone, and updates that",
@@ -50,6 +56,8 @@ constexpr StrategyRow rows[] = {
      make_local_sgd},
     {"parameter_server", "some ranks keep the parameters and the optimizer's states, and update; the others compute",
      "all take the servers' parameters, errors too", make_parameter_server},
+    {"pipeline", "each rank computes a stage of the model, and micro-batches go from one to the next",
+     "each rank updates the parameters of its stage alone, and the others' copies are made anew", make_pipeline},
 };
 
 }  // namespace

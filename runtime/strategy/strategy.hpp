@@ -10,6 +10,7 @@
 #include <ronda/data/loader.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/stage_costs.hpp>
 #include <ronda/runtime/strategy/step_result.hpp>
 #include <ronda/runtime/strategy/strategy_plan.hpp>
 #include <ronda/runtime/strategy/training_state.hpp>
@@ -103,6 +104,9 @@ class Strategy {
   virtual void keep_data(std::span<const Dataset* const> data) = 0;
   /// Frees the datasets in device memory: before they are destroyed. From then on batches hold values. Not collective.
   virtual void forget_data() noexcept = 0;
+
+  /// What the stages of a pipeline have cost so far; empty where the model is not cut. Collective.
+  [[nodiscard]] virtual std::vector<StageCosts> stages() { return {}; }
 
   // ---- what it keeps from step to step
 

@@ -10,7 +10,11 @@ namespace ronda {
 std::string TrainingState::parameter_hash() const {
   HostCopy host(parts_.replica.device());
   const bool has_own = writes_values(parts_.replica, parts_.communicator);
-  const auto all = parts_.communicator.gather_texts(has_own ? hash_of(parameters(), host) : std::string());
+  return equal_on_ranks(parts_.communicator, has_own ? hash_of(parameters(), host) : std::string());
+}
+
+std::string equal_on_ranks(const Communicator& communicator, const std::string& mine) {
+  const auto all = communicator.gather_texts(mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0] && !all[rank].empty()) {
       throw as_agreed(Error("the replicas differ: parameters hash to " + all[0] + " on rank 0 and to " + all[rank] +

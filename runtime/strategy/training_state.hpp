@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -39,16 +40,20 @@ class TrainingState {
 
   explicit TrainingState(const Parts& parts)
       : parts_(parts), divided_(parts.communicator, parts.optimizer, parts.shares) {}
+  TrainingState(const TrainingState&) = delete;
+  virtual ~TrainingState() = default;
 
-  [[nodiscard]] std::span<const Parameter> parameters() const noexcept { return parts_.replica.parameters(); }
+  /// Of the whole model. Where a rank computes a part of it (PipelineState), the others' values are up to date after
+  /// `gather_state`, `average_states` and `parameter_hash`; this holds for all that is shown here.
+  [[nodiscard]] virtual std::span<const Parameter> parameters() const noexcept { return parts_.replica.parameters(); }
   /// Elements, without padding.
   [[nodiscard]] std::size_t parameter_count() const { return elements_of(parameters()); }
   /// A hash of all parameters in file layout, after a check that all ranks have the same. Collective. Throws Error,
   /// agreed, if they differ.
-  [[nodiscard]] std::string parameter_hash() const;
+  [[nodiscard]] virtual std::string parameter_hash() const;
   /// Copies rank 0's parameters to all ranks, and renews what layers read of them in a half type. Call it after setting
   /// parameters (`Parameter::master`, if there is one). Collective.
-  void broadcast_parameters();
+  virtual void broadcast_parameters();
   /// With MirroredOptions::one_copy: returns when all ranks have come. For who sets parameters by what `visit` shows:
   /// he meets before, so that nobody reads any more, and after, so that all have what was set; one rank sets it, or all
   /// set the same. Without it returns at once. Collective.
@@ -62,15 +67,15 @@ class TrainingState {
   void with_average(FunctionRef<void()> body);
   /// Sets the average, if there is one, to the parameters as they are. The same on all ranks; not collective, but with
   /// one_copy.
-  void restart_average();
+  virtual void restart_average();
 
   /// Visits all that a checkpoint needs except `updates()` and `divided()`: parameters (in float32) and their average,
   /// what optimizer and layers keep, and the loss scale.
-  void visit(StateVisitor& visitor);
+  virtual void visit(StateVisitor& visitor);
   /// The part of it that the model's outputs depend on: parameters, and what layers keep.
-  void visit_model(StateVisitor& visitor);
+  virtual void visit_model(StateVisitor& visitor);
   /// What layers keep.
-  void visit_layer_states(StateVisitor& visitor) { parts_.replica.visit_layer_states(visitor); }
+  virtual void visit_layer_states(StateVisitor& visitor) { parts_.replica.visit_layer_states(visitor); }
   /// The optimizer's states where each rank keeps those of its share alone (MirroredOptions::divide_states): `visit`
   /// does not show these then.
   [[nodiscard]] DividedStates& divided() noexcept { return divided_; }
@@ -78,11 +83,11 @@ class TrainingState {
   /// DividedStates::whole shows it. Where ranks make steps of their own, they synchronise, and their optimizers' states
   /// become the mean. Call it before these or what `visit` shows are read. Collective. What `visit`
   /// writes must be whole, and the same, on all ranks.
-  void gather_state();
+  virtual void gather_state();
   /// Sets what layers keep with Scope::averaged to the mean over the ranks, the same bits on all; evaluation calls it.
   /// Where ranks make steps of their own, they synchronise.
   /// Numbers that are equal on all ranks stay as they are, to the bit. Collective; with one rank it does nothing.
-  void average_states();
+  virtual void average_states();
 
   /// Steps that changed the parameters so far; the schedule and Adam's bias correction use it. The same on all ranks.
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
@@ -110,12 +115,17 @@ class TrainingState {
   struct Zeros {
     std::uint64_t weights = 0, zeros = 0;  ///< elements of the parameters that are pruned, without padding
   };
-  /// Of the parameters that are trained, not their average. Not collective.
-  [[nodiscard]] Zeros zeros() const;
+  /// Of the parameters that are trained, not their average. Not collective, unless each rank has a part of the model.
+  [[nodiscard]] virtual Zeros zeros() const;
+
+ protected:
+  TrainingState(const Parts& parts, DividedStates divided) : parts_(parts), divided_(std::move(divided)) {}
+  [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
+  /// Exchanges the parameters with their average.
+  virtual void swap_average();
 
  private:
   void round_values();
-  void swap_average();
 
   Parts parts_;
   DividedStates divided_;
@@ -125,5 +135,9 @@ class TrainingState {
   bool keeps_zeros_ = false;
   std::vector<std::int32_t> magnitudes_;  ///< of a parameter that is pruned
 };
+
+/// A hash of the parameters, which is returned; empty: this rank shares those of another. Collective. Throws Error,
+/// agreed, where the ranks' differ.
+[[nodiscard]] std::string equal_on_ranks(const Communicator& communicator, const std::string& hash);
 
 }  // namespace ronda

@@ -330,6 +330,16 @@ void visit(Options& o, Visitor&& see) {
                  "with --asynchronous: a worker waits that has pushed more than so many times more often than the "
                  "slowest"),
       o.max_staleness);
+  Option stages =
+      option_of_strategy("pipeline", "stages that the model is cut into, a rank each", "pipeline", o.strategy);
+  stages.field = "pipeline.stages";
+  stages.otherwise = "what --stages says, or the number of ranks";
+  see(stages, o.pipeline.stages);
+  Option cuts = option_of_strategy("stages", "operations that begin the second stage and those behind it: conv2,dense1",
+                                   "pipeline", o.strategy);
+  cuts.field = "pipeline.cuts";
+  cuts.otherwise = "chosen by measured times";
+  see(cuts, o.pipeline.cuts);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

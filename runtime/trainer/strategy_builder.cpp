@@ -31,6 +31,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.asynchronous = given.asynchronous;
   options.max_staleness = given.max_staleness;
   options.one_copy = given.one_copy;
+  options.pipeline = given.pipeline;
   options.threads = parts.setup.threads;
   options.memory_limit = given.memory_limit;
   options.platform = parts.platform;
@@ -49,7 +50,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
 std::unique_ptr<Strategy> build_strategy(const StrategyParts& parts, EventSink& sink) {
   const Communicator& communicator = parts.world.communicator();
   const Phase phase(communicator, Activity::planning);
-  const BatchPlan plan = training_plan(parts.setup.options, shard_of(parts.setup.options, communicator), parts.train);
+  const BatchPlan plan = training_plan(parts.setup.options, data_shard(parts.setup.options, communicator), parts.train);
   PlanStore store(parts.world, parts.setup.options.plan, parts.setup.environment);
   MirroredOptions options = options_of(parts, plan);
   options.picks = store.load();

@@ -54,8 +54,9 @@ void check_without_tests(const TrainingOptions& options) {
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
   const Device place = device.device();
   const int servers = servers_of(setup.options);
+  const std::string rank = setup.options.strategy == "pipeline" ? "rank" : "replica";
   const std::string ranks = servers == 0
-                                ? counted(world.size(), "replica")
+                                ? counted(world.size(), rank)
                                 : counted(world.size() - servers, "worker") + " and " + counted(servers, "server");
   return setup.options.application + ": " + ranks + " on " + counted(world.communicator().topology().nodes, "host") +
          ", " +

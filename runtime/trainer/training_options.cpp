@@ -14,7 +14,7 @@
 namespace ronda {
 namespace {
 
-constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server";
+constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server", pipeline = "pipeline";
 
 /// The shortest digits that read back to the same number.
 std::string text_of(double value) {
@@ -183,10 +183,20 @@ void check_parameter_server(const TrainingOptions& o) {
   if (o.exact && (o.asynchronous || o.replicas_to_aggregate > 0))
     throw InputError(
         ".exact promises equal bits, and with .asynchronous or .replicas_to_aggregate they depend on which worker "
-        "comes "
-        "first");
+        "comes first");
   if (o.shares != "equal")
     throw InputError(".shares = measured is not for .strategy = parameter_server; take .shares = equal");
+}
+
+void check_pipeline(const TrainingOptions& o) {
+  if (o.strategy != pipeline) return;
+  const auto refuse = [](const std::string& what) {
+    throw InputError(what + "; .strategy = pipeline does not have that, take .strategy = mirrored");
+  };
+  if (o.device == DeviceChoice::cuda) refuse(".device = cuda computes on GPUs");
+  if (dtype_of_layers(o.precision) != DType::float32)
+    refuse(".precision = " + std::string(name_of(o.precision)) + " has layers of a half type");
+  if (o.shares != "equal") refuse(".shares = " + o.shares + " gives ranks different micro-batches");
 }
 
 }  // namespace
@@ -203,6 +213,7 @@ void check(const TrainingOptions& options) {
                      std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
   check_local_sgd(options);
   check_parameter_server(options);
+  check_pipeline(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)

@@ -18,6 +18,7 @@
 #include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
+#include <ronda/runtime/strategy/pipeline_options.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 
@@ -115,6 +116,7 @@ struct TrainingOptions {
   int replicas_to_aggregate = 0;      ///< likewise: a step takes the gradients of the first so many workers; 0: of all
   bool asynchronous = false;          ///< likewise: a step takes one worker's gradient, as it comes
   std::optional<std::uint64_t> max_staleness = {};  ///< of these: see KeyValueOptions
+  PipelineOptions pipeline = {};  ///< of strategy pipeline, whose ranks share a batch: `batch_size` is of one pipeline
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire
   std::size_t bucket_bytes = 0;                 ///< 0: FusionOptions' default

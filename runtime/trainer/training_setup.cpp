@@ -53,7 +53,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
                    .replicas_to_aggregate = options.replicas_to_aggregate,
                    .max_staleness = options.max_staleness},
                   world.size());
-  const Shard shard = shard_of(options, world.communicator());
+  const Shard shard = data_shard(options, world.communicator());
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);
   if (options.learning_rate == 0) options.learning_rate = default_learning_rate(options.optimizer.name);
@@ -77,8 +77,9 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
   require_equal(communicator, "the options", lines);
 }
 
-Shard shard_of(const TrainingOptions& options, const Communicator& communicator) {
-  return shard_of(communicator, servers_of(options), options.asynchronous);
+Shard data_shard(const TrainingOptions& options, const Communicator& communicator) {
+  const Shard shard = shard_of(communicator, servers_of(options), options.asynchronous);
+  return options.strategy == "pipeline" ? options.pipeline.shard(shard.index, shard.count) : shard;
 }
 
 BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {

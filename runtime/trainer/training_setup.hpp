@@ -32,8 +32,9 @@ struct TrainingSetup {
 /// Throws InputError, agreed, where ranks have other options or data. Collective.
 void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test);
 
-/// This rank's part of each global batch. Throws InputError where servers leave no worker.
-[[nodiscard]] Shard shard_of(const TrainingOptions& options, const Communicator& communicator);
+/// The part of each global batch that this rank computes, where all ranks of a pipeline have one. Not collective.
+/// Throws InputError where servers leave no worker, and as PipelineOptions::shard.
+[[nodiscard]] Shard data_shard(const TrainingOptions& options, const Communicator& communicator);
 
 /// How the training batches of a rank are cut, whose part of each global batch is `shard`.
 [[nodiscard]] BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train);

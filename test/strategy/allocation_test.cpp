@@ -8,6 +8,7 @@
 #include <ronda/layers/layers.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/pipeline_strategy.hpp>
 
 #include <dlfcn.h>
 
@@ -144,6 +145,30 @@ TEST_CASE("nor does a local step, or one with a synchronisation") {
       run.strategy.synchronise_next();
       run.step();
     }
+}
+
+TEST_CASE("nor does a step of a pipeline") {
+  if (world().size() == 1) return;
+  const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
+  const Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dropout(0.2), Dense(4));
+  const SoftmaxCrossEntropy loss;
+  const BatchPlan plan(40, 16, {}, 4);
+  BatchLoader loader(data, SampleOrder(40, 1, true), plan);
+  MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.clip_norm = 1;
+  options.ema_decay = 0.9;
+  PipelineStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
+                            Schedule({.learning_rate = 0.01}), options);
+  const auto step = [&] {
+    for (std::size_t i = 1; i < 4; ++i) strategy.accumulate(loader.next());
+    strategy.train_step(loader.next());
+  };
+  step();
+  allocations = 0;
+  counting = true;
+  for (int k = 0; k < 7; ++k) step();
+  counting = false;
+  CHECK(allocations == 0);
 }
 
 TEST_CASE("a step on a device allocates nothing after the first two, replayed or call by call") {

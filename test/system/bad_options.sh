@@ -25,7 +25,7 @@ refused '--prune is a share' mnist_softmax --prune 90
 refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
 refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
-refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd or parameter_server" mnist_softmax --strategy shared
+refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd, parameter_server or pipeline" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
 refused '--one-copy has no meaning for --strategy mirrored: it is for sharded' mnist_softmax --one-copy
 refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' mnist_softmax --strategy local_sgd --outer-rate 0.5
@@ -42,6 +42,13 @@ refused '--compression is of an allreduce.*--strategy parameter_server' mnist_so
 refused '--allreduce .*--strategy parameter_server' mnist_softmax --strategy parameter_server --allreduce ring
 refused '--shares measured is not for --strategy parameter_server' mnist_softmax --strategy parameter_server --shares measured --accumulate 4
 refused '--audit-every would find nothing: with --strategy parameter_server' mnist_softmax --strategy parameter_server --audit-every 5
+refused '--pipeline .*--strategy mirrored: it is for pipeline' mnist_softmax --pipeline 2
+refused '--stages .*--strategy mirrored: it is for pipeline' mnist_mlp --stages dense2
+refused 'pipeline' mnist_mlp --strategy pipeline --pipeline 3
+refused '--stages names the first operations of 2 stages .*--pipeline says 2' mnist_mlp --strategy pipeline --pipeline 2 --stages dense2,dense3
+refused '--shares measured .*--strategy pipeline' mnist_mlp --strategy pipeline --shares measured --accumulate 4
+refused '--audit-every would find nothing: with --strategy pipeline' mnist_mlp --strategy pipeline --audit-every 5
+refused '--dtype mixed_bfloat16 .*--strategy pipeline' mnist_mlp --strategy pipeline --dtype mixed_bfloat16 --emulate-dtype
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
 

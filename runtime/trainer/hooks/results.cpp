@@ -99,6 +99,9 @@ Summary summary_of(TrainingRun& run) {
   summary.plan_hash = run.strategy().plan_hash();
   summary.checkpoint.resumed_step = progress.resumed_step;
   add_exchange(summary, run.strategy().exchange());
+  for (const StageCosts& stage : run.strategy().stages())
+    summary.stages.push_back({stage.begins, stage.parameters, stage.memory, stage.computing_seconds,
+                              stage.waiting_seconds, stage.bubble(), stage.predicted_bubble});
   for (const auto& epoch : progress.history) summary.epoch_history.push_back(summary_of(epoch));
   for (const auto& option : in_words(options)) summary.options.emplace_back(option.name, option.value);
   run.summarize(summary);
@@ -117,6 +120,7 @@ void Results::on_end(TrainingRun& run) {
   const Phase phase(run.world().communicator(), Activity::writing);
   if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
   for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
+  for (const auto& line : stage_table(run.strategy().stages())) run.sink().on_detail(line);
   run.strategy().state().average_states();
   run.strategy().state().with_average([&] { write_results(run); });
 }

@@ -1,0 +1,203 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
+#include <ronda/layers/graph/fusion.hpp>
+#include <ronda/layers/graph_cut.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace ronda {
+namespace {
+
+/// What the nodes from `place` on read of those before, the graph's output included.
+std::vector<std::size_t> crossing(const Graph& graph, std::size_t place) {
+  std::set<std::size_t> before, read;
+  for (std::size_t i = 0; i < place; ++i) before.insert(graph.nodes[i].output);
+  const auto reads = [&](std::size_t value) {
+    if (before.contains(value)) read.insert(value);
+  };
+  for (std::size_t i = place; i < graph.nodes.size(); ++i)
+    for (const std::size_t value : graph.nodes[i].inputs) reads(value);
+  reads(graph.output);
+  return {read.begin(), read.end()};
+}
+
+/// The name of a parameter or a state that both sides read; empty where there is none.
+std::string read_on_both_sides(const Graph& graph, std::size_t place) {
+  std::set<std::size_t> parameters, states;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const ParameterId id : graph.nodes[i].parameters)
+      if (i < place)
+        parameters.insert(index_of(id));
+      else if (parameters.contains(index_of(id)))
+        return graph.parameters[index_of(id)].name;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const StateId id : graph.nodes[i].states)
+      if (i < place)
+        states.insert(static_cast<std::size_t>(id));
+      else if (states.contains(static_cast<std::size_t>(id)))
+        return graph.states[static_cast<std::size_t>(id)].name;
+  return {};
+}
+
+const std::string& giver_of(const Graph& graph, std::size_t value) {
+  return std::ranges::find(graph.nodes, value, &GraphNode::output)->name;
+}
+
+bool has_parameters(const Graph& graph, std::size_t begin, std::size_t end) {
+  const auto node = [&](std::size_t place) { return graph.nodes.begin() + static_cast<std::ptrdiff_t>(place); };
+  return std::any_of(node(begin), node(end), [](const GraphNode& each) { return !each.parameters.empty(); });
+}
+
+/// Why no part may begin there, as a clause; empty where it may.
+std::string why_not(const Graph& graph, std::size_t place) {
+  if (place == 0) return "it is the first, with which the first stage begins";
+  if (!has_parameters(graph, 0, place)) return "no operation before it has parameters to train";
+  if (!has_parameters(graph, place, graph.nodes.size())) return "no operation from there on has parameters to train";
+  const std::vector<std::size_t> values = crossing(graph, place);
+  if (values.size() != 1)
+    return "of what lies before, " + counted(values.size(), "value") + " would be sent there, those of " +
+           listed(
+               values, [&](std::size_t value) { return giver_of(graph, value); }, " and ") +
+           ", and a stage sends one";
+  if (graph.values[values.front()].dtype != DType::float32) return "whole numbers would be sent there";
+  if (const std::string name = read_on_both_sides(graph, place); !name.empty())
+    return name + " is read before it and behind it";
+  return {};
+}
+
+/// Takes the nodes of one part over, and numbers anew what they read.
+class Part {
+ public:
+  explicit Part(const Graph& whole) : whole_(whole) {}
+
+  void receive(std::size_t value) { part_.inputs.push_back({std::string(received_field), add_value(value)}); }
+  void take(const GraphNode& node) {
+    GraphNode copy = node;
+    for (std::size_t& input : copy.inputs) input = value_of(input);
+    for (ParameterId& id : copy.parameters)
+      id = ParameterId{
+          static_cast<std::uint32_t>(place_of(index_of(id), parameters_, part_.parameters, whole_.parameters))};
+    for (StateId& id : copy.states)
+      id = StateId{
+          static_cast<std::uint32_t>(place_of(static_cast<std::size_t>(id), states_, part_.states, whole_.states))};
+    copy.output = add_value(node.output);
+    part_.nodes.push_back(std::move(copy));
+  }
+  Graph finish(std::size_t output) {
+    part_.output = values_.at(output);
+    return std::move(part_);
+  }
+
+ private:
+  std::size_t add_value(std::size_t value) {
+    Value copy = whole_.values[value];
+    copy.id = part_.values.size();
+    part_.values.push_back(copy);
+    values_[value] = copy.id;
+    return copy.id;
+  }
+  /// One that is not there yet is a field of the batch.
+  std::size_t value_of(std::size_t value) {
+    if (const auto known = values_.find(value); known != values_.end()) return known->second;
+    const auto field = std::ranges::find(whole_.inputs, value, &GraphInput::value);
+    if (field == whole_.inputs.end()) throw LogicError("a part of a graph reads what it is not given");
+    const std::size_t place = add_value(value);
+    part_.inputs.push_back({field->field, place});
+    return place;
+  }
+  template <class T>
+  static std::size_t place_of(std::size_t id, std::map<std::size_t, std::size_t>& known, std::vector<T>& part,
+                              const std::vector<T>& whole) {
+    const auto [found, added] = known.try_emplace(id, part.size());
+    if (added) part.push_back(whole[id]);
+    return found->second;
+  }
+
+  const Graph& whole_;
+  Graph part_;
+  std::map<std::size_t, std::size_t> values_, parameters_, states_;  ///< numbers in the whole: in the part
+};
+
+}  // namespace
+
+std::vector<std::size_t> cut_places(const Graph& graph) {
+  Graph fused = graph;
+  graph::fuse(fused);
+  std::set<std::string> first_ones;
+  for (const GraphNode& node : fused.nodes) first_ones.insert(node.name);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 1; i < graph.nodes.size(); ++i)
+    if (first_ones.contains(graph.nodes[i].name) && why_not(graph, i).empty()) places.push_back(i);
+  return places;
+}
+
+std::size_t cut_place(const Graph& graph, std::string_view name) {
+  const auto node = std::ranges::find(graph.nodes, name, &GraphNode::name);
+  const auto place = static_cast<std::size_t>(node - graph.nodes.begin());
+  const std::string reason = node == graph.nodes.end() ? "the model has no such operation" : why_not(graph, place);
+  if (reason.empty()) return place;
+  const auto places = cut_places(graph);
+  throw InputError("a stage cannot begin with '" + std::string(name) + "': " + reason + "; " +
+                   (places.empty()
+                        ? std::string("this model has no place for a cut")
+                        : "it may with " + listed(
+                                               places, [&](std::size_t i) { return graph.nodes[i].name; }, " or ")));
+}
+
+std::vector<Graph> cut(const Graph& graph, std::span<const std::size_t> places) {
+  std::vector<Graph> parts;
+  std::size_t begin = 0;
+  std::optional<std::size_t> received;
+  for (std::size_t i = 0; i <= places.size(); ++i) {
+    const bool last = i == places.size();
+    const std::size_t end = last ? graph.nodes.size() : places[i];
+    if (end <= begin) throw InputError("the stages of a model begin with different operations, in its order");
+    const std::size_t output = last ? graph.output : crossing(graph, end).front();
+    Part part(graph);
+    if (received) part.receive(*received);
+    for (std::size_t n = begin; n < end; ++n) part.take(graph.nodes[n]);
+    parts.push_back(part.finish(output));
+    received = output;
+    begin = end;
+  }
+  return parts;
+}
+
+/// best[p][i]: of the first p + 1 parts, the last of which ends before place i of `ends`, the most costly one at least.
+std::vector<std::size_t> balanced_cut(std::span<const double> costs, std::span<const std::size_t> allowed,
+                                      std::size_t parts) {
+  if (parts == 0 || allowed.size() + 1 < parts)
+    throw InputError("the model can be cut into " + counted(allowed.size() + 1, "stage") + " at most, not into " +
+                     std::to_string(parts));
+  std::vector<double> before{0};  // the cost of all nodes before each place
+  for (const double cost : costs) before.push_back(before.back() + cost);
+  std::vector<std::size_t> ends(allowed.begin(), allowed.end());
+  ends.push_back(costs.size());
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> best(parts, std::vector<double>(ends.size(), never));
+  std::vector<std::vector<std::size_t>> from(parts, std::vector<std::size_t>(ends.size()));
+  for (std::size_t i = 0; i < ends.size(); ++i) best[0][i] = before[ends[i]];
+  for (std::size_t p = 1; p < parts; ++p)
+    for (std::size_t i = p; i < ends.size(); ++i)
+      for (std::size_t j = p - 1; j < i; ++j) {
+        const double most = std::max(best[p - 1][j], before[ends[i]] - before[ends[j]]);
+        if (most >= best[p][i]) continue;
+        best[p][i] = most;
+        from[p][i] = j;
+      }
+  std::vector<std::size_t> places;
+  std::size_t i = ends.size() - 1;
+  for (std::size_t p = parts; p-- > 1;) {
+    i = from[p][i];
+    places.push_back(ends[i]);
+  }
+  std::ranges::reverse(places);
+  return places;
+}
+
+}  // namespace ronda

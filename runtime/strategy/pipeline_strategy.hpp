@@ -1,0 +1,130 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/core/denormals.hpp>
+#include <ronda/core/event_sink.hpp>
+#include <ronda/layers/layer.hpp>
+#include <ronda/optim/optimizer.hpp>
+#include <ronda/optim/schedule.hpp>
+#include <ronda/runtime/strategy/control_block.hpp>
+#include <ronda/runtime/strategy/gradient_accumulator.hpp>
+#include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/strategy/planned_rank_sums.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
+#include <ronda/runtime/strategy/step_clock.hpp>
+#include <ronda/runtime/strategy/step_queue.hpp>
+#include <ronda/runtime/strategy/strategy.hpp>
+
+namespace ronda {
+
+class PipelineState;
+class Stage;
+class StagedModel;
+class StageExchange;
+class WholeModel;
+
+/// Pipeline parallelism: the model is cut into stages, each rank computes one of them, and a step's micro-batches go
+/// through all. With more ranks than stages there are several pipelines, which share each global batch as the ranks of
+/// a MirroredStrategy do, and average the gradients of each stage.
+///
+/// A stage with w stages behind it does the forward pass of w micro-batches, then a forward and a backward in turns,
+/// and in the end the w backwards that are left. Three stages, five micro-batches; F and B of micro-batch 2 are F2 and
+/// B2:
+///
+///     stage 0   F0 F1 F2          B0 F3    B1 F4    B2       B3       B4
+///     stage 1      F0 F1       B0 F2    B1 F3    B2 F4    B3       B4
+///     stage 2         F0    B0 F1    B1 F2    B2 F3    B3 F4    B4
+///
+/// So a stage holds the activations of w + 1 micro-batches, however many a step has. Of S stages and M micro-batches a
+/// rank has nothing to do for about (S-1)/(M+S-1) of a step, the *bubble*. Gradients are summed over the micro-batches;
+/// one update follows, by the rules of a mirrored step: results are those of a MirroredStrategy with as many
+/// micro-batches, to rounding. (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP
+/// 2019: 1F1B; "Memory-efficient pipeline-parallel DNN training", ICML 2021: PipeDream-Flush.)
+///
+/// The ranks of one pipeline are given the same batches. Each keeps gradients, the optimizer's states and activations
+/// of its stage alone, and the values of all parameters, of which those of other stages are brought up to date beside
+/// steps: see PipelineState. For processors and float32.
+///
+/// The constructor and planning are in pipeline_plan.cpp.
+class PipelineStrategy final : public Strategy {
+ public:
+  /// As MirroredStrategy's. Throws InputError also for what it is not for: GPUs, half types, sparse gradients,
+  /// ranks that are no whole number of pipelines, and cuts that cannot be made.
+  /// @param options  `pipeline` says how the model is cut; `batch_capacity` is of the rank's pipeline
+  PipelineStrategy(Communicator communicator, const Layer& model, const Loss& loss,
+                   std::unique_ptr<Optimizer> optimizer, Schedule schedule, const MirroredOptions& options,
+                   EventSink* sink = nullptr);
+  ~PipelineStrategy() override;
+
+  void begin_step(const Batch& batch) override;
+  StepResult finish_step() override;
+  void accumulate(const Batch& batch) override;
+  void set_micro_batches(std::size_t count) override;
+  [[nodiscard]] std::size_t steps_in_flight() const noexcept override { return queue_->in_flight(); }
+  [[nodiscard]] std::size_t max_in_flight() const noexcept override { return queue_->max_in_flight(); }
+  void drain() noexcept override { queue_->drain(); }
+
+  /// `see` is called on the ranks of the last stage, which have the outputs.
+  Evaluation evaluate(BatchLoader& loader, const SeeOutputs& see = {}, const Metrics& metrics = {}) override;
+  [[nodiscard]] std::string explain_nonfinite(const Batch& batch) override;
+  [[nodiscard]] bool keeps(const Dataset&) const noexcept override { return false; }
+  void keep_data(std::span<const Dataset* const>) override {}
+  void forget_data() noexcept override {}
+
+  [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
+  [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
+  [[nodiscard]] Shard shard() const noexcept override { return shard_; }
+  [[nodiscard]] const GradientExchange& exchange() const noexcept override;
+  [[nodiscard]] TrainingState& state() noexcept override;
+  [[nodiscard]] const TrainingState& state() const noexcept override;
+  [[nodiscard]] std::vector<StageCosts> stages() override;
+
+  /// This rank's, from 0.
+  [[nodiscard]] std::size_t stage() const noexcept { return index_; }
+
+ private:
+  void plan_stages(const Layer& model, const Loss& loss, RankPicker& picker);
+  void make_replica(const Loss& loss, const Picks& answered);
+  void plan_memory();
+  void check_memory() const;
+  void take_memory();
+  void make_exchange();
+  void make_parts(const Schedule& schedule);
+  void tell_plan();
+  void check(const Batch& batch) const;
+  void compute(const Batch& batch);
+  void backward(std::size_t micro_batch);
+  [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const;
+  [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
+
+  Communicator communicator_;
+  EventSink silence_;
+  EventSink& sink_;
+  MirroredOptions options_;
+  std::size_t stage_count_ = 0, index_ = 0;
+  Shard shard_;
+  StrategyPlan plan_;
+  Communicator pipeline_, replicas_;  ///< the stages of this rank's pipeline; the ranks that have its stage
+
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<StagedModel> model_;
+  std::unique_ptr<Replica> replica_;  ///< of this rank's stage
+  std::vector<Program> more_;         ///< until the stage takes them
+  std::unique_ptr<WholeModel> whole_;
+  std::unique_ptr<StageExchange> exchange_;
+  std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one pipeline
+  std::unique_ptr<GradientAccumulator> accumulator_;
+  std::unique_ptr<Updater> updater_;
+  std::unique_ptr<ControlBlock> other_sums_;  ///< of evaluation and explain_nonfinite
+  std::unique_ptr<StepQueue> queue_;
+  std::unique_ptr<PipelineState> state_;
+  std::unique_ptr<Stage> stage_;
+  HostCopy host_copy_;
+  StepClock clock_;
+};
+
+}  // namespace ronda

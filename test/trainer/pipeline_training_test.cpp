@@ -1,0 +1,249 @@
+// Trainings whose ranks are stages of a pipeline: epochs, checkpoints that other strategies go on from, files.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/layers/layers.hpp>
+#include <ronda/runtime/io/safetensors.hpp>
+#include <ronda/runtime/trainer/predictor.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+
+#include "support/message.hpp"
+#include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+Sequential model_in_stages() {
+  return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
+}
+
+/// Without what depends on how a step is cut into micro-batches.
+Sequential model_without_norm() {
+  return Sequential(Conv2d(8, 3), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
+}
+
+struct StagedTraining {
+  explicit StagedTraining(TrainingOptions options, Sequential m = model_in_stages())
+      : model(std::move(m)), trainer(world(), model, loss, small(std::move(options))) {
+    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+    trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
+  }
+  void fit() { result = trainer.fit(data, data); }
+  std::string hash() { return trainer.strategy().parameter_hash(); }
+
+  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  Sequential model;
+  SoftmaxCrossEntropy loss;
+  Trainer trainer;
+  Evaluation result;
+  std::vector<EpochReport> epochs;
+};
+
+std::unique_ptr<StagedTraining> run(TrainingOptions options, Sequential model = model_in_stages()) {
+  auto training = std::make_unique<StagedTraining>(std::move(options), std::move(model));
+  training->fit();
+  return training;
+}
+
+TrainingOptions staged(const std::string& strategy) {
+  TrainingOptions options;
+  options.strategy = strategy;
+  options.accumulate = 3;
+  options.optimizer.name = "adam";
+  options.clip_norm = 0.5;
+  return options;
+}
+
+/// Cut by hand: equal runs are cut alike.
+std::vector<std::string> cuts_by_hand() {
+  std::vector<std::string> names{"conv2", "dense1", "dense2"};
+  names.resize(static_cast<std::size_t>(world().size()) - 1);
+  return names;
+}
+
+TrainingOptions by_hand(const std::string& strategy) {
+  TrainingOptions options = staged(strategy);
+  if (strategy == "pipeline") options.pipeline.cuts = cuts_by_hand();
+  return options;
+}
+
+void save_after(std::uint64_t step, const SharedFolder& folder, TrainingOptions options) {
+  options.checkpoint_dir = folder.path;
+  run_until(step, options, [](TrainingOptions first) { return run(std::move(first)); });
+}
+
+bool alone() { return world().size() == 1; }
+
+}  // namespace
+
+TEST_CASE("a pipeline trains as a whole model does, epoch by epoch") {
+  if (alone()) return;
+  const auto parts = run(staged("pipeline"), model_without_norm());
+  CHECK_FALSE(parts->hash().empty());
+  REQUIRE(parts->epochs.size() == 3);
+  TrainingOptions options = staged("mirrored");
+  options.accumulate = 1;
+  const auto whole = run(options, model_without_norm());
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(parts->epochs[i].samples == 90);
+    CHECK(std::abs(parts->epochs[i].train_loss - whole->epochs[i].train_loss) < 1e-3);
+    CHECK(std::abs(parts->epochs[i].test_loss - whole->epochs[i].test_loss) < 1e-3);
+  }
+  CHECK(parts->trainer.strategy().stages().size() == static_cast<std::size_t>(world().size()));
+  CHECK(whole->trainer.strategy().stages().empty());
+}
+
+TEST_CASE("a pipeline that was ended and goes on has the bits of one that was not") {
+  if (alone()) return;
+  const std::string whole = run(by_hand("pipeline"))->hash();
+  for (const std::uint64_t step : {3, 4, 6}) {
+    INFO(step);
+    const SharedFolder folder;
+    save_after(step, folder, by_hand("pipeline"));
+    TrainingOptions options = by_hand("pipeline");
+    options.checkpoint_dir = folder.path;
+    options.resume = options.exact = true;
+    CHECK(run(options)->hash() == whole);
+  }
+}
+
+TEST_CASE("an average of the parameters, and weights that are pruned, are those of a whole model") {
+  if (alone()) return;
+  TrainingOptions options = by_hand("pipeline");
+  options.ema_decay = 0.8;
+  options.prune = 0.5;
+  const auto parts = run(options);
+  options.strategy = "mirrored";
+  const auto whole = run(options);
+  CHECK(parts->result.loss == Approx(whole->result.loss).epsilon(0.5).margin(0.05));
+  const TrainingState::Zeros found = parts->trainer.strategy().state().zeros(),
+                             expected = whole->trainer.strategy().state().zeros();
+  CHECK(found.weights == expected.weights);
+  CHECK(found.zeros == expected.zeros);
+  const std::string hash = parts->hash();
+  const SharedFolder folder;
+  options.strategy = "pipeline";
+  save_after(7, folder, options);
+  options.checkpoint_dir = folder.path;
+  options.resume = options.exact = true;
+  CHECK(run(options)->hash() == hash);
+}
+
+TEST_CASE("where cuts are measured, a training that goes on is cut as before") {
+  if (alone()) return;
+  const SharedFolder folder;
+  save_after(5, folder, staged("pipeline"));
+  TrainingOptions options = staged("pipeline");
+  options.checkpoint_dir = folder.path;
+  options.resume = options.exact = true;
+  CHECK(run(options)->result.loss > 0);
+}
+
+TEST_CASE("every strategy goes on from a pipeline's checkpoint, and a pipeline from theirs") {
+  if (alone()) return;
+  for (const char* saves : {"mirrored", "sharded", "pipeline"})
+    for (const char* resumes : {"mirrored", "sharded", "pipeline"}) {
+      INFO(saves << ", then " << resumes);
+      const SharedFolder folder;
+      save_after(6, folder, by_hand(saves));
+      TrainingOptions options = by_hand(resumes);
+      options.checkpoint_dir = folder.path;
+      options.resume = true;
+      const auto gone_on = run(options);
+      CHECK(gone_on->epochs.size() == 2);
+      CHECK(std::isfinite(gone_on->result.loss));
+      CHECK(gone_on->result.loss < gone_on->epochs.front().train_loss);
+      CHECK_FALSE(gone_on->hash().empty());
+    }
+}
+
+TEST_CASE("it goes on from itself cut otherwise") {
+  if (world().size() != 2) return;
+  const auto expected = run(by_hand("pipeline"));
+  for (const char* name : {"dense1", "dense2", "flatten1"}) {
+    const SharedFolder folder;
+    save_after(6, folder, by_hand("pipeline"));
+    TrainingOptions options = by_hand("pipeline");
+    options.pipeline.cuts = {name};
+    options.checkpoint_dir = folder.path;
+    options.resume = true;
+    CHECK(run(options)->result.loss == Approx(expected->result.loss).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("what it saves is the whole model, and what it predicts is every sample's") {
+  if (alone()) return;
+  const SharedFolder folder;
+  TrainingOptions options = by_hand("pipeline");
+  options.save = folder.path / "model.safetensors";
+  options.predictions = folder.path / "predictions.safetensors";
+  options.summary_json = folder.path / "summary.json";
+  const auto training = run(options);
+  Communicator all = world().communicator();
+  all.barrier();
+  Predictor predictor(training->model, training->data.fields(), {.batch_size = 16});
+  predictor.load(options.save);
+  const Predictions expected = predictor.predict(training->data);
+  const Safetensors found = read_safetensors(options.predictions);
+  REQUIRE(found.tensors.size() == 1);
+  CHECK(relative_distance(found.tensors[0].values, expected.values) < 1e-4);
+  CHECK(std::filesystem::file_size(options.summary_json) > 0);
+  TrainingOptions again = by_hand("pipeline");
+  again.init = options.save;
+  again.freeze = {"*"};
+  CHECK(run(again)->hash() == training->hash());
+}
+
+TEST_CASE("the best epoch's model comes back to all stages") {
+  if (alone()) return;
+  TrainingOptions options = by_hand("pipeline");
+  options.keep_best = true;
+  options.learning_rate = 0.5;  // later epochs are worse
+  const auto training = run(options);
+  double best = training->epochs.front().test_loss;
+  for (const EpochReport& report : training->epochs) best = std::min(best, report.test_loss);
+  CHECK(training->result.loss == Approx(best));
+  CHECK_FALSE(training->hash().empty());
+}
+
+TEST_CASE("a step that is not finite is skipped, or taken back, by all stages") {
+  if (alone()) return;
+  for (const OnNonfinite choice : {OnNonfinite::skip, OnNonfinite::rollback}) {
+    const SharedFolder folder;
+    TrainingOptions options = by_hand("pipeline");
+    options.on_nonfinite = choice;
+    options.checkpoint_dir = folder.path;
+    options.checkpoint_every.steps = 3;
+    for (int rank = 0; rank < world().size(); ++rank)  // whose batches are the same
+      options.faults.push_back({FaultKind::nan, 5, rank});
+    const auto training = run(options);
+    CHECK(std::isfinite(training->result.loss));
+    CHECK_FALSE(training->hash().empty());
+  }
+}
+
+TEST_CASE("options that make no sense with a pipeline are refused") {
+  const auto refused = [](const auto& change) {
+    TrainingOptions options = staged("pipeline");
+    change(options);
+    return message_of<InputError>([&] { run(options); });
+  };
+  if (alone()) {
+    require_mentions(refused([](TrainingOptions&) {}), {"two stages or more", "mirrored"});
+    return;
+  }
+  require_mentions(refused([](TrainingOptions& o) { o.shares = "measured"; }), {".shares", "mirrored"});
+  require_mentions(refused([](TrainingOptions& o) { o.audit_every = 2; }), {".audit_every", "mirrored"});
+  require_mentions(refused([](TrainingOptions& o) { o.precision = Precision::mixed_bfloat16; }), {".precision"});
+  require_mentions(refused([](TrainingOptions& o) { o.device = DeviceChoice::cuda; }), {".device = cuda"});
+  require_mentions(refused([](TrainingOptions& o) { o.pipeline.stages = 5; }), {".pipeline.stages", "multiple of 5"});
+}
