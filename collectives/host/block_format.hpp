@@ -1,0 +1,28 @@
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include <ronda/collectives/host/wire_format.hpp>
+
+namespace ronda {
+
+// Numbers as they are sent by int8, int4 and 2bit: in blocks of a float32 scale s and a few bits for each number. A
+// number becomes q s, of a whole number q. `residual`, what earlier roundings lost, is added before and made anew.
+//
+//     int8, int4   s = m/127 or m/7, of the largest magnitude m in the block; x/s is rounded up or down at random so
+//                  that its mean is exact (Alistarh et al., "QSGD", NeurIPS 2017, whose blocks of 512 these are)
+//     2bit         -s, 0 or s: what is larger than 0.7 of the mean magnitude is sent as the mean of these, s, which is
+//                  nearly as close to the block as three values can be (Li et al., "Ternary weight networks", 2016).
+//                  Nothing is random: rounding at random to 0 or m, as TernGrad does, loses up to m of each number,
+//                  so that with error feedback the losses grow from run to run
+//
+// Bytes hold 8/bits numbers each: byte j of a block of n bytes has the numbers j, j + n, …, from its low bits up.
+// A block with a number that is not finite is decoded as NaN throughout, so that nothing looks sound that is not.
+
+/// @param kept  null, or where what others will decode goes; may be the memory of `values`
+void encode_blocks(Compression compression, std::span<const float> values, float* residual, Noise noise,
+                   std::byte* wire, float* kept);
+void decode_blocks(Compression compression, const std::byte* wire, std::span<float> values);
+void decode_and_add_blocks(Compression compression, const std::byte* wire, std::span<float> values);
+
+}  // namespace ronda
