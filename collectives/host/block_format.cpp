@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -22,10 +21,10 @@ using Bytes = std::array<std::int8_t, block_size>;
 /// Blocks below are zero on the wire: the inverse of their scale could not be had.
 constexpr float smallest_magnitude = 1e-30F;
 constexpr std::uint32_t infinity = 0x7f800000U;  ///< magnitudes of finite numbers are less
-constexpr float most = std::numeric_limits<float>::max();
 
 /// What is beyond the largest number, though `values` is not, becomes that. Returns the largest magnitude.
 std::uint32_t saturate(const float* values, Floats& sums) noexcept {
+  constexpr float most = std::numeric_limits<float>::max();
   std::uint32_t top = 0;
   for (std::size_t i = 0; i < block_size; ++i) {
     if (std::isfinite(values[i])) sums[i] = std::clamp(sums[i], -most, most);
@@ -79,8 +78,8 @@ struct Magnitude {
 template <int side>
 [[gnu::always_inline]] inline float quantize_at_random(const float* __restrict values, float* __restrict residual,
                                                        Noise noise, std::int8_t* __restrict quanta) {
-  constexpr float most_quanta = side - 0x1p-10F;  // a little less, so that no rounding takes the largest beyond
-  constexpr float largest_scale = most / side;    // side times it is finite too
+  constexpr float most_quanta = side - 0x1p-10F;          // a little less, so that no rounding takes the largest beyond
+  constexpr float largest_scale = 0x1.fffffp127F / side;  // side times it is finite too
   alignas(64) Floats exact;
   const Magnitude magnitude = add_up(values, residual, exact);
   const float scale = magnitude.some ? std::min(magnitude.largest / most_quanta, largest_scale) : 0.0F;
@@ -100,62 +99,39 @@ template <int side>
   return scale_or_nan(magnitude, scale);
 }
 
-// Of a whole block, whose last numbers may be zeros that are not sent: `count` are. Returns the scale; `residual`
-// becomes what is lost.
-
-RONDA_MULTIVERSION float quantize_int8(const float* __restrict values, float* __restrict residual,
-                                       std::size_t /*count*/, Noise noise, std::int8_t* __restrict quanta) {
+RONDA_MULTIVERSION float quantize_int8(const float* __restrict values, float* __restrict residual, Noise noise,
+                                       std::int8_t* __restrict quanta) {
   return quantize_at_random<127>(values, residual, noise, quanta);
 }
 
-RONDA_MULTIVERSION float quantize_int4(const float* __restrict values, float* __restrict residual,
-                                       std::size_t /*count*/, Noise noise, std::int8_t* __restrict quanta) {
+RONDA_MULTIVERSION float quantize_int4(const float* __restrict values, float* __restrict residual, Noise noise,
+                                       std::int8_t* __restrict quanta) {
   return quantize_at_random<7>(values, residual, noise, quanta);
 }
 
 // ---- three values ---------------------------------------------------------------------------------------------------
 
-int RULE = getenv("R") ? atoi(getenv("R")) : 0;
-int FACTOR = getenv("F") ? atoi(getenv("F")) : 700;
+/// What is larger than half of the largest magnitude, which is 2^16 here, is sent.
+constexpr std::int32_t threshold = 1 << 15;
 
-/// Magnitudes are whole numbers, of which the largest is 2^16: so that sums are the same in any order.
-RONDA_MULTIVERSION float quantize_2bit(const float* __restrict values, float* __restrict residual, std::size_t count,
-                                       Noise noise, std::int8_t* __restrict quanta) {
+/// Magnitudes become whole numbers, so that their sum is the same in any order.
+RONDA_MULTIVERSION float quantize_2bit(const float* __restrict values, float* __restrict residual, Noise /*noise*/,
+                                       std::int8_t* __restrict quanta) {
   alignas(64) Floats exact;
-  alignas(64) std::array<std::int32_t, block_size> sizes;
+  alignas(64) std::array<std::int32_t, block_size> sent;  // magnitudes; 0: below the threshold
   const Magnitude magnitude = add_up(values, residual, exact);
   const float to_fixed = magnitude.some ? 65536.0F / magnitude.largest : 0.0F;
-  std::int32_t sum = 0;
+  std::int32_t count = 0, sum = 0;
   for (std::size_t i = 0; i < block_size; ++i) {
-    sizes[i] = static_cast<std::int32_t>(std::abs(exact[i]) * to_fixed);
-    sum += sizes[i];
+    const auto fixed = static_cast<std::int32_t>(std::abs(exact[i]) * to_fixed);
+    sent[i] = fixed > threshold ? fixed : 0;
+    count += fixed > threshold ? 1 : 0;
+    sum += sent[i];
   }
-  if (RULE == 3 || RULE == 4) {  // TernGrad
-    const float scale = magnitude.some ? magnitude.largest : 0;
-    for (std::size_t i = 0; i < block_size; ++i) {
-      const bool large =
-          (sizes[i] + (int)(mixed((std::uint32_t)noise.key() + (std::uint32_t)i * 0x9e3779b9U) & 0xffffU)) >> 16;
-      quanta[i] = large ? (exact[i] < 0 ? -1 : 1) : 0;
-      residual[i] = RULE == 4 ? 0 : exact[i] - quanta[i] * scale;
-    }
-    return scale_or_nan(magnitude, scale);
-  }
-  std::int32_t threshold = (std::int32_t)((std::int64_t)sum * FACTOR / 1000 / static_cast<std::int32_t>(count));
-  if (RULE == 1) threshold = 65536 * (long)FACTOR / 1000;
-  std::int32_t chosen = 0, sum_of_chosen = 0;
-  for (int it = 0; it < (RULE == 2 ? 4 : 1); ++it) {
-    if (it > 0 && chosen > 0) threshold = sum_of_chosen / chosen / 2;
-    chosen = sum_of_chosen = 0;
-    for (std::size_t i = 0; i < block_size; ++i) {
-      chosen += sizes[i] > threshold ? 1 : 0;
-      sum_of_chosen += sizes[i] > threshold ? sizes[i] : 0;
-    }
-  }
-  float scale = 0;
-  if (chosen > 0)
-    scale = static_cast<float>(sum_of_chosen) / static_cast<float>(chosen) * (magnitude.largest / 65536.0F);
+  const float mean = static_cast<float>(sum) / static_cast<float>(std::max(count, 1));
+  const float scale = magnitude.some ? mean * (magnitude.largest * 0x1p-16F) : 0.0F;
   for (std::size_t i = 0; i < block_size; ++i) {
-    const std::int32_t sign = exact[i] < 0.0F ? -1 : 1, quantum = sizes[i] > threshold ? sign : 0;
+    const std::int32_t sign = exact[i] < 0.0F ? -1 : 1, quantum = sent[i] > 0 ? sign : 0;
     quanta[i] = static_cast<std::int8_t>(quantum);
     residual[i] = exact[i] - static_cast<float>(quantum) * scale;
   }
@@ -217,7 +193,7 @@ RONDA_BYTES(2bit, 2)
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
 struct Format {
-  float (*quantize)(const float*, float*, std::size_t, Noise, std::int8_t*);
+  float (*quantize)(const float*, float*, Noise, std::int8_t*);
   void (*pack)(const std::int8_t*, std::size_t, std::uint8_t*);
   void (*unpack)(const std::uint8_t*, float, float*, std::size_t);
   void (*unpack_and_add)(const std::uint8_t*, float, float*, std::size_t);
@@ -235,7 +211,7 @@ float quantize_short(const Format& format, std::span<const float> values, float*
   alignas(64) Floats padded_values{}, padded_residual{};
   std::ranges::copy(values, padded_values.begin());
   std::copy_n(residual, values.size(), padded_residual.begin());
-  const float scale = format.quantize(padded_values.data(), padded_residual.data(), values.size(), noise, quanta);
+  const float scale = format.quantize(padded_values.data(), padded_residual.data(), noise, quanta);
   std::copy_n(padded_residual.begin(), values.size(), residual);
   return scale;
 }
@@ -268,7 +244,7 @@ void encode_blocks(Compression compression, std::span<const float> values, float
   for_each_block(compression, values.size(), wire, [&](std::size_t at, std::size_t count, std::byte* target) {
     const Noise of_block = noise.at(at / block_size);
     const float scale = count == block_size
-                            ? format.quantize(values.data() + at, residual + at, count, of_block, quanta.data())
+                            ? format.quantize(values.data() + at, residual + at, of_block, quanta.data())
                             : quantize_short(format, values.subspan(at), residual + at, of_block, quanta.data());
     std::memcpy(target, &scale, sizeof scale);
     auto* const bytes = reinterpret_cast<std::uint8_t*>(target + sizeof scale);

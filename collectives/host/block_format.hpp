@@ -11,10 +11,11 @@ namespace ronda {
 //
 //     int8, int4   s = m/127 or m/7, of the largest magnitude m in the block; x/s is rounded up or down at random so
 //                  that its mean is exact (Alistarh et al., "QSGD", NeurIPS 2017, whose blocks of 512 these are)
-//     2bit         -s, 0 or s: what is larger than 0.7 of the mean magnitude is sent as the mean of these, s, which is
-//                  nearly as close to the block as three values can be (Li et al., "Ternary weight networks", 2016).
-//                  Nothing is random: rounding at random to 0 or m, as TernGrad does, loses up to m of each number,
-//                  so that with error feedback the losses grow from run to run
+//     2bit         -s, 0 or s: what is larger than m/2 is sent as s, the mean of these magnitudes (Strom, "Scalable
+//                  distributed DNN training using commodity GPU cloud computing", Interspeech 2015, with a threshold
+//                  of the block's own). Nothing is random. A rounding loses m/2 at most, so that of numbers up to 1
+//                  no more than 1 is ever kept; a lower threshold loses less of most blocks, but lets their largest
+//                  numbers wait for long
 //
 // Bytes hold 8/bits numbers each: byte j of a block of n bytes has the numbers j, j + n, …, from its low bits up.
 // A block with a number that is not finite is decoded as NaN throughout, so that nothing looks sound that is not.
