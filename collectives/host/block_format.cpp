@@ -111,27 +111,36 @@ RONDA_MULTIVERSION float quantize_int4(const float* __restrict values, float* __
 
 // ---- three values ---------------------------------------------------------------------------------------------------
 
-/// What is larger than half of the largest magnitude, which is 2^16 here, is sent.
-constexpr std::int32_t threshold = 1 << 15;
+/// What is larger than one of these is sent; the largest magnitude in a block is 2^16.
+constexpr std::array<std::int32_t, 3> thresholds{1 << 15, 1 << 14, 1 << 13};
 
-/// Magnitudes become whole numbers, so that their sum is the same in any order.
+/// Of the numbers beyond a threshold, as whole numbers, whose sum is the same in any order.
+struct Beyond {
+  std::int32_t threshold, count, sum;
+  /// How much of the block's sum of squares is sent with their mean.
+  [[nodiscard]] double energy() const noexcept { return count == 0 ? 0 : static_cast<double>(sum) * sum / count; }
+};
+
 RONDA_MULTIVERSION float quantize_2bit(const float* __restrict values, float* __restrict residual, Noise /*noise*/,
                                        std::int8_t* __restrict quanta) {
   alignas(64) Floats exact;
-  alignas(64) std::array<std::int32_t, block_size> sent;  // magnitudes; 0: below the threshold
+  alignas(64) std::array<std::int32_t, block_size> sizes;
   const Magnitude magnitude = add_up(values, residual, exact);
   const float to_fixed = magnitude.some ? 65536.0F / magnitude.largest : 0.0F;
-  std::int32_t count = 0, sum = 0;
-  for (std::size_t i = 0; i < block_size; ++i) {
-    const auto fixed = static_cast<std::int32_t>(std::abs(exact[i]) * to_fixed);
-    sent[i] = fixed > threshold ? fixed : 0;
-    count += fixed > threshold ? 1 : 0;
-    sum += sent[i];
+  for (std::size_t i = 0; i < block_size; ++i) sizes[i] = static_cast<std::int32_t>(std::abs(exact[i]) * to_fixed);
+  Beyond best{};
+  for (const std::int32_t threshold : thresholds) {
+    Beyond one{threshold, 0, 0};
+    for (std::size_t i = 0; i < block_size; ++i) {
+      one.count += sizes[i] > threshold ? 1 : 0;
+      one.sum += sizes[i] > threshold ? sizes[i] : 0;
+    }
+    if (one.energy() > best.energy()) best = one;
   }
-  const float mean = static_cast<float>(sum) / static_cast<float>(std::max(count, 1));
+  const float mean = static_cast<float>(best.sum) / static_cast<float>(std::max(best.count, 1));
   const float scale = magnitude.some ? mean * (magnitude.largest * 0x1p-16F) : 0.0F;
   for (std::size_t i = 0; i < block_size; ++i) {
-    const std::int32_t sign = exact[i] < 0.0F ? -1 : 1, quantum = sent[i] > 0 ? sign : 0;
+    const std::int32_t sign = exact[i] < 0.0F ? -1 : 1, quantum = sizes[i] > best.threshold ? sign : 0;
     quanta[i] = static_cast<std::int8_t>(quantum);
     residual[i] = exact[i] - static_cast<float>(quantum) * scale;
   }

@@ -11,11 +11,10 @@ namespace ronda {
 //
 //     int8, int4   s = m/127 or m/7, of the largest magnitude m in the block; x/s is rounded up or down at random so
 //                  that its mean is exact (Alistarh et al., "QSGD", NeurIPS 2017, whose blocks of 512 these are)
-//     2bit         -s, 0 or s: what is larger than m/2 is sent as s, the mean of these magnitudes (Strom, "Scalable
-//                  distributed DNN training using commodity GPU cloud computing", Interspeech 2015, with a threshold
-//                  of the block's own). Nothing is random. A rounding loses m/2 at most, so that of numbers up to 1
-//                  no more than 1 is ever kept; a lower threshold loses less of most blocks, but lets their largest
-//                  numbers wait for long
+//     2bit         -s, 0 or s: what is larger than m/2 is sent as s, the mean of these magnitudes; or what is larger
+//                  than m/4 or m/8, where the sum of the squares of what is lost is less by it. Nothing is random.
+//                  (Strom, "Scalable distributed DNN training using commodity GPU cloud computing", Interspeech 2015,
+//                  with a threshold for each block; TernGrad, which rounds to 0 or m at random, loses far more)
 //
 // Bytes hold 8/bits numbers each: byte j of a block of n bytes has the numbers j, j + n, …, from its low bits up.
 // A block with a number that is not finite is decoded as NaN throughout, so that nothing looks sound that is not.

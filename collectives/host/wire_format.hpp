@@ -65,7 +65,7 @@ struct Wire {
     case Compression::fp16: return 0x1p-12;
     case Compression::int8: return 1 / 126.0;
     case Compression::int4: return 1 / 6.0;
-    case Compression::two_bit: return 0.5;
+    case Compression::two_bit: return 7 / 8.0;
     case Compression::none:
     case Compression::automatic: break;
   }
