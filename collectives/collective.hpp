@@ -45,7 +45,7 @@ struct AllreduceSpec {
   /// Of what is sent of `tensors`, which are float32 then; a sum or a mean. What stays in a node's memory is never
   /// compressed. All ranks get the same bits all the same.
   Compression compression = Compression::none;
-  std::uint64_t seed = 1;          ///< of int8's stochastic rounding
+  std::uint64_t seed = 1;          ///< of stochastic rounding
   std::vector<Tensor> exact = {};  ///< reduced together with `tensors`, and never compressed
   /// Takes denormal numbers for zero, as training's gradients: see DenormalScope. Else they are summed as they are,
   /// within a training's step, too, unless the program itself has set its threads otherwise.
@@ -174,8 +174,8 @@ class Collective : public Completion {
   /// Bytes that this rank has sent in messages so far; of sparse tables also what it has written for others in a node's
   /// memory. 0 where MPI's own collectives or a device do it. Not while it is in flight.
   [[nodiscard]] virtual std::uint64_t sent_bytes() const noexcept { return 0; }
-  /// Shows what of one run the next builds on: for int8 what rounding has lost so far, and how many runs there were.
-  /// Equal continuation needs it.
+  /// Shows what of one run the next builds on: for int8, int4 and 2bit what rounding has lost so far, and how many runs
+  /// there were. Equal continuation needs it.
   virtual void visit(StateVisitor& /*visitor*/) {}
   /// Not while it is in flight.
   [[nodiscard]] virtual CollectiveTimes times() const noexcept = 0;

@@ -4,11 +4,13 @@
 namespace ronda {
 namespace {
 
-constexpr EnumNames<Compression, 5> compression_names{{
+constexpr EnumNames<Compression, 7> compression_names{{
     {Compression::none, "none"},
     {Compression::bf16, "bf16"},
     {Compression::fp16, "fp16"},
     {Compression::int8, "int8"},
+    {Compression::int4, "int4"},
+    {Compression::two_bit, "2bit"},
     {Compression::automatic, "auto"},
 }};
 

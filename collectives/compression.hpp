@@ -10,10 +10,16 @@ enum class Compression : std::uint8_t {
   bf16,       ///< half the bytes; the range of float32, 8 bits of precision
   fp16,       ///< half the bytes; 11 bits of precision, but nothing beyond 65504, and less of it below 6e-5
   int8,       ///< a quarter of the bytes; what rounding loses is kept and goes with the next run
+  int4,       ///< an eighth of them, and so on
+  two_bit,    ///< a fifteenth of them: each number is -s, 0 or s, of a scale s of its block; and so on
   automatic,  ///< bf16 between nodes, where that is expected to save a tenth of the time or more; else none
 };
-/// none, bf16, fp16, int8, auto. Throws InputError that lists them.
+/// none, bf16, fp16, int8, int4, 2bit, auto. Throws InputError that lists them.
 [[nodiscard]] Compression parse_compression(std::string_view name);
 [[nodiscard]] std::string_view name_of(Compression compression) noexcept;
+/// Whether what rounding loses is kept, in memory of as many numbers, and added in the next run: error feedback.
+[[nodiscard]] constexpr bool keeps_lost(Compression compression) noexcept {
+  return compression == Compression::int8 || compression == Compression::int4 || compression == Compression::two_bit;
+}
 
 }  // namespace ronda

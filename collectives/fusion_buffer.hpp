@@ -27,7 +27,7 @@ struct FusionOptions {
   std::size_t bucket_bytes = std::size_t{16} << 20;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of the gradients; the control block is never compressed
-  std::uint64_t seed = 1;                       ///< of int8's stochastic rounding
+  std::uint64_t seed = 1;                       ///< of stochastic rounding
   DType dtype = DType::float32;                 ///< of the gradients, and so of their sums
   std::string label = "bucket";                 ///< for messages, and of the states that compression keeps: `bucket 3`
   bool late = false;  ///< buckets start in `wait`: for those who may sum the gradients themselves

@@ -63,7 +63,7 @@ struct LinkCosts {
   int streams = 1;
   CostCurve window;            ///< an allreduce in the shared memory of a node, of so many bytes a rank
   double combine_seconds = 0;  ///< a byte: to add what came to one's own
-  /// A byte of float32: to make it what is sent, and back. Of bf16, fp16, int8.
+  /// A byte of float32: to make it what is sent, and back. Of bf16, fp16, int8; the last counts for int4 and 2bit too.
   std::array<double, 3> pack_seconds{};
   std::vector<Trial> trials;  ///< of these very ranks
 

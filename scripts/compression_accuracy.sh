@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 off=0
-for compression in none bf16 int8; do
+for compression in none bf16 int8 int4 2bit; do
   row= sum=0
   for ((seed = 1; seed <= seeds; ++seed)); do
     mpirun -n 2 "$here/build/release/apps/mnist_cnn" --quiet --epochs "$epochs" --seed "$seed" --allreduce ring \

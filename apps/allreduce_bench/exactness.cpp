@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
+#include <ronda/collectives/host/wire_format.hpp>
 #include <ronda/core/half.hpp>
 
 namespace ronda::apps {
@@ -72,9 +73,9 @@ struct Question {
 
   template <class T>
   [[nodiscard]] bool accepts(T answer, double result) const {
-    // int8 may be off by a step for each rank's part in every rounding.
-    const double steps = roundings * (op == ReduceOp::mean ? 1 : ranks) * largest() / 126;
-    if (compression == Compression::int8 && std::abs(value_of(answer) - result) <= steps) return true;
+    // With error feedback it may be off by a loss for each rank's part in every rounding.
+    const double steps = roundings * (op == ReduceOp::mean ? 1 : ranks) * largest() * largest_loss(compression);
+    if (keeps_lost(compression) && std::abs(value_of(answer) - result) <= steps) return true;
     // A mean is no whole number: it is rounded once by its type, and once by what is sent.
     if (op == ReduceOp::mean && !std::is_integral_v<T>)
       return std::abs(value_of(answer) - result) <= 2 * rounding<T>() * std::abs(result);

@@ -69,8 +69,8 @@ void add_kinds(CLI::App& app, BenchOptions& options) {
   app.add_flag("--calibrate", options.calibrate,
                "measure what messages cost anew, and do not take it from the user's cache");
   app.add_option("--compression", options.compression,
-                 "of what is sent: none, bf16, fp16, int8, auto; all: each of them, in turns")
-      ->check(CLI::IsMember({"none", "bf16", "fp16", "int8", "auto", "all"}))
+                 "of what is sent: none, bf16, fp16, int8, int4, 2bit, auto; all: each of them, in turns")
+      ->check(CLI::IsMember({"none", "bf16", "fp16", "int8", "int4", "2bit", "auto", "all"}))
       ->capture_default_str();
   app.add_option("--compare", options.compare, "mpi: MPI_Allreduce beside it, and the ratio")
       ->check(CLI::IsMember({"mpi"}));
@@ -97,7 +97,8 @@ void require_sense(const BenchOptions& options) {
 
 std::vector<Compression> compressions(const BenchOptions& options) {
   if (options.compression != "all") return {parse_compression(options.compression)};
-  return {Compression::none, Compression::bf16, Compression::fp16, Compression::int8, Compression::automatic};
+  return {Compression::none, Compression::bf16,    Compression::fp16,     Compression::int8,
+          Compression::int4, Compression::two_bit, Compression::automatic};
 }
 
 std::vector<AllreduceAlgorithm> algorithms(const BenchOptions& options, const Topology& topology) {

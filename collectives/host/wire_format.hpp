@@ -32,34 +32,50 @@ struct Wire {
   Noise noise = Noise();                        ///< for stochastic rounding, another one for each tensor
 };
 
-// Numbers as they are sent. bf16 and fp16 are casts, to nearest, ties to even. int8 goes in blocks of a float32 scale
-// and a byte for each number: of a block whose largest magnitude is m a number x becomes x/(m/127), rounded up or down
-// at random so that its mean is exact (Alistarh et al., "QSGD", NeurIPS 2017, whose blocks of 512 these are). A block
-// with a number that is not finite is decoded as NaN throughout, so that nothing looks sound that is not.
+// Numbers as they are sent. bf16 and fp16 are casts, to nearest, ties to even. int8, int4 and 2bit go in blocks of a
+// float32 scale and a few bits for each number: block_format.hpp.
 
 /// Elements of a block; data is cut between blocks only, or their places on the wire would depend on the cut.
 [[nodiscard]] constexpr std::size_t granule_of(Compression compression) noexcept {
-  return compression == Compression::int8 ? 512 : 1;
+  return keeps_lost(compression) ? 512 : 1;
 }
 
 /// Bytes of so many numbers.
 [[nodiscard]] constexpr std::size_t wire_bytes(Compression compression, std::size_t count) noexcept {
+  const auto in_blocks = [&](std::size_t a_byte) {  // numbers
+    const std::size_t block = granule_of(compression), scales = (count + block - 1) / block;
+    return (count + a_byte - 1) / a_byte + scales * sizeof(float);
+  };
   switch (compression) {
     case Compression::bf16:
     case Compression::fp16: return 2 * count;
-    case Compression::int8: {
-      constexpr std::size_t block = granule_of(Compression::int8);
-      return count + (count + block - 1) / block * sizeof(float);
-    }
+    case Compression::int8: return in_blocks(1);
+    case Compression::int4: return in_blocks(2);
+    case Compression::two_bit: return in_blocks(4);
     case Compression::none:
     case Compression::automatic: break;
   }
   return sizeof(float) * count;
 }
 
-// `compression` is bf16, fp16 or int8; `wire` has wire_bytes of as many numbers as `values`, aligned for 16 bits where
-// those are sent. `residual`, for int8 alone, is what earlier roundings lost: it is added before and made anew, so
-// that in the course of runs nothing is lost (Seide et al., "1-bit stochastic gradient descent", Interspeech 2014).
+/// What one rounding may take from a number at most, as a part of the largest in its block; of bf16 and fp16 of itself.
+[[nodiscard]] constexpr double largest_loss(Compression compression) noexcept {
+  switch (compression) {
+    case Compression::bf16: return 0x1p-9;
+    case Compression::fp16: return 0x1p-12;
+    case Compression::int8: return 1 / 126.0;
+    case Compression::int4: return 1 / 6.0;
+    case Compression::two_bit: return 7 / 8.0;
+    case Compression::none:
+    case Compression::automatic: break;
+  }
+  return 0;
+}
+
+// `compression` is neither none nor automatic; `wire` has wire_bytes of as many numbers as `values`, aligned for 16
+// bits where those are sent. `residual`, where keeps_lost, is what earlier roundings lost: it is added before and made
+// anew, so that in the course of runs nothing is lost (Seide et al., "1-bit stochastic gradient descent", Interspeech
+// 2014).
 
 void encode(Compression compression, std::span<const float> values, float* residual, Noise noise, std::byte* wire);
 /// Also replaces `values` by what others will decode.

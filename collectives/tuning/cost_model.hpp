@@ -32,7 +32,7 @@ namespace ronda {
 ///     direct        max(2 (x(c) + ((n-1) s - 1) f(c)), (2 + (s-1)/4) x(c)) + (n-1) g B/n
 ///
 /// Where what is sent is compressed, messages have the wire's bytes, and each costs its packing and unpacking as well:
-/// p seconds for a byte as it was. int8's ring is a direct exchange.
+/// p seconds for a byte as it was. The ring of int8, int4 and 2bit is a direct exchange.
 ///
 /// An allreduce that was tried for just as many bytes takes its formula's time times what that was found to be off by.
 ///

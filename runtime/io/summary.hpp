@@ -40,7 +40,7 @@ struct Summary {
   std::string parameter_hash;
   struct {
     std::string algorithm;
-    std::string compression = "none";  ///< of what is sent: bf16, fp16, int8
+    std::string compression = "none";  ///< of what is sent: bf16, fp16, int8, int4, 2bit
     std::uint64_t bytes_per_step = 0, buckets = 0;
     double exposed_seconds = unknown;
   } allreduce;

@@ -80,7 +80,8 @@ class MirroredStrategy final : public Strategy {
   /// Collective. Returns the sums over all ranks, valid until the next begin_pass; this rank's own in a step of its own
   /// (LocalSteps).
   const StepControl& reduce(const Pass& pass);
-  /// Collective. Without it a step changes no parameter; but layers' states and int8's residuals have changed already.
+  /// Collective. Without it a step changes no parameter; but layers' states and compression's residuals have changed
+  /// already.
   /// @param total  as `reduce` gave it, or changed by the caller, alike on all ranks
   StepResult apply(const StepControl& total, const Pass& pass);
 

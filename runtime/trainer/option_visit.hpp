@@ -307,7 +307,8 @@ void visit(Options& o, Visitor&& see) {
   momentum.otherwise = "0.9";
   see(momentum, local.outer_momentum);
   see(of_local("local-after", "local_sgd.local_after", "so many steps are mirrored ones before"), local.local_after);
-  see(of_local("delta-compression", "local_sgd.delta_compression", "of changes on the wire: none, bf16, fp16, int8"),
+  see(of_local("delta-compression", "local_sgd.delta_compression",
+               "of changes on the wire: none, bf16, fp16, int8, int4, 2bit"),
       local.delta_compression, parse_compression);
   see(of_local("fragments", "local_sgd.fragments",
                "pieces of the parameters that synchronise each at its own time, beside the next steps"),
@@ -343,7 +344,8 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,
-             .help = "Of gradients on the wire: none, bf16, fp16, int8; auto: bf16 between nodes, where that saves a "
+             .help = "Of gradients on the wire: none, bf16, fp16, int8, int4, 2bit; auto: bf16 between nodes, where "
+                     "that saves a "
                      "tenth of the time",
              .matters = true},
       o.compression, parse_compression);

@@ -4,6 +4,7 @@
 #include "support/seed.hpp"
 
 #include <ronda/collectives/host/algorithms/ring.hpp>
+#include <ronda/collectives/host/wire_format.hpp>
 #include <ronda/collectives/tuning/choice.hpp>
 #include <ronda/collectives/tuning/cost_model.hpp>
 #include <ronda/core/error.hpp>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <locale>
+#include <utility>
 #include <vector>
 
 namespace ronda {
@@ -239,12 +241,17 @@ TEST_CASE("what is sent compressed has fewer bytes, and is packed and unpacked")
   const Nodes nodes = nodes_of(4, 1);
   const CostModel model(costs, nodes);
   const double bytes = 16 << 20;
-  const auto share = [](Compression compression) { return compression == Compression::int8 ? 129.0 / 512 : 0.5; };
-  int i = 0;
-  for (const Compression wire : {Compression::bf16, Compression::fp16, Compression::int8}) {
+  const auto share = [](Compression compression) {
+    return static_cast<double>(wire_bytes(compression, 512)) / (512 * sizeof(float));
+  };
+  for (const auto& [wire, packing] : {std::pair(Compression::bf16, 1e-9),
+                                      {Compression::fp16, 2e-9},
+                                      {Compression::int8, 3e-9},
+                                      {Compression::int4, 3e-9},  // as int8
+                                      {Compression::two_bit, 3e-9}}) {
     INFO(name_of(wire));
-    const double byte = share(wire) * gigabit + costs.pack_seconds[static_cast<std::size_t>(i++)];
-    const double latencies = wire == Compression::int8 ? 2 * millisecond : 0;  // int8's ring is a direct exchange
+    const double byte = share(wire) * gigabit + packing;
+    const double latencies = keeps_lost(wire) ? 2 * millisecond : 0;  // its ring is a direct exchange
     CHECK(*model.seconds(ring, 16 << 20, wire) == Approx(latencies + 1.5 * bytes * byte));
     CHECK(*model.seconds(halving, 16 << 20, wire) == Approx(4 * millisecond + 1.5 * bytes * byte));
     CHECK(*model.seconds(doubling, 16 << 20, wire) == Approx(2 * (millisecond + bytes * byte)));

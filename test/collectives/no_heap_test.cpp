@@ -82,7 +82,8 @@ TEST_CASE("nor does compression") {
   const Buffer memory = communicator.allocate(1 << 20, Memory::node_shared);
   const std::span data(reinterpret_cast<float*>(memory.data()), std::size_t{1} << 18);
   for (const AllreduceRow* row : allreduce_rows())
-    for (const Compression compression : {Compression::bf16, Compression::fp16, Compression::int8}) {
+    for (const Compression compression :
+         {Compression::bf16, Compression::fp16, Compression::int8, Compression::int4, Compression::two_bit}) {
       const AllreduceAlgorithm algorithm = row->algorithm;
       if (!row->compresses() || refused(*row, communicator.topology())) continue;
       const auto reduction = communicator.plan(AllreduceSpec{

@@ -13,13 +13,13 @@ bench() { # bench RANKS OPTION…: status 0; leaves $work/results.json
 
 for dtype in float32 float64 float16 bfloat16 int8 uint8 int32 int64; do bench 3 --dtype $dtype --algorithm all; done
 for op in mean min max prod; do bench 3 --op $op; done
-for compression in bf16 fp16 int8; do
+for compression in bf16 fp16 int8 int4 2bit; do
   bench 3 --algorithm all --compression $compression
   expect 'what is sent compressed' test "$(grep -c "\"compression\": \"$compression\"" "$work/results.json")" -gt 0
 done
 expect 'auto beside them' grep -q '"asked": "auto"' "$work/results.json"
 bench 2 --algorithm ring --compression all
-for compression in none bf16 fp16 int8 auto; do
+for compression in none bf16 fp16 int8 int4 2bit auto; do
   expect "$compression beside others" grep -q "\"asked_compression\": \"$compression\"" "$work/results.json"
 done
 bench 1

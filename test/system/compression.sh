@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 limit=100
 
 declare -A hashes
-for compression in none bf16 fp16 int8; do
+for compression in none bf16 fp16 int8 int4 2bit; do
   for turn in first second; do # replicas that differ would be an error; only the first turn times
     trained 2 mnist_mlp --steps 150 --plan "$work/$compression.json" --allreduce ring --compression $compression
     expect_summary compression $compression
@@ -48,7 +48,7 @@ expect_message 'exchange .* the limit is'
 
 # ---- what cannot be
 
-refused 'none, bf16, fp16, int8 or auto' mnist_softmax --compression zip
+refused 'none, bf16, fp16, int8, int4, 2bit or auto' mnist_softmax --compression zip
 refused "compression 'bf16'.*'mpi'" mnist_softmax --compression bf16 --allreduce mpi
 refused 'compression int8 is for sums and means of float32, not for sum of float64' bench_allreduce --compression int8 --dtype float64 --max-bytes 8
 refused 'compression fp16 is for sums and means of float32, not for max of float32' bench_allreduce --compression fp16 --op max --max-bytes 8

@@ -120,8 +120,10 @@ TEST_CASE("epochs end with equal replicas, and tell the mean loss of all their s
 
 TEST_CASE("a training that was ended and goes on has the bits of one that was not") {
   for (const OuterOptimizer outer : {OuterOptimizer::average, OuterOptimizer::nesterov})
-    for (const auto& [compression, fragments] :
-         {std::pair(Compression::none, std::size_t{1}), {Compression::int8, 1}, {Compression::int8, 3}}) {
+    for (const auto& [compression, fragments] : {std::pair(Compression::none, std::size_t{1}),
+                                                 {Compression::int8, 1},
+                                                 {Compression::int4, 1},
+                                                 {Compression::int8, 3}}) {
       INFO(name_of(outer) << ", " << name_of(compression) << ", " << fragments << " fragments");
       TrainingOptions options = local_options(outer, compression);
       options.local_sgd.fragments = fragments;

@@ -53,7 +53,7 @@ struct AllreduceRow {
   AllreduceAlgorithm algorithm;  ///< named in the enumeration, or the next free number: see first_other
   std::string_view name, help;
   AllreduceMeans means = AllreduceMeans::messages;
-  /// The most roundings of one number with int8. Null: the algorithm cannot compress.
+  /// The most roundings of one number with int8, int4 or 2bit. Null: the algorithm cannot compress.
   int (*roundings)(int ranks) = nullptr;
   /// Up to this size it is so short that reading the clock twice would change the time: only one run in 16 is timed.
   std::size_t brief_bytes = 0;

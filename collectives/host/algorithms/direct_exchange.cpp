@@ -20,7 +20,7 @@ DirectExchange::DirectExchange(std::unique_ptr<Transport> transport, Elements da
   segments_ = (longest + segment_ - 1) / segment_;
   take_slots(others);
   rounded_ = adds() ? Range{0, data_.count} : part_of(data_.count, static_cast<std::size_t>(transport_->rank()), ranks);
-  if (wire_.compression == Compression::int8) feedback_ = ErrorFeedback(rounded_.size());
+  if (keeps_lost(wire_.compression)) feedback_ = ErrorFeedback(rounded_.size());
 }
 
 /// Parts that come in have a slot each; what else there is, only where the wire is not the data itself.

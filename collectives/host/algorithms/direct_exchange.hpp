@@ -26,10 +26,10 @@ namespace ronda {
 ///     rank 2   b2 ──┘                   └──  B
 ///
 /// Compressed, a number is rounded twice, by who sends its part and by the owner of the sum, however many ranks there
-/// are, where a ring rounds it at each hop; the owner keeps what the others decode. What int8's rounding takes away
-/// stays with who rounded and is added in the next run: errors do not pile up (Seide et al., "1-bit stochastic gradient
-/// descent", Interspeech 2014; Karimireddy et al., "Error feedback fixes SignSGD", ICML 2019; the exchange is that of
-/// Tang et al., "1-bit Adam", ICML 2021). Not compressed, parts and results travel from and to the data itself.
+/// are, where a ring rounds it at each hop; the owner keeps what the others decode. What rounding to few bits takes
+/// away stays with who rounded and is added in the next run: errors do not pile up (Seide et al., "1-bit stochastic
+/// gradient descent", Interspeech 2014; Karimireddy et al., "Error feedback fixes SignSGD", ICML 2019; the exchange is
+/// that of Tang et al., "1-bit Adam", ICML 2021). Not compressed, parts and results travel from and to the data itself.
 ///
 /// Chunks go in segments: while one is reduced, others are on their way in, and the results of earlier ones on theirs
 /// out.
@@ -46,8 +46,8 @@ class DirectExchange final : public Algorithm {
   static constexpr std::size_t depth = 4;
 
   /// @param data  the same count and type on every rank, any count; float32 where it is compressed. Outlives this
-  ///              object. Memory for the messages under way is taken here, once; with int8 as much as the data has
-  ///              again.
+  ///              object. Memory for the messages under way is taken here, once; with error feedback as much as the
+  ///              data has again.
   /// @param reduction  a sum or a mean where it is compressed
   /// @param segment  elements of a message at most, whole granules of the wire; the same on every rank. 0: a short
   ///                 message's

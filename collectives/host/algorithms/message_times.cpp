@@ -28,7 +28,9 @@ MessageTimes::Packed MessageTimes::packed(Compression compression) const {
   switch (compression) {
     case Compression::bf16: return {compression, share, costs_.pack_seconds[0]};
     case Compression::fp16: return {compression, share, costs_.pack_seconds[1]};
-    case Compression::int8: return {compression, share, costs_.pack_seconds[2]};
+    case Compression::int8:
+    case Compression::int4:
+    case Compression::two_bit: return {compression, share, costs_.pack_seconds[2]};
     case Compression::none:
     case Compression::automatic: break;
   }
@@ -79,7 +81,7 @@ std::optional<double> MessageTimes::folded(double bytes, const Packed& packed) c
 }
 
 std::optional<double> MessageTimes::ring(int ranks, Way way, double bytes, const Packed& packed) const {
-  if (packed.compression == Compression::int8) return direct(ranks, way, bytes, packed);
+  if (keeps_lost(packed.compression)) return direct(ranks, way, bytes, packed);
   if (ranks == 1) return 0;
   if (!known(way)) return std::nullopt;
   const Messages chunk = messages_of(ranks, way, bytes, packed);

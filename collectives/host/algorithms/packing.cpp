@@ -6,7 +6,7 @@ Packing::Packing(Elements data, const Wire& wire, std::size_t residuals) : data_
   const std::size_t bytes = compressed() ? wire_bytes(wire_.compression, data_.count) : data_.bytes().size();
   room_ = Buffer::host(bytes);
   if (compressed()) image_ = Buffer::host(bytes);
-  if (wire_.compression == Compression::int8) feedback_ = ErrorFeedback(residuals * data_.count);
+  if (keeps_lost(wire_.compression)) feedback_ = ErrorFeedback(residuals * data_.count);
 }
 
 std::span<const std::byte> Packing::pack(Range range, std::size_t time, int packer) {

@@ -132,8 +132,7 @@ std::array<double, 3> Calibration::measure_packing() {
     double best = std::numeric_limits<double>::infinity();
     for (int repetition = 0; repetition < fewest; ++repetition) {
       const double begin = mpi::seconds();
-      encode(compressions[i], values, compressions[i] == Compression::int8 ? lost.data() : nullptr, Noise(),
-             wire.data());
+      encode(compressions[i], values, keeps_lost(compressions[i]) ? lost.data() : nullptr, Noise(), wire.data());
       decode(compressions[i], wire.data(), values);
       best = std::min(best, mpi::seconds() - begin);
     }

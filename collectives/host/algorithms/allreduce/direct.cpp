@@ -26,10 +26,10 @@ std::unique_ptr<Algorithm> make_direct_of_all(const AllreduceParts& parts) {
   return make_direct(parts.across_all(), parts.elements, parts.reduction, parts.wire);
 }
 
-/// `auto` does not need it between two ranks, nor with int8: `ring` is the same there.
+/// `auto` does not need it between two ranks, nor with error feedback: `ring` is the same there.
 bool suits_direct(const AllreduceTask& task, const Topology& topology) {
   const bool more_than_two = topology.nodes > 2 || topology.most_ranks_on_a_node > (topology.nodes == 1 ? 2 : 1);
-  return more_than_two && task.compression != Compression::int8;
+  return more_than_two && !keeps_lost(task.compression);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Eleme
   switch (wire.compression) {
     case Compression::bf16:
     case Compression::fp16: return std::make_unique<CompressedRing>(std::move(transport), data, reduction, wire);
-    case Compression::int8: return make_direct(std::move(transport), data, reduction, wire);
+    case Compression::int8:
+    case Compression::int4:
+    case Compression::two_bit: return make_direct(std::move(transport), data, reduction, wire);
     case Compression::none:
     case Compression::automatic: break;
   }

@@ -8,8 +8,8 @@
 
 namespace ronda {
 
-/// An allreduce with the bytes of a ring, 2(n-1)/n of the data's on the wire: a Ring, a CompressedRing, or for int8
-/// what make_direct makes.
+/// An allreduce with the bytes of a ring, 2(n-1)/n of the data's on the wire: a Ring, a CompressedRing, or, where
+/// what rounding loses is kept, what make_direct makes.
 [[nodiscard]] std::unique_ptr<Algorithm> make_ring(std::unique_ptr<Transport> transport, Elements data,
                                                    const Reduction& reduction, const Wire& wire);
 
