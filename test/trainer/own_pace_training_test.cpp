@@ -215,6 +215,18 @@ TEST_CASE("saving by time, pruning, the best epoch, an average and skipped steps
   }
 }
 
+TEST_CASE("at its own pace a training is gone on with by a second fit, beside another") {
+  for (const TrainingOptions& way : ways()) {
+    const auto first = paced(way), other = paced(way);
+    const Evaluation result = first->trainer.fit(first->data, first->data);
+    CHECK(std::isfinite(result.loss));
+    CHECK(first->trainer.strategy().updates() == 24);  // 4 steps an epoch, 3 epochs a fit
+    CHECK(other->trainer.strategy().updates() == 12);
+    CHECK_FALSE(first->hash().empty());
+    CHECK_FALSE(other->hash().empty());
+  }
+}
+
 TEST_CASE("equal bits are not promised at one's own pace") {
   if (world().size() == 1) return;
   for (TrainingOptions options : ways()) {
