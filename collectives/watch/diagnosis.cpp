@@ -20,6 +20,12 @@ bool waits(const RankReport& report) {
   return report.answer == Answer::yes && report.state && report.state->status.waits() && report.state->pending();
 }
 
+/// It waits for what it began so long ago that the record is gone: a message among many others.
+bool waits_since_long(const RankReport& report) {
+  return report.answer == Answer::yes && report.state && report.state->status.waits() &&
+         report.state->status.missing_count > 0 && !report.state->trail.empty() && report.state->pending() == nullptr;
+}
+
 /// It waits, but what it did last has not arrived: it may be in the collective that stands still.
 bool waits_somewhere(const RankReport& report) {
   return report.answer == Answer::yes && report.state && report.state->status.waits() && report.state->trail.empty();
@@ -65,7 +71,7 @@ bool waits_in(const RankReport& report, std::uint64_t group) {
 std::set<int> wanted_in(std::uint64_t group, std::span<const RankReport> ranks) {
   std::unordered_map<int, const RankReport*> waiting;
   for (const RankReport& report : ranks)
-    if (waits(report)) waiting.emplace(report.rank, &report);
+    if (waits(report) || waits_since_long(report)) waiting.emplace(report.rank, &report);
   std::set<int> wanted;
   std::vector<const RankReport*> to_ask;
   for (const auto& [rank, report] : waiting)
@@ -94,7 +100,7 @@ std::vector<const RankReport*> absent(std::uint64_t group, std::span<const RankR
   const std::set<int> wanted = wanted_in(group, ranks);
   std::vector<const RankReport*> all, members, asked_for;
   for (const RankReport& report : ranks) {
-    if (waits(report) || waits_somewhere(report)) continue;
+    if (waits(report) || waits_somewhere(report) || waits_since_long(report)) continue;
     all.push_back(&report);
     if (may_be_of(group, report)) members.push_back(&report);
     if (wanted.contains(report.rank)) asked_for.push_back(&report);

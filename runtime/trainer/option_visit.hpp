@@ -39,7 +39,7 @@ struct Option {
 /// Of a field of `local_sgd`.
 /// @param strategy  the one that is chosen
 [[nodiscard]] Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy);
-/// Of a field that one strategy reads, and on which results do not depend, apart from roundings.
+/// Of a field that one strategy reads, and that a training which goes on may have otherwise.
 /// @param reader    that strategy
 /// @param strategy  the one that is chosen
 [[nodiscard]] Option option_of_strategy(std::string_view name, std::string help, std::string_view reader,

@@ -280,6 +280,22 @@ TEST_CASE("late is who waits for nobody, or gives no sign of life") {
   CHECK(has(diagnose(ranks).text, "rank 1 on host1: nothing is heard from it"));
 }
 
+TEST_CASE("a rank that waits for what it began before its latest records is not late") {
+  std::vector<RankReport> ranks{rank_at(0, {0, 1}, 2), working(rank_at(1, {0, 1}, 1)), rank_at(2, {0, 1}, 2)};
+  for (RankReport& report : ranks)
+    for (Record& record : report.state->trail)
+      record.number = 0;  // messages between two ranks have no place in an order
+  ranks[0].state->status.missing_count = 1;
+  ranks[0].state->status.missing[0] = 1;
+  RankStatus& status = ranks[1].state->status;
+  status.still = true;  // a message that rank 2 does not send
+  status.missing_count = 1;
+  status.missing[0] = 2;
+  ranks[2].answer = Answer::stopped;
+  CHECK(diagnose(ranks).late == std::vector<int>{2});
+  CHECK(has(diagnose(ranks).text, "waiting for rank 2 on host2: its process is stopped"));
+}
+
 TEST_CASE("a rank at work that may take long is excused for as long as it may") {
   std::vector<RankReport> ranks{rank_at(0, {0}, 1), working(rank_at(1, {}, 0))};
   RankStatus& status = ranks[1].state->status;

@@ -132,6 +132,49 @@ TEST_CASE("what a server and what a worker raises is heard by all in the same st
       }
 }
 
+TEST_CASE("workers without samples of a small batch are not the first K") {
+  const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
+  for (const int servers : possible_servers())
+    for (int wanted = 1; wanted <= world().size() - servers; ++wanted) {
+      DeviceSet set{.global_batch = 1, .optimizer = "sgd"};
+      set.servers = servers;
+      set.replicas_to_aggregate = wanted;
+      DeviceRun run(everybody(), nullptr, small_model(), data, set);
+      const bool has_sample = run.plan.part(0).size() > 0;
+      for (std::size_t k = 0; k < 10; ++k) {
+        const bool computes = run.strategy.samples_for(k, 40).has_value();
+        if (computes && has_sample) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        if (k == 9) run.strategy.synchronise_next();
+        CHECK(run.step().weight == 1);
+      }
+      CHECK(run.strategy.updates() == 10);
+    }
+}
+
+TEST_CASE("a long epoch takes no more memory than a short one, and ranks meet only after a step that settles") {
+  if (world().size() < 2) return;
+  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
+  constexpr std::size_t steps = 1500;
+  for (const bool asynchronous : {false, true}) {
+    DeviceSet set{.global_batch = 4, .optimizer = "sgd"};
+    set.servers = 1;
+    set.asynchronous = asynchronous;
+    set.replicas_to_aggregate = asynchronous ? 0 : 1;
+    DeviceRun run(everybody(), nullptr, small_model(), data, set);
+    const std::size_t memory = run.strategy.exchange().memory();
+    for (std::size_t k = 0; k < steps; ++k) {
+      static_cast<void>(run.strategy.samples_for(k, 2 * steps));
+      if (k + 1 == steps) {
+        CHECK(run.strategy.exchange().memory() < memory + steps * sizeof(StepControl));
+        require_mentions(message_of<LogicError>([&] { run.strategy.state().average_states(); }), {"synchronise_next"});
+        run.strategy.synchronise_next();
+      }
+      run.step();
+    }
+    CHECK_FALSE(run.strategy.parameter_hash().empty());
+  }
+}
+
 TEST_CASE("what cannot be at one's own pace is refused") {
   if (world().size() < 3) return;
   const MemoryDataset data = toy_images(64, {12, 12, 1}, 4);

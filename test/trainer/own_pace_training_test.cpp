@@ -138,6 +138,33 @@ TEST_CASE("a bound on staleness holds") {
     }
 }
 
+TEST_CASE("asynchronous workers in step are mirrored replicas of a batch as large as all of theirs") {
+  // All compute from the same values, which then change by the sum of their mean gradients, in whichever order they
+  // come.
+  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+    const auto workers = static_cast<std::size_t>(world().size() - servers);
+    TrainingOptions options = small(asynchronous_by(servers));
+    options.optimizer.name = "sgd";
+    options.max_staleness = 0;
+    options.global_batch_size = 3;
+    options.learning_rate = 0.01;
+    const PacedTraining parts{TrainingOptions()};
+    const auto loss_of = [&](const TrainingOptions& given) {
+      Trainer trainer(world(), parts.model, parts.loss, given);
+      trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+      return trainer.fit(parts.data, parts.data).loss;
+    };
+    const double loss = loss_of(options);
+    options.strategy = "mirrored";
+    options.servers = 1;
+    options.asynchronous = false;
+    options.max_staleness.reset();
+    options.global_batch_size = 3 * workers;
+    options.learning_rate *= static_cast<double>(workers);
+    CHECK(std::abs(loss - loss_of(options)) < 1e-5);
+  }
+}
+
 TEST_CASE("a training at its own pace ends where it is told to, is saved, and is gone on with by it and by others") {
   for (const TrainingOptions& way : ways()) {
     const SharedFolder folder;
@@ -185,6 +212,18 @@ TEST_CASE("saving by time, pruning, the best epoch, an average and skipped steps
     CHECK_FALSE(pruned->hash().empty());
     const auto zeros = pruned->trainer.strategy().state().zeros();
     CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+  }
+}
+
+TEST_CASE("at its own pace a training is gone on with by a second fit, beside another") {
+  for (const TrainingOptions& way : ways()) {
+    const auto first = paced(way), other = paced(way);
+    const Evaluation result = first->trainer.fit(first->data, first->data);
+    CHECK(std::isfinite(result.loss));
+    CHECK(first->trainer.strategy().updates() == 24);  // 4 steps an epoch, 3 epochs a fit
+    CHECK(other->trainer.strategy().updates() == 12);
+    CHECK_FALSE(first->hash().empty());
+    CHECK_FALSE(other->hash().empty());
   }
 }
 

@@ -1,4 +1,5 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace_server.hpp>
@@ -57,6 +58,7 @@ OwnPace::OwnPace(const Communicator& communicator, const KeyValueOptions& how, c
 
 /// All ranks have the same values: the last step settled.
 void OwnPace::settle(Stream& stream) {
+  if (!settled_) throw LogicError("ranks at their own pace meet after a step that settles: synchronise_next");
   if (!std::exchange(differs_, false)) return;
   if (all_averages_) stream.wait(all_averages_->start(stream.record()));
   std::vector<std::int64_t> counts(traffic_.staleness.begin(), traffic_.staleness.end());

@@ -28,7 +28,8 @@ namespace ronda {
 /// picks whose gradients a step takes, and tells the other servers, so that all take the same.
 ///
 /// **The first K** (backup workers). A gradient counts for the step that its worker computed it for. One that comes
-/// later is dropped and counted, and its worker goes on with the step that is next then.
+/// later is dropped and counted, and its worker goes on with the step that is next then. A gradient of no samples, of a
+/// batch smaller than the workers are many, is not one of the K.
 ///
 /// **Asynchronous.** A worker computes the samples of a step that nobody else computes: at first worker w those of step
 /// w, and after the step k that took its gradient those of step k + W, of W workers. So an epoch has each sample once.
@@ -45,6 +46,7 @@ class OwnPace : public GradientExchange {
                                        const FusionOptions& options);
 
   void synchronise_next() noexcept override { asked_ = true; }
+  /// Throws LogicError where the last step did not settle.
   void settle(Stream& stream) override;
   void visit(StateVisitor& /*visitor*/) override {}
 
@@ -101,6 +103,7 @@ class OwnPace : public GradientExchange {
   std::vector<PushedPiece> pieces_;
   StepControl sums_;
   bool asked_ = false;    ///< for a synchronisation after this step
+  bool settled_ = true;   ///< the last step, if there was one
   bool differs_ = false;  ///< servers know the average of their own shares, and workers none
   ServerTraffic traffic_;
   double exposed_seconds_ = 0;

@@ -4,6 +4,7 @@
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace ronda {
@@ -13,10 +14,12 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
                              const FusionOptions& options)
     : OwnPace(communicator, how, slots, replica, options),
       ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
-  for (int rank = 0; rank < roles_.workers(); ++rank) {
-    workers_.push_back(std::make_unique<Worker>(Worker{.rank = rank}));
-    plan_worker(*workers_.back());
-  }
+  agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
+    for (int rank = 0; rank < roles_.workers(); ++rank) {
+      workers_.push_back(std::make_unique<Worker>(Worker{.rank = rank}));
+      plan_worker(*workers_.back());
+    }
+  });
   if (roles_.servers() == 1) return;
   told_ = alike_.plan(AllreduceSpec{.tensors = {Tensor(std::span(ballot_))}, .label = "whose gradients a step takes"});
   spoiled_ = alike_.plan(AllreduceSpec{
@@ -47,14 +50,14 @@ void OwnPaceServer::plan_worker(Worker& worker) {
 }
 
 void OwnPaceServer::set_updates(std::uint64_t /*updates*/) {
-  if (!records_.empty()) throw LogicError("parameters of servers are set after a step that settles: synchronise_next");
+  if (steps() > 0) throw LogicError("parameters of servers are set after a step that settles: synchronise_next");
   differs_ = false;
 }
 
 std::size_t OwnPaceServer::memory() const noexcept {
   std::size_t bytes = 0;
   for (const auto& worker : workers_) bytes += worker->gradients.bytes();
-  return bytes;
+  return bytes + records_.capacity() * sizeof(Record);
 }
 
 // ---- which gradients ------------------------------------------------------------------------------------------------
@@ -91,13 +94,15 @@ bool OwnPaceServer::has_come(Worker& worker) {
 void OwnPaceServer::pick() {
   communicator_.wait_until([&] {
     for (const auto& worker : workers_)
-      if (worker->expected && has_come(*worker) && std::ranges::find(order_, worker->rank) == order_.end())
+      if (worker->expected && !worker->queued && has_come(*worker)) {
         order_.push_back(worker->rank);
+        worker->queued = true;
+      }
     return decide_fates();
   });
   StepControl sums;
   for (const auto& worker : workers_) {
-    if (std::ranges::find(order_, worker->rank) != order_.end()) worker->flags = worker->push.sums.flags;
+    if (worker->queued) worker->flags = worker->push.sums.flags;
     StepControl mine = worker->push.sums;
     if (worker->fate != Fate::taken) mine = {};
     mine.flags = worker->flags;
@@ -105,10 +110,15 @@ void OwnPaceServer::pick() {
   }
   add(sums, StepControl{.flags = sums_.flags});
   sums_ = sums;
-  std::erase_if(order_, [&](int rank) { return workers_[static_cast<std::size_t>(rank)]->fate != Fate::none; });
+  std::erase_if(order_, [&](int rank) {
+    Worker& worker = *workers_[static_cast<std::size_t>(rank)];
+    worker.queued = worker.fate == Fate::none;
+    return !worker.queued;
+  });
 }
 
-/// Of the pushes that have come; whether the step has its gradients.
+/// Of the pushes that have come; whether the step has its gradients. Those without weight, of workers that have none of
+/// a small batch, do not count among the first K, unless no others are to come.
 bool OwnPaceServer::decide_fates() {
   const std::size_t wanted = how_.asynchronous ? 1 : static_cast<std::size_t>(how_.replicas_to_aggregate);
   std::size_t taken = 0;
@@ -117,14 +127,14 @@ bool OwnPaceServer::decide_fates() {
     worker.fate = Fate::none;
     if (worker.push.idle != 0)
       worker.fate = Fate::idle;
-    else if (!how_.asynchronous && worker.push.step < records_.size())
+    else if (!how_.asynchronous && worker.push.step < steps())
       worker.fate = Fate::late;
     else if (taken < wanted) {
       worker.fate = Fate::taken;
-      ++taken;
+      taken += how_.asynchronous || worker.push.sums.weight != 0 ? 1 : 0;  // NaN counts
     }
   }
-  return taken == wanted;
+  return taken == wanted || (!how_.asynchronous && order_.size() == workers_.size());
 }
 
 /// The leader's sums and fates; flags of all servers.
@@ -188,6 +198,7 @@ void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
   answer_all(settling, stream);
   asked_ = false;
   differs_ = true;
+  settled_ = settling;
   if (settling) {
     gather_values(stream);
     begin_anew();
@@ -212,11 +223,11 @@ void OwnPaceServer::note_fates() {
     worker->idle = worker->fate == Fate::idle;
     if (worker->fate == Fate::late) ++traffic_.dropped;
     if (worker->fate == Fate::taken) {
-      worker->taken = records_.size();
+      worker->taken = steps();
       ++worker->pushes;
       end_ = worker->push.end;
       worker->idle = how_.asynchronous && worker->taken + workers_.size() >= end_;  // no step is left for it
-      const auto age = static_cast<std::size_t>(records_.size() - worker->heard);
+      const auto age = static_cast<std::size_t>(steps() - worker->heard);
       if (!traffic_.staleness.empty()) ++traffic_.staleness[std::min(age, traffic_.staleness.size() - 1)];
     }
     worker->fate = Fate::none;
@@ -237,39 +248,56 @@ void OwnPaceServer::wait_for_all() {
   }
 }
 
-bool OwnPaceServer::is_held(const Worker& worker) const {
-  if (!how_.max_staleness) return false;
-  std::uint64_t least = worker.pushes;
-  for (const auto& other : workers_)
-    if (!other->idle) least = std::min(least, other->pushes);
-  return worker.pushes - least > *how_.max_staleness;
+/// Of workers that still compute.
+std::uint64_t OwnPaceServer::fewest_pushes() const {
+  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& worker : workers_)
+    if (!worker->idle) fewest = std::min(fewest, worker->pushes);
+  return fewest;
 }
 
-/// All that wait, but for idle and held workers where the step does not settle. Values do not change until they are
-/// sent.
+/// All that wait; where the step does not settle, but for idle workers and those that are too far ahead. Values do not
+/// change until they are sent.
 void OwnPaceServer::answer_all(bool settling, Stream& stream) {
   std::vector<Event> sent;
+  const std::uint64_t fewest = how_.max_staleness && !settling ? fewest_pushes() : 0;
+  const auto is_held = [&](const Worker& worker) {
+    return how_.max_staleness && worker.pushes > fewest && worker.pushes - fewest > *how_.max_staleness;
+  };
   for (const auto& worker : workers_) {
     if (!worker->waits || (!settling && (worker->idle || is_held(*worker)))) continue;
-    worker->answer = {leads() ? records_.size() - worker->heard : 0, worker->taken};
+    worker->answer = {leads() ? steps() - worker->heard : 0, worker->taken};
     sent.push_back(worker->answered->start(stream.record()));
     if (leads()) {
-      const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard));
+      const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard - forgotten_));
       worker->records = communicator_.plan(SendSpec{bytes_of(news), worker->rank, "the steps since the last answer"});
       sent.push_back(worker->records->start(stream.record()));
     }
     if (worker->values) sent.push_back(worker->values->start(stream.record()));
     traffic_.pulled_bytes += share_bytes(communicator_.rank());
-    worker->heard = records_.size();
+    worker->heard = steps();
     worker->waits = false;
   }
   for (const Event& event : sent) stream.wait(event);
+  forget_records();
+}
+
+/// Those that all workers have, once they are the most: an epoch may be long.
+void OwnPaceServer::forget_records() {
+  std::uint64_t known = steps();
+  for (const auto& worker : workers_) known = std::min(known, worker->heard);
+  const auto count = static_cast<std::size_t>(known - forgotten_);
+  if (2 * count <= records_.size()) return;
+  records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(count));
+  forgotten_ = known;
 }
 
 void OwnPaceServer::begin_anew() {
   records_.clear();
+  forgotten_ = 0;
   order_.clear();
   for (const auto& worker : workers_) {
+    worker->queued = false;
     worker->heard = worker->taken = worker->pushes = 0;
     worker->idle = false;
     worker->flags = {};

@@ -35,9 +35,10 @@ class OwnPaceServer final : public OwnPace {
     std::vector<Event> received = {};
     std::size_t come = 0;     ///< of these
     bool expected = false;    ///< something of it is still to come
+    bool queued = false;      ///< the leader's: its push has come, and stands in the order of pushes
     bool waits = false;       ///< for its answer
     bool idle = false;        ///< it has nothing to compute until the next step that settles
-    std::uint64_t heard = 0;  ///< records that it has
+    std::uint64_t heard = 0;  ///< steps whose records it has
     std::uint64_t taken = 0;  ///< the step that took its last gradient
     std::uint64_t pushes = 0;
     StepFlags flags = {};  ///< as it raised them last
@@ -57,8 +58,10 @@ class OwnPaceServer final : public OwnPace {
   [[nodiscard]] bool settles(const UpdateOutcome& outcome) const;
   void note_fates();
   void wait_for_all();
-  [[nodiscard]] bool is_held(const Worker& worker) const;
+  [[nodiscard]] std::uint64_t fewest_pushes() const;
   void answer_all(bool settling, Stream& stream);
+  void forget_records();
+  [[nodiscard]] std::uint64_t steps() const noexcept { return forgotten_ + records_.size(); }
   void begin_anew();
 
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -69,7 +72,8 @@ class OwnPaceServer final : public OwnPace {
   ArenaRange updated_;
   std::vector<const float*> more_gradients_;
   std::uint64_t end_ = 0;        ///< asynchronous: of the epoch, as the last push said
-  std::vector<Record> records_;  ///< of the steps since the last one that settled
+  std::uint64_t forgotten_ = 0;  ///< steps since the last one that settled of which all workers have heard
+  std::vector<Record> records_;  ///< of the later ones
 };
 
 }  // namespace ronda

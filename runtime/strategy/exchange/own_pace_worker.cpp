@@ -11,18 +11,22 @@ OwnPaceWorker::OwnPaceWorker(const Communicator& communicator, const KeyValueOpt
                              const FusionOptions& options)
     : OwnPace(communicator, how, slots, replica, options),
       pushes_(communicator_, slots, buckets_, pieces_, replica.gradients()) {
-  for (int i = 0; i < roles_.servers(); ++i) {
-    auto server = std::make_unique<Server>(Server{.rank = roles_.rank_of_server(i)});
-    const Range& share = shares_[static_cast<std::size_t>(server->rank)];
-    float* const values = reinterpret_cast<float*>(replica.values().data()) + share.begin;
-    server->push = communicator_.plan(SendSpec{bytes_of(push_), server->rank, "a push"});
-    server->answered = communicator_.plan(ReceiveSpec{bytes_of(server->answer), server->rank, "the answer to a push"});
-    if (share.size() > 0)
-      server->values =
-          communicator_.plan(ReceiveSpec{Tensor(std::span(values, share.size())), server->rank, "the new parameters"});
-    servers_.push_back(std::move(server));
-  }
+  agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
+    for (int i = 0; i < roles_.servers(); ++i) plan_server(roles_.rank_of_server(i), replica);
+  });
   begin_anew();
+}
+
+void OwnPaceWorker::plan_server(int rank, const Replica& replica) {
+  auto server = std::make_unique<Server>(Server{.rank = rank});
+  const Range& share = shares_[static_cast<std::size_t>(rank)];
+  float* const values = reinterpret_cast<float*>(replica.values().data()) + share.begin;
+  server->push = communicator_.plan(SendSpec{bytes_of(push_), rank, "a push"});
+  server->answered = communicator_.plan(ReceiveSpec{bytes_of(server->answer), rank, "the answer to a push"});
+  if (share.size() > 0)
+    server->values =
+        communicator_.plan(ReceiveSpec{Tensor(std::span(values, share.size())), rank, "the new parameters"});
+  servers_.push_back(std::move(server));
 }
 
 void OwnPaceWorker::begin_anew() {
@@ -95,8 +99,9 @@ void OwnPaceWorker::publish(UpdateOutcome* outcome, Stream& /*stream*/) {
   *outcome = record.outcome;
   differs_ = true;
   asked_ = false;
+  settled_ = record.settles != 0;
   ++steps_;
-  if (record.settles != 0) begin_anew();
+  if (settled_) begin_anew();
 }
 
 }  // namespace ronda

@@ -33,6 +33,7 @@ class OwnPaceWorker final : public OwnPace {
     Answer answer = {};
     std::unique_ptr<Collective> push = {}, answered = {}, values = {};
   };
+  void plan_server(int rank, const Replica& replica);
   void ask(Stream& stream);
   void hear(Server& server, Stream& stream);
   void begin_anew();
