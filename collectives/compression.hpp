@@ -21,5 +21,18 @@ enum class Compression : std::uint8_t {
 [[nodiscard]] constexpr bool keeps_lost(Compression compression) noexcept {
   return compression == Compression::int8 || compression == Compression::int4 || compression == Compression::two_bit;
 }
+/// What one rounding may take from a number at most, as a part of the largest in its block; of bf16 and fp16 of itself.
+[[nodiscard]] constexpr double largest_loss(Compression compression) noexcept {
+  switch (compression) {
+    case Compression::bf16: return 0x1p-9;
+    case Compression::fp16: return 0x1p-12;
+    case Compression::int8: return 1 / 126.0;
+    case Compression::int4: return 1 / 6.0;
+    case Compression::two_bit: return 7 / 8.0;
+    case Compression::none:
+    case Compression::automatic: break;
+  }
+  return 0;
+}
 
 }  // namespace ronda

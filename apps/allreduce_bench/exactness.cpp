@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <ronda/collectives/compression.hpp>
 #include <ronda/collectives/host/algorithms/allreduce_row.hpp>
-#include <ronda/collectives/host/wire_format.hpp>
 #include <ronda/core/half.hpp>
 
 namespace ronda::apps {

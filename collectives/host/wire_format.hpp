@@ -58,20 +58,6 @@ struct Wire {
   return sizeof(float) * count;
 }
 
-/// What one rounding may take from a number at most, as a part of the largest in its block; of bf16 and fp16 of itself.
-[[nodiscard]] constexpr double largest_loss(Compression compression) noexcept {
-  switch (compression) {
-    case Compression::bf16: return 0x1p-9;
-    case Compression::fp16: return 0x1p-12;
-    case Compression::int8: return 1 / 126.0;
-    case Compression::int4: return 1 / 6.0;
-    case Compression::two_bit: return 7 / 8.0;
-    case Compression::none:
-    case Compression::automatic: break;
-  }
-  return 0;
-}
-
 // `compression` is neither none nor automatic; `wire` has wire_bytes of as many numbers as `values`, aligned for 16
 // bits where those are sent. `residual`, where keeps_lost, is what earlier roundings lost: it is added before and made
 // anew, so that in the course of runs nothing is lost (Seide et al., "1-bit stochastic gradient descent", Interspeech

@@ -1,3 +1,4 @@
+#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/key_value/detail/server.hpp>
 #include <ronda/runtime/key_value/detail/worker.hpp>
@@ -35,9 +36,10 @@ Communicator group_for(const Communicator& communicator, const KeyValueOptions& 
 void require_sense(const KeyValueOptions& options, int ranks) {
   const KeyValueRoles roles(ranks, options.servers);
   const int wanted = options.replicas_to_aggregate;
-  if (wanted < 0 || wanted > roles.workers())
-    throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + ": there are " +
-                     std::to_string(roles.workers()) + " workers; 0 takes the gradients of all");
+  if (wanted < 0) throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + ": a number from 0 on");
+  if (wanted > roles.workers())
+    throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + " is more than " +
+                     counted(roles.workers(), "worker") + "; 0 takes the gradients of all");
   if (options.asynchronous && wanted != 0)
     throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) +
                      " goes with rounds; with .asynchronous each gradient is applied as it comes");

@@ -63,7 +63,7 @@ refused_with_a_server() { # refused_with_a_server REGEX OPTION…
 }
 refused_with_a_server 'take .*--strategy mirrored' --optimizer lamb
 refused_with_a_server 'take .*--strategy mirrored' --dtype mixed_bfloat16 --emulate-dtype
-refused_with_a_server '--replicas-to-aggregate 2: there are 1 workers' --replicas-to-aggregate 2
+refused_with_a_server '--replicas-to-aggregate 2 is more than 1 worker;' --replicas-to-aggregate 2
 refused_with_a_server '--replicas-to-aggregate 1 goes with rounds.*--asynchronous' --replicas-to-aggregate 1 --asynchronous
 refused_with_a_server '--max-staleness 3 goes with --asynchronous' --max-staleness 3
 refused_with_a_server '--exact promises equal bits.*--asynchronous' --asynchronous --exact
