@@ -37,10 +37,12 @@ void add_options(apps::CommandLine& command_line, CharGptOptions& options) {
   apps::add_sampling_options(command_line, options.sampling);
 }
 
+/// Collective, as Predictor::take; rank 0 writes.
 void write_text(const Layer& model, Strategy& strategy, const CharGptOptions& options) {
   const Field window{"input", Shape{options.model.context}, DType::int32};
   Predictor predictor(model, {&window, 1}, {.batch_size = 1});
   predictor.take(strategy);
+  if (strategy.communicator().rank() != 0) return;
   std::istringstream text(sample_bytes(predictor, options.model.context, options.sampling));
   for (std::string line; std::getline(text, line);) std::cout << printable(line) << '\n';
   std::cout << std::flush;

@@ -73,7 +73,7 @@ int train(World& world, const CommandLine& command_line, const Layer& model, con
   }
   if (world.rank() == 0 && !command_line.quiet)
     print_result(loss.metric(), result, test_data.size() > 0, describe ? describe(result) : "", trainer.statistics());
-  if (world.rank() == 0 && afterwards) afterwards(trainer.strategy());
+  if (afterwards) afterwards(trainer.strategy());
   return 0;
 }
 

@@ -29,7 +29,7 @@ int launch_with(CommandLine& command_line, int argc, char** argv, const std::fun
 /// @param test_data  may be empty
 /// @param metrics    what tests measure beside the loss
 /// @param describe   what else to print of the result; null: nothing
-/// @param afterwards what else rank 0 does with the trained model, behind that; null: nothing
+/// @param afterwards what else all ranks do with the trained model, behind that; null: nothing
 int train(World& world, const CommandLine& command_line, const Layer& model, const Loss& loss,
           const Dataset& train_data, const Dataset& test_data,
           const std::vector<std::shared_ptr<const SummedMetric>>& metrics = {},

@@ -25,7 +25,8 @@ enum class Memory : std::uint8_t {
   per_rank,     ///< private to the rank
   node_shared,  ///< what reductions are fastest on: a mapping that the node's ranks share, where there is room for it
   /// A mapping that is the same memory for all ranks of the node, where there is room for it: each reads and writes
-  /// all of it. For no collective: a rank's tensor would be another's.
+  /// all of it. For no collective of the node's ranks but a broadcast, since a rank's tensor is another's; across nodes
+  /// one rank of each may take part.
   one_a_node,
   on_device,  ///< of this rank's device, known to what reduces it: see Communicator::use_device
 };

@@ -24,8 +24,8 @@ enum class Compression : std::uint8_t {
 /// What one rounding may take from a number at most, as a part of the largest in its block; of bf16 and fp16 of itself.
 [[nodiscard]] constexpr double largest_loss(Compression compression) noexcept {
   switch (compression) {
-    case Compression::bf16: return 0x1p-9;
-    case Compression::fp16: return 0x1p-12;
+    case Compression::bf16: return 0x1p-8;
+    case Compression::fp16: return 0x1p-11;
     case Compression::int8: return 1 / 126.0;
     case Compression::int4: return 1 / 6.0;
     case Compression::two_bit: return 7 / 8.0;

@@ -118,7 +118,7 @@ Bench::Contender Bench::ours(std::size_t count, const Way& way) {
     copy(memory_.data(), data.data(), desc.bytes());
   });
   copy(data.data(), memory_.data(), desc.bytes());
-  one.plan = communicator_.plan(spec);  // without what int8 has lost, which no number of sums is to make infinite
+  one.plan = communicator_.plan(spec);  // without what rounding has lost, which no number of sums is to make infinite
   one.allreduce = [planned = one.plan.get()] { planned->start().wait(); };
   warm_up(one, desc.bytes());
   return one;

@@ -73,7 +73,8 @@ struct Question {
 
   template <class T>
   [[nodiscard]] bool accepts(T answer, double result) const {
-    // With error feedback it may be off by a loss for each rank's part in every rounding.
+    // With error feedback it may be off by a loss for each rank's part in every rounding. Of 2bit that is as much as
+    // the result: it is looked at for what is not finite alone.
     const double steps = roundings * (op == ReduceOp::mean ? 1 : ranks) * largest() * largest_loss(compression);
     if (keeps_lost(compression) && std::abs(value_of(answer) - result) <= steps) return true;
     // A mean is no whole number: it is rounded once by its type, and once by what is sent.

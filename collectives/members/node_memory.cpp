@@ -18,7 +18,7 @@ Buffer NodeMemory::allocate(std::size_t bytes, Memory memory) {
   const auto shared = take(bytes, kept_for_mpi, refusal, memory == Memory::one_a_node);
   if (shared == nullptr) {
     members_.add_note(refusal + (memory == Memory::one_a_node
-                                     ? "; every rank has memory of its own"
+                                     ? "; the node's ranks have no memory in common"
                                      : "; reductions use private memory, which is several times slower"));
     agreement_.require_same("allocate", [&] {
       buffer = Buffer::host(bytes);

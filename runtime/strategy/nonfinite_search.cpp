@@ -51,7 +51,8 @@ std::string nonfinite_here(Replica& replica, bool loss_is_finite, HostCopy& host
 std::string explain_nonfinite(Replica& replica, const Communicator& communicator, HostCopy& host,
                               FunctionRef<std::optional<double>()> compute) {
   const auto lost = communicator.gather_texts(clear_nonfinite_parameters(replica, communicator, host));
-  const auto first_lost = std::ranges::find_if(lost, [](const std::string& name) { return !name.empty(); });
+  // Backward comes to the last ranks' parts first.
+  const auto first_lost = std::find_if(lost.rbegin(), lost.rend(), [](const auto& name) { return !name.empty(); });
   replica.clear_sparse_gradients();
   std::optional<double> loss;
   replica.with_states_kept([&] { loss = compute(); });
@@ -63,7 +64,7 @@ std::string explain_nonfinite(Replica& replica, const Communicator& communicator
               communicator.topology().hosts[rank] + " " + all[rank];
   if (text.empty())
     text = "each rank's own are finite: their sum or the update is not, or those of an earlier micro-batch were not";
-  return first_lost == lost.end() ? text : *first_lost + " after the update; " + text;
+  return first_lost == lost.rend() ? text : *first_lost + " after the update; " + text;
 }
 
 std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,

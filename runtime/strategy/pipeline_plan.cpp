@@ -35,6 +35,10 @@ void require_possible(const MirroredOptions& options) {
     throw InputError(".strategy = pipeline is for processors; take .device = cpu, or .strategy = mirrored");
   if (options.platform.primitives->dtype() != DType::float32)
     throw InputError(".strategy = pipeline computes in float32; take .precision = float32, or .strategy = mirrored");
+  if (options.divide_states || options.one_copy || options.servers > 0 || options.local_sgd)
+    throw InputError(
+        "a pipeline's ranks have the optimizer's states of their stage and make steps together: give .pipeline without "
+        ".divide_states, .one_copy, .servers and .local_sgd");
   require_fitting(options.fusion.algorithm, DeviceKind::cpu);
 }
 
@@ -69,6 +73,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
   agree(communicator_, [&] { take_memory(); });
   agree_on_groups(communicator_, [&] { make_exchange(); });
   agree(communicator_, [&] { make_parts(schedule); });
+  describe_exchanges();
   plan_.memory.exchange = exchange_->memory();
   check_memory();
   plan_.picks = picker.answered();
@@ -188,11 +193,20 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
       Stage::Parts{pipeline_, *replica_, std::move(more_), options_.fields, options_.batch_capacity});
 }
 
+/// Bits depend on how the ranks of a stage sum their gradients.
+void PipelineStrategy::describe_exchanges() {
+  if (shard_.count == 1) return;
+  std::string mine;
+  for (const auto& line : exchange_->describe()) mine += (mine.empty() ? "" : "; ") + line;
+  const auto all = communicator_.gather_texts(mine);
+  for (std::size_t stage = 0; stage < stage_count_; ++stage)
+    plan_.lines.push_back("stage " + std::to_string(stage) + " sums " + all[stage]);
+}
+
 void PipelineStrategy::tell_plan() {
   for (Communicator* each : {&communicator_, &pipeline_, &replicas_})
     for (const auto& note : each->take_notes()) sink_.on_warning(note);
   for (const auto& line : plan_.lines) sink_.on_detail(line);
-  for (const auto& line : exchange_->describe()) sink_.on_detail(line);
   const std::vector<std::string> memory = communicator_.gather_texts(plan_.memory.text());
   for (std::size_t stage = 0; stage < stage_count_; ++stage)
     sink_.on_detail("stage " + std::to_string(stage) + ": " +

@@ -107,9 +107,11 @@ Evaluation PipelineStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
   const FlushDenormals flushing = flush_denormals();
   state_->average_states();
   StepClock clock;
-  stage_->begin(loader.plan().steps_per_epoch() * loader.plan().micro_batches(), false);
+  bool begun = false;
   const auto compute = [&](const Batch& given) -> Outputs {
     check(given);
+    if (!std::exchange(begun, true))
+      stage_->begin(loader.plan().steps_per_epoch() * loader.plan().micro_batches(), false);
     const auto pass_over = [&](const Batch& here) {
       return pass(Mode::evaluation, here, state_->updates(), other_sums_->there());
     };

@@ -94,6 +94,7 @@ class PipelineStrategy final : public Strategy {
   void take_memory();
   void make_exchange();
   void make_parts(const Schedule& schedule);
+  void describe_exchanges();
   void tell_plan();
   void check(const Batch& batch) const;
   void compute(const Batch& batch);

@@ -43,6 +43,8 @@ std::unique_ptr<Strategy> make_parameter_server(StrategyRequest r) {
 }
 
 std::unique_ptr<Strategy> make_pipeline(StrategyRequest r) {
+  r.options.local_sgd.reset();
+  r.options.servers = 0;
   return std::make_unique<PipelineStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer),
                                             r.schedule, r.options, r.sink);
 }

@@ -54,8 +54,11 @@ void TrainingState::with_average(FunctionRef<void()> body) {
   swap_average();
   try {
     body();
-  } catch (...) {
-    swap_average();
+  } catch (const Error& error) {
+    if (error.agreed() || !parts_.replica.shares_values()) swap_average();
+    throw;
+  } catch (...) {  // others may not come to change back what is theirs too
+    if (!parts_.replica.shares_values()) swap_average();
     throw;
   }
   swap_average();

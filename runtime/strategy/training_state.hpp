@@ -52,7 +52,8 @@ class TrainingState {
   /// agreed, if they differ.
   [[nodiscard]] virtual std::string parameter_hash() const;
   /// Copies rank 0's parameters to all ranks, and renews what layers read of them in a half type. Call it after setting
-  /// parameters (`Parameter::master`, if there is one). Collective.
+  /// parameters (`Parameter::master`, if there is one); where a rank computes a part of the model, after `gather_state`
+  /// and that. Collective.
   virtual void broadcast_parameters();
   /// With MirroredOptions::one_copy: returns when all ranks have come. For who sets parameters by what `visit` shows:
   /// he meets before, so that nobody reads any more, and after, so that all have what was set; one rank sets it, or all
@@ -63,7 +64,8 @@ class TrainingState {
   void broadcast_states();
 
   /// With MirroredOptions::ema_decay: calls `body`, during which the parameters are their exponential moving average
-  /// over the updates so far. Without: calls it. No step may begin in it. Not collective, but with one_copy.
+  /// over the updates so far. Without: calls it. No step may begin in it. Not collective, but with one_copy:
+  /// then parameters stay the average where `body` throws an error that is not agreed.
   void with_average(FunctionRef<void()> body);
   /// Sets the average, if there is one, to the parameters as they are. The same on all ranks; not collective, but with
   /// one_copy.
@@ -107,7 +109,7 @@ class TrainingState {
   /// Sets the smallest of each parameter that is pruned (ParameterGroup::pruned) and not frozen to zero, by magnitude,
   /// a `share` of its elements, also in their average. From then on their zeros stay zero: whatever was pruned is known
   /// by the values alone, and a checkpoint needs no more. The same on all ranks, which have the same values, without a
-  /// message. Throws InputError for a share that is not from 0 to 1.
+  /// message; with one_copy collective, between two meetings. Throws InputError for a share that is not from 0 to 1.
   void prune(double share);
   /// Whether zeros of these parameters stay zero, from the next update on. Not collective; the same on all ranks.
   void set_keeps_zeros(bool keeps);

@@ -320,7 +320,8 @@ Results run(const Make& make_algorithm, int ranks, std::size_t count, ReduceOp o
 /// steps, before and after which some are rounded once more. A ring rounds sums of 1, 2, 3, … ranks, half as often as
 /// there are ranks to the square.
 double most_lost(Compression compression, int ranks) {
-  const double of_one = keeps_lost(compression) ? most_kept(compression) : largest_loss(compression);
+  // A number up to 1 loses half as much as one just above 1.
+  const double of_one = keeps_lost(compression) ? most_kept(compression) : largest_loss(compression) / 2;
   const double in_steps = ranks * (std::bit_width(static_cast<unsigned>(ranks)) + 2.0);
   const double in_a_ring = keeps_lost(compression) ? 0 : ranks * (ranks + 1) / 2.0;
   return std::max(in_steps, in_a_ring) * of_one * 1.02 + 1e-5;

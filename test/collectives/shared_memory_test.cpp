@@ -69,7 +69,7 @@ TEST_CASE("memory that is one for the node and does not fit is each rank's own")
   const auto notes = communicator.take_notes();
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].find("/dev/shm has 18.0 MiB free, 4.0 MiB are needed") != std::string::npos);
-  CHECK(notes[0].find("every rank has memory of its own") != std::string::npos);
+  CHECK(notes[0].find("the node's ranks have no memory in common") != std::string::npos);
   CHECK(communicator.copies_on_node(Tensor(test::elements_in<float>(memory, many))).empty());
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("an average lies once, too, and takes the parameters' place while it i
       CHECK(one.parameters() == expected);
       one.strategy.state().with_average([&] { CHECK(one.parameters() == expected); });
     });
-    CHECK_THROWS_AS(one.strategy.state().with_average([] { throw std::runtime_error("enough"); }), std::runtime_error);
+    CHECK_THROWS_AS(one.strategy.state().with_average([] { throw as_agreed(Error("enough")); }), Error);
     check_same_values(one, whole);
   }
   whole.strategy.state().restart_average();

@@ -261,6 +261,10 @@ TEST_CASE("an evaluation goes through the pipeline, and the last stage sees the 
       return run.strategy->evaluate(
           loader, [&](const Batch& batch, const Tensor&) { seen += static_cast<double>(batch.real()); }, {&top2});
     };
+    BatchLoader larger(
+        test, SampleOrder(test.size(), 0, false),
+        BatchPlan(test.size(), (parts.plan.capacity() + 1) * parts.strategy->shard().count, parts.strategy->shard()));
+    CHECK_THROWS_AS(parts.strategy->evaluate(larger), InputError);  // and leaves no message behind
     double seen = 0, expected_seen = 0;
     const Evaluation mine = evaluated(parts, seen), expected = evaluated(all, expected_seen);
     CHECK(mine.loss == Approx(expected.loss).epsilon(1e-4));
@@ -402,4 +406,5 @@ TEST_CASE("what a pipeline is not for is refused, with the remedy") {
               [](MirroredOptions& o) { o.platform.primitives = make_rounded_primitives(DType::bfloat16); }),
       {"float32"});
   require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.memory_limit = 1000; }), {"memory_limit"});
+  require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.divide_states = true; }), {".divide_states"});
 }

@@ -44,7 +44,7 @@ refused '--shares measured is not for --strategy parameter_server' mnist_softmax
 refused '--audit-every would find nothing: with --strategy parameter_server' mnist_softmax --strategy parameter_server --audit-every 5
 refused '--pipeline .*--strategy mirrored: it is for pipeline' mnist_softmax --pipeline 2
 refused '--stages .*--strategy mirrored: it is for pipeline' mnist_mlp --stages dense2
-refused 'pipeline' mnist_mlp --strategy pipeline --pipeline 3
+refused 'cannot be pipelines of 3 stages .--pipeline.' mnist_mlp --strategy pipeline --pipeline 3
 refused '--stages names the first operations of 2 stages .*--pipeline says 2' mnist_mlp --strategy pipeline --pipeline 2 --stages dense2,dense3
 refused '--shares measured .*--strategy pipeline' mnist_mlp --strategy pipeline --shares measured --accumulate 4
 refused '--audit-every would find nothing: with --strategy pipeline' mnist_mlp --strategy pipeline --audit-every 5

@@ -34,6 +34,9 @@ for ranks in 1 2; do
   expect 'as many bytes as asked for' test "$(wc -c <"$work/out")" -ge $((11 + 60))
 done
 
+# Ranks that share one copy of the parameters and of their average look at it together.
+trained 2 char_gpt "${small[@]}" --steps 4 --strategy sharded --one-copy --ema-decay 0.9 --sample 20
+
 refused '--width 30 is no multiple of --heads 4' char_gpt --data "$text" --width 30 --heads 4
 refused 'nowhere' char_gpt --data "$work/nowhere"
 refused 'at least the .* bytes of a window of 100000' char_gpt --data "$text" --context 100000

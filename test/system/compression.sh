@@ -29,7 +29,7 @@ says 'bucket 0: .* by node, not compressed: nothing is sent' 2 --compression bf1
 expect_summary compression none
 says 'bucket 0: .* by ring, int8' 2 --compression int8 --allreduce ring
 export RONDA_RANKS_PER_NODE=2
-# What auto takes between "nodes" that share a memory is a matter of time; never int8, which has to be asked for.
+# What auto takes between "nodes" that share a memory is a matter of time; never one that keeps what it loses, which has to be asked for.
 says 'bucket 1: .* by hierarchical(, bf16|, not compressed: it would not pay)?$' 4 --compression auto --allreduce hierarchical
 says 'bucket 1: .* by hierarchical, int8' 4 --compression int8 --allreduce hierarchical
 unset RONDA_RANKS_PER_NODE

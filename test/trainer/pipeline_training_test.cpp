@@ -102,18 +102,46 @@ TEST_CASE("a pipeline trains as a whole model does, epoch by epoch") {
   CHECK(whole->trainer.strategy().stages().empty());
 }
 
-TEST_CASE("a pipeline that was ended and goes on has the bits of one that was not") {
-  if (alone()) return;
-  const std::string whole = run(by_hand("pipeline"))->hash();
+namespace {
+
+void check_that_it_goes_on(const TrainingOptions& training) {
+  const std::string whole = run(training)->hash();
   for (const std::uint64_t step : {3, 4, 6}) {
     INFO(step);
     const SharedFolder folder;
-    save_after(step, folder, by_hand("pipeline"));
-    TrainingOptions options = by_hand("pipeline");
+    save_after(step, folder, training);
+    TrainingOptions options = training;
     options.checkpoint_dir = folder.path;
     options.resume = options.exact = true;
     CHECK(run(options)->hash() == whole);
   }
+}
+
+TrainingOptions two_pipelines() {
+  TrainingOptions options = staged("pipeline");
+  options.pipeline.cuts = {"dense1"};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline that was ended and goes on has the bits of one that was not") {
+  if (alone()) return;
+  check_that_it_goes_on(by_hand("pipeline"));
+  if (world().size() == 4) check_that_it_goes_on(two_pipelines());
+}
+
+TEST_CASE("bits depend on how pipelines sum their gradients, so going on exactly asks for the same") {
+  if (world().size() != 4) return;
+  const SharedFolder folder;
+  TrainingOptions options = two_pipelines();
+  options.allreduce = AllreduceAlgorithm::ring;
+  save_after(3, folder, options);
+  options.checkpoint_dir = folder.path;
+  options.resume = options.exact = true;
+  CHECK_FALSE(run(options)->hash().empty());
+  options.allreduce = AllreduceAlgorithm::halving;
+  CHECK_THROWS_AS(run(options), Error);
 }
 
 TEST_CASE("an average of the parameters, and weights that are pruned, are those of a whole model") {

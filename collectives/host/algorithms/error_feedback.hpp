@@ -11,7 +11,7 @@
 
 namespace ronda {
 
-/// What an algorithm with stochastic rounding carries from one run to the next: what rounding took from each number,
+/// What an algorithm that keeps what it loses carries from one run to the next: what rounding took from each number,
 /// which is added to it the next time (see DirectExchange for the sources), and how many runs there were, so that each
 /// has noise of its own.
 class ErrorFeedback {

@@ -56,7 +56,7 @@ class MessageTimes {
   /// What ranks beyond a power of two add: one of two ranks has both's data afterwards; in the end it hands the result
   /// back.
   [[nodiscard]] std::optional<double> folded(double bytes, const Packed& packed) const;
-  /// A ring of so many ranks, or for int8 a direct exchange.
+  /// A ring of so many ranks, or, where what rounding loses is kept, a direct exchange.
   [[nodiscard]] std::optional<double> ring(int ranks, Way way, double bytes, const Packed& packed) const;
   /// A direct exchange of so many ranks, between many in a grid.
   [[nodiscard]] std::optional<double> direct(int ranks, Way way, double bytes, const Packed& packed) const;

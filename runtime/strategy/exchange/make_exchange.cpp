@@ -94,6 +94,7 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
                                                           EventSink& sink) {
   const ReplicaPlan& plan = replica.plan();
   agree(communicator, [&] { require_shareable(plan); });
+  for (const auto& note : communicator.take_notes()) sink.on_warning(note);  // what follows tells of this memory
   Buffer values = allocate_on_node(communicator, plan.arena_bytes, Memory::one_a_node),
          average = allocate_on_node(communicator, keeps_average ? plan.arena_bytes : 0, Memory::one_a_node),
          gradients = communicator.allocate(plan.arena_bytes, Memory::node_shared);

@@ -47,7 +47,7 @@ Stage::Stage(Parts parts)
       rows_(parts.rows),
       index_(static_cast<std::size_t>(pipeline_.rank())),
       stages_(static_cast<std::size_t>(pipeline_.size())),
-      received_input_(received_input(parts.replica.program())),
+      received_input_(index_ == 0 ? std::nullopt : received_input(parts.replica.program())),
       inputs_(parts.replica.program().inputs().size()) {
   slots_.resize(more_.size() + 1);
   slots_.front().program = &replica_.program();
@@ -94,14 +94,14 @@ void Stage::await(Event& event, StepClock& clock) {
   event.wait();
   event = {};
   clock.lap(&StepTimes::communication);
-  const double now = steady_seconds();
-  waited_ += now - std::exchange(mark_, now);
+  const double now = steady_seconds(), seconds = now - std::exchange(mark_, now);
+  if (trains_) waited_ += seconds;
 }
 
 void Stage::compute_done(double StepTimes::*phase, StepClock& clock) {
   clock.lap(phase);
-  const double now = steady_seconds();
-  busy_ += now - std::exchange(mark_, now);
+  const double now = steady_seconds(), seconds = now - std::exchange(mark_, now);
+  if (trains_) busy_ += seconds;
 }
 
 void Stage::begin(std::size_t micro_batches, bool trains) {

@@ -50,7 +50,7 @@ class Stage {
   void begin(std::size_t micro_batches, bool trains);
   /// Forward of the next micro-batch, and its loss in the last stage. Returns its outputs, which are the model's in the
   /// last stage.
-  /// @param batch  may change when this returns
+  /// @param batch  may change when this returns, where `warmup` is not 0 (its copy is kept); else after its backward
   /// @param pass   makes the pass over a batch, which has the same samples and stays until backward
   const Tensor& forward(const Batch& batch, FunctionRef<Pass(const Batch&)> pass, StepClock& clock);
   /// Backward of the oldest micro-batch whose backward is to come.
@@ -58,8 +58,8 @@ class Stage {
   /// All that this rank has sent has been taken. Before the memory is another's.
   void settle();
 
-  [[nodiscard]] double busy_seconds() const noexcept { return busy_; }      ///< forward and backward
-  [[nodiscard]] double waited_seconds() const noexcept { return waited_; }  ///< for the other stages
+  [[nodiscard]] double busy_seconds() const noexcept { return busy_; }      ///< forward and backward of steps
+  [[nodiscard]] double waited_seconds() const noexcept { return waited_; }  ///< for the other stages, in steps
 
  private:
   struct Slot {

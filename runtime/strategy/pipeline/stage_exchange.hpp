@@ -46,7 +46,8 @@ class StageExchange final : public GradientExchange, public SumOverParts {
 
   Communicator pipeline_;
   std::unique_ptr<GradientExchange> stage_;
-  double number_ = 0, spoiled_ = 0;
+  std::vector<double> numbers_;  ///< of the stages
+  double spoiled_ = 0;
   std::unique_ptr<Collective> sums_, sum_, any_spoiled_;
   double exposed_seconds_ = 0;
 };

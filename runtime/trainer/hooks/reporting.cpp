@@ -1,5 +1,6 @@
 #include <ronda/runtime/trainer/hooks/reporting.hpp>
 #include <ronda/runtime/trainer/slow_ranks.hpp>
+#include <ronda/runtime/trainer/training_options.hpp>
 
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@ void Reporting::after_epoch(TrainingRun& run, const EpochReport& report) {
   double mine = report.times.communication;
   std::vector<double> waited(static_cast<std::size_t>(all.size()));
   all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(waited)));
-  waited.resize(run.strategy().test_shard().count);  // a server waits for all that workers do
+  waited.resize(waited.size() - static_cast<std::size_t>(servers_of(run.options())));  // these wait for all workers
   run.sink().on_detail(describe_waits(waited, report.seconds, all.topology().hosts));
   const auto silent = report.epoch == 1 ? run.world().out_of_reach() : std::vector<int>();
   if (!silent.empty())
