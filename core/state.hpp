@@ -44,4 +44,14 @@ class StateVisitor {
   ~StateVisitor() = default;
 };
 
+/// Collects the states that it is shown.
+class StateList final : public StateVisitor {
+ public:
+  void visit(const State& state) override { states_.push_back(state); }
+  [[nodiscard]] const std::vector<State>& states() const noexcept { return states_; }
+
+ private:
+  std::vector<State> states_;
+};
+
 }  // namespace ronda

@@ -11,6 +11,12 @@
 #include <set>
 
 namespace ronda {
+
+bool has_parameters(const Graph& graph, std::size_t begin, std::size_t end) {
+  const auto node = [&](std::size_t place) { return graph.nodes.begin() + static_cast<std::ptrdiff_t>(place); };
+  return std::any_of(node(begin), node(end), [](const GraphNode& each) { return !each.parameters.empty(); });
+}
+
 namespace {
 
 /// What the nodes from `place` on read of those before, the graph's output included.
@@ -46,11 +52,6 @@ std::string read_on_both_sides(const Graph& graph, std::size_t place) {
 
 const std::string& giver_of(const Graph& graph, std::size_t value) {
   return std::ranges::find(graph.nodes, value, &GraphNode::output)->name;
-}
-
-bool has_parameters(const Graph& graph, std::size_t begin, std::size_t end) {
-  const auto node = [&](std::size_t place) { return graph.nodes.begin() + static_cast<std::ptrdiff_t>(place); };
-  return std::any_of(node(begin), node(end), [](const GraphNode& each) { return !each.parameters.empty(); });
 }
 
 /// Why no part may begin there, as a clause; empty where it may.

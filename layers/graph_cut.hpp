@@ -22,6 +22,9 @@ inline constexpr std::string_view received_field = "received";
 /// may begin at the others too.
 [[nodiscard]] std::vector<std::size_t> cut_places(const Graph& graph);
 
+/// Whether a node from `begin` on and before `end` reads a parameter.
+[[nodiscard]] bool has_parameters(const Graph& graph, std::size_t begin, std::size_t end);
+
 /// The place of the node of this name, at which a part may begin. Throws InputError, which names it and says why, for a
 /// name that there is not, and where no part may begin.
 [[nodiscard]] std::size_t cut_place(const Graph& graph, std::string_view name);

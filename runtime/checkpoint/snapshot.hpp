@@ -11,16 +11,6 @@
 
 namespace ronda {
 
-/// Collects the states that it is shown.
-class StateList final : public StateVisitor {
- public:
-  void visit(const State& state) override { states_.push_back(state); }
-  [[nodiscard]] const std::vector<State>& states() const noexcept { return states_; }
-
- private:
-  std::vector<State> states_;
-};
-
 /// Whole numbers, alike on all ranks that have them: they go into the manifest, and are no part of any share.
 [[nodiscard]] bool is_counter(const State& state) noexcept;
 

@@ -35,10 +35,18 @@ std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& rol
   return shares;
 }
 
-std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
-  std::vector<std::size_t> sizes(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) sizes[rank] = share_of_rank(count, rank, ranks).size();
+std::vector<std::size_t> sizes_of(std::span<const Range> shares) {
+  std::vector<std::size_t> sizes;
+  for (const Range& share : shares) sizes.push_back(share.size());
   return sizes;
+}
+
+Tensor floats_in(const Buffer& arena, const Range& elements) {
+  return Tensor(std::span(reinterpret_cast<float*>(arena.data()) + elements.begin, elements.size()));
+}
+
+std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks) {
+  return sizes_of(shares_of_ranks(count, ranks));
 }
 
 std::vector<std::size_t> share_sizes_by_node(std::size_t count, std::span<const std::int64_t> nodes) {

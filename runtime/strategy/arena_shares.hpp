@@ -4,8 +4,10 @@
 #include <span>
 #include <vector>
 
+#include <ronda/core/buffer.hpp>
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/runtime/key_value/key_value_roles.hpp>
 #include <ronda/runtime/strategy/replica_plan.hpp>
@@ -19,6 +21,9 @@ namespace ronda {
 [[nodiscard]] std::vector<Range> shares_of_ranks(std::size_t count, std::size_t ranks);
 /// Where servers share it out, and workers have none.
 [[nodiscard]] std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& roles);
+[[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const Range> shares);
+/// These elements of a float32 arena.
+[[nodiscard]] Tensor floats_in(const Buffer& arena, const Range& elements);
 /// Elements of all shares, by rank.
 [[nodiscard]] std::vector<std::size_t> share_sizes(std::size_t count, std::size_t ranks);
 /// Elements of the shares of each node's ranks, by node, where these lie one after the other in the arena. Throws

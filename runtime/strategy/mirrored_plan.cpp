@@ -6,6 +6,7 @@
 #include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/strategy/replica_updater.hpp>
 #include <ronda/runtime/strategy/shared_values.hpp>
 
 #include <algorithm>
@@ -125,27 +126,10 @@ void MirroredStrategy::check_memory() const {
 
 /// All that works on the arenas, once they are there.
 void MirroredStrategy::take_memory(const Schedule& schedule) {
-  if (options_.clip_norm > 0 && options_.clip_value > 0)
-    throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
-  if (!(options_.ema_decay >= 0 && options_.ema_decay < 1))
-    throw InputError(".ema_decay is a number from 0 on and below 1, not " + std::to_string(options_.ema_decay));
   const ComputeDevice& device = options_.platform.device;
   replica_->bind();
-  const OptimizerBindings bindings = replica_->bindings(options_.group_of);
-  optimizer_->bind(bindings);
   accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
-  updater_ = options_.platform.make_updater(*device.context, *optimizer_, bindings, replica_->layer_arenas(),
-                                            replica_->plan().elements(),
-                                            {.schedule = schedule,
-                                             .loss_scale = replica_->loss_scale(),
-                                             .clip_norm = options_.clip_norm,
-                                             .clip_value = options_.clip_value,
-                                             .check_gradients = options_.check_gradients,
-                                             .average = reinterpret_cast<float*>(replica_->average().data()),
-                                             .average_decay = options_.ema_decay,
-                                             .averaged = replica_->written(),
-                                             .more_scale = replica_->more_scale()},
-                                            *device.stream);
+  updater_ = make_updater(options_, *replica_, *optimizer_, schedule);
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue_options());

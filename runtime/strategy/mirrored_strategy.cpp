@@ -2,6 +2,7 @@
 #include <ronda/runtime/strategy/kept_data.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
+#include <ronda/runtime/strategy/step_update.hpp>
 
 #include <utility>
 
@@ -10,17 +11,12 @@ namespace ronda {
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 void MirroredStrategy::begin_step(const Batch& batch) {
-  if (!queue_->at_last())
-    throw LogicError("a step was begun after " + std::to_string(queue_->micro_batch()) + " calls of accumulate, and " +
-                     std::to_string(queue_->micro_batches() - 1) + " of its " +
-                     std::to_string(queue_->micro_batches()) + " micro-batches come first");
+  require_last(*queue_);
   begin_micro_batch(batch);
 }
 
 void MirroredStrategy::accumulate(const Batch& batch) {
-  if (queue_->at_last())
-    throw LogicError("a step has " + std::to_string(queue_->micro_batches()) +
-                     " micro-batches; the last one is for train_step or begin_step");
+  require_before_last(*queue_);
   begin_micro_batch(batch);
 }
 
@@ -43,21 +39,12 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
   const FlushDenormals flushing = flush_denormals();
   start(given);
   queue_->enqueue(given, raised(), [&](const Batch& batch) {
-    Stream& stream = replica_->stream();
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
     if (last) exchange_->begin();
     if (!shard_.is_empty() && !idles_) compute(batch, first, last);
     if (!last) return;
     idles_ = false;
-    exchange_->reduce(
-        updater_->reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range, stream);
-    clock_.lap(&StepTimes::communication);
-    updater_->decide(&exchange_->sums(), stream);
-    updater_->apply(exchange_->ranges_to_update(stream), stream);
-    clock_.lap(&StepTimes::optimizer);
-    exchange_->publish(updater_->outcome(), stream);
-    clock_.lap(&StepTimes::communication);
-    updater_->average(stream);
+    update(*exchange_, *updater_, replica_->stream(), clock_);
   });
 }
 

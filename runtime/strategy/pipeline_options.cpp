@@ -7,8 +7,7 @@ namespace ronda {
 std::size_t PipelineOptions::stages_on(std::size_t ranks) const {
   const std::size_t named = cuts.empty() ? 0 : cuts.size() + 1;
   if (stages > 0 && named > 0 && stages != named)
-    throw InputError(".pipeline.cuts names the first operations of " + counted(cuts.size(), "stage") +
-                     " behind the first, which are " + std::to_string(named) + " in all, and .pipeline.stages says " +
+    throw InputError(".pipeline.cuts makes " + counted(named, "stage") + ", and .pipeline.stages says " +
                      std::to_string(stages));
   const std::size_t count = stages > 0 ? stages : named > 0 ? named : ranks;
   if (count < 2)

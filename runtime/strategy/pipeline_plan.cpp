@@ -8,6 +8,7 @@
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 #include <ronda/runtime/strategy/pipeline/stage_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/replica_updater.hpp>
 
 #include <cstdio>
 #include <exception>
@@ -40,10 +41,6 @@ void require_possible(const MirroredOptions& options) {
         "a pipeline's ranks have the optimizer's states of their stage and make steps together: give .pipeline without "
         ".divide_states, .one_copy, .servers and .local_sgd");
   require_fitting(options.fusion.algorithm, DeviceKind::cpu);
-}
-
-std::string micro_batches(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " micro-batch" : " micro-batches");
 }
 
 std::size_t rank_of(const Communicator& communicator) { return static_cast<std::size_t>(communicator.rank()); }
@@ -109,7 +106,8 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
   plan_.batch_capacity = options_.batch_capacity;
   plan_.outputs = model_->output(stage_count_ - 1).shape;
   plan_.lines = model_->lines();
-  plan_.lines.push_back(counted(stage_count_, "stage") + " of a pipeline, " + micro_batches(options_.micro_batches));
+  plan_.lines.push_back(counted(stage_count_, "stage") + " of a pipeline, " +
+                        counted(static_cast<std::int64_t>(options_.micro_batches), "micro-batch"));
 }
 
 void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
@@ -159,28 +157,12 @@ void PipelineStrategy::make_exchange() {
 
 /// All that works on the arenas.
 void PipelineStrategy::make_parts(const Schedule& schedule) {
-  if (options_.clip_norm > 0 && options_.clip_value > 0)
-    throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
   const ComputeDevice& device = options_.platform.device;
-  if (!(options_.ema_decay >= 0 && options_.ema_decay < 1))
-    throw InputError(".ema_decay is a number from 0 on and below 1, not " + std::to_string(options_.ema_decay));
   replica_->take_average(whole_->average_of_mine());
   replica_->bind();
   whole_->bind(*replica_);
-  const OptimizerBindings bindings = replica_->bindings(options_.group_of);
-  optimizer_->bind(bindings);
   accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
-  updater_ = options_.platform.make_updater(*device.context, *optimizer_, bindings, replica_->layer_arenas(),
-                                            replica_->plan().elements(),
-                                            {.schedule = schedule,
-                                             .loss_scale = replica_->loss_scale(),
-                                             .clip_norm = options_.clip_norm,
-                                             .clip_value = options_.clip_value,
-                                             .check_gradients = options_.check_gradients,
-                                             .average = reinterpret_cast<float*>(replica_->average().data()),
-                                             .average_decay = options_.ema_decay,
-                                             .parts = exchange_.get()},
-                                            *device.stream);
+  updater_ = make_updater(options_, *replica_, *optimizer_, schedule, exchange_.get());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(
       device, communicator_, {&exchange_->sums(), updater_->outcome()},
@@ -209,9 +191,10 @@ void PipelineStrategy::tell_plan() {
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   const std::vector<std::string> memory = communicator_.gather_texts(plan_.memory.text());
   for (std::size_t stage = 0; stage < stage_count_; ++stage)
-    sink_.on_detail("stage " + std::to_string(stage) + ": " +
-                    micro_batches(Stage::slots(stage, stage_count_, options_.micro_batches)) + " in flight; " +
-                    memory[stage]);
+    sink_.on_detail(
+        "stage " + std::to_string(stage) + ": " +
+        counted(static_cast<std::int64_t>(Stage::slots(stage, stage_count_, options_.micro_batches)), "micro-batch") +
+        " in flight; " + memory[stage]);
   sink_.on_note("a pipeline of " + std::to_string(stage_count_) + " stages, which begin with " +
                 listed(
                     model_->begins(), [](const std::string& name) { return name; }, " and ") +

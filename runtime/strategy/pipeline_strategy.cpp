@@ -4,6 +4,7 @@
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 #include <ronda/runtime/strategy/pipeline/stage_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/step_update.hpp>
 
 #include <utility>
 
@@ -12,17 +13,12 @@ namespace ronda {
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 void PipelineStrategy::begin_step(const Batch& batch) {
-  if (!queue_->at_last())
-    throw LogicError("a step was begun after " + std::to_string(queue_->micro_batch()) + " calls of accumulate, and " +
-                     std::to_string(queue_->micro_batches() - 1) + " of its " +
-                     std::to_string(queue_->micro_batches()) + " micro-batches come first");
+  require_last(*queue_);
   compute(batch);
 }
 
 void PipelineStrategy::accumulate(const Batch& batch) {
-  if (queue_->at_last())
-    throw LogicError("a step has " + std::to_string(queue_->micro_batches()) +
-                     " micro-batches; the last one is for train_step or begin_step");
+  require_before_last(*queue_);
   compute(batch);
 }
 
@@ -56,15 +52,7 @@ void PipelineStrategy::compute(const Batch& given) {
     }
     if (!last) return;
     while (oldest <= number) backward(oldest++);
-    Stream& stream = replica_->stream();
-    exchange_->reduce(GradientExchange::Sums::of_all, stream);
-    clock_.lap(&StepTimes::communication);
-    updater_->decide(&exchange_->sums(), stream);
-    updater_->apply(exchange_->ranges_to_update(stream), stream);
-    clock_.lap(&StepTimes::optimizer);
-    exchange_->publish(updater_->outcome(), stream);
-    clock_.lap(&StepTimes::communication);
-    updater_->average(stream);
+    update(*exchange_, *updater_, replica_->stream(), clock_);
   });
 }
 
@@ -91,13 +79,7 @@ void PipelineStrategy::check(const Batch& batch) const {
   const Graph& graph = model_->whole();
   for (const GraphInput& input : graph.inputs) {
     const Value& value = graph.values[input.value];
-    const TensorDesc planned{value.shape, value.dtype, {}};
-    const TensorDesc& found = batch.field(input.field).desc();
-    if (found == planned) continue;
-    throw InputError("the model was planned for inputs " + planned.text() + ", the batch has " + found.text() +
-                     (found.shape.without_batch() == planned.shape.without_batch()
-                          ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
-                          : ""));
+    require_planned({value.shape, value.dtype, {}}, batch.field(input.field).desc());
   }
 }
 

@@ -272,17 +272,18 @@ void Replica::with_states_kept(FunctionRef<void()> body) {
   for (std::size_t i = 0; i < kept.size(); ++i) std::ranges::copy(kept[i], layer_states_[i].data());
 }
 
+void draw_uniform(const Tensor& tensor, std::uint64_t seed, const std::string& stream) {
+  if (tensor.dtype() != DType::float32 || tensor.device().kind != DeviceKind::cpu) return;
+  const RngKey key(seed, Purpose::layer, stream);
+  std::uint64_t i = 0;
+  for (float& number : tensor.as<float>()) number = key.uniform(i++);
+}
+
 std::vector<OperationCosts> Replica::measure(std::span<const Field> fields) {
   const auto rows = static_cast<std::size_t>(program_.input_desc(0).shape[0]);
   Batch samples(fields, rows);
-  const auto draw = [this](const Tensor& tensor, const std::string& stream) {
-    if (tensor.dtype() != DType::float32 || tensor.device().kind != DeviceKind::cpu) return;
-    const RngKey key(seed_, Purpose::layer, stream);
-    std::uint64_t i = 0;
-    for (float& number : tensor.as<float>()) number = key.uniform(i++);
-  };
-  for (const GraphInput& input : program_.inputs()) draw(samples.field(input.field), input.field);
-  draw(program_.output_gradient(), "gradient");
+  for (const GraphInput& input : program_.inputs()) draw_uniform(samples.field(input.field), seed_, input.field);
+  draw_uniform(program_.output_gradient(), seed_, "gradient");
   const bool here = values_.device().kind == DeviceKind::cpu;
   std::optional<Batch> there;
   if (!here) there.emplace(fields, rows, *device_.context).copy_from(samples, *device_.context, stream());
@@ -293,16 +294,18 @@ std::vector<OperationCosts> Replica::measure(std::span<const Field> fields) {
   return costs;
 }
 
-/// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.
 void Replica::check(const Batch& batch) const {
-  for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const TensorDesc &found = batch.field(program_.inputs()[i].field).desc(), &planned = program_.input_desc(i);
-    if (found == planned) continue;
-    throw InputError("the model was planned for inputs " + planned.text() + ", the batch has " + found.text() +
-                     (found.shape.without_batch() == planned.shape.without_batch()
-                          ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
-                          : ""));
-  }
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    require_planned(program_.input_desc(i), batch.field(program_.inputs()[i].field).desc());
+}
+
+/// Of a batch with fewer rows than planned, layers would read what is not there; with more, only the first would count.
+void require_planned(const TensorDesc& planned, const TensorDesc& found) {
+  if (found == planned) return;
+  throw InputError("the model was planned for inputs " + planned.text() + ", the batch has " + found.text() +
+                   (found.shape.without_batch() == planned.shape.without_batch()
+                        ? "; BatchPlan::with_capacity gives smaller batches the rows that were planned"
+                        : ""));
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------

@@ -161,6 +161,11 @@ class Replica {
   std::vector<Parameter> parameters_;
 };
 
+/// Throws InputError where a field of a batch is not what the model was planned for.
+void require_planned(const TensorDesc& planned, const TensorDesc& found);
+/// Samples to measure on: float32 numbers from 0 to 1, the same for the same seed and name; others stay as they are.
+void draw_uniform(const Tensor& tensor, std::uint64_t seed, const std::string& stream);
+
 /// Elements of all of them, without padding.
 [[nodiscard]] std::size_t elements_of(std::span<const Parameter> parameters);
 /// A hash of all in file layout.

@@ -86,6 +86,10 @@ class StepQueue {
 
 /// Throws LogicError, which names `function`, where steps were begun and not finished.
 void require_none_in_flight(const StepQueue& queue, std::string_view function);
+/// For what ends a step: throws LogicError where other micro-batches come first.
+void require_last(const StepQueue& queue);
+/// For what does not end it: throws LogicError where the next micro-batch is the last.
+void require_before_last(const StepQueue& queue);
 
 struct StepQueueOptions {
   std::span<const Field> fields;

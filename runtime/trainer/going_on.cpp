@@ -1,8 +1,8 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
-#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/trainer/going_on.hpp>
 
 #include <algorithm>

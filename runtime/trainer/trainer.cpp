@@ -1,8 +1,8 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/data/dataset_part.hpp>
-#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/file_sinks.hpp>

@@ -45,7 +45,7 @@ refused '--audit-every would find nothing: with --strategy parameter_server' mni
 refused '--pipeline .*--strategy mirrored: it is for pipeline' mnist_softmax --pipeline 2
 refused '--stages .*--strategy mirrored: it is for pipeline' mnist_mlp --stages dense2
 refused 'cannot be pipelines of 3 stages .--pipeline.' mnist_mlp --strategy pipeline --pipeline 3
-refused '--stages names the first operations of 2 stages .*--pipeline says 2' mnist_mlp --strategy pipeline --pipeline 2 --stages dense2,dense3
+refused '--stages makes 3 stages, and --pipeline says 2' mnist_mlp --strategy pipeline --pipeline 2 --stages dense2,dense3
 refused '--shares measured .*--strategy pipeline' mnist_mlp --strategy pipeline --shares measured --accumulate 4
 refused '--audit-every would find nothing: with --strategy pipeline' mnist_mlp --strategy pipeline --audit-every 5
 refused '--dtype mixed_bfloat16 .*--strategy pipeline' mnist_mlp --strategy pipeline --dtype mixed_bfloat16 --emulate-dtype

@@ -25,6 +25,22 @@ RONDA_MULTIVERSION void add_numbers(const float* __restrict more, float* __restr
 
 }  // namespace
 
+std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,
+                                                  const FusionOptions& options) {
+  auto buckets = FusionBuffer::fill(slots, options);
+  for (FusionBuffer::Bucket& bucket : buckets) bucket.algorithm = "push";
+  return buckets;
+}
+
+std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> buckets) {
+  std::vector<std::string> lines;
+  for (const FusionBuffer::Bucket& bucket : buckets)
+    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
+                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
+                    " bytes, pushed to servers");
+  return lines;
+}
+
 std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets, std::span<const Range> shares) {
   std::vector<PushedPiece> pieces;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {

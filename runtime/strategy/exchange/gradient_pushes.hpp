@@ -22,6 +22,12 @@ struct PushedPiece {
   Range elements;  ///< of the arena
 };
 
+/// The buckets in which gradients are pushed.
+[[nodiscard]] std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,
+                                                                const FusionOptions& options);
+/// A line each, for the plan.
+[[nodiscard]] std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> buckets);
+
 /// Cuts buckets where the shares of two servers meet. In the order of buckets, and so of messages between two ranks.
 /// @param shares  of the arena's elements, by rank
 [[nodiscard]] std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets,

@@ -8,10 +8,6 @@
 namespace ronda {
 namespace {
 
-Tensor floats_at(std::byte* data, std::size_t count) {
-  return {{Shape{static_cast<std::int64_t>(count)}, DType::float32, {}}, data};
-}
-
 /// The ranks of this rank's node.
 Communicator ranks_on_node(const Communicator& communicator) {
   return communicator.split(communicator.topology().node, communicator.rank());
@@ -34,15 +30,13 @@ OneCopyUpdate::OneCopyUpdate(Communicator communicator, std::vector<GradientSlot
     : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), replica.kept_arena(), options),
       node_(ranks_on_node(communicator)),
       gathered_bytes_(replica.plan().dense_bytes),
-      flag_(communicator.allocate(sizeof(float), Memory::node_shared)),
-      spoiled_(communicator.plan(AllreduceSpec{
-          .tensors = {floats_at(flag_.data(), 1)}, .op = ReduceOp::maximum, .label = "whether an update was finite"})) {
+      spoiled_(communicator) {
   const std::size_t count = replica.plan().dense_elements();
   const auto counts = elements_by_node(communicator, count);
   const bool first = communicator.topology().rank_on_node == 0;
   Communicator firsts = communicator.split(first ? 0 : 1, communicator.rank());
   if (first && counts.size() > 1)
-    gathering_ = firsts.plan(AllgatherSpec{floats_at(replica.values().data(), count), counts, "the new parameters"});
+    gathering_ = firsts.plan(AllgatherSpec{floats_in(replica.values(), {0, count}), counts, "the new parameters"});
 }
 
 /// Nobody reads the values any more: an allreduce is done when all have come to it, and some may be computing then.
@@ -53,14 +47,12 @@ std::span<const ArenaRange> OneCopyUpdate::ranges_to_update(Stream& stream) {
 
 void OneCopyUpdate::publish(UpdateOutcome* outcome, Stream& stream) {
   const double begin = steady_seconds();
-  float& spoiled = *reinterpret_cast<float*>(flag_.data());
-  spoiled = outcome->spoiled != 0 ? 1 : 0;
-  const Event told = spoiled_->start(stream.record());
+  const Event told = spoiled_.start(*outcome, stream);
   static_cast<void>(node_.meet());
   if (gathering_ != nullptr) gathering_->start(stream.record()).wait();
   stream.wait(told);
   static_cast<void>(node_.meet());
-  outcome->spoiled = spoiled != 0 ? 1 : 0;
+  spoiled_.set(outcome);
   exposed_seconds_ += steady_seconds() - begin;
 }
 
@@ -76,7 +68,7 @@ std::vector<std::string> OneCopyUpdate::report() const {
 }
 
 std::size_t OneCopyUpdate::memory() const noexcept {
-  return BucketedAllreduce::memory() + spoiled_->memory() + (gathering_ != nullptr ? gathering_->memory() : 0);
+  return BucketedAllreduce::memory() + spoiled_.memory() + (gathering_ != nullptr ? gathering_->memory() : 0);
 }
 
 }  // namespace ronda

@@ -7,6 +7,7 @@
 
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/node_meeting.hpp>
+#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
@@ -42,8 +43,7 @@ class OneCopyUpdate final : public BucketedAllreduce {
   NodeMeeting node_;
   std::unique_ptr<Collective> gathering_;  ///< of the first rank of a node, where there are several
   std::size_t gathered_bytes_;
-  Buffer flag_;
-  std::unique_ptr<Collective> spoiled_;
+  SpoiledAnywhere spoiled_;
   double exposed_seconds_ = 0;
 };
 

@@ -8,19 +8,6 @@
 #include <utility>
 
 namespace ronda {
-namespace {
-
-std::vector<std::size_t> elements_of_shares(std::span<const Range> shares) {
-  std::vector<std::size_t> sizes;
-  for (const Range& share : shares) sizes.push_back(share.size());
-  return sizes;
-}
-
-Tensor numbers_of_arena(const Buffer& arena, std::size_t count) {
-  return Tensor(std::span(reinterpret_cast<float*>(arena.data()), count));
-}
-
-}  // namespace
 
 std::unique_ptr<OwnPace> OwnPace::make(const Communicator& communicator, const KeyValueOptions& how,
                                        const std::vector<GradientSlot>& slots, const Replica& replica,
@@ -39,18 +26,15 @@ OwnPace::OwnPace(const Communicator& communicator, const KeyValueOptions& how, c
       roles_(communicator.size(), how.servers),
       replica_(replica),
       shares_(shares_of_servers(replica.plan().elements(), roles_)),
-      buckets_(FusionBuffer::fill(slots, options)),
+      buckets_(buckets_to_push(slots, options)),
       pieces_(cut_buckets(buckets_, shares_)) {
-  for (FusionBuffer::Bucket& bucket : buckets_) bucket.algorithm = "push";
-  const std::size_t count = replica.plan().elements();
-  const auto sizes = elements_of_shares(shares_);
+  const Range all{0, replica.plan().elements()};
+  const auto sizes = sizes_of(shares_);
   if (replica.average().bytes() > 0)
-    all_averages_ =
-        communicator_.plan(AllgatherSpec{numbers_of_arena(replica.average(), count), sizes, "servers' averages"});
+    all_averages_ = communicator_.plan(AllgatherSpec{floats_in(replica.average(), all), sizes, "servers' averages"});
   if (roles_.servers() > 1 && roles_.is_server(communicator_.rank())) {
     const std::vector<std::size_t> of_servers(sizes.begin() + roles_.workers(), sizes.end());
-    all_values_ =
-        alike_.plan(AllgatherSpec{numbers_of_arena(replica.values(), count), of_servers, "servers' parameters"});
+    all_values_ = alike_.plan(AllgatherSpec{floats_in(replica.values(), all), of_servers, "servers' parameters"});
   }
   traffic_.servers = roles_.servers();
   traffic_.staleness.resize(how.asynchronous ? ServerTraffic::ages : 0);
@@ -74,11 +58,7 @@ void OwnPace::gather_values(Stream& stream) {
 }
 
 std::vector<std::string> OwnPace::describe() const {
-  std::vector<std::string> lines;
-  for (const FusionBuffer::Bucket& bucket : buckets_)
-    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
-                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
-                    " bytes, pushed to servers");
+  std::vector<std::string> lines = describe_pushes(buckets_);
   const std::string workers = counted(roles_.workers(), "worker");
   std::string line =
       "each step takes the gradients of the first " + std::to_string(how_.replicas_to_aggregate) + " of " + workers;

@@ -22,12 +22,10 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
   });
   if (roles_.servers() == 1) return;
   told_ = alike_.plan(AllreduceSpec{.tensors = {Tensor(std::span(ballot_))}, .label = "whose gradients a step takes"});
-  spoiled_ = alike_.plan(AllreduceSpec{
-      .tensors = {Tensor(std::span(flag_))}, .op = ReduceOp::maximum, .label = "whether an update was finite"});
-  std::vector<std::size_t> sizes;
-  for (std::size_t rank = workers_.size(); rank < shares_.size(); ++rank) sizes.push_back(shares_[rank].size());
-  const Tensor gradients(std::span(reinterpret_cast<float*>(replica.gradients().data()), replica.plan().elements()));
-  all_sums_ = alike_.plan(AllgatherSpec{gradients, sizes, "the sums of gradients"});
+  spoiled_ = std::make_unique<SpoiledAnywhere>(alike_);
+  all_sums_ =
+      alike_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
+                                sizes_of(std::span(shares_).subspan(workers_.size())), "the sums of gradients"});
 }
 
 void OwnPaceServer::plan_worker(Worker& worker) {
@@ -187,9 +185,8 @@ void OwnPaceServer::add_gradients(Sums wanted, Stream& stream) {
 void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
   const double begin = steady_seconds();
   if (spoiled_) {
-    flag_.front() = outcome->spoiled != 0 ? 1 : 0;
-    spoiled_->start().wait();
-    outcome->spoiled = flag_.front() != 0 ? 1 : 0;
+    stream.wait(spoiled_->start(*outcome, stream));
+    spoiled_->set(outcome);
   }
   const bool settling = settles(*outcome);
   note_fates();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/runtime/strategy/exchange/own_pace.hpp>
+#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 
 namespace ronda {
 
@@ -65,10 +66,10 @@ class OwnPaceServer final : public OwnPace {
   void begin_anew();
 
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<int> order_;                                 ///< workers whose push has come, in this order; the leader's
-  std::vector<double> ballot_;                             ///< the step's sums, then each worker's fate
-  std::unique_ptr<Collective> told_, all_sums_, spoiled_;  ///< among servers; null where there is one
-  std::vector<float> flag_ = std::vector<float>(1);
+  std::vector<int> order_;                       ///< workers whose push has come, in this order; the leader's
+  std::vector<double> ballot_;                   ///< the step's sums, then each worker's fate
+  std::unique_ptr<Collective> told_, all_sums_;  ///< among servers; null where there is one
+  std::unique_ptr<SpoiledAnywhere> spoiled_;     ///< likewise
   ArenaRange updated_;
   std::vector<const float*> more_gradients_;
   std::uint64_t end_ = 0;        ///< asynchronous: of the epoch, as the last push said

@@ -12,20 +12,10 @@ namespace {
 
 constexpr const char* pull_label = "the new parameters";
 
-Tensor numbers_in(const Buffer& arena, const Range& elements) {
-  return Tensor(std::span(reinterpret_cast<float*>(arena.data()) + elements.begin, elements.size()));
-}
-
 FusionOptions for_sums() {
   FusionOptions options;
   options.label = "the step's sums";
   return options;
-}
-
-std::vector<std::size_t> sizes_of(std::span<const Range> shares) {
-  std::vector<std::size_t> sizes;
-  for (const Range& share : shares) sizes.push_back(share.size());
-  return sizes;
 }
 
 }  // namespace
@@ -37,12 +27,9 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
       roles_(roles),
       replica_(replica),
       shares_(shares_of_servers(replica.plan().elements(), roles)),
-      buckets_(FusionBuffer::fill(slots, options)),
+      buckets_(buckets_to_push(slots, options)),
       control_(communicator_, {}, replica.gradients(), for_sums()),
-      flag_(communicator_.allocate(sizeof(float), Memory::node_shared)),
-      spoiled_(communicator_.plan(AllreduceSpec{
-          .tensors = {numbers_in(flag_, {0, 1})}, .op = ReduceOp::maximum, .label = "whether an update was finite"})) {
-  for (FusionBuffer::Bucket& bucket : buckets_) bucket.algorithm = "push";
+      spoiled_(communicator_) {
   const auto pieces = cut_buckets(buckets_, shares_);
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
@@ -58,7 +45,7 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
     }
     plan_pulls();
   });
-  all_sums_ = communicator_.plan(AllgatherSpec{numbers_in(replica.gradients(), {0, replica.plan().elements()}),
+  all_sums_ = communicator_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
                                                sizes_of(shares_), "the sums of gradients"});
   if (is_server()) plan_among_servers(alike);
   traffic_.servers = roles_.servers();
@@ -69,12 +56,12 @@ void ParameterServers::plan_pulls() {
   const auto workers = static_cast<std::size_t>(roles_.workers());
   if (is_server()) {
     for (int worker = 0; worker < roles_.workers() && share().size() > 0; ++worker)
-      pulls_.push_back(communicator_.plan(SendSpec{numbers_in(replica_.values(), share()), worker, pull_label}));
+      pulls_.push_back(communicator_.plan(SendSpec{floats_in(replica_.values(), share()), worker, pull_label}));
     pulled_bytes_ = pulls_.size() * share().size() * sizeof(float);
   } else {
     for (std::size_t rank = workers; rank < shares_.size(); ++rank) {
       if (shares_[rank].size() == 0) continue;
-      const Tensor theirs = numbers_in(replica_.values(), shares_[rank]);
+      const Tensor theirs = floats_in(replica_.values(), shares_[rank]);
       pulls_.push_back(communicator_.plan(ReceiveSpec{theirs, static_cast<int>(rank), pull_label}));
       pulled_bytes_ += shares_[rank].size() * sizeof(float);
     }
@@ -87,9 +74,9 @@ void ParameterServers::plan_among_servers(Communicator servers) {
   if (servers.size() == 1) return;
   const auto counts = sizes_of(std::span(shares_).subspan(static_cast<std::size_t>(roles_.workers())));
   const Range all{0, replica_.plan().elements()};
-  all_values_ = servers.plan(AllgatherSpec{numbers_in(replica_.values(), all), counts, "servers' parameters"});
+  all_values_ = servers.plan(AllgatherSpec{floats_in(replica_.values(), all), counts, "servers' parameters"});
   if (replica_.average().bytes() > 0)
-    all_averages_ = servers.plan(AllgatherSpec{numbers_in(replica_.average(), all), counts, "servers' averages"});
+    all_averages_ = servers.plan(AllgatherSpec{floats_in(replica_.average(), all), counts, "servers' averages"});
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
@@ -130,12 +117,10 @@ void ParameterServers::reduce(Sums wanted, Stream& stream) {
 
 void ParameterServers::publish(UpdateOutcome* outcome, Stream& stream) {
   const double begin = steady_seconds();
-  float& spoiled = *reinterpret_cast<float*>(flag_.data());
-  spoiled = outcome->spoiled != 0 ? 1 : 0;
   for (std::size_t i = 0; i < pulls_.size(); ++i) pulled_[i] = pulls_[i]->start(stream.record());
-  stream.wait(spoiled_->start(stream.record()));
+  stream.wait(spoiled_.start(*outcome, stream));
   for (const Event& pulled : pulled_) stream.wait(pulled);
-  outcome->spoiled = spoiled != 0 ? 1 : 0;
+  spoiled_.set(outcome);
   traffic_.pulled_bytes += pulled_bytes_;
   values_differ_ = averages_differ_ = true;
   if (std::exchange(asked_, false)) gather_values(stream);
@@ -155,11 +140,7 @@ void ParameterServers::settle(Stream& stream) {
 // ---- reports --------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> ParameterServers::describe() const {
-  std::vector<std::string> lines;
-  for (const FusionBuffer::Bucket& bucket : buckets_)
-    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
-                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
-                    " bytes, pushed to servers");
+  std::vector<std::string> lines = describe_pushes(buckets_);
   lines.push_back(counted(roles_.workers(), "worker") + ", ranks from 0 on, and " +
                   counted(roles_.servers(), "server") + ", from " + std::to_string(roles_.workers()) + " on");
   return lines;

@@ -9,6 +9,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/key_value/key_value_roles.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
@@ -76,8 +77,7 @@ class ParameterServers final : public GradientExchange {
   std::vector<Event> pulled_;                              ///< of these
   std::unique_ptr<Collective> all_sums_;                   ///< of gradients, from servers to all
   std::unique_ptr<Collective> all_values_, all_averages_;  ///< among servers; null where there is nothing to tell
-  Buffer flag_;
-  std::unique_ptr<Collective> spoiled_;
+  SpoiledAnywhere spoiled_;
   ArenaRange to_sum_;                                     ///< this rank's share, with the gradients of all workers
   std::vector<ArenaRange> updated_;                       ///< empty on a worker
   bool asked_ = false;                                    ///< for a synchronisation after this step

@@ -17,10 +17,7 @@ Tensor flat(const Buffer& arena, DType dtype, std::size_t count) {
 ShardedUpdate::ShardedUpdate(Communicator communicator, std::vector<GradientSlot> slots, const Replica& replica,
                              const FusionOptions& options)
     : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), replica.kept_arena(), options),
-      flag_(communicator.allocate(sizeof(float), Memory::node_shared)),
-      spoiled_(communicator.plan(AllreduceSpec{.tensors = {flat(flag_, DType::float32, 1)},
-                                               .op = ReduceOp::maximum,
-                                               .label = "whether an update was finite"})) {
+      spoiled_(communicator) {
   const ReplicaPlan& plan = replica.plan();
   const std::size_t count = plan.dense_elements();
   const auto counts = share_sizes(count, static_cast<std::size_t>(communicator.size()));
@@ -33,12 +30,10 @@ ShardedUpdate::ShardedUpdate(Communicator communicator, std::vector<GradientSlot
 
 void ShardedUpdate::publish(UpdateOutcome* outcome, Stream& stream) {
   const double begin = steady_seconds();
-  float& spoiled = *reinterpret_cast<float*>(flag_.data());
-  spoiled = outcome->spoiled != 0 ? 1 : 0;
   for (Gathering& gathering : gatherings_) gathering.done = gathering.all->start(stream.record());
-  stream.wait(spoiled_->start(stream.record()));
+  stream.wait(spoiled_.start(*outcome, stream));
   for (const Gathering& gathering : gatherings_) stream.wait(gathering.done);
-  outcome->spoiled = spoiled != 0 ? 1 : 0;
+  spoiled_.set(outcome);
   exposed_seconds_ += steady_seconds() - begin;
 }
 
@@ -56,7 +51,7 @@ std::vector<std::string> ShardedUpdate::report() const {
 }
 
 std::size_t ShardedUpdate::memory() const noexcept {
-  std::size_t bytes = BucketedAllreduce::memory() + spoiled_->memory();
+  std::size_t bytes = BucketedAllreduce::memory() + spoiled_.memory();
   for (const Gathering& gathering : gatherings_) bytes += gathering.all->memory();
   return bytes;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
+#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
@@ -39,8 +40,7 @@ class ShardedUpdate final : public BucketedAllreduce {
   };
 
   std::vector<Gathering> gatherings_;  ///< of the values that are trained, and of those that layers read if they differ
-  Buffer flag_;
-  std::unique_ptr<Collective> spoiled_;
+  SpoiledAnywhere spoiled_;
   double exposed_seconds_ = 0;
 };
 

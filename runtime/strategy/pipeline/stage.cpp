@@ -10,12 +10,6 @@
 namespace ronda {
 namespace {
 
-class Tensors final : public StateVisitor {
- public:
-  void visit(const State& state) override { all.push_back(state.tensor); }
-  std::vector<Tensor> all;
-};
-
 std::optional<std::size_t> received_input(const Program& program) {
   const auto found = std::ranges::find(program.inputs(), received_field, &GraphInput::field);
   if (found == program.inputs().end()) return std::nullopt;
@@ -73,9 +67,11 @@ Stage::Stage(Parts parts)
 void Stage::bind(Slot& slot) {
   slot.activations = replica_.device().context->allocate(slot.program->buffer_plan().bytes);
   slot.views.assign(replica_.parameters().begin(), replica_.parameters().end());
-  Tensors states;
+  StateList states;
   replica_.visit_layer_states(states);
-  slot.program->bind(slot.views, states.all, slot.activations.data(), slot.activations.device());
+  std::vector<Tensor> tensors;
+  for (const State& state : states.states()) tensors.push_back(state.tensor);
+  slot.program->bind(slot.views, tensors, slot.activations.data(), slot.activations.device());
 }
 
 void Stage::plan_messages(Slot& slot) {

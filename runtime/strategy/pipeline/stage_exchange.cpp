@@ -8,39 +8,40 @@
 namespace ronda {
 
 StageExchange::StageExchange(Communicator pipeline, std::unique_ptr<GradientExchange> stage)
-    : pipeline_(std::move(pipeline)), stage_(std::move(stage)), numbers_(static_cast<std::size_t>(pipeline_.size())) {
-  const auto plan = [&](std::span<double> numbers, ReduceOp op, const char* label) {
-    return pipeline_.plan(AllreduceSpec{.tensors = {Tensor(numbers)}, .op = op, .label = label});
+    : pipeline_(std::move(pipeline)),
+      stage_(std::move(stage)),
+      numbers_(static_cast<std::size_t>(pipeline_.size())),
+      spoiled_(pipeline_) {
+  const auto plan = [&](std::span<double> numbers, const char* label) {
+    return pipeline_.plan(AllreduceSpec{.tensors = {Tensor(numbers)}, .label = label});
   };
-  sums_ = plan(std::span(&stage_->sums().loss, StepControl::count), ReduceOp::sum, "the stages' sums of a step");
-  sum_ = plan(std::span(numbers_), ReduceOp::sum, "the stages' squared norms");
-  any_spoiled_ = plan(std::span(&spoiled_, 1), ReduceOp::maximum, "whether a stage's update was finite");
+  sums_ = plan(std::span(&stage_->sums().loss, StepControl::count), "the stages' sums of a step");
+  sum_ = plan(std::span(numbers_), "the stages' squared norms");
 }
 
-void StageExchange::wait_for(Collective& collective) {
+void StageExchange::wait_for(Event event) {
   const double begin = steady_seconds();
-  collective.start().wait();
+  event.wait();
   exposed_seconds_ += steady_seconds() - begin;
 }
 
 void StageExchange::reduce(Sums wanted, Stream& stream) {
   stage_->reduce(wanted, stream);
-  wait_for(*sums_);
+  wait_for(sums_->start());
 }
 
 /// In the order of the stages, by whatever algorithm: each sum of the allreduce has one number that is not zero.
 double StageExchange::sum(double mine) {
   std::ranges::fill(numbers_, 0.0);
   numbers_[static_cast<std::size_t>(pipeline_.rank())] = mine;
-  wait_for(*sum_);
+  wait_for(sum_->start());
   return std::accumulate(numbers_.begin(), numbers_.end(), 0.0);
 }
 
 void StageExchange::publish(UpdateOutcome* outcome, Stream& stream) {
   stage_->publish(outcome, stream);
-  spoiled_ = outcome->spoiled != 0 ? 1 : 0;
-  wait_for(*any_spoiled_);
-  outcome->spoiled = spoiled_ != 0 ? 1 : 0;
+  wait_for(spoiled_.start(*outcome, stream));
+  spoiled_.set(outcome);
 }
 
 }  // namespace ronda

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
-#include <ronda/core/buffer.hpp>
 #include <ronda/optim/updater.hpp>
+#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 
 namespace ronda {
@@ -42,13 +42,13 @@ class StageExchange final : public GradientExchange, public SumOverParts {
   [[nodiscard]] std::size_t memory() const noexcept override { return stage_->memory(); }
 
  private:
-  void wait_for(Collective& collective);
+  void wait_for(Event event);
 
   Communicator pipeline_;
   std::unique_ptr<GradientExchange> stage_;
   std::vector<double> numbers_;  ///< of the stages
-  double spoiled_ = 0;
-  std::unique_ptr<Collective> sums_, sum_, any_spoiled_;
+  std::unique_ptr<Collective> sums_, sum_;
+  SpoiledAnywhere spoiled_;
   double exposed_seconds_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <ronda/layers/graph_cut.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
+#include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -33,13 +34,6 @@ class AnsweredPicker final : public Picker {
   const Picks& answered_;
 };
 
-void draw(const Tensor& tensor, std::uint64_t seed, const std::string& stream) {
-  if (tensor.dtype() != DType::float32) return;
-  const RngKey key(seed, Purpose::layer, stream);
-  std::uint64_t i = 0;
-  for (float& number : tensor.as<float>()) number = key.uniform(i++);
-}
-
 /// Seconds of each operation of the program, forward and backward, on random samples.
 std::vector<OperationCosts> measured_costs(HostProgram& whole, const StageRequest& request) {
   Program& program = whole.program();
@@ -48,10 +42,10 @@ std::vector<OperationCosts> measured_costs(HostProgram& whole, const StageReques
   std::vector<Tensor> inputs;
   for (const GraphInput& input : program.inputs()) {
     inputs.push_back(samples.field(input.field));
-    draw(inputs.back(), request.seed, input.field);
+    draw_uniform(inputs.back(), request.seed, input.field);
   }
-  for (const Parameter& parameter : whole.parameters()) draw(parameter.value, request.seed, parameter.name);
-  draw(program.output_gradient(), request.seed, "gradient");
+  for (const Parameter& parameter : whole.parameters()) draw_uniform(parameter.value, request.seed, parameter.name);
+  draw_uniform(program.output_gradient(), request.seed, "gradient");
   StepControl sums;
   const Pass pass{.stream = request.stream,
                   .key = RngKey(request.seed, Purpose::layer, std::uint64_t{1}),
@@ -87,13 +81,8 @@ void require_parameters(const Graph& graph, std::size_t stage) {
 std::vector<std::size_t> places_between_parameters(const Graph& graph) {
   std::vector<std::size_t> places;
   std::size_t begin = 0;
-  const auto trains = [&](std::size_t from, std::size_t to) {
-    return std::any_of(graph.nodes.begin() + static_cast<std::ptrdiff_t>(from),
-                       graph.nodes.begin() + static_cast<std::ptrdiff_t>(to),
-                       [](const GraphNode& node) { return !node.parameters.empty(); });
-  };
   for (const std::size_t place : cut_places(graph)) {
-    if (!trains(begin, place) || !trains(place, graph.nodes.size())) continue;
+    if (!has_parameters(graph, begin, place)) continue;
     places.push_back(place);
     begin = place;
   }

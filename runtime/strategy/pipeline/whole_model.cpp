@@ -8,12 +8,6 @@
 namespace ronda {
 namespace {
 
-class States final : public StateVisitor {
- public:
-  void visit(const State& state) override { all.push_back(state); }
-  std::vector<State> all;
-};
-
 /// The place of a name in a list of the whole model.
 template <class Named>
 std::size_t place_of(const std::vector<Named>& all, const std::string& name) {
@@ -65,7 +59,7 @@ void WholeModel::add_parameters(std::size_t stage, const Replica* replica) {
 }
 
 void WholeModel::add_states(std::size_t stage, const Replica* replica) {
-  States mine;
+  StateList mine;
   if (replica != nullptr) replica->visit_layer_states(mine);
   const std::vector<GraphState>& described = model_.graph(stage).states;
   for (std::size_t i = 0; i < described.size(); ++i) {
@@ -73,7 +67,7 @@ void WholeModel::add_states(std::size_t stage, const Replica* replica) {
     const std::size_t place = place_of(model_.whole().states, state.name);
     stage_of_state_[place] = stage;
     if (replica != nullptr) {
-      states_[place] = mine.all[i];
+      states_[place] = mine.states()[i];
       continue;
     }
     const Buffer& copy = copied_states_.emplace_back(device_.context->allocate(desc_of(state).bytes()));

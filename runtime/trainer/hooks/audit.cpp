@@ -1,6 +1,6 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 #include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/trainer/hooks/audit.hpp>

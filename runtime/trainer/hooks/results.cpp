@@ -1,6 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/process.hpp>
-#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/trainer/hooks/results.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>

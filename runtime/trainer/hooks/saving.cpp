@@ -1,7 +1,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/state.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/trainer/hooks/saving.hpp>
 #include <ronda/runtime/trainer/version.hpp>

@@ -1,0 +1,23 @@
+#pragma once
+#include <ronda/core/stream.hpp>
+#include <ronda/optim/updater.hpp>
+#include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/step_clock.hpp>
+
+namespace ronda {
+
+/// The end of a step, whose gradients are complete: the exchange sums them, the updater decides and changes the
+/// parameters, and all ranks have the new ones. In the order of the stream. Collective.
+inline void update(GradientExchange& exchange, Updater& updater, Stream& stream, StepClock& clock) {
+  exchange.reduce(updater.reads_all_gradients() ? GradientExchange::Sums::of_all : GradientExchange::Sums::of_range,
+                  stream);
+  clock.lap(&StepTimes::communication);
+  updater.decide(&exchange.sums(), stream);
+  updater.apply(exchange.ranges_to_update(stream), stream);
+  clock.lap(&StepTimes::optimizer);
+  exchange.publish(updater.outcome(), stream);
+  clock.lap(&StepTimes::communication);
+  updater.average(stream);
+}
+
+}  // namespace ronda
