@@ -1,11 +1,11 @@
 #include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/collectives/ready_buckets.hpp>
 #include <ronda/collectives/tuning/compression_choice.hpp>
 #include <ronda/core/error.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <new>
 #include <sstream>
 
@@ -13,7 +13,6 @@ namespace ronda {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t no_slot = std::numeric_limits<std::size_t>::max();
 
 Tensor slice(const Buffer& arena, const FusionBuffer::Bucket& bucket, DType dtype) {
   const auto count = static_cast<std::int64_t>(bucket.bytes / size_of(dtype));
@@ -31,22 +30,17 @@ Buffer memory_for_control(Communicator& communicator, Device device) {
   return memory;
 }
 
-std::vector<std::size_t> slots_by_id(const std::vector<GradientSlot>& slots, DType dtype, std::size_t arena_bytes) {
-  std::vector<std::size_t> by_id;
+/// Returns them.
+std::vector<GradientSlot> checked(std::vector<GradientSlot> slots, DType dtype, std::size_t arena_bytes) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    const std::size_t id = index_of(slots[i].id);
-    if (id >= by_id.size()) by_id.resize(id + 1, no_slot);
-    if (by_id[id] != no_slot)
-      throw LogicError("parameter " + slots[i].name + " has two gradients in the fusion buffer");
     if (slots[i].offset % Buffer::alignment != 0 || slots[i].bytes % size_of(dtype) != 0 ||
         (i > 0 && slots[i].offset < slots[i - 1].offset + slots[i - 1].bytes))
       throw LogicError("the gradient of " + slots[i].name + " is not aligned, or overlaps the one before");
     if (slots[i].offset + slots[i].bytes > arena_bytes)
       throw LogicError("the gradient of " + slots[i].name + " ends beyond the " + std::to_string(arena_bytes) +
                        " bytes of the arena");
-    by_id[id] = i;
   }
-  return by_id;
+  return slots;
 }
 
 /// `, bf16`; nothing where nothing was asked for.
@@ -82,20 +76,17 @@ struct FusionBuffer::Impl {
   Communicator communicator;
   Compression compression;  ///< as asked for
   std::string label;
-  std::vector<GradientSlot> slots;
-  std::vector<std::size_t> slot_of_id, bucket_of_slot;
   std::vector<Bucket> buckets;
+  ReadyBuckets ready;
 
   Buffer control_memory;  ///< as fast as the arena, or the few numbers would take longer than a bucket
   StepControl* control;
   std::vector<std::unique_ptr<Collective>> reductions;  ///< a bucket each; they refer to the memory above
   std::unique_ptr<Collective> control_alone;            ///< where buckets start late
 
-  std::vector<char> marked;          ///< by slot, in this step
-  std::vector<std::size_t> missing;  ///< by bucket: slots not yet marked
-  std::vector<Event> done;           ///< by bucket
-  std::size_t next_bucket = 0;       ///< all before it are started
-  std::size_t oldest = 0;            ///< all before it are known to be done
+  std::vector<Event> done;      ///< by bucket
+  std::size_t next_bucket = 0;  ///< all before it are started
+  std::size_t oldest = 0;       ///< all before it are known to be done
   bool in_step = false;
   double exposed_seconds = 0;
 };
@@ -105,18 +96,13 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
     : communicator(std::move(group)),
       compression(options.compression),
       label(options.label),
-      slots(std::move(gradient_slots)),
-      slot_of_id(slots_by_id(slots, options.dtype, arena.bytes())),
-      bucket_of_slot(slots.size()),
-      buckets(fill(slots, options)),
+      buckets(fill(gradient_slots, options)),
+      ready(checked(std::move(gradient_slots), options.dtype, arena.bytes()), buckets),
       control_memory(memory_for_control(communicator, arena.device())),
       control(reinterpret_cast<StepControl*>(control_memory.data())),
-      marked(slots.size()),
-      missing(buckets.size()),
       done(buckets.size()) {
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     Bucket& bucket = buckets[i];
-    for (std::size_t slot = bucket.first_slot; slot < bucket.end_slot; ++slot) bucket_of_slot[slot] = i;
     AllreduceSpec spec{.tensors = {slice(arena, bucket, options.dtype)},
                        .algorithm = options.algorithm,
                        .label = options.label + " " + std::to_string(i),
@@ -135,10 +121,7 @@ FusionBuffer::Impl::Impl(Communicator group, std::vector<GradientSlot> gradient_
 
 /// Buckets start in one order on all ranks, whatever order a model's layers mark their slots in.
 void FusionBuffer::Impl::start_full_buckets(Stream& stream) {
-  while (next_bucket < buckets.size() && missing[next_bucket] == 0) {
-    done[next_bucket] = reductions[next_bucket]->start(stream.record());
-    ++next_bucket;
-  }
+  for (; next_bucket < ready.full(); ++next_bucket) done[next_bucket] = reductions[next_bucket]->start(stream.record());
 }
 
 FusionBuffer::FusionBuffer(Communicator communicator, std::vector<GradientSlot> slots, const Buffer& arena,
@@ -151,9 +134,7 @@ FusionBuffer::~FusionBuffer() = default;
 void FusionBuffer::begin() {
   Impl& step = *impl_;
   if (step.in_step) throw LogicError("a step of the fusion buffer was begun before the last one was waited for");
-  std::fill(step.marked.begin(), step.marked.end(), char{0});
-  for (std::size_t i = 0; i < step.buckets.size(); ++i)
-    step.missing[i] = step.buckets[i].end_slot - step.buckets[i].first_slot;
+  step.ready.begin();
   step.next_bucket = step.oldest = 0;
   step.in_step = true;
 }
@@ -162,14 +143,9 @@ StepControl& FusionBuffer::control() noexcept { return *impl_->control; }
 
 void FusionBuffer::mark_ready(ParameterId id, Stream& stream) {
   Impl& step = *impl_;
-  const std::size_t slot = index_of(id) < step.slot_of_id.size() ? step.slot_of_id[index_of(id)] : no_slot;
-  if (slot == no_slot)
-    throw LogicError("parameter " + std::to_string(index_of(id)) + " has no place in the fusion buffer");
-  if (!step.in_step) throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready outside a step");
-  if (step.marked[slot])
-    throw LogicError("the gradient of " + step.slots[slot].name + " was marked ready twice in a step");
-  step.marked[slot] = 1;
-  --step.missing[step.bucket_of_slot[slot]];
+  if (!step.in_step)
+    throw LogicError("the gradient of parameter " + std::to_string(index_of(id)) + " was marked ready outside a step");
+  step.ready.mark(id);
   if (step.control_alone) return;  // late
   step.start_full_buckets(stream);
   poll();
@@ -183,8 +159,7 @@ void FusionBuffer::poll() {
 
 void FusionBuffer::Impl::check_complete() const {
   if (!in_step) throw LogicError("the fusion buffer was waited for outside a step");
-  for (std::size_t slot = 0; slot < slots.size(); ++slot)
-    if (!marked[slot]) throw LogicError("the gradient of " + slots[slot].name + " was never marked ready in this step");
+  ready.require_all();
 }
 
 void FusionBuffer::Impl::finish(std::span<const Event> events, Clock::time_point since, Stream& stream) {

@@ -1,6 +1,6 @@
+#include <ronda/core/add_floats.hpp>
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/core/multiversion.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/parallel.hpp>
 
@@ -11,16 +11,12 @@
 namespace ronda {
 namespace {
 
-RONDA_MULTIVERSION void increase(float* sums, const float* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sums[i] += values[i];
-}
-
 template <Number From, Number To>
 void sum(const From* from, const float* more, To* to, std::size_t count) {
   if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
     if (more == nullptr) return static_cast<void>(std::memcpy(to, from, count * sizeof(float)));
-    if (more == to) return increase(to, from, count);
-    if (from == to) return increase(to, more, count);
+    if (more == to) return add_floats(from, to, count);
+    if (from == to) return add_floats(more, to, count);
   }
   for (std::size_t i = 0; i < count; ++i)
     to[i] = as_number<To>(more == nullptr ? as_float(from[i]) : as_float(from[i]) + more[i]);

@@ -1,19 +1,11 @@
 #include <ronda/collectives/host/algorithms/sparse_allreduce.hpp>
-#include <ronda/core/multiversion.hpp>
+#include <ronda/core/add_floats.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <tuple>
 
 namespace ronda {
-namespace {
-
-RONDA_MULTIVERSION void add_floats(float* sum, const float* more, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] += more[i];
-}
-
-}  // namespace
-
 SparseAllreduce::SparseAllreduce(std::unique_ptr<Transport> transport, float* table, std::size_t width,
                                  TouchedRows& touched, std::size_t piece_bytes)
     : transport_(std::move(transport)), table_(table), width_(width), touched_(touched) {
@@ -125,7 +117,7 @@ void SparseAllreduce::add(const Piece& piece, const std::byte* slot) {
   const auto* values = reinterpret_cast<const float*>(slot + rows.size_bytes());
   for (const std::int32_t row : rows) {
     if (touched_.add(row)) mine_.push_back(row);  // its values were zero
-    add_floats(values_of(row), values, width_);
+    add_floats(values, values_of(row), width_);
     values += width_;
   }
 }

@@ -1,3 +1,4 @@
+#include <ronda/core/add_floats.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/multiversion.hpp>
 #include <ronda/runtime/key_value/detail/part_in_rounds.hpp>
@@ -8,10 +9,6 @@
 
 namespace ronda {
 namespace {
-
-RONDA_MULTIVERSION void add_gradient(float* __restrict sum, const float* __restrict gradient, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] += gradient[i];
-}
 
 RONDA_MULTIVERSION void scale_gradient(float* sum, std::size_t count, float factor) {
   for (std::size_t i = 0; i < count; ++i) sum[i] *= factor;
@@ -55,7 +52,7 @@ bool PartInRounds::end_round() {
 const float* PartInRounds::mean_of(Gradients& gradients) const {
   std::ranges::sort(gradients, {}, [](const PushedGradient& gradient) { return gradient.asked.worker; });
   float* const sum = gradients.front().elements.get();
-  for (std::size_t i = 1; i < gradients.size(); ++i) add_gradient(sum, gradients[i].elements.get(), part().count);
+  for (std::size_t i = 1; i < gradients.size(); ++i) add_floats(gradients[i].elements.get(), sum, part().count);
   if (wanted_ > 1) scale_gradient(sum, part().count, 1 / static_cast<float>(wanted_));
   return sum;
 }

@@ -8,6 +8,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/collectives/ready_buckets.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/stream.hpp>
@@ -32,9 +33,6 @@ struct PushedPiece {
 /// @param shares  of the arena's elements, by rank
 [[nodiscard]] std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets,
                                                    std::span<const Range> shares);
-
-/// sums += more.
-void add_floats(const float* more, float* sums, std::size_t count, int threads);
 
 /// A worker's gradients on their way to the servers: a bucket goes when its last gradient is ready, beside the rest of
 /// backward. Sent from where they lie.
@@ -66,12 +64,8 @@ class GradientPushes {
   };
   void start_full_buckets(Stream& stream);
 
-  std::vector<GradientSlot> slots_;
-  std::vector<std::size_t> slot_of_id_, bucket_of_slot_, slots_of_bucket_;
+  ReadyBuckets ready_;
   std::vector<Push> pushes_;
-  std::vector<char> marked_;              ///< by slot, in this step
-  std::vector<std::size_t> missing_;      ///< by bucket: slots that are not marked yet
-  std::size_t full_ = 0;                  ///< buckets before it are full
   std::size_t started_ = 0, oldest_ = 0;  ///< pushes: those before it are started, are known to be done
   std::uint64_t bytes_ = 0;
 };

@@ -1,3 +1,4 @@
+#include <ronda/core/add_floats.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace_server.hpp>

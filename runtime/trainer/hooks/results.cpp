@@ -68,7 +68,7 @@ Summary::Epoch summary_of(const EpochReport& epoch) {
 }
 
 /// Collective.
-Summary summary_of(TrainingRun& run) {
+Summary summary_of(TrainingRun& run, std::span<const StageCosts> stages) {
   const TrainingOptions& options = run.options();
   const TrainingProgress& progress = run.progress();
   Summary summary;
@@ -99,7 +99,7 @@ Summary summary_of(TrainingRun& run) {
   summary.plan_hash = run.strategy().plan_hash();
   summary.checkpoint.resumed_step = progress.resumed_step;
   add_exchange(summary, run.strategy().exchange());
-  for (const StageCosts& stage : run.strategy().stages())
+  for (const StageCosts& stage : stages)
     summary.stages.push_back({stage.begins, stage.parameters, stage.memory, stage.computing_seconds,
                               stage.waiting_seconds, stage.bubble(), stage.predicted_bubble});
   for (const auto& epoch : progress.history) summary.epoch_history.push_back(summary_of(epoch));
@@ -120,14 +120,15 @@ void Results::on_end(TrainingRun& run) {
   const Phase phase(run.world().communicator(), Activity::writing);
   if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
   for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
-  for (const auto& line : stage_table(run.strategy().stages())) run.sink().on_detail(line);
+  const std::vector<StageCosts> stages = run.strategy().stages();
+  for (const auto& line : stage_table(stages)) run.sink().on_detail(line);
   run.strategy().state().average_states();
-  run.strategy().state().with_average([&] { write_results(run); });
+  run.strategy().state().with_average([&] { write_results(run, stages); });
 }
 
 /// Of the parameters, or their average.
-void Results::write_results(TrainingRun& run) const {
-  Summary summary = summary_of(run);
+void Results::write_results(TrainingRun& run, std::span<const StageCosts> stages) const {
+  Summary summary = summary_of(run, stages);
   summary.startup_seconds = startup_seconds_;
   agree(run.world().communicator(), [&] {
     if (run.world().rank() != 0) return;

@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+
+#include <ronda/runtime/strategy/stage_costs.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 namespace ronda {
@@ -10,7 +13,7 @@ class Results final : public Hook {
   void on_end(TrainingRun& run) override;
 
  private:
-  void write_results(TrainingRun& run) const;
+  void write_results(TrainingRun& run, std::span<const StageCosts> stages) const;
 
   double startup_seconds_ = 0;
 };
