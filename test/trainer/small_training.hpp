@@ -1,0 +1,55 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <ronda/layers/layers.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/restore.hpp>
+#include <ronda/runtime/checkpoint/snapshot.hpp>
+#include <ronda/runtime/strategy/mirrored_strategy.hpp>
+#include <ronda/runtime/trainer/trainer.hpp>
+
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
+#include "trainer/saved_training.hpp"
+
+namespace ronda::test {
+
+/// A small training on the ranks' processors, by plain loops.
+struct SmallTraining {
+  SmallTraining(TrainingOptions options, Sequential m)
+      : model(std::move(m)), trainer(world(), model, loss, small(std::move(options))) {
+    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+  }
+  void fit() { result = trainer.fit(data, data); }
+  void fit(const Dataset& test) { result = trainer.fit(data, test); }
+  std::string hash() { return trainer.strategy().parameter_hash(); }
+
+  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  Sequential model;
+  SoftmaxCrossEntropy loss;
+  Trainer trainer;
+  Evaluation result;
+};
+
+/// A checkpoint, as a strategy of its own reads it.
+struct SavedStates {
+  explicit SavedStates(std::filesystem::path saved)
+      : place(std::move(saved)), manifest(read_manifest(manifest_of(place))) {}
+
+  /// Collective over `ranks`, which have the strategy. Returns its states.
+  StateList restore_into(MirroredStrategy& strategy, const Communicator& ranks) const {
+    StateList states;
+    strategy.visit(states);
+    static_cast<void>(restore(place, manifest, states.states(), false, ranks, strategy.device(),
+                              strategy.state().divided().pieces()));
+    strategy.state().set_updates(manifest.updates);
+    return states;
+  }
+
+  std::filesystem::path place;
+  CheckpointManifest manifest;
+};
+
+}  // namespace ronda::test
