@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -29,6 +30,21 @@ inline Sequential three_layers() { return Sequential(Flatten(), Dense(33), ReLU(
 inline ParameterGroup pruned_weights(std::string_view name) { return {.pruned = name.ends_with(".weight")}; }
 inline ParameterGroup some_frozen(std::string_view name) {
   return {.rate_factor = name.ends_with(".bias") ? 0.5 : 1, .weight_decay = {}, .frozen = name == "conv2.weight"};
+}
+
+/// `set` with accumulation; with clipping by the norm, too; and with the finite check and an average instead.
+inline std::array<DeviceSet, 3> with_all_that_steps_do(DeviceSet set) {
+  std::array<DeviceSet, 3> sets;
+  set.micro_batches = 3;
+  sets[0] = set;
+  set.clip_norm = 0.1;
+  sets[1] = set;
+  set.micro_batches = 1;
+  set.clip_norm = 0;
+  set.check_gradients = true;
+  set.ema_decay = 0.9;
+  sets[2] = set;
+  return sets;
 }
 
 using Numbers = std::map<std::string, std::vector<float>>;

@@ -61,15 +61,11 @@ TEST_CASE("so it has with accumulation, clipping, the finite check, an average a
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges) {
     INFO(name_of(algorithm));
-    DeviceSet set{.global_batch = 50, .optimizer = "adam", .micro_batches = 3, .library = true, .algorithm = algorithm};
-    check_steps(set, data, three_layers);
-    set.clip_norm = 0.1;
-    check_steps(set, data, cnn);
-    set.micro_batches = 1;
-    set.clip_norm = 0;
-    set.check_gradients = true;
-    set.ema_decay = 0.9;
-    check_steps(set, data, cnn);
+    const auto [accumulating, clipping, averaging] =
+        with_all_that_steps_do({.global_batch = 50, .optimizer = "adam", .library = true, .algorithm = algorithm});
+    check_steps(accumulating, data, three_layers);
+    check_steps(clipping, data, cnn);
+    check_steps(averaging, data, cnn);
   }
 }
 

@@ -79,16 +79,11 @@ TEST_CASE("so it has with accumulation, clipping, the finite check, an average a
   for (const char* optimizer : {"momentum", "adam"})
     for (const AllreduceAlgorithm algorithm : exchanges) {
       INFO(optimizer << " by " << name_of(algorithm));
-      DeviceSet set{.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm};
-      set.micro_batches = 3;
-      check_equal_steps(set, data, three_layers);
-      set.clip_norm = 0.1;
-      check_equal_steps(set, data, cnn);
-      set.micro_batches = 1;
-      set.clip_norm = 0;
-      set.check_gradients = true;
-      set.ema_decay = 0.9;
-      check_equal_steps(set, data, cnn);
+      const auto [accumulating, clipping, averaging] =
+          with_all_that_steps_do({.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm});
+      check_equal_steps(accumulating, data, three_layers);
+      check_equal_steps(clipping, data, cnn);
+      check_equal_steps(averaging, data, cnn);
     }
 }
 

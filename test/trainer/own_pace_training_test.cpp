@@ -47,18 +47,11 @@ struct PacedTraining : SmallTraining {
   Slow& slow;  ///< the trainer's
 };
 
-std::unique_ptr<PacedTraining> paced(TrainingOptions options) {
-  auto training = std::make_unique<PacedTraining>(std::move(options));
-  training->fit();
-  return training;
-}
+constexpr auto paced = fitted_training<PacedTraining>;
 
 TrainingOptions asynchronous_by(int servers) {
-  TrainingOptions options;
-  options.strategy = "parameter_server";
-  options.servers = servers;
+  TrainingOptions options = with_servers(servers, "momentum");
   options.asynchronous = true;
-  options.optimizer.name = "momentum";
   return options;
 }
 
@@ -201,10 +194,7 @@ TEST_CASE("saving by time, pruning, the best epoch, an average and skipped steps
     TrainingOptions pruning = way;
     pruning.prune = 0.8;
     pruning.clip_norm = 1;
-    const auto pruned = paced(pruning);
-    CHECK_FALSE(pruned->hash().empty());
-    const auto zeros = pruned->trainer.strategy().state().zeros();
-    CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+    check_pruned(*paced(pruning));
   }
 }
 

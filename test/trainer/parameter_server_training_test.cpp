@@ -38,19 +38,7 @@ struct ServedTraining : SmallTraining {
   MemoryDataset test = toy_images(37, {9, 7, 1}, 4, 2);
 };
 
-std::unique_ptr<ServedTraining> trained_by(TrainingOptions options) {
-  auto training = std::make_unique<ServedTraining>(std::move(options));
-  training->fit();
-  return training;
-}
-
-TrainingOptions with_servers(int servers) {
-  TrainingOptions options;
-  options.strategy = "parameter_server";
-  options.servers = servers;
-  options.optimizer.name = "adam";
-  return options;
-}
+constexpr auto trained_by = fitted_training<ServedTraining>;
 
 TrainingOptions mirrored_with_adam() {
   TrainingOptions options = with_servers(1);
@@ -174,10 +162,7 @@ TEST_CASE("tests, validation, the best epoch, an average and pruning work, the s
     for (const std::string& result : results) CHECK(result == results.front());
     TrainingOptions pruning = with_servers(servers);
     pruning.prune = 0.8;
-    const auto pruned = trained_by(pruning);
-    CHECK_FALSE(pruned->hash().empty());
-    const auto zeros = pruned->trainer.strategy().state().zeros();
-    CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+    check_pruned(*trained_by(pruning));
   }
 }
 

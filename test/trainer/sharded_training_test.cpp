@@ -37,11 +37,7 @@ struct Training : SmallTraining {
   explicit Training(TrainingOptions options) : SmallTraining(std::move(options), model_of_layers()) {}
 };
 
-std::unique_ptr<Training> trained(TrainingOptions options) {
-  auto training = std::make_unique<Training>(std::move(options));
-  training->fit();
-  return training;
-}
+constexpr auto trained = fitted_training<Training>;
 
 TrainingOptions by(const std::string& strategy, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
   TrainingOptions options;

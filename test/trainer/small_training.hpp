@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
+#include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
@@ -32,6 +34,29 @@ struct SmallTraining {
   Trainer trainer;
   Evaluation result;
 };
+
+/// One of these, or one that builds on it, after fit.
+template <class Training>
+std::unique_ptr<Training> fitted_training(TrainingOptions options) {
+  auto training = std::make_unique<Training>(std::move(options));
+  training->fit();
+  return training;
+}
+
+inline TrainingOptions with_servers(int servers, const std::string& optimizer = "adam") {
+  TrainingOptions options;
+  options.strategy = "parameter_server";
+  options.servers = servers;
+  options.optimizer.name = optimizer;
+  return options;
+}
+
+/// What was told to prune 0.8 of its weights has done about that, alike on all ranks.
+inline void check_pruned(SmallTraining& training) {
+  CHECK_FALSE(training.hash().empty());
+  const auto zeros = training.trainer.strategy().state().zeros();
+  CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+}
 
 /// A checkpoint, as a strategy of its own reads it.
 struct SavedStates {
