@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # How fast folders of pictures are read, by Ronda (ronda_data time) and by torchvision's loader with as many workers, in turns.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/peers
-build=$(dirname "$here")/build/release
+source "$(dirname "${BASH_SOURCE[0]}")/comparison.sh"
 workers=$(nproc) seconds=20 rounds=3 pictures=2000 data=
 
 usage() {
@@ -22,23 +20,9 @@ second: Ronda's and torchvision's, decoded by Pillow and to tensors. PyTorch and
 Exit status: 0 done, 1 a run failed, 2 wrong usage or something is missing.
 END
 }
-fail() { echo "compare_loaders.sh: $*" >&2; exit 2; }
-
-while (($#)); do
-  case $1 in
-    --help | -h) usage; exit 0 ;;
-    --data | --workers | --seconds | --rounds | --pictures | --build | --venv) (($# >= 2)) || fail "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
-    *) fail "unknown option $1; see --help" ;;
-  esac
-done
-[[ -x $build/apps/ronda_data ]] || fail "$build/apps/ronda_data is missing; build it, or name another build with --build"
-python=$venv/torch/bin/python
-if ! "$python" -c 'import torchvision' 2>/dev/null; then
-  echo "Installing into $venv/torch with pip: torch, torchvision, numpy (about 6 GB)"
-  mkdir -p "$venv"
-  { [[ -x $python ]] || python3 -m venv "$venv/torch"; } && "$python" -m pip install torch torchvision numpy >"$venv/install_torchvision.log" 2>&1 ||
-    fail "cannot be installed here; see $venv/install_torchvision.log"
-fi
+read_options "data workers seconds rounds pictures build venv" "$@"
+require_program ronda_data
+require_packages torch torchvision "6 GB" torch torchvision numpy
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [[ -z $data ]]; then
@@ -53,7 +37,7 @@ for ((round = 1; round <= rounds; ++round)); do
     "$python" "$here/peers/torch_loader.py" time "$data" $variant "$workers" "$seconds" >>"$work/$variant"
   done
 done
-python3 - "$work" "$workers" "$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)" "$("$python" -c 'import torchvision; print(torchvision.__version__)')" <<'END'
+python3 - "$work" "$workers" "$(processor)" "$("$python" -c 'import torchvision; print(torchvision.__version__)')" <<'END'
 import json, sys
 from pathlib import Path
 work, workers, processor, version = sys.argv[1:]

@@ -3,9 +3,8 @@
 # an environment of its own and runs all in turns.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/mpis
-build=$(dirname "$here")/build/release
+source "$(dirname "${BASH_SOURCE[0]}")/comparison.sh"
+venv=$(dirname "$venv")/mpis
 mpis=openmpi4,openmpi5,mpich,intel
 pass=()
 
@@ -29,11 +28,6 @@ something is missing.
 END
 }
 
-fail() {
-  echo "compare_mpi.sh: $*" >&2
-  exit 2
-}
-
 while [[ $# -gt 0 ]]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
@@ -51,8 +45,7 @@ done
 
 command -v mpirun >/dev/null || fail "mpirun is missing; install Open MPI (Debian: openmpi-bin)"
 command -v cc >/dev/null || fail "cc is missing; install a C compiler"
-[[ -x $build/apps/bench_allreduce ]] ||
-  fail "$build/apps/bench_allreduce is missing; build it, or name another build with --build"
+require_program bench_allreduce
 
 packages() {
   case $1 in

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # How fast an MLP is trained with a parameter server, by Ronda and by TensorFlow's ParameterServerStrategy, in turns on this machine.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/peers
-build=$(dirname "$here")/build/release
+source "$(dirname "${BASH_SOURCE[0]}")/comparison.sh"
 workers=2 servers=1 rounds=3 steps=4000
 
 usage() {
@@ -21,23 +19,9 @@ steps of all workers, and TensorFlow's, which are asynchronous, scheduled one by
 Exit status: 0 done, 1 a run failed, 2 wrong usage or something is missing.
 END
 }
-fail() { echo "compare_parameter_servers.sh: $*" >&2; exit 2; }
-
-while (($#)); do
-  case $1 in
-    --help | -h) usage; exit 0 ;;
-    --workers | --servers | --steps | --rounds | --build | --venv) (($# >= 2)) || fail "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
-    *) fail "unknown option $1; see --help" ;;
-  esac
-done
-[[ -x $build/apps/mnist_mlp ]] || fail "$build/apps/mnist_mlp is missing; build it, or name another build with --build"
-python=$venv/tensorflow/bin/python
-if ! "$python" -c 'import tensorflow' 2>/dev/null; then
-  echo "Installing into $venv/tensorflow with pip: tensorflow (about 2 GB)"
-  mkdir -p "$venv"
-  { [[ -x $python ]] || python3 -m venv "$venv/tensorflow"; } && "$python" -m pip install tensorflow >"$venv/install_tensorflow.log" 2>&1 ||
-    fail "cannot be installed here; see $venv/install_tensorflow.log"
-fi
+read_options "workers servers steps rounds build venv" "$@"
+require_program mnist_mlp
+require_packages tensorflow tensorflow "2 GB" tensorflow
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 source "$here/setup.sh"
@@ -62,7 +46,7 @@ for ((round = 1; round <= rounds; ++round)); do
     theirs $variant || { tail -n 20 "$work/log" >&2; exit 1; }
   done
 done
-python3 - "$work" "$workers" "$servers" "$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)" "$("$python" -c 'import tensorflow; print(tensorflow.__version__)' 2>/dev/null)" <<'END'
+python3 - "$work" "$workers" "$servers" "$(processor)" "$("$python" -c 'import tensorflow; print(tensorflow.__version__)' 2>/dev/null)" <<'END'
 import sys
 from pathlib import Path
 work, workers, servers, processor, version = sys.argv[1:]

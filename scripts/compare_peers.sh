@@ -3,9 +3,7 @@
 # environments of their own and runs all in turns.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/ronda/peers
-build=$(dirname "$here")/build/release
+source "$(dirname "${BASH_SOURCE[0]}")/comparison.sh"
 peers=torch,tensorflow,jax,horovod
 ours=yes
 pass=()
@@ -35,11 +33,6 @@ Takes about five minutes a workload of MNIST and half an hour of the others; the
 Pip's own settings (PIP_INDEX_URL and the like) are respected. Exit status: 0 done, 1 a run failed, 2 wrong usage or
 something is missing.
 END
-}
-
-fail() {
-  echo "compare_peers.sh: $*" >&2
-  exit 2
 }
 
 while [[ $# -gt 0 ]]; do

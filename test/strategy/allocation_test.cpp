@@ -29,6 +29,16 @@ const void* object_of(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
+/// Of `count` steps.
+template <class Step>
+long allocations_in(std::size_t count, Step&& step) {
+  allocations = 0;
+  counting = true;
+  for (std::size_t k = 0; k < count; ++k) step();
+  counting = false;
+  return allocations;
+}
+
 }  // namespace
 
 void* operator new(std::size_t bytes) {
@@ -81,11 +91,7 @@ TEST_CASE("a step allocates nothing after the first, whatever reduces it") {
       };
       step();
       strategy.state().prune(0.5);
-      allocations = 0;
-      counting = true;
-      for (int k = 0; k < 7; ++k) step();  // over the end of an epoch
-      counting = false;
-      CHECK(allocations == 0);
+      CHECK(allocations_in(7, step) == 0);  // over the end of an epoch
     }
   }
 }
@@ -116,11 +122,7 @@ TEST_CASE("nor does a step with a sparse table, or with attention") {
       strategy.train_step(loader.next());
     };
     step();
-    allocations = 0;
-    counting = true;
-    for (int k = 0; k < 7; ++k) step();
-    counting = false;
-    CHECK(allocations == 0);
+    CHECK(allocations_in(7, step) == 0);
   }
 }
 
@@ -137,24 +139,23 @@ TEST_CASE("nor does a local step, or one with a synchronisation") {
                        .fragments = fragments};
       DeviceRun run(everybody(), nullptr, mlp(), data, set);
       run.steps(4);
-      allocations = 0;
-      counting = true;
-      run.steps(7);
-      counting = false;
-      CHECK(allocations == 0);
+      CHECK(allocations_in(7, [&] { run.step(); }) == 0);
       run.strategy.synchronise_next();
       run.step();
     }
 }
 
-TEST_CASE("nor does a step of a pipeline") {
+TEST_CASE("nor does a step of a pipeline, or of two pipelines") {
   if (world().size() == 1) return;
   const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
   const Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dropout(0.2), Dense(4));
   const SoftmaxCrossEntropy loss;
-  const BatchPlan plan(40, 16, {}, 4);
+  const PipelineOptions stages{.stages = 2};
+  const auto rank = static_cast<std::size_t>(world().rank()), ranks = static_cast<std::size_t>(world().size());
+  const BatchPlan plan(40, 16, stages.shard(rank, ranks), 4);
   BatchLoader loader(data, SampleOrder(40, 1, true), plan);
   MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.pipeline = stages;
   options.clip_norm = 1;
   options.ema_decay = 0.9;
   PipelineStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
@@ -164,11 +165,7 @@ TEST_CASE("nor does a step of a pipeline") {
     strategy.train_step(loader.next());
   };
   step();
-  allocations = 0;
-  counting = true;
-  for (int k = 0; k < 7; ++k) step();
-  counting = false;
-  CHECK(allocations == 0);
+  CHECK(allocations_in(7, step) == 0);
 }
 
 TEST_CASE("a step on a device allocates nothing after the first two, replayed or call by call") {
@@ -188,15 +185,12 @@ TEST_CASE("a step on a device allocates nothing after the first two, replayed or
                      .in_flight = in_flight,
                      .ahead = !keep_data});
       run.steps_ahead(8);
-      allocations = 0;
-      counting = true;
-      for (std::size_t k = 0; k < 9; ++k)  // over the end of an epoch
-        if (k < in_flight)
-          run.strategy.begin_step(run.loader.next());
-        else
-          run.strategy.finish_step(), run.strategy.begin_step(run.loader.next());
-      counting = false;
-      CHECK(allocations == 0);
+      std::size_t begun = 0;
+      const auto step = [&] {
+        if (begun++ >= in_flight) run.strategy.finish_step();
+        run.strategy.begin_step(run.loader.next());
+      };
+      CHECK(allocations_in(9, step) == 0);  // over the end of an epoch
     }
   }
 }

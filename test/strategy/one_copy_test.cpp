@@ -1,5 +1,6 @@
 // Where the ranks of a node share one copy of the parameters, they have the bits of ranks with a copy each, and take
 // the memory of one. In the node's memory and by messages; with RONDA_RANKS_PER_NODE there are several nodes.
+#include "strategy/compared_runs.hpp"
 #include "strategy/device_run.hpp"
 #include "strategy/step_by_hand.hpp"
 #include "support/catch.hpp"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,22 +22,6 @@ using namespace ronda::test;
 
 namespace {
 
-constexpr AllreduceAlgorithm ways_to_sum[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring};
-
-using ByName = std::map<std::string, std::vector<float>>;
-
-/// What this rank sees of parameters and their average, in file layout.
-ByName seen_by(MirroredStrategy& strategy) {
-  struct Reader final : StateVisitor {
-    void visit(const State& state) override {
-      if (state.tensor.dtype() == DType::float32) all.emplace(state.name, to_file(state));
-    }
-    ByName all;
-  } reader;
-  strategy.visit(reader);
-  return reader.all;
-}
-
 DeviceSet with_one_copy(DeviceSet set, const DeviceRun& whole) {
   set.divide_states = set.one_copy = true;
   set.picks = whole.strategy.picks();
@@ -49,39 +33,14 @@ void check_same_values(DeviceRun& one, DeviceRun& whole) {
   one.strategy.state().gather_state();
   whole.strategy.state().gather_state();
   CHECK(one.strategy.parameter_hash() == whole.strategy.parameter_hash());
-  const ByName expected = seen_by(whole.strategy);
-  for (const auto& [name, numbers] : seen_by(one.strategy)) {
-    INFO(name);
-    REQUIRE(expected.contains(name));
-    CHECK(numbers == expected.at(name));
-  }
+  check_same_numbers(shown_by(one.strategy), shown_by(whole.strategy));
 }
 
 void check_steps(const DeviceSet& set, const MemoryDataset& data, Sequential (*model)(), std::size_t steps = 7) {
   DeviceRun whole(everybody(), nullptr, model(), data, set);
   DeviceRun one(everybody(), nullptr, model(), data, with_one_copy(set, whole));
-  for (std::size_t k = 0; k < steps; ++k) {
-    const StepResult a = whole.step(), b = one.step();
-    CHECK(b.loss == a.loss);
-    CHECK(b.gradient_norm == a.gradient_norm);
-  }
+  check_same_steps(whole, one, steps);
   check_same_values(one, whole);
-}
-
-Sequential uneven() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(7), ReLU(), Dense(4)); }
-
-ParameterGroup weights_pruned(std::string_view name) { return {.pruned = name.ends_with(".weight")}; }
-
-std::string refusal_of(const DeviceSet& set) {
-  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, mlp(), data, set); });
-}
-
-std::size_t over_ranks(std::size_t mine) {
-  auto sum = static_cast<std::int64_t>(mine);
-  Communicator all = everybody();
-  all.allreduce(Tensor(std::span(&sum, 1)));
-  return static_cast<std::size_t>(sum);
 }
 
 }  // namespace
@@ -90,35 +49,31 @@ TEST_CASE("one copy of the parameters has the bits of a copy each, by every rule
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);  // the last batch of an epoch is short
   for (const OptimizerRow& row : optimizer_rows()) {
     if (row.name == "lamb" || row.name == "muon") continue;  // refused with divided states
-    for (const AllreduceAlgorithm algorithm : ways_to_sum) {
+    for (const AllreduceAlgorithm algorithm : exchanges) {
       INFO(row.name << " by " << name_of(algorithm));
       check_steps({.global_batch = 50, .optimizer = std::string(row.name), .library = true, .algorithm = algorithm},
-                  data, uneven);
+                  data, three_layers);
     }
   }
 }
 
 TEST_CASE("so it has with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
-  for (const AllreduceAlgorithm algorithm : ways_to_sum) {
+  for (const AllreduceAlgorithm algorithm : exchanges) {
     INFO(name_of(algorithm));
-    DeviceSet set{.global_batch = 50, .optimizer = "adam", .micro_batches = 3, .library = true, .algorithm = algorithm};
-    check_steps(set, data, uneven);
-    set.clip_norm = 0.1;
-    check_steps(set, data, cnn);
-    set.micro_batches = 1;
-    set.clip_norm = 0;
-    set.check_gradients = true;
-    set.ema_decay = 0.9;
-    check_steps(set, data, cnn);
+    const auto [accumulating, clipping, averaging] =
+        with_all_that_steps_do({.global_batch = 50, .optimizer = "adam", .library = true, .algorithm = algorithm});
+    check_steps(accumulating, data, three_layers);
+    check_steps(clipping, data, cnn);
+    check_steps(averaging, data, cnn);
   }
 }
 
 TEST_CASE("an average lies once, too, and takes the parameters' place while it is looked at") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   DeviceSet set{.global_batch = 50, .optimizer = "momentum", .ema_decay = 0.7};
-  DeviceRun whole(everybody(), nullptr, uneven(), data, set);
-  DeviceRun one(everybody(), nullptr, uneven(), data, with_one_copy(set, whole));
+  DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+  DeviceRun one(everybody(), nullptr, three_layers(), data, with_one_copy(set, whole));
   for (int round = 0; round < 3; ++round) {
     whole.steps(2);
     one.steps(2);
@@ -138,9 +93,9 @@ TEST_CASE("an average lies once, too, and takes the parameters' place while it i
 
 TEST_CASE("it is pruned once") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
-  DeviceSet set{.global_batch = 50, .optimizer = "adam", .ema_decay = 0.9, .group_of = weights_pruned};
-  DeviceRun whole(everybody(), nullptr, uneven(), data, set);
-  DeviceRun one(everybody(), nullptr, uneven(), data, with_one_copy(set, whole));
+  DeviceSet set{.global_batch = 50, .optimizer = "adam", .ema_decay = 0.9, .group_of = pruned_weights};
+  DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+  DeviceRun one(everybody(), nullptr, three_layers(), data, with_one_copy(set, whole));
   for (const double share : {0.4, 0.7}) {
     for (DeviceRun* run : {&whole, &one}) {
       run->strategy.state().prune(share);
@@ -155,8 +110,8 @@ TEST_CASE("the parts of a step, called by hand, give its bits, in one copy") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   const AllreduceAlgorithm algorithm = GENERATE(AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring);
   const DeviceSet set{.global_batch = 32, .optimizer = "adam", .algorithm = algorithm};
-  DeviceRun whole(everybody(), nullptr, uneven(), data, set);
-  DeviceRun one(everybody(), nullptr, uneven(), data, with_one_copy(set, whole));
+  DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+  DeviceRun one(everybody(), nullptr, three_layers(), data, with_one_copy(set, whole));
   for (int k = 0; k < 4; ++k) {
     whole.step();
     step_by_hand(one.strategy, one.loader.next());
@@ -166,7 +121,7 @@ TEST_CASE("the parts of a step, called by hand, give its bits, in one copy") {
 
 TEST_CASE("all ranks have what the first sets") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  DeviceRun run(everybody(), nullptr, uneven(), data,
+  DeviceRun run(everybody(), nullptr, three_layers(), data,
                 {.global_batch = 32, .ema_decay = 0.9, .divide_states = true, .one_copy = true});
   run.steps(2);
   const auto first = [&] { return run.strategy.parameters().front().value.as<float>(); };
@@ -181,8 +136,8 @@ TEST_CASE("the cause of numbers that are not finite is found as with a copy each
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   const AllreduceAlgorithm algorithm = GENERATE(AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring);
   DeviceSet set{.global_batch = 32, .optimizer = "sgd", .algorithm = algorithm};
-  DeviceRun whole(everybody(), nullptr, uneven(), data, set);
-  DeviceRun one(everybody(), nullptr, uneven(), data, with_one_copy(set, whole));
+  DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+  DeviceRun one(everybody(), nullptr, three_layers(), data, with_one_copy(set, whole));
   std::vector<std::string> told;
   for (DeviceRun* run : {&whole, &one}) {
     run->step();
@@ -198,14 +153,15 @@ TEST_CASE("a rank plans its part of the one copy, and of the average") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   const auto ranks = static_cast<std::size_t>(world().communicator().topology().ranks_on_node);
   const DeviceSet set{.global_batch = 32, .optimizer = "adam", .ema_decay = 0.9};
-  DeviceRun whole(everybody(), nullptr, uneven(), data, set);
-  DeviceRun one(everybody(), nullptr, uneven(), data, with_one_copy(set, whole));
+  DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+  DeviceRun one(everybody(), nullptr, three_layers(), data, with_one_copy(set, whole));
   const MemoryUse all = whole.strategy.memory(), mine = one.strategy.memory();
   CHECK(mine.parameters == (all.parameters + ranks - 1) / ranks);
   CHECK(mine.gradients == all.gradients);
   const auto nodes = static_cast<std::size_t>(world().communicator().topology().nodes);
   // The states once, the average once a node, rounded up to bytes.
-  CHECK(over_ranks(mine.optimizer) <= all.optimizer / 3 * (2 + nodes) + static_cast<std::size_t>(world().size()));
+  CHECK(sum_over_ranks(static_cast<std::int64_t>(mine.optimizer)) <=
+        static_cast<std::int64_t>(all.optimizer / 3 * (2 + nodes)) + world().size());
 }
 
 TEST_CASE("more ranks than lines of parameters leave some without any of the one copy") {

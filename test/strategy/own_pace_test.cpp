@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
+#include "support/servers.hpp"
 #include "support/toy_data.hpp"
 
 #include <algorithm>
@@ -20,12 +21,6 @@ using namespace ronda::test;
 namespace {
 
 Sequential small_model() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
-
-std::vector<int> possible_servers() {
-  std::vector<int> counts;
-  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) counts.push_back(servers);
-  return counts;
-}
 
 /// Steps as a trainer makes them: the last one settles. Returns what this rank heard of each.
 std::vector<std::string> paced_steps(DeviceRun& run, int count, int slow_rank = -1) {
@@ -54,7 +49,7 @@ bool all_heard_the_same(const std::vector<std::string>& heard) {
 
 TEST_CASE("a step that takes all workers' gradients has the bits of one that waits for all") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
-  for (const int servers : possible_servers())
+  for (const int servers : server_counts())
     for (const bool clips : {false, true}) {
       DeviceSet set{.global_batch = 50, .optimizer = "adam", .clip_norm = clips ? 0.1 : 0, .ema_decay = 0.9};
       set.servers = servers;
@@ -86,7 +81,7 @@ TEST_CASE("one asynchronous worker has the bits of one replica") {
 
 TEST_CASE("all ranks hear the same of each step, whoever is slow, and have the same parameters in the end") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
-  for (const int servers : possible_servers()) {
+  for (const int servers : server_counts()) {
     const int workers = world().size() - servers;
     for (int wanted = 0; wanted < workers; ++wanted) {  // 0: asynchronous
       INFO(servers << " servers, " << wanted << " gradients a step");
@@ -110,7 +105,7 @@ TEST_CASE("all ranks hear the same of each step, whoever is slow, and have the s
 
 TEST_CASE("what a server and what a worker raises is heard by all in the same step") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
-  for (const int servers : possible_servers())
+  for (const int servers : server_counts())
     for (const bool asynchronous : {false, true})
       for (const int raising : {0, world().size() - 1}) {
         DeviceSet set{.global_batch = 50, .optimizer = "sgd"};
@@ -134,7 +129,7 @@ TEST_CASE("what a server and what a worker raises is heard by all in the same st
 
 TEST_CASE("workers without samples of a small batch are not the first K") {
   const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
-  for (const int servers : possible_servers())
+  for (const int servers : server_counts())
     for (int wanted = 1; wanted <= world().size() - servers; ++wanted) {
       DeviceSet set{.global_batch = 1, .optimizer = "sgd"};
       set.servers = servers;

@@ -1,16 +1,17 @@
 // Workers that push gradients to servers and pull values train as mirrored replicas, of as many ranks as there are
 // workers; servers alone keep the optimizer.
+#include "strategy/compared_runs.hpp"
 #include "strategy/device_run.hpp"
+#include "strategy/step_by_hand.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
+#include "support/servers.hpp"
 #include "support/toy_data.hpp"
-#include "strategy/step_by_hand.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,15 +24,6 @@ using namespace ronda;
 using namespace ronda::test;
 
 namespace {
-
-using Numbers = std::map<std::string, std::vector<float>>;
-
-/// Numbers of servers that leave a worker, few enough for a test.
-std::vector<int> server_counts() {
-  std::vector<int> counts;
-  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) counts.push_back(servers);
-  return counts;
-}
 
 DeviceSet served_by(int servers, DeviceSet set) {
   set.servers = servers;
@@ -87,40 +79,12 @@ void check_equal_steps(const DeviceSet& set, const MemoryDataset& data, Sequenti
   }
 }
 
-Sequential three_layers() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(7), ReLU(), Dense(4)); }
 Sequential normalized() { return Sequential(Conv2d(6, 3, {.bias = false}), BatchNorm(), ReLU(), Flatten(), Dense(4)); }
 Sequential synchronized() {
   return Sequential(Conv2d(6, 3, {.bias = false}), SyncBatchNorm(), ReLU(), Conv2d(8, 3), ReLU(), Flatten(), Dense(4));
 }
 
-ParameterGroup pruned_weights(std::string_view name) { return {.pruned = name.ends_with(".weight")}; }
-ParameterGroup some_frozen(std::string_view name) {
-  return {.rate_factor = name.ends_with(".bias") ? 0.5 : 1, .weight_decay = {}, .frozen = name == "conv2.weight"};
-}
 ParameterGroup first_weights_alone(std::string_view name) { return {.frozen = name != "dense1.weight"}; }
-
-/// What layers keep, on this rank.
-Numbers layer_states_of(MirroredStrategy& strategy) {
-  struct Reader final : StateVisitor {
-    void visit(const State& state) override {
-      if (state.tensor.dtype() == DType::float32) all.emplace(state.name, to_file(state));
-    }
-    Numbers all;
-  } reader;
-  strategy.state().visit_layer_states(reader);
-  return reader.all;
-}
-
-std::string refusal_of(const DeviceSet& set, Sequential model) {
-  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, std::move(model), data, set); });
-}
-
-std::int64_t sum_of(std::int64_t mine) {
-  Communicator all = everybody();
-  all.allreduce(Tensor(std::span(&mine, 1)));
-  return mine;
-}
 
 }  // namespace
 
@@ -157,16 +121,8 @@ TEST_CASE("some workers have no sample of an epoch's last step") {
 
 TEST_CASE("so they do with accumulation, clipping, the finite check and an average of the parameters") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
-  DeviceSet set{.global_batch = 50, .optimizer = "momentum", .library = true};
-  set.micro_batches = 3;
-  check_equal_steps(set, data, cnn);
-  set.clip_norm = 0.1;
-  check_equal_steps(set, data, cnn);
-  set.micro_batches = 1;
-  set.clip_norm = 0;
-  set.check_gradients = true;
-  set.ema_decay = 0.9;
-  check_equal_steps(set, data, cnn);
+  for (const DeviceSet& set : with_all_that_steps_do({.global_batch = 50, .optimizer = "momentum", .library = true}))
+    check_equal_steps(set, data, cnn);
 }
 
 TEST_CASE("tests see the average of the parameters, on the workers") {
@@ -283,27 +239,25 @@ TEST_CASE("workers keep no states of the optimizer, and servers save each once")
     if (both.works) CHECK(strategy.memory().optimizer == 0);
     const std::size_t elements =
         DeviceRun(alone(), nullptr, three_layers(), data, {.optimizer = "adam"}).strategy.memory().optimizer;
-    CHECK(sum_of(static_cast<std::int64_t>(strategy.memory().optimizer)) == static_cast<std::int64_t>(elements));
+    CHECK(sum_over_ranks(static_cast<std::int64_t>(strategy.memory().optimizer)) ==
+          static_cast<std::int64_t>(elements));
     both.steps(3);
     const auto saved = strategy.state().divided().whole();
     strategy.state().gather_state();
     if (both.works) CHECK(saved.empty());
-    CHECK(sum_of(std::ssize(saved)) == 2 * std::ssize(strategy.parameters()));
+    CHECK(sum_over_ranks(std::ssize(saved)) == 2 * std::ssize(strategy.parameters()));
     // The states of rank 0's mirrored replica, on all ranks.
     if (both.works) both.mirrored->strategy.state().gather_state();
-    struct Reader final : StateVisitor {
-      void visit(const State& state) override { all.emplace(state.name, to_file(state)); }
-      Numbers all;
-    } mirrored;
-    if (both.works) both.mirrored->strategy.visit(mirrored);
+    Numbers mirrored;
+    if (both.works) mirrored = shown_by(both.mirrored->strategy);
     for (const Parameter& parameter : strategy.parameters())
       for (const char* moment : {".exp_avg", ".exp_avg_sq"}) {
         const std::string name = parameter.name + moment;
         INFO(name);
         std::vector<float> expected(static_cast<std::size_t>(parameter.value.desc().count()));
         if (world().rank() == 0) {
-          REQUIRE(mirrored.all.contains(name));
-          expected = mirrored.all.at(name);
+          REQUIRE(mirrored.contains(name));
+          expected = mirrored.at(name);
         }
         everybody().broadcast(Tensor(std::span(expected)));
         const auto found = std::ranges::find(saved, name, &State::name);
@@ -326,7 +280,7 @@ TEST_CASE("what goes to servers and comes from them is counted") {
       CHECK((traffic.pulled_bytes >= least && traffic.pulled_bytes < 2 * least));
     }
     const bool server = run.strategy.shard().is_empty();
-    const auto all = sum_of(static_cast<std::int64_t>(server ? traffic.pushed_bytes : 0));
+    const auto all = sum_over_ranks(static_cast<std::int64_t>(server ? traffic.pushed_bytes : 0));
     auto pushed = static_cast<std::int64_t>(traffic.pushed_bytes);
     everybody().broadcast(Tensor(std::span(&pushed, 1)));
     CHECK(all == pushed * static_cast<std::int64_t>(workers));

@@ -1,12 +1,14 @@
 // A model that is computed in stages does what a whole one does, by ranks that have a part of it each.
+#include "strategy/compared_runs.hpp"
+#include "strategy/device_run.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
-#include "strategy/device_run.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <map>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,6 +35,8 @@ struct PipelineSet {
   Picks picks = {};
   std::function<ParameterGroup(std::string_view)> group_of = {};
   double ema_decay = 0;
+  Compression compression = Compression::none;
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
 
   [[nodiscard]] PipelineOptions pipeline() const { return {stages, cuts}; }
 };
@@ -62,6 +66,8 @@ struct StagedRun {
     o.picks = set.picks;
     o.group_of = set.group_of;
     o.ema_decay = set.ema_decay;
+    o.fusion.compression = set.compression;
+    o.fusion.algorithm = set.algorithm;
     o.fusion.first_bucket_bytes = 1024;
     o.fusion.bucket_bytes = 4096;
     o.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
@@ -100,15 +106,6 @@ StagedRun whole(Sequential model, const Dataset& data, PipelineSet set) {
   return {world().communicator().split(stage, world().rank()), "mirrored", shard, std::move(model), data, set};
 }
 
-using Numbers = std::map<std::string, std::vector<float>>;
-
-struct NumbersOf final : StateVisitor {
-  void visit(const State& state) override {
-    if (state.tensor.dtype() == DType::float32) all.emplace(state.name, to_file(state));
-  }
-  Numbers all;
-};
-
 /// Losses, norms, parameters and states after some steps, the last of them short.
 void check_equal_steps(Sequential (*model)(), const Dataset& data, const PipelineSet& set, std::size_t steps = 8,
                        double tolerance = 1e-5) {
@@ -124,13 +121,11 @@ void check_equal_steps(Sequential (*model)(), const Dataset& data, const Pipelin
   CHECK(relative_distance(parts.parameters(), all.parameters()) < 10 * tolerance);
   parts.strategy->state().average_states();
   all.strategy->state().average_states();
-  NumbersOf mine, expected;
-  parts.strategy->state().visit_layer_states(mine);
-  all.strategy->state().visit_layer_states(expected);
-  REQUIRE(mine.all.size() == expected.all.size());
-  for (const auto& [name, numbers] : mine.all) {
+  const Numbers mine = layer_states_of(*parts.strategy), expected = layer_states_of(*all.strategy);
+  REQUIRE(mine.size() == expected.size());
+  for (const auto& [name, numbers] : mine) {
     INFO(name);
-    CHECK(relative_distance(numbers, expected.all.at(name)) < 1e-3);
+    CHECK(relative_distance(numbers, expected.at(name)) < 1e-3);
   }
   CHECK_FALSE(parts.strategy->parameter_hash().empty());
 }
@@ -242,6 +237,28 @@ TEST_CASE("pipelines that share a step add up over them where layers do") {
   if (ranks() == 4) check_equal_steps(synchronised_network, images(), {.stages = 2}, 8, 1e-4);
 }
 
+TEST_CASE("pipelines that compress what they sum train as mirrored replicas that do") {
+  if (ranks() != 4) return;
+  const MemoryDataset data = images();
+  /// By how much four steps change the parameters. A ring sends, also within a node, and so compresses.
+  const auto changes = [&](bool in_stages, Compression compression) {
+    const PipelineSet set{
+        .cuts = {"dense3"}, .optimizer = "sgd", .compression = compression, .algorithm = AllreduceAlgorithm::ring};
+    StagedRun run = in_stages ? pipelined(perceptron(), data, set) : whole(perceptron(), data, set);
+    const std::vector<float> before = run.parameters();
+    for (int k = 0; k < 4; ++k) run.step();
+    std::vector<float> after = run.parameters();
+    std::ranges::transform(after, before, after.begin(), std::minus());
+    return after;
+  };
+  const auto parts = changes(true, Compression::int8);
+  // Blocks and draws of the rounding are others; it takes at most 1/126 of the largest number in a block, each time
+  // that this is sent. Distances were 0.01.
+  CHECK(relative_distance(parts, changes(false, Compression::int8)) < 0.05);
+  const double lost = relative_distance(parts, changes(true, Compression::none));
+  CHECK((lost > 0.001 && lost < 0.05));
+}
+
 TEST_CASE("an evaluation goes through the pipeline, and the last stage sees the outputs") {
   for (const std::size_t stages : stage_counts()) {
     INFO(stages << " stages");
@@ -306,12 +323,10 @@ TEST_CASE(
     CHECK(relative_distance(averages(parts), averages(all)) < 1e-5);
     CHECK(relative_distance(parts.parameters(), all.parameters()) < 1e-5);
     CHECK(relative_distance(averages(parts), parts.parameters()) > 1e-4);
-    NumbersOf shown, expected;
-    parts.strategy->visit(shown);
-    all.strategy->visit(expected);
-    for (const auto& [name, numbers] : shown.all)
-      if (name.ends_with(".ema")) CHECK(relative_distance(numbers, expected.all.at(name)) < 1e-4);
-    CHECK(shown.all.contains("dense1.weight.ema"));
+    const Numbers shown = shown_by(*parts.strategy), expected = shown_by(*all.strategy);
+    for (const auto& [name, numbers] : shown)
+      if (name.ends_with(".ema")) CHECK(relative_distance(numbers, expected.at(name)) < 1e-4);
+    CHECK(shown.contains("dense1.weight.ema"));
     const auto found = parts.strategy->state().zeros(), wanted = all.strategy->state().zeros();
     CHECK(found.weights == wanted.weights);
     CHECK(found.zeros == wanted.zeros);
@@ -331,20 +346,45 @@ TEST_CASE("a rank keeps the optimizer's states of its stage, and all ranks toget
     CHECK(parts.strategy->memory().optimizer < all.strategy->memory().optimizer);
     CHECK(parts.strategy->memory().gradients < all.strategy->memory().gradients);
     parts.strategy->state().gather_state();
-    NumbersOf expected, shown;
-    all.strategy->visit(expected);
-    parts.strategy->visit(shown);
+    const Numbers expected = shown_by(*all.strategy), shown = shown_by(*parts.strategy);
     std::int64_t saved = 0;
     for (const State& state : parts.strategy->state().divided().whole()) {
       INFO(state.name);
-      REQUIRE(expected.all.contains(state.name));
-      CHECK(relative_distance(to_file(state), expected.all.at(state.name)) < 1e-3);
+      REQUIRE(expected.contains(state.name));
+      CHECK(relative_distance(to_file(state), expected.at(state.name)) < 1e-3);
       ++saved;
     }
     Communicator everyone = everybody();
     everyone.allreduce(Tensor(std::span(&saved, 1)));
-    CHECK(shown.all.size() + static_cast<std::size_t>(saved) == expected.all.size());
+    CHECK(shown.size() + static_cast<std::size_t>(saved) == expected.size());
     CHECK(parts.strategy->state().divided().pieces().size() == static_cast<std::size_t>(saved));
+  }
+}
+
+TEST_CASE("a stage holds the activations of w + 1 micro-batches, however many a step has") {
+  for (const std::size_t stages : stage_counts()) {
+    INFO(stages << " stages");
+    const MemoryDataset data = images();
+    const std::size_t rows = 4, pipelines = ranks() / stages;
+    std::vector<std::string> cuts{"dense2", "dense3", "dense4"};
+    cuts.resize(stages - 1);
+    const auto activations = [&](std::size_t micro_batches) {
+      const StagedRun run =
+          pipelined(perceptron(), data,
+                    {.cuts = cuts, .global_batch = rows * micro_batches * pipelines, .micro_batches = micro_batches});
+      REQUIRE(run.plan.capacity() == rows);
+      return run.strategy->memory().activations;
+    };
+    const std::size_t behind = stages - 1 - rank() % stages, held = activations(stages);
+    CHECK(activations(3 * stages) == held);
+    for (std::size_t fewer = 1; fewer < stages; ++fewer) {
+      INFO(fewer << " micro-batches");
+      const std::size_t some = activations(fewer);
+      if (fewer > behind)
+        CHECK(some == held);
+      else
+        CHECK(some < held);
+    }
   }
 }
 
@@ -378,6 +418,18 @@ TEST_CASE("flags of all ranks reach all ranks") {
     const StepResult result = run.step();
     CHECK(result.stop);
     CHECK(result.flags.written == static_cast<double>(ranks()));
+  }
+}
+
+TEST_CASE("a pipeline keeps its number of micro-batches") {
+  for (const std::size_t stages : stage_counts()) {
+    const MemoryDataset data = images();
+    StagedRun run = pipelined(perceptron(), data, {.stages = stages});
+    run.strategy->set_micro_batches(4);  // as before
+    for (const std::size_t count : {3, 5})
+      require_mentions(message_of<InputError>([&] { run.strategy->set_micro_batches(count); }),
+                       {"the same micro-batches", ".shares = equal"});
+    CHECK_FALSE(run.step().nonfinite);
   }
 }
 

@@ -1,17 +1,17 @@
 // An optimizer whose states are divided over the ranks has the bits of one that every rank has whole, and takes its
 // part of the memory.
+#include "strategy/compared_runs.hpp"
 #include "strategy/device_run.hpp"
+#include "strategy/step_by_hand.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
-#include "strategy/step_by_hand.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
-#include <map>
 #include <string>
-#include <vector>
 
 #include <ronda/core/error.hpp>
 
@@ -20,22 +20,7 @@ using namespace ronda::test;
 
 namespace {
 
-constexpr AllreduceAlgorithm exchanges[] = {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring};
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-
-using Numbers = std::map<std::string, std::vector<float>>;
-
-/// What every rank has whole, in file layout, by name.
-Numbers shown_by(MirroredStrategy& strategy) {
-  struct Reader final : StateVisitor {
-    void visit(const State& state) override {
-      if (state.tensor.dtype() == DType::float32) all.emplace(state.name, to_file(state));
-    }
-    Numbers all;
-  } reader;
-  strategy.visit(reader);
-  return reader.all;
-}
 
 /// What this rank saves of what is divided.
 Numbers saved_by(MirroredStrategy& strategy) {
@@ -47,13 +32,6 @@ Numbers saved_by(MirroredStrategy& strategy) {
   return all;
 }
 
-std::size_t sum_over_ranks(std::size_t mine) {
-  auto sum = static_cast<std::int64_t>(mine);
-  Communicator all = everybody();
-  all.allreduce(Tensor(std::span(&sum, 1)));
-  return static_cast<std::size_t>(sum);
-}
-
 /// The strategy whose states are divided has what the other has, over all ranks once.
 void check_equal(MirroredStrategy& parts, MirroredStrategy& whole) {
   CHECK(parts.parameter_hash() == whole.parameter_hash());
@@ -61,13 +39,9 @@ void check_equal(MirroredStrategy& parts, MirroredStrategy& whole) {
   parts.state().gather_state();
   whole.state().gather_state();
   const Numbers expected = shown_by(whole), here = shown_by(parts), saved = saved_by(parts);
-  for (const Numbers* some : {&here, &saved})
-    for (const auto& [name, numbers] : *some) {
-      INFO(name);
-      REQUIRE(expected.contains(name));
-      CHECK(numbers == expected.at(name));
-    }
-  CHECK(here.size() + sum_over_ranks(saved.size()) == expected.size());
+  check_same_numbers(here, expected);
+  check_same_numbers(saved, expected);
+  CHECK(std::ssize(here) + sum_over_ranks(std::ssize(saved)) == std::ssize(expected));
 }
 
 DeviceSet divided(DeviceSet set, const DeviceRun& whole) {
@@ -80,26 +54,11 @@ DeviceSet divided(DeviceSet set, const DeviceRun& whole) {
 void check_equal_steps(const DeviceSet& set, const MemoryDataset& data, Sequential (*model)(), std::size_t steps = 7) {
   DeviceRun whole(everybody(), nullptr, model(), data, set);
   DeviceRun parts(everybody(), nullptr, model(), data, divided(set, whole));
-  for (std::size_t k = 0; k < steps; ++k) {
-    const StepResult a = whole.step(), b = parts.step();
-    CHECK(b.loss == a.loss);
-    CHECK(b.gradient_norm == a.gradient_norm);
-  }
+  check_same_steps(whole, parts, steps);
   check_equal(parts.strategy, whole.strategy);
 }
 
-Sequential ragged() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(7), ReLU(), Dense(4)); }
-
-ParameterGroup some_pruned(std::string_view name) { return {.pruned = name.ends_with(".weight")}; }
-ParameterGroup grouped(std::string_view name) {
-  return {.rate_factor = name.ends_with(".bias") ? 0.5 : 1, .weight_decay = {}, .frozen = name == "conv2.weight"};
-}
 ParameterGroup last_bias_alone(std::string_view name) { return {.frozen = name != "dense2.bias"}; }
-
-std::string refusal(const DeviceSet& set, Sequential model) {
-  const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
-  return message_of<InputError>([&] { DeviceRun(everybody(), nullptr, std::move(model), data, set); });
-}
 
 }  // namespace
 
@@ -111,7 +70,7 @@ TEST_CASE("a divided optimizer has the bits of a whole one, by every rule, in a 
       INFO(row.name << " by " << name_of(algorithm));
       check_equal_steps(
           {.global_batch = 50, .optimizer = std::string(row.name), .library = true, .algorithm = algorithm}, data,
-          ragged);
+          three_layers);
     }
 }
 
@@ -120,16 +79,11 @@ TEST_CASE("so it has with accumulation, clipping, the finite check, an average a
   for (const char* optimizer : {"momentum", "adam"})
     for (const AllreduceAlgorithm algorithm : exchanges) {
       INFO(optimizer << " by " << name_of(algorithm));
-      DeviceSet set{.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm};
-      set.micro_batches = 3;
-      check_equal_steps(set, data, ragged);
-      set.clip_norm = 0.1;
-      check_equal_steps(set, data, cnn);
-      set.micro_batches = 1;
-      set.clip_norm = 0;
-      set.check_gradients = true;
-      set.ema_decay = 0.9;
-      check_equal_steps(set, data, cnn);
+      const auto [accumulating, clipping, averaging] =
+          with_all_that_steps_do({.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm});
+      check_equal_steps(accumulating, data, three_layers);
+      check_equal_steps(clipping, data, cnn);
+      check_equal_steps(averaging, data, cnn);
     }
 }
 
@@ -137,8 +91,8 @@ TEST_CASE("so it has with synchronised batch norms, and with frozen parameters a
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges)
     check_equal_steps(
-        {.global_batch = 50, .optimizer = "adamw", .library = true, .group_of = grouped, .algorithm = algorithm}, data,
-        [] {
+        {.global_batch = 50, .optimizer = "adamw", .library = true, .group_of = some_frozen, .algorithm = algorithm},
+        data, [] {
           return Sequential(Conv2d(6, 3, {.bias = false}), SyncBatchNorm(), ReLU(), Conv2d(8, 3), ReLU(), Flatten(),
                             Dense(9), Dense(4));
         });
@@ -148,9 +102,9 @@ TEST_CASE("pruned weights stay zero in every share") {
   const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges) {
     DeviceSet set{
-        .global_batch = 50, .optimizer = "adam", .library = true, .group_of = some_pruned, .algorithm = algorithm};
-    DeviceRun whole(everybody(), nullptr, ragged(), data, set);
-    DeviceRun parts(everybody(), nullptr, ragged(), data, divided(set, whole));
+        .global_batch = 50, .optimizer = "adam", .library = true, .group_of = pruned_weights, .algorithm = algorithm};
+    DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+    DeviceRun parts(everybody(), nullptr, three_layers(), data, divided(set, whole));
     for (DeviceRun* run : {&whole, &parts}) {
       run->steps(3);
       run->strategy.state().prune(0.7);
@@ -182,7 +136,8 @@ TEST_CASE("the parts of a step, called by hand, give its bits") {
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges) {
     DeviceSet set{.global_batch = 32, .optimizer = "adam", .divide_states = true, .algorithm = algorithm};
-    DeviceRun whole(everybody(), nullptr, ragged(), data, set), parts(everybody(), nullptr, ragged(), data, set);
+    DeviceRun whole(everybody(), nullptr, three_layers(), data, set),
+        parts(everybody(), nullptr, three_layers(), data, set);
     for (int k = 0; k < 4; ++k) {
       whole.step();
       step_by_hand(parts.strategy, parts.loader.next());
@@ -211,10 +166,10 @@ TEST_CASE("a rank plans the memory of its share of the states, and keeps no more
   const auto ranks = static_cast<std::size_t>(world().size());
   for (const AllreduceAlgorithm algorithm : exchanges) {
     DeviceSet set{.global_batch = 32, .optimizer = "adam", .node_update_bytes = never, .algorithm = algorithm};
-    DeviceRun whole(everybody(), nullptr, ragged(), data, set);
-    DeviceRun parts(everybody(), nullptr, ragged(), data, divided(set, whole));
+    DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
+    DeviceRun parts(everybody(), nullptr, three_layers(), data, divided(set, whole));
     const std::size_t all = whole.strategy.memory().optimizer, mine = parts.strategy.memory().optimizer;
-    CHECK(sum_over_ranks(mine) == all);
+    CHECK(sum_over_ranks(static_cast<std::int64_t>(mine)) == static_cast<std::int64_t>(all));
     CHECK(mine <= all / ranks + 2 * 64);  // cut at lines of 64 bytes, two states
     CHECK(parts.strategy.memory().total() - parts.strategy.memory().exchange ==
           whole.strategy.memory().total() - whole.strategy.memory().exchange - (all - mine));
@@ -222,7 +177,7 @@ TEST_CASE("a rank plans the memory of its share of the states, and keeps no more
     for (const StatePiece& piece : parts.strategy.state().divided().pieces()) kept += piece.count * sizeof(float);
     CHECK(kept <= mine);
     set.ema_decay = 0.9;  // an average is whole on every rank
-    DeviceRun averaged(everybody(), nullptr, ragged(), data, divided(set, whole));
+    DeviceRun averaged(everybody(), nullptr, three_layers(), data, divided(set, whole));
     CHECK(averaged.strategy.memory().optimizer == mine + all / 2);
   }
 }
@@ -236,9 +191,9 @@ TEST_CASE("more ranks than lines of parameters leave some without any") {
 
 TEST_CASE("what needs more than its own share is refused, with the remedy") {
   for (const char* optimizer : {"lamb", "muon"})
-    require_mentions(refusal({.optimizer = optimizer, .divide_states = true}, mlp()),
+    require_mentions(refusal_of({.optimizer = optimizer, .divide_states = true}, mlp()),
                      {optimizer, ".strategy = sharded", ".strategy = mirrored"});
-  require_mentions(refusal({.optimizer = "lars", .dtype = DType::bfloat16, .divide_states = true}, mlp()),
+  require_mentions(refusal_of({.optimizer = "lars", .dtype = DType::bfloat16, .divide_states = true}, mlp()),
                    {"lars", "bfloat16", ".strategy = mirrored"});
   const Devices devices(everybody(), AllreduceAlgorithm::staged);
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);

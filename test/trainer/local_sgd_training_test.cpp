@@ -9,7 +9,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/hook.hpp>
@@ -19,6 +18,7 @@
 #include "support/message.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
+#include "trainer/small_training.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -162,8 +162,7 @@ TEST_CASE("all strategies go on from its checkpoint, and it from theirs") {
 TEST_CASE("fewer ranks have its states to the bit") {
   const SharedFolder folder;
   save_at(folder, local_options());
-  const std::filesystem::path place = checkpoint_path(folder.path, 6);
-  const CheckpointManifest manifest = read_manifest(manifest_of(place));
+  const SavedStates saved(checkpoint_path(folder.path, 6));
   const bool left_out = world().size() > 1 && world().rank() == 0;
   const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
   const Sequential model = model_with_norm();
@@ -176,10 +175,7 @@ TEST_CASE("fewer ranks have its states to the bit") {
     options.platform.primitives = make_reference_primitives();
     MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
                               options);
-    StateList states;
-    strategy.visit(states);
-    static_cast<void>(restore(place, manifest, states.states(), false, some, strategy.device(), {}));
-    strategy.state().set_updates(manifest.updates);
+    const StateList states = saved.restore_into(strategy, some);
     std::vector<float> all;
     for (const State& state : states.states())
       if (state.name.ends_with(".outer_momentum")) {

@@ -18,8 +18,9 @@
 #include <ronda/runtime/trainer/training_run.hpp>
 
 #include "support/message.hpp"
-#include "support/toy_data.hpp"
+#include "support/servers.hpp"
 #include "trainer/saved_training.hpp"
+#include "trainer/small_training.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -36,41 +37,28 @@ class Slow final : public Hook {
   std::vector<EpochReport> epochs;
 };
 
-struct PacedTraining {
-  explicit PacedTraining(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
-    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
-    trainer.add(slow);
+struct PacedTraining : SmallTraining {
+  explicit PacedTraining(TrainingOptions options, std::unique_ptr<Slow> hook = std::make_unique<Slow>())
+      : SmallTraining(std::move(options), Sequential(Flatten(), Dense(33), ReLU(), Dense(4))), slow(*hook) {
+    trainer.add(std::move(hook));
   }
-  std::string hash() { return trainer.strategy().parameter_hash(); }
   [[nodiscard]] ServerTraffic traffic() { return trainer.strategy().exchange().server_traffic(); }
 
-  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
-  Sequential model = Sequential(Flatten(), Dense(33), ReLU(), Dense(4));
-  SoftmaxCrossEntropy loss;
-  Slow slow;
-  Trainer trainer;
-  Evaluation result;
+  Slow& slow;  ///< the trainer's
 };
 
-std::unique_ptr<PacedTraining> paced(TrainingOptions options) {
-  auto training = std::make_unique<PacedTraining>(std::move(options));
-  training->result = training->trainer.fit(training->data, training->data);
-  return training;
-}
+constexpr auto paced = fitted_training<PacedTraining>;
 
 TrainingOptions asynchronous_by(int servers) {
-  TrainingOptions options;
-  options.strategy = "parameter_server";
-  options.servers = servers;
+  TrainingOptions options = with_servers(servers, "momentum");
   options.asynchronous = true;
-  options.optimizer.name = "momentum";
   return options;
 }
 
 /// Asynchronous, and by the first of the workers.
 std::vector<TrainingOptions> ways() {
   std::vector<TrainingOptions> all;
-  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+  for (const int servers : server_counts()) {
     all.push_back(asynchronous_by(servers));
     all.push_back(asynchronous_by(servers));
     all.back().asynchronous = false;
@@ -82,7 +70,7 @@ std::vector<TrainingOptions> ways() {
 }  // namespace
 
 TEST_CASE("an epoch of asynchronous workers has each sample once") {
-  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers)
+  for (const int servers : server_counts())
     for (const std::size_t accumulate : {1, 2}) {
       TrainingOptions options = asynchronous_by(servers);
       options.optimizer.name = "sgd";
@@ -102,7 +90,7 @@ TEST_CASE("an epoch of asynchronous workers has each sample once") {
 
 TEST_CASE("more workers than steps of an epoch leave some without samples") {
   for (const std::uint64_t staleness : {0, 5})
-    for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+    for (const int servers : server_counts()) {
       TrainingOptions options = asynchronous_by(servers);
       options.batch_size = 60;  // two steps
       options.max_staleness = staleness;
@@ -120,7 +108,7 @@ TEST_CASE("more workers than steps of an epoch leave some without samples") {
 
 TEST_CASE("a bound on staleness holds") {
   for (const std::uint64_t bound : {0, 1, 3})
-    for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+    for (const int servers : server_counts()) {
       TrainingOptions options = asynchronous_by(servers);
       options.max_staleness = bound;
       const auto training = std::make_unique<PacedTraining>(options);
@@ -141,7 +129,7 @@ TEST_CASE("a bound on staleness holds") {
 TEST_CASE("asynchronous workers in step are mirrored replicas of a batch as large as all of theirs") {
   // All compute from the same values, which then change by the sum of their mean gradients, in whichever order they
   // come.
-  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) {
+  for (const int servers : server_counts()) {
     const auto workers = static_cast<std::size_t>(world().size() - servers);
     TrainingOptions options = small(asynchronous_by(servers));
     options.optimizer.name = "sgd";
@@ -168,10 +156,9 @@ TEST_CASE("asynchronous workers in step are mirrored replicas of a batch as larg
 TEST_CASE("a training at its own pace ends where it is told to, is saved, and is gone on with by it and by others") {
   for (const TrainingOptions& way : ways()) {
     const SharedFolder folder;
-    TrainingOptions options = way;
-    options.checkpoint_dir = folder.path;
+    TrainingOptions options = saving_in(folder, way);
     options.checkpoint_every.steps = 3;
-    run_until(5, options, [](TrainingOptions first) { return paced(std::move(first)); });
+    run_until(5, options, paced);
     CHECK_FALSE(list_checkpoints(folder.path).empty());
     options.resume = true;
     const auto training = paced(options);
@@ -193,8 +180,7 @@ TEST_CASE("a training at its own pace ends where it is told to, is saved, and is
 TEST_CASE("saving by time, pruning, the best epoch, an average and skipped steps do not stand still") {
   for (const TrainingOptions& way : ways()) {
     const SharedFolder folder;
-    TrainingOptions options = way;
-    options.checkpoint_dir = folder.path;
+    TrainingOptions options = saving_in(folder, way);
     options.checkpoint_every.seconds = 0.01;
     options.validation_split = 0.2;
     options.ema_decay = 0.5;
@@ -208,10 +194,7 @@ TEST_CASE("saving by time, pruning, the best epoch, an average and skipped steps
     TrainingOptions pruning = way;
     pruning.prune = 0.8;
     pruning.clip_norm = 1;
-    const auto pruned = paced(pruning);
-    CHECK_FALSE(pruned->hash().empty());
-    const auto zeros = pruned->trainer.strategy().state().zeros();
-    CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+    check_pruned(*paced(pruning));
   }
 }
 

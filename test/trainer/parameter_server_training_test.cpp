@@ -11,15 +11,16 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/trainer/trainer.hpp>
 
 #include "support/message.hpp"
+#include "support/servers.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
+#include "trainer/small_training.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -30,43 +31,19 @@ Sequential served_model() {
   return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Flatten(), Dense(33), ReLU(), Dense(4));
 }
 
-struct ServedTraining {
-  explicit ServedTraining(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
-    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
-  }
-  std::string hash() { return trainer.strategy().parameter_hash(); }
+struct ServedTraining : SmallTraining {
+  explicit ServedTraining(TrainingOptions options) : SmallTraining(std::move(options), served_model()) {}
+  void fit() { SmallTraining::fit(test); }
 
-  MemoryDataset data = toy_images(90, {9, 7, 1}, 4), test = toy_images(37, {9, 7, 1}, 4, 2);
-  Sequential model = served_model();
-  SoftmaxCrossEntropy loss;
-  Trainer trainer;
-  Evaluation result;
+  MemoryDataset test = toy_images(37, {9, 7, 1}, 4, 2);
 };
 
-std::unique_ptr<ServedTraining> trained_by(TrainingOptions options) {
-  auto training = std::make_unique<ServedTraining>(std::move(options));
-  training->result = training->trainer.fit(training->data, training->test);
-  return training;
-}
-
-TrainingOptions with_servers(int servers) {
-  TrainingOptions options;
-  options.strategy = "parameter_server";
-  options.servers = servers;
-  options.optimizer.name = "adam";
-  return options;
-}
+constexpr auto trained_by = fitted_training<ServedTraining>;
 
 TrainingOptions mirrored_with_adam() {
   TrainingOptions options = with_servers(1);
   options.strategy = "mirrored";
   return options;
-}
-
-std::vector<int> numbers_of_servers() {
-  std::vector<int> counts;
-  for (int servers = 1; servers <= 2 && servers < world().size(); ++servers) counts.push_back(servers);
-  return counts;
 }
 
 std::string text_in(const std::filesystem::path& path) {
@@ -87,14 +64,14 @@ std::vector<float> parameters_of(ServedTraining& training) {
 }  // namespace
 
 TEST_CASE("a training by servers goes on from its checkpoint with its own bits") {
-  for (const int servers : numbers_of_servers())
+  for (const int servers : server_counts())
     for (const double ema_decay : {0.0, 0.9}) {
       TrainingOptions options = with_servers(servers);
       options.ema_decay = ema_decay;
       const std::string whole = trained_by(options)->hash();
       const SharedFolder folder;
       options.checkpoint_dir = folder.path;
-      run_until(5, options, [](TrainingOptions first) { return trained_by(std::move(first)); });
+      run_until(5, options, trained_by);
       options.resume = options.exact = true;
       CHECK(trained_by(options)->hash() == whole);
     }
@@ -109,7 +86,7 @@ TEST_CASE("mirrored replicas and servers go on from each other's checkpoints") {
       const SharedFolder folder;
       TrainingOptions options = first == 0 ? mirrored_with_adam() : with_servers(first);
       options.checkpoint_dir = folder.path;
-      run_until(5, options, [](TrainingOptions some) { return trained_by(std::move(some)); });
+      run_until(5, options, trained_by);
       const auto read = [&](const char* strategy, int servers) {
         TrainingOptions same = options;
         same.checkpoint_dir.clear();
@@ -128,13 +105,12 @@ TEST_CASE("mirrored replicas and servers go on from each other's checkpoints") {
 }
 
 TEST_CASE("what servers save is what mirrored replicas read, to the bit") {
-  for (const int servers : numbers_of_servers()) {
+  for (const int servers : server_counts()) {
     const SharedFolder folder;
     TrainingOptions options = with_servers(servers);
     options.checkpoint_dir = folder.path;
-    run_until(5, options, [](TrainingOptions first) { return trained_by(std::move(first)); });
-    const std::filesystem::path place = checkpoint_path(folder.path, 5);
-    const CheckpointManifest manifest = read_manifest(manifest_of(place));
+    run_until(5, options, trained_by);
+    const SavedStates saved(checkpoint_path(folder.path, 5));
     const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
     const Sequential model = served_model();
     SoftmaxCrossEntropy loss;
@@ -145,11 +121,7 @@ TEST_CASE("what servers save is what mirrored replicas read, to the bit") {
       how.platform.primitives = make_reference_primitives();
       MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
                                 how);
-      StateList states;
-      strategy.visit(states);
-      static_cast<void>(restore(place, manifest, states.states(), false, some, strategy.device(),
-                                strategy.state().divided().pieces()));
-      strategy.state().set_updates(manifest.updates);
+      const StateList states = saved.restore_into(strategy, some);
       std::string text = strategy.parameter_hash();
       double moments = 0;
       if (with == 0)
@@ -177,7 +149,7 @@ TEST_CASE("what servers save is what mirrored replicas read, to the bit") {
 }
 
 TEST_CASE("tests, validation, the best epoch, an average and pruning work, the same on all ranks") {
-  for (const int servers : numbers_of_servers()) {
+  for (const int servers : server_counts()) {
     TrainingOptions options = with_servers(servers);
     options.validation_split = 0.2;
     options.keep_best = true;
@@ -190,15 +162,12 @@ TEST_CASE("tests, validation, the best epoch, an average and pruning work, the s
     for (const std::string& result : results) CHECK(result == results.front());
     TrainingOptions pruning = with_servers(servers);
     pruning.prune = 0.8;
-    const auto pruned = trained_by(pruning);
-    CHECK_FALSE(pruned->hash().empty());
-    const auto zeros = pruned->trainer.strategy().state().zeros();
-    CHECK(static_cast<double>(zeros.zeros) > 0.7 * static_cast<double>(zeros.weights));
+    check_pruned(*trained_by(pruning));
   }
 }
 
 TEST_CASE("predictions hold each test sample once, and the summary what was sent") {
-  for (const int servers : numbers_of_servers()) {
+  for (const int servers : server_counts()) {
     const SharedFolder folder;
     TrainingOptions options = with_servers(servers);
     options.predictions = folder.path / "outputs.safetensors";
@@ -216,7 +185,7 @@ TEST_CASE("predictions hold each test sample once, and the summary what was sent
 }
 
 TEST_CASE("a step that is not finite is gone back from, or skipped") {
-  for (const int servers : numbers_of_servers())
+  for (const int servers : server_counts())
     for (const OnNonfinite way : {OnNonfinite::rollback, OnNonfinite::skip}) {
       const SharedFolder folder;
       TrainingOptions options = with_servers(servers);
@@ -231,21 +200,21 @@ TEST_CASE("a step that is not finite is gone back from, or skipped") {
 }
 
 TEST_CASE("a second fit goes on, and parameters can be given") {
-  for (const int servers : numbers_of_servers()) {
+  for (const int servers : server_counts()) {
     const SharedFolder folder;
     TrainingOptions options = with_servers(servers);
     options.save = folder.path / "model.safetensors";
     ServedTraining training(options);
-    training.trainer.fit(training.data, training.test);
+    training.fit();
     const std::string once = training.hash();
-    training.trainer.fit(training.data, training.test);
+    training.fit();
     CHECK(training.hash() != once);
     TrainingOptions given = with_servers(servers);
     given.init = options.save;
     given.steps = 1;
     const auto same = [&](TrainingOptions how) {
       const auto started = std::make_unique<ServedTraining>(std::move(how));
-      started->trainer.fit(started->data, started->test);
+      started->fit();
       return relative_distance(parameters_of(*started), parameters_of(training));
     };
     CHECK(same(given) < 1);

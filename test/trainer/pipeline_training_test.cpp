@@ -16,6 +16,7 @@
 #include "support/message.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
+#include "trainer/small_training.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -31,20 +32,12 @@ Sequential model_without_norm() {
   return Sequential(Conv2d(8, 3), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
 }
 
-struct StagedTraining {
+struct StagedTraining : SmallTraining {
   explicit StagedTraining(TrainingOptions options, Sequential m = model_in_stages())
-      : model(std::move(m)), trainer(world(), model, loss, small(std::move(options))) {
-    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
+      : SmallTraining(std::move(options), std::move(m)) {
     trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
   }
-  void fit() { result = trainer.fit(data, data); }
-  std::string hash() { return trainer.strategy().parameter_hash(); }
 
-  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
-  Sequential model;
-  SoftmaxCrossEntropy loss;
-  Trainer trainer;
-  Evaluation result;
   std::vector<EpochReport> epochs;
 };
 
@@ -76,9 +69,10 @@ TrainingOptions by_hand(const std::string& strategy) {
   return options;
 }
 
-void save_after(std::uint64_t step, const SharedFolder& folder, TrainingOptions options) {
+void save_after(std::uint64_t step, const SharedFolder& folder, TrainingOptions options,
+                Sequential (*model)() = model_in_stages) {
   options.checkpoint_dir = folder.path;
-  run_until(step, options, [](TrainingOptions first) { return run(std::move(first)); });
+  run_until(step, options, [&](TrainingOptions first) { return run(std::move(first), model()); });
 }
 
 bool alone() { return world().size() == 1; }
@@ -146,20 +140,29 @@ TEST_CASE("bits depend on how pipelines sum their gradients, so going on exactly
 
 TEST_CASE("an average of the parameters, and weights that are pruned, are those of a whole model") {
   if (alone()) return;
-  TrainingOptions options = by_hand("pipeline");
-  options.ema_decay = 0.8;
-  options.prune = 0.5;
-  const auto parts = run(options);
-  options.strategy = "mirrored";
-  const auto whole = run(options);
-  CHECK(parts->result.loss == Approx(whole->result.loss).epsilon(0.5).margin(0.05));
+  const auto pruned_by = [](const std::string& strategy) {
+    TrainingOptions options = by_hand(strategy);
+    options.ema_decay = 0.8;
+    options.prune = 0.5;
+    return options;
+  };
+  const auto parts = run(pruned_by("pipeline"), model_without_norm());
+  const auto whole = run(pruned_by("mirrored"), model_without_norm());
+  // Equal to rounding, 1e-7 as measured, unless that makes it prune another weight; a loss is about 0.25.
+  CHECK(std::abs(parts->result.loss - whole->result.loss) < 1e-2);
   const TrainingState::Zeros found = parts->trainer.strategy().state().zeros(),
                              expected = whole->trainer.strategy().state().zeros();
   CHECK(found.weights == expected.weights);
   CHECK(found.zeros == expected.zeros);
-  const std::string hash = parts->hash();
+}
+
+TEST_CASE("with an average and pruned weights, too, a pipeline goes on with its bits") {
+  if (alone()) return;
+  TrainingOptions options = by_hand("pipeline");
+  options.ema_decay = 0.8;
+  options.prune = 0.5;
+  const std::string hash = run(options)->hash();
   const SharedFolder folder;
-  options.strategy = "pipeline";
   save_after(7, folder, options);
   options.checkpoint_dir = folder.path;
   options.resume = options.exact = true;
@@ -178,19 +181,27 @@ TEST_CASE("where cuts are measured, a training that goes on is cut as before") {
 
 TEST_CASE("every strategy goes on from a pipeline's checkpoint, and a pipeline from theirs") {
   if (alone()) return;
+  const auto expected = run(by_hand("mirrored"), model_without_norm());
   for (const char* saves : {"mirrored", "sharded", "pipeline"})
     for (const char* resumes : {"mirrored", "sharded", "pipeline"}) {
       INFO(saves << ", then " << resumes);
-      const SharedFolder folder;
-      save_after(6, folder, by_hand(saves));
-      TrainingOptions options = by_hand(resumes);
-      options.checkpoint_dir = folder.path;
-      options.resume = true;
-      const auto gone_on = run(options);
-      CHECK(gone_on->epochs.size() == 2);
-      CHECK(std::isfinite(gone_on->result.loss));
-      CHECK(gone_on->result.loss < gone_on->epochs.front().train_loss);
-      CHECK_FALSE(gone_on->hash().empty());
+      const auto gone_on = [&](Sequential (*model)()) {
+        const SharedFolder folder;
+        save_after(6, folder, by_hand(saves), model);
+        TrainingOptions options = by_hand(resumes);
+        options.checkpoint_dir = folder.path;
+        options.resume = true;
+        auto training = run(options, model());
+        CHECK(training->epochs.size() == 2);
+        CHECK_FALSE(training->hash().empty());
+        return training;
+      };
+      // As one that nothing interrupted, to rounding: a part in a million, as measured.
+      CHECK(gone_on(model_without_norm)->result.loss == Approx(expected->result.loss).epsilon(1e-3));
+      // Batch norms see other parts of a step where it is cut otherwise.
+      const auto normed = gone_on(model_in_stages);
+      CHECK(std::isfinite(normed->result.loss));
+      CHECK(normed->result.loss < normed->epochs.front().train_loss);
     }
 }
 

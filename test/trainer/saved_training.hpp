@@ -43,6 +43,10 @@ inline TrainingOptions saving_in(const SharedFolder& folder, std::uint64_t every
   options.checkpoint_every.steps = every;
   return options;
 }
+inline TrainingOptions saving_in(const SharedFolder& folder, TrainingOptions options) {
+  options.checkpoint_dir = folder.path;
+  return options;
+}
 
 /// Trains by `train(options)`, a function that gives the trainer, and ends, saved, after `step` steps, because the last
 /// rank is told to.

@@ -13,8 +13,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
-#include <ronda/runtime/checkpoint/restore.hpp>
-#include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/strategy_plan.hpp>
 #include <ronda/runtime/trainer/plan_difference.hpp>
@@ -23,6 +21,7 @@
 #include "support/message.hpp"
 #include "support/toy_data.hpp"
 #include "trainer/saved_training.hpp"
+#include "trainer/small_training.hpp"
 
 using namespace ronda;
 using namespace ronda::test;
@@ -34,24 +33,11 @@ constexpr AllreduceAlgorithm exchanges[] = {AllreduceAlgorithm::automatic, Allre
 
 Sequential model_of_layers() { return Sequential(Conv2d(8, 3), ReLU(), Flatten(), Dense(33), ReLU(), Dense(4)); }
 
-struct Training {
-  explicit Training(TrainingOptions options) : trainer(world(), model, loss, small(std::move(options))) {
-    trainer.set_platform({ComputeDevice::processor(), make_reference_primitives()});
-  }
-  Evaluation fit() { return trainer.fit(data, data); }
-  std::string hash() { return trainer.strategy().parameter_hash(); }
-
-  MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
-  Sequential model = model_of_layers();
-  SoftmaxCrossEntropy loss;
-  Trainer trainer;
+struct Training : SmallTraining {
+  explicit Training(TrainingOptions options) : SmallTraining(std::move(options), model_of_layers()) {}
 };
 
-std::unique_ptr<Training> trained(TrainingOptions options) {
-  auto training = std::make_unique<Training>(std::move(options));
-  training->fit();
-  return training;
-}
+constexpr auto trained = fitted_training<Training>;
 
 TrainingOptions by(const std::string& strategy, AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
   TrainingOptions options;
@@ -92,7 +78,7 @@ TEST_CASE("a checkpoint of either strategy is gone on from by the other, exactly
         const SharedFolder folder;
         TrainingOptions options = by(saves, algorithm);
         options.checkpoint_dir = folder.path;
-        run_until(5, options, [](TrainingOptions first) { return trained(std::move(first)); });
+        run_until(5, options, trained);
         options.strategy = resumes;
         options.resume = options.exact = true;
         CHECK(trained(options)->hash() == whole);
@@ -125,9 +111,8 @@ TEST_CASE("on fewer ranks both strategies go on with the same states") {
   const SharedFolder folder;
   TrainingOptions saving = by("sharded");
   saving.checkpoint_dir = folder.path;
-  run_until(5, saving, [](TrainingOptions first) { return trained(std::move(first)); });
-  const std::filesystem::path place = checkpoint_path(folder.path, 5);
-  const CheckpointManifest manifest = read_manifest(manifest_of(place));
+  run_until(5, saving, trained);
+  const SavedStates saved(checkpoint_path(folder.path, 5));
   const bool left_out = world().size() > 1 && world().rank() == 0;
   const Communicator some = world().communicator().split(left_out ? 1 : 0, world().rank());
   const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
@@ -140,11 +125,7 @@ TEST_CASE("on fewer ranks both strategies go on with the same states") {
     options.platform.primitives = make_reference_primitives();
     MirroredStrategy strategy(some, model, loss, make_optimizer({.name = "adam"}), Schedule({.learning_rate = 0.05}),
                               options);
-    StateList states;
-    strategy.visit(states);
-    static_cast<void>(
-        restore(place, manifest, states.states(), false, some, strategy.device(), strategy.state().divided().pieces()));
-    strategy.state().set_updates(manifest.updates);
+    static_cast<void>(saved.restore_into(strategy, some));
     BatchLoader loader(data, SampleOrder(data.size(), 1, true), plan);
     for (int k = 0; k < 4; ++k) strategy.train_step(loader.next());
     return strategy.parameter_hash();
@@ -182,7 +163,7 @@ TEST_CASE("a checkpoint with one copy of the parameters is gone on from without,
       const SharedFolder folder;
       TrainingOptions options = averaged(saves);
       options.checkpoint_dir = folder.path;
-      run_until(5, options, [](TrainingOptions first) { return trained(std::move(first)); });
+      run_until(5, options, trained);
       options.strategy = resumes.strategy;
       options.one_copy = resumes.one_copy;
       options.resume = options.exact = true;
@@ -238,7 +219,7 @@ TEST_CASE("another checkpoint than the optimizer's is said by name") {
   TrainingOptions options = by("sharded");
   options.optimizer.name = "momentum";
   options.checkpoint_dir = folder.path;
-  run_until(2, options, [](TrainingOptions first) { return trained(std::move(first)); });
+  run_until(2, options, trained);
   options.optimizer.name = "adam";
   options.resume = true;
   options.allow_changes = {"optimizer", "momentum", "beta1", "beta2", "epsilon", "learning-rate"};
