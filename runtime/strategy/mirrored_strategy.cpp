@@ -1,12 +1,98 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/kept_data.hpp>
+#include <ronda/runtime/strategy/mirrored_plan.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
+#include <ronda/runtime/strategy/replica_updater.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 #include <ronda/runtime/strategy/step_update.hpp>
 
 #include <utility>
 
 namespace ronda {
+
+// ---- what it is made of ---------------------------------------------------------------------------------------------
+
+MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model, const Loss& loss,
+                                   std::unique_ptr<Optimizer> optimizer, Schedule schedule,
+                                   const MirroredOptions& options, EventSink* sink)
+    : communicator_(std::move(communicator)),
+      sink_(sink != nullptr ? *sink : silence_),
+      options_(options.completed()),
+      shard_(shard_of(communicator_, options_.servers, options_.asynchronous)),
+      test_shard_(shard_of(communicator_, options_.servers)),
+      optimizer_(std::move(optimizer)),
+      host_copy_(options_.platform.device) {
+  const ComputeDevice& device = options_.platform.device;
+  use_threads(options_.threads);
+  const bool one_copy = has_one_copy(options_, communicator_);
+  RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
+  agree(communicator_, [&] { make_replica(model, loss, picker); });
+  check_memory();
+  agree(communicator_,
+        [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0 && !one_copy); });
+  exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
+                            options_.local_sgd, options_.key_values(), one_copy, options_.ema_decay > 0);
+  for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
+  plan_rank_sums();
+  agree(communicator_, [&] { take_memory(schedule); });
+  keep_data(options_.device_data);
+  options_.device_data.clear();  // they may go before the strategy
+  plan_.memory.exchange = device.context->device().kind == DeviceKind::cpu ? exchange_->memory() : 0;
+  check_memory();
+  plan_.picks = picker.answered();
+  plan_.timed_something = picker.timed_something();
+  plan_.require_equal_on(communicator_);
+  agree(communicator_, [&] {
+    if (writes_values(*replica_, communicator_)) replica_->initialize(options_.initializer, options_.seed);
+  });
+  state_->broadcast_parameters();
+  tell_plan(plan_, options_, communicator_, *replica_, sink_);
+}
+
+MirroredStrategy::~MirroredStrategy() {
+  if (queue_) drain();
+}
+
+void MirroredStrategy::make_replica(const Layer& model, const Loss& loss, Picker& picker) {
+  replica_ = std::make_unique<Replica>(model, loss, options_.platform.device, options_.platform.primitives, picker,
+                                       options_.fields, options_.batch_capacity, options_.global_batch, options_.seed,
+                                       options_.reduce_dtype);
+  plan_ = plan_mirrored(options_, *replica_, *optimizer_, communicator_);
+}
+
+void MirroredStrategy::plan_rank_sums() {
+  const auto counts = replica_->program().rank_sums();
+  Communicator computing = communicator_;
+  if (options_.servers > 0 && !counts.empty())
+    computing = communicator_.split(shard_.is_empty() ? 1 : 0, communicator_.rank());
+  if (computing.size() > 1 && !shard_.is_empty()) rank_sums_ = std::make_unique<PlannedRankSums>(computing, counts);
+}
+
+void MirroredStrategy::check_memory() const {
+  agree(communicator_, [&] {
+    check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+  });
+}
+
+/// All that works on the arenas, once they are there.
+void MirroredStrategy::take_memory(const Schedule& schedule) {
+  const ComputeDevice& device = options_.platform.device;
+  replica_->bind();
+  accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
+  updater_ = make_updater(options_, *replica_, *optimizer_, schedule);
+  step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
+  other_sums_ = std::make_unique<ControlBlock>(device);
+  StepQueueOptions queue = queue_options(options_);
+  queue.record = queue.record && exchange_->moves_alone();
+  queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue);
+  state_ = std::make_unique<TrainingState>(
+      TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_,
+                           shares_of_states(options_, communicator_.size(), replica_->plan().elements()),
+                           static_cast<int>(test_shard_.count)});
+}
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
 

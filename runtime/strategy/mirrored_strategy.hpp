@@ -42,8 +42,6 @@ namespace ronda {
 /// On GPUs each rank has one. Batches are in the host's memory; a loop of one's own first calls `const Batch& here =
 /// strategy.place(batch)` and goes on with `here`. Gradients are reduced by NCCL or through the host (see
 /// Communicator::use_device). With NCCL the second call of train_step is recorded, and later calls replay it.
-///
-/// The constructor and planning are in mirrored_plan.cpp.
 class MirroredStrategy final : public Strategy {
  public:
   /// Plans model and loss, takes all memory, and copies rank 0's initial parameters to all ranks. On a GPU, a
@@ -102,21 +100,15 @@ class MirroredStrategy final : public Strategy {
   [[nodiscard]] const TrainingState& state() const noexcept override { return *state_; }
 
  private:
-  void plan_replica(const Layer& model, const Loss& loss, Picker& picker);
+  void make_replica(const Layer& model, const Loss& loss, Picker& picker);
   void plan_rank_sums();
-  [[nodiscard]] std::vector<Range> shares() const;
   void check_memory() const;
   void take_memory(const Schedule& schedule);
-  void tell_plan();
   void begin_micro_batch(const Batch& batch);
   void compute(const Batch& batch, bool first, bool last);
   void start(const Batch& batch);
   [[nodiscard]] Pass training_pass(const Batch& batch);
   StepResult end(const StepOutcome& outcome);
-  [[nodiscard]] StepQueueOptions queue_options() const;
-  [[nodiscard]] bool keeps_average() const noexcept { return options_.ema_decay > 0; }
-  /// Whether ranks share their parameters' memory.
-  [[nodiscard]] bool one_copy() const noexcept { return options_.one_copy && communicator_.size() > 1; }
   /// Held while a function computes.
   [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
 
