@@ -45,11 +45,11 @@ std::set<std::string> saved_by(const std::vector<StatePiece>& pieces, const Comm
   return names;
 }
 
-DividedStates divided_states(const TrainingState::Parts& parts, const PipelineState::Ranks& ranks,
+std::unique_ptr<DividedStates> divided_states(const TrainingState::Parts& parts, const PipelineState::Ranks& ranks,
                              const StagedModel& model) {
   std::vector<StatePiece> pieces = pieces_of(model, parts.optimizer);
   std::set<std::string> saved = saved_by(pieces, ranks.replicas);
-  return {parts.communicator, parts.optimizer, std::move(pieces), std::move(saved)};
+  return std::make_unique<DividedStates>(parts.communicator, parts.optimizer, std::move(pieces), std::move(saved));
 }
 
 }  // namespace
