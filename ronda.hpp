@@ -29,6 +29,7 @@
 #include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/split_strategy.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 #include <ronda/runtime/trainer/parameter_files.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>

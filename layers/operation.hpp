@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ronda/core/parameter.hpp>
+#include <ronda/layers/part_exchange.hpp>
 #include <ronda/layers/pass.hpp>
 #include <ronda/layers/picker.hpp>
 
@@ -26,6 +27,7 @@ struct OperationPlan {
   std::size_t pass_bytes = 0;               ///< kept from forward to backward, beside input and output
   std::size_t scratch_bytes = 0;            ///< within one call
   std::size_t rank_sums = 0;                ///< how many numbers at once it adds up over the ranks in a pass; 0: none
+  PartMessages parts = {};                  ///< what the ranks that have parts of it tell each other in a pass
   std::string picks = {};                   ///< what was chosen, for --verbose and the plan
   bool backward_reads_inputs = true, backward_reads_output = true;
   bool in_place = false;  ///< forward may write its output where its first input lies

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace ronda {
@@ -175,6 +176,17 @@ double flops_of_attention(const AttentionSpec& spec, const Shape& in) {
   return 4.0 / 3 * static_cast<double>(in.count()) * read;
 }
 
+/// With the last axis of the whole, or of this rank's part.
+Shape gathered_or_taken(const PartSpec& spec, Shape in) {
+  const std::int64_t whole = std::accumulate(spec.widths.begin(), spec.widths.end(), std::int64_t{0});
+  const std::int64_t part = spec.widths.at(spec.part);
+  std::int64_t& width = in[in.rank() - 1];
+  if (width != (spec.gathers ? part : whole))
+    throw InputError("parts of " + std::to_string(whole) + " features do not fit " + in.text());
+  width = spec.gathers ? whole : part;
+  return in;
+}
+
 Shape flattened(const Shape& in) {
   if (in.rank() < 2) throw InputError("a flatten takes (N, …), not " + in.text());
   return {in[0], in.without_batch().count()};
@@ -204,6 +216,7 @@ std::string kind_of(const OperationSpec& operation) {
           [](const AttentionSpec&) -> std::string { return "attention"; },
           [](const FlattenSpec&) -> std::string { return "flatten"; },
           [](const ReorderSpec&) -> std::string { return "reorder"; },
+          [](const PartSpec& spec) -> std::string { return spec.gathers ? "gather_parts" : "take_part"; },
           [](const std::shared_ptr<const CustomOperation>& own) -> std::string { return std::string(own->kind()); }},
       operation);
 }
@@ -224,6 +237,7 @@ Shape output_shape(const OperationSpec& operation, std::span<const Shape> inputs
                  [&](const AttentionSpec& spec) { return attended(spec, inputs); },
                  [&](const FlattenSpec&) { return flattened(only(inputs, "a flatten")); },
                  [&](const ReorderSpec&) { return only(inputs, "a reorder"); },
+                 [&](const PartSpec& spec) { return gathered_or_taken(spec, only(inputs, "a part of features")); },
                  [&](const std::shared_ptr<const CustomOperation>& own) { return own->output(inputs); }},
       operation);
 }

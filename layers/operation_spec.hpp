@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <ronda/core/tensor.hpp>
 #include <ronda/layers/height_width.hpp>
@@ -18,6 +19,8 @@ enum class Activation : std::uint8_t { none, relu };
 /// A row of elementwise.hpp.
 enum class ElementwiseFunction : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
 enum class PoolKind : std::uint8_t { maximum, average };
+/// What an operation adds up over the ranks of a group, each of which computes a part of it: see graph_split.hpp.
+enum class SumOverRanks : std::uint8_t { none, output, input_gradient };
 /// How the rows of a bag become one.
 enum class BagMode : std::uint8_t { sum, mean };
 
@@ -36,6 +39,7 @@ struct DenseSpec {
   bool bias = true;
   Activation activation = Activation::none;
   bool int8 = false;  ///< the product is of whole numbers: see int8.hpp
+  SumOverRanks sums = SumOverRanks::none;
 };
 
 /// Cross-correlation of (N, H, W, C) with weights (outputs, C / groups, kernel's height and width), then activation,
@@ -50,6 +54,7 @@ struct ConvolutionSpec {
   std::int64_t groups = 1;   ///< parts of the channels, each convolved by itself with a part of the outputs
   HeightWidth trailing = 0;  ///< zeros below and to the right, beyond those of `padding` on all sides
   bool int8 = false;         ///< the products are of whole numbers: see int8.hpp
+  SumOverRanks sums = SumOverRanks::none;
 
   /// Whether a kernel takes neighbouring pixels and all channels, and has as many zeros on all sides.
   [[nodiscard]] bool is_usual() const noexcept { return dilation == 1 && groups == 1 && trailing == 0; }
@@ -125,10 +130,18 @@ struct ReorderSpec {
   TensorDesc to;
 };
 
+/// Between features that every rank of a group has whole and those that each has a part of, along the last axis; see
+/// graph_split.hpp.
+struct PartSpec {
+  bool gathers = true;               ///< the parts become the whole; else this rank's part is taken of it
+  std::vector<std::int64_t> widths;  ///< of the parts
+  std::size_t part = 0;              ///< this rank's
+};
+
 /// What a node of a graph computes. A user's own is a CustomOperation.
 using OperationSpec = std::variant<DenseSpec, ConvolutionSpec, PoolSpec, ElementwiseSpec, LayerNormSpec, BatchNormSpec,
                                    DropoutSpec, AddSpec, ConcatSpec, EmbeddingSpec, PositionSpec, AttentionSpec,
-                                   FlattenSpec, ReorderSpec, std::shared_ptr<const CustomOperation>>;
+                                   FlattenSpec, ReorderSpec, PartSpec, std::shared_ptr<const CustomOperation>>;
 
 /// The field's word for it: `dense`, `conv`, `max_pool`, …
 [[nodiscard]] std::string kind_of(const OperationSpec& operation);

@@ -5,6 +5,7 @@
 #include <ronda/core/random.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
+#include <ronda/layers/part_exchange.hpp>
 #include <ronda/layers/rank_sums.hpp>
 
 namespace ronda {
@@ -41,7 +42,8 @@ struct Pass {
   const float* more_scale = nullptr;  ///< … and another, in the memory of the stream's device; null: 1
   StepControl* control = nullptr;     ///< where the loss adds its sums; in the memory of the stream's device
   RankSums* ranks = nullptr;          ///< of the ranks that train together; null: this one is alone
-  OnReady on_ready;                   ///< called by a layer for each parameter whose gradient is complete
+  PartExchange* parts = nullptr;  ///< of the ranks that each compute a part of an operation; null: this one is alone
+  OnReady on_ready;               ///< called by a layer for each parameter whose gradient is complete
 
   /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.
   template <class Sink>

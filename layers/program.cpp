@@ -2,6 +2,7 @@
 #include <ronda/layers/graph/plan.hpp>
 #include <ronda/layers/program.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -92,6 +93,15 @@ std::vector<std::size_t> Program::rank_sums() const {
   for (const Step& step : plan_->lowered.steps)
     if (const std::size_t count = step.operation->plan().rank_sums; count > 0) counts.insert(count);
   return {counts.begin(), counts.end()};
+}
+
+std::vector<PartMessages> Program::part_messages() const {
+  std::vector<PartMessages> all;
+  for (const Step& step : plan_->lowered.steps)
+    if (const PartMessages& own = step.operation->plan().parts;
+        !own.empty() && std::ranges::find(all, own) == all.end())
+      all.push_back(own);
+  return all;
 }
 
 std::vector<OperationCosts> Program::costs() const {

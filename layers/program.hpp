@@ -64,6 +64,8 @@ class Program {
   [[nodiscard]] const std::string& first_cpu_only_operation() const noexcept;
   /// How many numbers at once its operations add up over the ranks (RankSums); each count once.
   [[nodiscard]] std::vector<std::size_t> rank_sums() const;
+  /// What its operations tell the ranks that have parts of them (PartExchange); each message once.
+  [[nodiscard]] std::vector<PartMessages> part_messages() const;
   /// By operation, without times.
   [[nodiscard]] std::vector<OperationCosts> costs() const;
 

@@ -218,7 +218,8 @@ double Optimizer::sum_of_squares(const float* numbers, std::size_t count, Stream
 double Optimizer::squared_norm(ArenaRange range, Stream& stream) {
   const auto first = static_cast<std::size_t>(range.values - bindings_.values);
   double total = 0;
-  for_each_part(range.values, range.count, [&](std::size_t, Range part) {
+  for_each_part(range.values, range.count, [&](std::size_t parameter, Range part) {
+    if (!bindings_.groups[bindings_.segments[parameter].group].counted) return;
     total += sum_of_squares(range.gradients + (part.begin - first), part.size(), stream);
   });
   return total;

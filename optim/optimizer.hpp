@@ -58,6 +58,7 @@ struct ParameterGroup {
   std::optional<double> weight_decay = {};  ///< the optimizer's own where there is none
   bool frozen = false;                      ///< neither updated nor counted in the norm
   bool pruned = false;                      ///< where the updater keeps zeros, those of these stay zero: see prune
+  bool counted = true;  ///< in the norm; not where another rank has the same gradient of the same model
 };
 
 /// Throws InputError for a rate factor or a decay that is negative or not finite.

@@ -21,16 +21,18 @@ bool take_pooling(ConvolutionSpec& convolution, const OperationSpec& next) {
   return true;
 }
 
-/// Whether `operation` does `next`'s work too from now on.
+/// Whether `operation` does `next`'s work too from now on. What is summed over ranks is whole only behind the sum.
 bool absorb(OperationSpec& operation, const OperationSpec& next) {
-  return std::visit(Overloaded{[&](DenseSpec& spec) { return take_relu(spec.activation, next); },
-                               [&](BatchNormSpec& spec) { return take_relu(spec.activation, next); },
-                               [&](AddSpec& spec) { return take_relu(spec.activation, next); },
-                               [&](ConvolutionSpec& spec) {
-                                 return !spec.pool && (take_pooling(spec, next) || take_relu(spec.activation, next));
-                               },
-                               [](auto&) { return false; }},
-                    operation);
+  return std::visit(
+      Overloaded{[&](DenseSpec& spec) { return spec.sums != SumOverRanks::output && take_relu(spec.activation, next); },
+                 [&](BatchNormSpec& spec) { return take_relu(spec.activation, next); },
+                 [&](AddSpec& spec) { return take_relu(spec.activation, next); },
+                 [&](ConvolutionSpec& spec) {
+                   return spec.sums != SumOverRanks::output && !spec.pool &&
+                          (take_pooling(spec, next) || take_relu(spec.activation, next));
+                 },
+                 [](auto&) { return false; }},
+      operation);
 }
 
 }  // namespace

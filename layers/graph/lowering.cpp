@@ -4,6 +4,7 @@
 #include <ronda/layers/feature_order.hpp>
 #include <ronda/layers/graph/lowering.hpp>
 #include <ronda/layers/sequence_image.hpp>
+#include <ronda/layers/split_operations.hpp>
 #include <ronda/layers/widened.hpp>
 
 #include <algorithm>
@@ -164,6 +165,7 @@ class Lowering {
                                  [&](const LayerNormSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const PositionSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const AttentionSpec&) { return make(node, all_plain(std::move(inputs))); },
+                                 [&](const PartSpec&) { return make(node, all_plain(std::move(inputs))); },
                                  [&](const std::shared_ptr<const CustomOperation>&) {
                                    return make(node, all_plain(std::move(inputs)));
                                  },
@@ -252,7 +254,8 @@ class Lowering {
         .operation = make_operation(
             node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node), node.name})};
     fix_layouts(step);
-    if (step.operation->plan().rank_sums > 0 && result_.first_cpu_only_operation.empty())
+    if ((step.operation->plan().rank_sums > 0 || !step.operation->plan().parts.empty()) &&
+        result_.first_cpu_only_operation.empty())
       result_.first_cpu_only_operation = node.name;
     const OperationPlan& plan = step.operation->plan();
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
@@ -274,7 +277,9 @@ class Lowering {
       if (result_.first_cpu_only_operation.empty()) result_.first_cpu_only_operation = node.name;
       return in_layer_type(make_custom(*custom, widened_of(inputs), parameters, mode_), inputs);
     }
-    if (auto made = primitives_.make(node.operation, inputs, context)) return made;
+    if (const auto* part = std::get_if<PartSpec>(&node.operation)) return make_part(*part, inputs.front());
+    if (auto made = primitives_.make(node.operation, inputs, context))
+      return summed_over_ranks(std::move(made), sums_of(node.operation), inputs.front(), context.input_gradient);
     if (primitives_.on_processor())
       if (auto made = make_reference_primitives()->make(node.operation, widened_of(inputs), context))
         return in_layer_type(std::move(made), inputs);

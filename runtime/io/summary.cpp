@@ -114,6 +114,12 @@ Json to_json(const Summary& s) {
                        {"dropped", s.servers.dropped}};
   if (!s.servers.staleness.empty()) json["servers"]["staleness"] = up_to_last(s.servers.staleness);
   for (const Summary::Stage& stage : s.stages) json["stages"].push_back(to_json(stage));
+  if (s.split.parts > 0)
+    json["split"] = {{"parts", s.split.parts},
+                     {"layers", s.split.layers},
+                     {"parameters", s.split.parameters},
+                     {"bytes_per_step", s.split.bytes_per_step},
+                     {"waiting_seconds", s.split.waiting_seconds}};
   if (s.monitor.best_epoch > 0)
     json["monitor"] = {{"best_epoch", s.monitor.best_epoch},
                        {"best_loss", s.monitor.best_loss},

@@ -59,6 +59,13 @@ struct Summary {
   };
   std::vector<Stage> stages;
   struct {
+    std::uint64_t parts = 0;           ///< ranks that have one model together; 0: no operation is split
+    std::vector<std::string> layers;   ///< `dense1=columns`
+    std::uint64_t parameters = 0;      ///< of the part that has most
+    std::uint64_t bytes_per_step = 0;  ///< that the parts add up or gather, tests included
+    double waiting_seconds = unknown;  ///< that this rank spent in that
+  } split;
+  struct {
     int count = 0;                              ///< 0: ranks are all alike
     std::uint64_t pushed_bytes = 0;             ///< of gradients, by this rank to servers
     std::uint64_t pulled_bytes = 0;             ///< of parameters, by this rank from servers

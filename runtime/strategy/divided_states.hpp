@@ -33,14 +33,17 @@ class DividedStates {
   DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<StatePiece> pieces,
                 std::set<std::string> saved);
 
+  DividedStates(const DividedStates&) = delete;
+  virtual ~DividedStates() = default;
+
   /// What this rank has of each state: the same names in the same order on all ranks.
-  [[nodiscard]] std::vector<StatePiece> pieces() const { return saved_ ? given_ : optimizer_.pieces(); }
+  [[nodiscard]] virtual std::vector<StatePiece> pieces() const { return saved_ ? given_ : optimizer_.pieces(); }
   /// The states that this rank saves: all ranks' together are each state once. They are up to date after `gather`, and
   /// valid as long as this object. Takes the memory of those that are gathered, the first time. To be called on all
   /// ranks. Throws ResourceError.
-  [[nodiscard]] std::vector<State> whole();
+  [[nodiscard]] virtual std::vector<State> whole();
   /// Gathers what was shown by `whole`; nothing before. Collective.
-  void gather();
+  virtual void gather();
 
  private:
   /// A parameter that a cut goes through.

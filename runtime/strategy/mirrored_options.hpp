@@ -18,6 +18,7 @@
 #include <ronda/runtime/strategy/pipeline_options.hpp>
 #include <ronda/runtime/strategy/platform.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
+#include <ronda/runtime/strategy/split_options.hpp>
 
 namespace ronda {
 
@@ -67,6 +68,7 @@ struct MirroredOptions {
   /// These as they are for the servers.
   [[nodiscard]] KeyValueOptions key_values() const;
   PipelineOptions pipeline = {};  ///< of a PipelineStrategy
+  SplitOptions split = {};        ///< of a SplitStrategy
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
   /// ones stay in the caches, where that saves nothing.
   std::size_t node_update_bytes = std::size_t{16} << 20;

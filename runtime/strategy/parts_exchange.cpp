@@ -1,5 +1,5 @@
 #include <ronda/core/clock.hpp>
-#include <ronda/runtime/strategy/pipeline/stage_exchange.hpp>
+#include <ronda/runtime/strategy/parts_exchange.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -7,39 +7,39 @@
 
 namespace ronda {
 
-StageExchange::StageExchange(Communicator pipeline, std::unique_ptr<GradientExchange> stage)
-    : pipeline_(std::move(pipeline)),
-      stage_(std::move(stage)),
-      numbers_(static_cast<std::size_t>(pipeline_.size())),
-      spoiled_(pipeline_) {
+PartsExchange::PartsExchange(Communicator group, std::unique_ptr<GradientExchange> part)
+    : group_(std::move(group)),
+      part_(std::move(part)),
+      numbers_(static_cast<std::size_t>(group_.size())),
+      spoiled_(group_) {
   const auto plan = [&](std::span<double> numbers, const char* label) {
-    return pipeline_.plan(AllreduceSpec{.tensors = {Tensor(numbers)}, .label = label});
+    return group_.plan(AllreduceSpec{.tensors = {Tensor(numbers)}, .label = label});
   };
-  sums_ = plan(std::span(&stage_->sums().loss, StepControl::count), "the stages' sums of a step");
-  sum_ = plan(std::span(numbers_), "the stages' squared norms");
+  sums_ = plan(std::span(&part_->sums().loss, StepControl::count), "the parts' sums of a step");
+  sum_ = plan(std::span(numbers_), "the parts' squared norms");
 }
 
-void StageExchange::wait_for(Event event) {
+void PartsExchange::wait_for(Event event) {
   const double begin = steady_seconds();
   event.wait();
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-void StageExchange::reduce(Sums wanted, Stream& stream) {
-  stage_->reduce(wanted, stream);
+void PartsExchange::reduce(Sums wanted, Stream& stream) {
+  part_->reduce(wanted, stream);
   wait_for(sums_->start());
 }
 
-/// In the order of the stages, by whatever algorithm: each sum of the allreduce has one number that is not zero.
-double StageExchange::sum(double mine) {
+/// In the order of the parts, by whatever algorithm: each sum of the allreduce has one number that is not zero.
+double PartsExchange::sum(double mine) {
   std::ranges::fill(numbers_, 0.0);
-  numbers_[static_cast<std::size_t>(pipeline_.rank())] = mine;
+  numbers_[static_cast<std::size_t>(group_.rank())] = mine;
   wait_for(sum_->start());
   return std::accumulate(numbers_.begin(), numbers_.end(), 0.0);
 }
 
-void StageExchange::publish(UpdateOutcome* outcome, Stream& stream) {
-  stage_->publish(outcome, stream);
+void PartsExchange::publish(UpdateOutcome* outcome, Stream& stream) {
+  part_->publish(outcome, stream);
   wait_for(spoiled_.start(*outcome, stream));
   spoiled_.set(outcome);
 }

@@ -1,6 +1,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/pipeline_options.hpp>
+#include <ronda/runtime/strategy/rank_groups.hpp>
 
 namespace ronda {
 
@@ -21,8 +22,7 @@ std::size_t PipelineOptions::stages_on(std::size_t ranks) const {
 }
 
 Shard PipelineOptions::shard(std::size_t rank, std::size_t ranks) const {
-  const std::size_t count = stages_on(ranks);
-  return {rank / count, ranks / count};
+  return RankGroups::shard_of(rank, ranks, stages_on(ranks));
 }
 
 }  // namespace ronda

@@ -6,30 +6,15 @@
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/pipeline/stage_exchange.hpp>
+#include <ronda/runtime/strategy/parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>
 
 #include <cstdio>
-#include <exception>
 #include <utility>
 
 namespace ronda {
 namespace {
-
-/// `work` is collective over some of the ranks, which throw together: then all ranks throw.
-template <class Work>
-void agree_on_groups(const Communicator& all, Work&& work) {
-  std::exception_ptr error;
-  try {
-    work();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  agree(all, [&] {
-    if (error) std::rethrow_exception(error);
-  });
-}
 
 void require_possible(const MirroredOptions& options) {
   if (options.platform.device.context->device().kind != DeviceKind::cpu)
@@ -43,7 +28,6 @@ void require_possible(const MirroredOptions& options) {
   require_fitting(options.fusion.algorithm, DeviceKind::cpu);
 }
 
-std::size_t rank_of(const Communicator& communicator) { return static_cast<std::size_t>(communicator.rank()); }
 std::size_t size_of(const Communicator& communicator) { return static_cast<std::size_t>(communicator.size()); }
 
 }  // namespace
@@ -55,10 +39,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
       stage_count_(options_.pipeline.stages_on(size_of(communicator_))),
-      index_(rank_of(communicator_) % stage_count_),
-      shard_(options_.pipeline.shard(rank_of(communicator_), size_of(communicator_))),
-      pipeline_(communicator_.split(static_cast<int>(shard_.index), static_cast<int>(index_))),
-      replicas_(communicator_.split(static_cast<int>(index_), static_cast<int>(shard_.index))),
+      ranks_(communicator_, stage_count_),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   use_threads(options_.threads);
@@ -78,7 +59,7 @@ PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model
   plan_.timed_something = picker.timed_something() || model_->measured();
   plan_.require_equal_on(communicator_);
   agree(communicator_, [&] { replica_->initialize(options_.initializer, options_.seed); });
-  whole_->gather(pipeline_);
+  whole_->gather(ranks_.group);
   whole_->restart_average();
   tell_plan();
 }
@@ -111,13 +92,13 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
 }
 
 void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
-  replica_ = std::make_unique<Replica>(model_->take_program(index_), options_.platform.device,
+  replica_ = std::make_unique<Replica>(model_->take_program(ranks_.part), options_.platform.device,
                                        options_.platform.primitives, options_.global_batch, options_.seed);
-  const bool last = index_ + 1 == stage_count_;
-  while (more_.size() + 1 < Stage::slots(index_, stage_count_, options_.micro_batches))
-    more_.push_back(
-        plan_again(model_->graph(index_), last ? &loss : nullptr, *options_.platform.primitives, answered, index_ > 0));
-  whole_ = std::make_unique<WholeModel>(*model_, index_, options_.platform.device, options_.ema_decay > 0);
+  const bool last = ranks_.part + 1 == stage_count_;
+  while (more_.size() + 1 < Stage::slots(ranks_.part, stage_count_, options_.micro_batches))
+    more_.push_back(plan_again(model_->graph(ranks_.part), last ? &loss : nullptr, *options_.platform.primitives,
+                               answered, ranks_.part > 0));
+  whole_ = std::make_unique<WholeModel>(*model_, ranks_.part, options_.platform.device, options_.ema_decay > 0);
   plan_memory();
 }
 
@@ -145,14 +126,16 @@ void PipelineStrategy::take_memory() { replica_->take_memory(optimizer_->states(
 /// Collective over the ranks of a stage, and over those of a pipeline.
 void PipelineStrategy::make_exchange() {
   const ReplicaPlan& planned = replica_->plan();
-  replica_->take_arenas(whole_->values_of_mine(), replicas_.allocate(planned.arena_bytes, Memory::node_shared), {});
+  replica_->take_arenas(whole_->values_of_mine(), ranks_.replicas.allocate(planned.arena_bytes, Memory::node_shared),
+                        {});
   FusionOptions fusion = options_.fusion;
   fusion.dtype = DType::float32;
-  exchange_ = std::make_unique<StageExchange>(
-      pipeline_, std::make_unique<BucketedAllreduce>(replicas_, planned.slots, replica_->reduced(),
-                                                     replica_->dense_arena(), fusion));
+  exchange_ = std::make_unique<PartsExchange>(
+      ranks_.group, std::make_unique<BucketedAllreduce>(ranks_.replicas, planned.slots, replica_->reduced(),
+                                                        replica_->dense_arena(), fusion));
   const std::vector<std::size_t> counts = replica_->program().rank_sums();
-  if (replicas_.size() > 1 && !counts.empty()) rank_sums_ = std::make_unique<PlannedRankSums>(replicas_, counts);
+  if (ranks_.replicas.size() > 1 && !counts.empty())
+    rank_sums_ = std::make_unique<PlannedRankSums>(ranks_.replicas, counts);
 }
 
 /// All that works on the arenas.
@@ -170,14 +153,14 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
   state_ = std::make_unique<PipelineState>(
       TrainingState::Parts{
           communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, communicator_.size()},
-      PipelineState::Ranks{pipeline_, replicas_}, *model_, *whole_);
+      PipelineState::Ranks{ranks_.group, ranks_.replicas}, *model_, *whole_);
   stage_ = std::make_unique<Stage>(
-      Stage::Parts{pipeline_, *replica_, std::move(more_), options_.fields, options_.batch_capacity});
+      Stage::Parts{ranks_.group, *replica_, std::move(more_), options_.fields, options_.batch_capacity});
 }
 
 /// Bits depend on how the ranks of a stage sum their gradients.
 void PipelineStrategy::describe_exchanges() {
-  if (shard_.count == 1) return;
+  if (ranks_.shard.count == 1) return;
   std::string mine;
   for (const auto& line : exchange_->describe()) mine += (mine.empty() ? "" : "; ") + line;
   const auto all = communicator_.gather_texts(mine);
@@ -186,7 +169,7 @@ void PipelineStrategy::describe_exchanges() {
 }
 
 void PipelineStrategy::tell_plan() {
-  for (Communicator* each : {&communicator_, &pipeline_, &replicas_})
+  for (Communicator* each : {&communicator_, &ranks_.group, &ranks_.replicas})
     for (const auto& note : each->take_notes()) sink_.on_warning(note);
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   const std::vector<std::string> memory = communicator_.gather_texts(plan_.memory.text());
@@ -195,10 +178,11 @@ void PipelineStrategy::tell_plan() {
         "stage " + std::to_string(stage) + ": " +
         counted(static_cast<std::int64_t>(Stage::slots(stage, stage_count_, options_.micro_batches)), "micro-batch") +
         " in flight; " + memory[stage]);
-  sink_.on_note("a pipeline of " + std::to_string(stage_count_) + " stages, which begin with " +
-                listed(
-                    model_->begins(), [](const std::string& name) { return name; }, " and ") +
-                (shard_.count > 1 ? "; " + std::to_string(shard_.count) + " such pipelines share each step" : ""));
+  sink_.on_note(
+      "a pipeline of " + std::to_string(stage_count_) + " stages, which begin with " +
+      listed(
+          model_->begins(), [](const std::string& name) { return name; }, " and ") +
+      (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such pipelines share each step" : ""));
   const std::size_t few = stage_count_;
   if (options_.micro_batches >= few) return;
   char share[32];

@@ -2,7 +2,7 @@
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/pipeline/stage_exchange.hpp>
+#include <ronda/runtime/strategy/parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/step_update.hpp>
 
@@ -143,7 +143,7 @@ std::vector<StageCosts> PipelineStrategy::stages() {
   communicator_.allgather(Tensor(std::span(mine)), Tensor(std::span(all)));
   const std::vector<std::string> begins = model_->begins();
   std::vector<StageCosts> stages(stage_count_);
-  const double pipelines = static_cast<double>(shard_.count);
+  const double pipelines = static_cast<double>(ranks_.shard.count);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     StageCosts& stage = stages[rank % stage_count_];
     stage.computing_seconds += all[3 * rank] / pipelines;

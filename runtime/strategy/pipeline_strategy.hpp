@@ -14,6 +14,7 @@
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/strategy/planned_rank_sums.hpp>
+#include <ronda/runtime/strategy/rank_groups.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 #include <ronda/runtime/strategy/step_clock.hpp>
 #include <ronda/runtime/strategy/step_queue.hpp>
@@ -24,7 +25,7 @@ namespace ronda {
 class PipelineState;
 class Stage;
 class StagedModel;
-class StageExchange;
+class PartsExchange;
 class WholeModel;
 
 /// Pipeline parallelism: the model is cut into stages, each rank computes one of them, and a step's micro-batches go
@@ -77,14 +78,14 @@ class PipelineStrategy final : public Strategy {
 
   [[nodiscard]] const StrategyPlan& plan() const noexcept override { return plan_; }
   [[nodiscard]] Communicator& communicator() noexcept override { return communicator_; }
-  [[nodiscard]] Shard shard() const noexcept override { return shard_; }
+  [[nodiscard]] Shard shard() const noexcept override { return ranks_.shard; }
   [[nodiscard]] const GradientExchange& exchange() const noexcept override;
   [[nodiscard]] TrainingState& state() noexcept override;
   [[nodiscard]] const TrainingState& state() const noexcept override;
   [[nodiscard]] std::vector<StageCosts> stages() override;
 
   /// This rank's, from 0.
-  [[nodiscard]] std::size_t stage() const noexcept { return index_; }
+  [[nodiscard]] std::size_t stage() const noexcept { return ranks_.part; }
 
  private:
   void plan_stages(const Layer& model, const Loss& loss, RankPicker& picker);
@@ -106,17 +107,16 @@ class PipelineStrategy final : public Strategy {
   EventSink silence_;
   EventSink& sink_;
   MirroredOptions options_;
-  std::size_t stage_count_ = 0, index_ = 0;
-  Shard shard_;
+  std::size_t stage_count_ = 0;
+  RankGroups ranks_;  ///< a group is a pipeline, and a part a stage
   StrategyPlan plan_;
-  Communicator pipeline_, replicas_;  ///< the stages of this rank's pipeline; the ranks that have its stage
 
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<StagedModel> model_;
   std::unique_ptr<Replica> replica_;  ///< of this rank's stage
   std::vector<Program> more_;         ///< until the stage takes them
   std::unique_ptr<WholeModel> whole_;
-  std::unique_ptr<StageExchange> exchange_;
+  std::unique_ptr<PartsExchange> exchange_;
   std::unique_ptr<PlannedRankSums> rank_sums_;  ///< null with one pipeline
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<Updater> updater_;

@@ -2,6 +2,7 @@
 #include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/split_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
 #include <algorithm>
@@ -42,11 +43,13 @@ std::unique_ptr<Strategy> make_parameter_server(StrategyRequest r) {
   return make(std::move(r));
 }
 
-std::unique_ptr<Strategy> make_pipeline(StrategyRequest r) {
+/// Another step: ranks have parts of one model.
+template <class PartsStrategy>
+std::unique_ptr<Strategy> make_of_parts(StrategyRequest r) {
   r.options.local_sgd.reset();
   r.options.servers = 0;
-  return std::make_unique<PipelineStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer),
-                                            r.schedule, r.options, r.sink);
+  return std::make_unique<PartsStrategy>(std::move(r.communicator), r.model, r.loss, std::move(r.optimizer), r.schedule,
+                                         r.options, r.sink);
 }
 
 constexpr StrategyRow rows[] = {
@@ -59,7 +62,11 @@ constexpr StrategyRow rows[] = {
     {"parameter_server", "some ranks keep the parameters and the optimizer's states, and update; the others compute",
      "all take the servers' parameters, errors too", make_parameter_server},
     {"pipeline", "each rank computes a stage of the model, and micro-batches go from one to the next",
-     "each rank updates the parameters of its stage alone, and the others' copies are made anew", make_pipeline},
+     "each rank updates the parameters of its stage alone, and the others' copies are made anew",
+     make_of_parts<PipelineStrategy>},
+    {"split", "ranks compute each large operation together, each a part of it, on the same samples",
+     "each rank updates its part of an operation alone, and what all ranks have alike is compared in the end",
+     make_of_parts<SplitStrategy>},
 };
 
 }  // namespace

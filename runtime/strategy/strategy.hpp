@@ -10,6 +10,7 @@
 #include <ronda/data/loader.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
+#include <ronda/runtime/strategy/split_costs.hpp>
 #include <ronda/runtime/strategy/stage_costs.hpp>
 #include <ronda/runtime/strategy/step_result.hpp>
 #include <ronda/runtime/strategy/strategy_plan.hpp>
@@ -107,6 +108,9 @@ class Strategy {
 
   /// What the stages of a pipeline have cost so far; empty where the model is not cut. Collective.
   [[nodiscard]] virtual std::vector<StageCosts> stages() { return {}; }
+
+  /// What splitting its operations over ranks has cost so far. Not collective.
+  [[nodiscard]] virtual SplitCosts split() const { return {}; }
 
   // ---- what it keeps from step to step
 

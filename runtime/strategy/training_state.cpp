@@ -102,7 +102,7 @@ void TrainingState::gather_state() {
   parts_.exchange.settle(parts_.replica.stream());
   give_states(parts_.replica, parts_.communicator, parts_.computing);
   if (parts_.replica.keeps_all_states()) parts_.exchange.gather(parts_.replica.states());
-  divided_.gather();
+  divided_->gather();
   meet();  // each rank has written its share of a shared average
 }
 

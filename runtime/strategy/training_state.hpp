@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,7 +40,7 @@ class TrainingState {
   };
 
   explicit TrainingState(const Parts& parts)
-      : parts_(parts), divided_(parts.communicator, parts.optimizer, parts.shares) {}
+      : TrainingState(parts, std::make_unique<DividedStates>(parts.communicator, parts.optimizer, parts.shares)) {}
   TrainingState(const TrainingState&) = delete;
   virtual ~TrainingState() = default;
 
@@ -80,7 +81,7 @@ class TrainingState {
   virtual void visit_layer_states(StateVisitor& visitor) { parts_.replica.visit_layer_states(visitor); }
   /// The optimizer's states where each rank keeps those of its share alone (MirroredOptions::divide_states): `visit`
   /// does not show these then.
-  [[nodiscard]] DividedStates& divided() noexcept { return divided_; }
+  [[nodiscard]] DividedStates& divided() noexcept { return *divided_; }
   /// Gathers the optimizer's state, if each rank has only a part of it: on every rank (NodeReduce), or as
   /// DividedStates::whole shows it. Where ranks make steps of their own, they synchronise, and their optimizers' states
   /// become the mean. Call it before these or what `visit` shows are read. Collective. What `visit`
@@ -96,7 +97,7 @@ class TrainingState {
   /// The number of the step that begins next.
   [[nodiscard]] std::uint64_t next_step() const noexcept { return updates_ + parts_.queue.in_flight() + 1; }
   /// For a training that goes on from a checkpoint; called after `visit` has written.
-  void set_updates(std::uint64_t updates);
+  virtual void set_updates(std::uint64_t updates);
   /// After a step: `updates` is its outcome's.
   void count(std::uint64_t updates) noexcept { updates_ = updates; }
   /// Starts `schedule` at the next update, for a second `fit`. Not collective; the same on all ranks.
@@ -110,7 +111,7 @@ class TrainingState {
   /// a `share` of its elements, also in their average. From then on their zeros stay zero: whatever was pruned is known
   /// by the values alone, and a checkpoint needs no more. The same on all ranks, which have the same values, without a
   /// message; with one_copy collective, between two meetings. Throws InputError for a share that is not from 0 to 1.
-  void prune(double share);
+  virtual void prune(double share);
   /// Whether zeros of these parameters stay zero, from the next update on. Not collective; the same on all ranks.
   void set_keeps_zeros(bool keeps);
   [[nodiscard]] bool keeps_zeros() const noexcept { return keeps_zeros_; }
@@ -121,7 +122,8 @@ class TrainingState {
   [[nodiscard]] virtual Zeros zeros() const;
 
  protected:
-  TrainingState(const Parts& parts, DividedStates divided) : parts_(parts), divided_(std::move(divided)) {}
+  TrainingState(const Parts& parts, std::unique_ptr<DividedStates> divided)
+      : parts_(parts), divided_(std::move(divided)) {}
   [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
   /// Exchanges the parameters with their average.
   virtual void swap_average();
@@ -130,7 +132,7 @@ class TrainingState {
   void round_values();
 
   Parts parts_;
-  DividedStates divided_;
+  std::unique_ptr<DividedStates> divided_;
   std::uint64_t updates_ = 0;
   double rate_factor_ = 1;
   bool shows_average_ = false;  ///< in with_average

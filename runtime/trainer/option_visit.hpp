@@ -341,6 +341,17 @@ void visit(Options& o, Visitor&& see) {
   cuts.field = "pipeline.cuts";
   cuts.otherwise = "chosen by measured times";
   see(cuts, o.pipeline.cuts);
+  Option parts = option_of_strategy("split", "ranks that have one model together, a part of each operation each",
+                                    "split", o.strategy);
+  parts.field = "split.parts";
+  parts.otherwise = "the number of ranks";
+  see(parts, o.split.parts);
+  Option layers = option_of_strategy("split-layers",
+                                     "operations that are split, and how: dense1=columns,dense2=rows,attention1=heads",
+                                     "split", o.strategy);
+  layers.field = "split.layers";
+  layers.otherwise = "those that a cost model says it pays for";
+  see(layers, o.split.layers);
   see(Option{.name = "allreduce", .group = placement, .help = listed_allreduces()}, o.allreduce, parse_allreduce);
   see(Option{.name = "compression",
              .group = placement,

@@ -54,7 +54,8 @@ void check_without_tests(const TrainingOptions& options) {
 std::string first_line(const World& world, const TrainingSetup& setup, DeviceContext& device, std::size_t samples) {
   const Device place = device.device();
   const int servers = servers_of(setup.options);
-  const std::string rank = setup.options.strategy == "pipeline" ? "rank" : "replica";
+  const bool in_parts = setup.options.strategy == "pipeline" || setup.options.strategy == "split";
+  const std::string rank = in_parts ? "rank" : "replica";
   const std::string ranks = servers == 0
                                 ? counted(world.size(), rank)
                                 : counted(world.size() - servers, "worker") + " and " + counted(servers, "server");

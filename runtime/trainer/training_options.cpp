@@ -14,7 +14,8 @@
 namespace ronda {
 namespace {
 
-constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server", pipeline = "pipeline";
+constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server", pipeline = "pipeline",
+                           split_operations = "split";
 
 /// The shortest digits that read back to the same number.
 std::string text_of(double value) {
@@ -188,11 +189,13 @@ void check_parameter_server(const TrainingOptions& o) {
     throw InputError(".shares = measured is not for .strategy = parameter_server; take .shares = equal");
 }
 
-void check_pipeline(const TrainingOptions& o) {
-  if (o.strategy != pipeline) return;
-  const auto refuse = [](const std::string& what) {
-    throw InputError(what + "; .strategy = pipeline does not have that, take .strategy = mirrored");
+/// Of strategies whose ranks have parts of one model.
+void check_parts(const TrainingOptions& o) {
+  if (o.strategy != pipeline && o.strategy != split_operations) return;
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(what + "; .strategy = " + o.strategy + " does not have that, take .strategy = mirrored");
   };
+  static_cast<void>(o.split.choices());
   if (o.device == DeviceChoice::cuda) refuse(".device = cuda computes on GPUs");
   if (dtype_of_layers(o.precision) != DType::float32)
     refuse(".precision = " + std::string(name_of(o.precision)) + " has layers of a half type");
@@ -213,7 +216,7 @@ void check(const TrainingOptions& options) {
                      std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
   check_local_sgd(options);
   check_parameter_server(options);
-  check_pipeline(options);
+  check_parts(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)
     throw InputError(".nondeterministic is for GPUs, with .device = cuda; on the processor equal runs have equal bits");
   if (options.nondeterministic && options.exact)

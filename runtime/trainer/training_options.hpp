@@ -19,6 +19,7 @@
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/pipeline_options.hpp>
+#include <ronda/runtime/strategy/split_options.hpp>
 #include <ronda/runtime/trainer/nonfinite.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 
@@ -116,6 +117,7 @@ struct TrainingOptions {
   int replicas_to_aggregate = 0;      ///< likewise: a step takes the gradients of the first so many workers; 0: of all
   bool asynchronous = false;          ///< likewise: a step takes one worker's gradient, as it comes
   std::optional<std::uint64_t> max_staleness = {};  ///< of these: see KeyValueOptions
+  SplitOptions split = {};  ///< of strategy split, whose ranks of a group share a batch: `batch_size` is of one group
   PipelineOptions pipeline = {};  ///< of strategy pipeline, whose ranks share a batch: `batch_size` is of one pipeline
   AllreduceAlgorithm allreduce = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;  ///< of gradients on the wire

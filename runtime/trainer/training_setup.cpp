@@ -79,7 +79,8 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
 
 Shard data_shard(const TrainingOptions& options, const Communicator& communicator) {
   const Shard shard = shard_of(communicator, servers_of(options), options.asynchronous);
-  return options.strategy == "pipeline" ? options.pipeline.shard(shard.index, shard.count) : shard;
+  if (options.strategy == "pipeline") return options.pipeline.shard(shard.index, shard.count);
+  return options.strategy == "split" ? options.split.shard(shard.index, shard.count) : shard;
 }
 
 BatchPlan training_plan(const TrainingOptions& options, Shard shard, const Dataset& train) {

@@ -9,6 +9,7 @@
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/split_strategy.hpp>
 
 #include <dlfcn.h>
 
@@ -162,6 +163,28 @@ TEST_CASE("nor does a step of a pipeline, or of two pipelines") {
                             Schedule({.learning_rate = 0.01}), options);
   const auto step = [&] {
     for (std::size_t i = 1; i < 4; ++i) strategy.accumulate(loader.next());
+    strategy.train_step(loader.next());
+  };
+  step();
+  CHECK(allocations_in(7, step) == 0);
+}
+
+TEST_CASE("nor does a step of a split model, or of two groups that split it") {
+  const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
+  const Sequential model(Conv2d(4, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(8), ReLU(), Dropout(0.2), Dense(4));
+  const SoftmaxCrossEntropy loss;
+  const auto rank = static_cast<std::size_t>(world().rank()), ranks = static_cast<std::size_t>(world().size());
+  const SplitOptions split{.parts = std::min<std::size_t>(ranks, 2), .layers = {"conv1=columns", "dense2=rows"}};
+  const BatchPlan plan(40, 16, split.shard(rank, ranks), 2);
+  BatchLoader loader(data, SampleOrder(40, 1, true), plan);
+  MirroredOptions options = MirroredOptions::for_data(data, plan);
+  options.split = split;
+  options.clip_norm = 1;
+  options.ema_decay = 0.9;
+  SplitStrategy strategy(world().communicator(), model, loss, make_optimizer({.name = "adam"}),
+                         Schedule({.learning_rate = 0.01}), options);
+  const auto step = [&] {
+    strategy.accumulate(loader.next());
     strategy.train_step(loader.next());
   };
   step();

@@ -11,7 +11,7 @@
 
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/pipeline/stage_exchange.hpp>
+#include <ronda/runtime/strategy/parts_exchange.hpp>
 
 using namespace ronda;
 using namespace ronda::test;
@@ -29,7 +29,7 @@ struct OneRankStages {
 
   Communicator alone;
   Buffer gradients;
-  StageExchange exchange;
+  PartsExchange exchange;
 };
 
 /// Each number is of one stage. 1e16 ± 1 rounds to 1e16, so that the sum depends on the order.

@@ -25,7 +25,7 @@ refused '--prune is a share' mnist_softmax --prune 90
 refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
 refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
 refused '--memory-limit' mnist_softmax --memory-limit 1K
-refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd, parameter_server or pipeline" mnist_softmax --strategy shared
+refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd, parameter_server, pipeline or split" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
 refused '--one-copy has no meaning for --strategy mirrored: it is for sharded' mnist_softmax --one-copy
 refused '--outer-rate and --outer-momentum are for --outer-optimizer nesterov' mnist_softmax --strategy local_sgd --outer-rate 0.5
@@ -48,6 +48,13 @@ refused 'cannot be pipelines of 3 stages .--pipeline.' mnist_mlp --strategy pipe
 refused '--stages makes 3 stages, and --pipeline says 2' mnist_mlp --strategy pipeline --pipeline 2 --stages dense2,dense3
 refused '--shares measured .*--strategy pipeline' mnist_mlp --strategy pipeline --shares measured --accumulate 4
 refused '--audit-every would find nothing: with --strategy pipeline' mnist_mlp --strategy pipeline --audit-every 5
+refused '--split .*--strategy mirrored: it is for split' mnist_softmax --split 2
+refused '--split-layers .*--strategy mirrored: it is for split' mnist_mlp --split-layers dense1=rows
+refused "'dense1' does not say what is split how: dense1=columns" mnist_mlp --strategy split --split-layers dense1
+refused "'both' is not a way to split: expected columns or rows or heads" mnist_mlp --strategy split --split-layers dense1=both
+refused 'optimizer lamb .*whole parameters.*--strategy split' mnist_softmax --strategy split --optimizer lamb
+refused '--audit-every would find nothing: with --strategy split' mnist_mlp --strategy split --audit-every 5
+refused '--dtype mixed_bfloat16 .*--strategy split' mnist_mlp --strategy split --dtype mixed_bfloat16 --emulate-dtype
 refused '--dtype mixed_bfloat16 .*--strategy pipeline' mnist_mlp --strategy pipeline --dtype mixed_bfloat16 --emulate-dtype
 refused '--hidden' mnist_mlp --hidden 128,0
 refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1

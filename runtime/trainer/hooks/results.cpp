@@ -102,6 +102,10 @@ Summary summary_of(TrainingRun& run, std::span<const StageCosts> stages) {
   for (const StageCosts& stage : stages)
     summary.stages.push_back({stage.begins, stage.parameters, stage.memory, stage.computing_seconds,
                               stage.waiting_seconds, stage.bubble(), stage.predicted_bubble});
+  const SplitCosts split = run.strategy().split();
+  const double steps = std::max(1.0, static_cast<double>(run.step() - progress.resumed_step));
+  summary.split = {split.parts, split.layers, split.parameters,
+                   static_cast<std::uint64_t>(static_cast<double>(split.bytes) / steps), split.waiting_seconds};
   for (const auto& epoch : progress.history) summary.epoch_history.push_back(summary_of(epoch));
   for (const auto& option : in_words(options)) summary.options.emplace_back(option.name, option.value);
   run.summarize(summary);

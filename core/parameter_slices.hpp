@@ -1,0 +1,27 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ronda/core/parallel.hpp>
+
+namespace ronda {
+
+/// What each of several parts has of a parameter, as files hold it: the whole is (outer, extent, inner), row-major, and
+/// a part has a range of the middle axis. A part may have nothing of it.
+struct ParameterSlices {
+  int axis = 0;  ///< of the parameter's shape: the middle axis, or with it the outer one
+  std::int64_t outer = 1, extent = 1, inner = 1;
+  std::vector<Range> parts;
+
+  /// Elements of a part.
+  [[nodiscard]] std::size_t count(std::size_t part) const noexcept {
+    return static_cast<std::size_t>(outer * inner) * parts[part].size();
+  }
+  /// Copies a part out of the whole, or into it, both row-major.
+  void take(std::span<const float> whole, std::size_t part, std::span<float> taken) const;
+  void put(std::span<const float> taken, std::size_t part, std::span<float> whole) const;
+};
+
+}  // namespace ronda

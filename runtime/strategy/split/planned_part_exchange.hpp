@@ -1,0 +1,46 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ronda/collectives/communicator.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/layers/part_exchange.hpp>
+
+namespace ronda {
+
+/// A strategy's PartExchange: a collective for each message that its operations have, planned beforehand, so that a
+/// pass allocates nothing. They take turns in one piece of memory, which a node's ranks share: numbers are copied into
+/// it, and the result out of it.
+class PlannedPartExchange final : public PartExchange {
+ public:
+  /// Collective.
+  /// @param group     the ranks that have the parts, by part
+  /// @param messages  each once; the same on all these ranks
+  PlannedPartExchange(Communicator group, std::span<const PartMessages> messages);
+  void add_up(std::span<float> numbers) override;
+  void gather(std::span<const float> mine, std::span<float> all, std::span<const std::size_t> widths) override;
+
+  /// Of the numbers that were added up or gathered so far: whole ones, whatever way they took.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] double seconds() const noexcept { return seconds_; }  ///< that this rank spent in here so far
+  [[nodiscard]] std::size_t memory() const noexcept;
+
+ private:
+  struct Planned {
+    PartMessages message;
+    std::unique_ptr<Collective> collective;
+  };
+  [[nodiscard]] std::span<float> staged(std::size_t count) const;
+  [[nodiscard]] Planned& planned(std::size_t sums, std::size_t rows, std::span<const std::size_t> widths);
+
+  Communicator group_;
+  Buffer staging_;
+  std::vector<Planned> planned_;
+  std::uint64_t bytes_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace ronda

@@ -1,0 +1,62 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ronda/layers/graph.hpp>
+#include <ronda/layers/graph_split.hpp>
+#include <ronda/layers/layer.hpp>
+#include <ronda/layers/loss.hpp>
+#include <ronda/layers/program.hpp>
+#include <ronda/runtime/strategy/replica_plan.hpp>
+#include <ronda/runtime/strategy/split_options.hpp>
+
+namespace ronda {
+
+/// A model whose operations are split, as every rank knows it: all ranks plan all parts, so that they pick primitives
+/// together, and what they add up has one layout. It takes no memory of the device.
+class SplitModel {
+ public:
+  /// @param parts   from SplitOptions::parts_on
+  /// @param picker  of all ranks
+  /// Throws InputError for operations that cannot be split, and where nothing is to be; for sparse gradients.
+  SplitModel(Graph whole, const Loss& loss, Primitives& primitives, Picker& picker, const SplitOptions& options,
+             std::size_t parts);
+
+  [[nodiscard]] std::size_t parts() const noexcept { return plans_.size(); }
+  [[nodiscard]] const Graph& whole() const noexcept { return whole_; }
+  [[nodiscard]] const ReplicaPlan& plan(std::size_t part) const { return plans_[part]; }
+  [[nodiscard]] const std::vector<SplitChoice>& choices() const noexcept { return choices_; }
+  /// What parts have of a parameter of the whole; nothing: each has all of it.
+  [[nodiscard]] const std::optional<ParameterSlices>& slices(std::size_t parameter) const {
+    return split_.slices[parameter];
+  }
+  /// The place of a parameter in a part, by that in the whole; nothing: the part has none of it.
+  [[nodiscard]] std::optional<ParameterId> in_part(std::size_t part, std::size_t parameter) const;
+  /// Elements of the whole model's parameters.
+  [[nodiscard]] std::size_t elements() const;
+  /// Whether every part has all of this parameter.
+  [[nodiscard]] bool everywhere(std::string_view name) const;
+  /// What ranks compare: what is split, and each part's plan.
+  [[nodiscard]] std::vector<std::string> lines() const;
+  /// What the cost model says of each operation, where it chose.
+  [[nodiscard]] const std::vector<std::string>& reasons() const noexcept { return reasons_; }
+  /// The program of a part; once for each.
+  [[nodiscard]] Program take_program(std::size_t part) { return std::move(*programs_[part]); }
+
+ private:
+  void choose(const SplitOptions& options, std::size_t parts);
+  void require_alike() const;
+
+  Graph whole_;
+  std::vector<SplitChoice> choices_;
+  std::vector<std::string> reasons_;
+  SplitGraph split_;
+  std::vector<std::optional<Program>> programs_;
+  std::vector<ReplicaPlan> plans_;
+};
+
+}  // namespace ronda
