@@ -1,4 +1,7 @@
 #include <ronda/core/clock.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
+#include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/parts_exchange.hpp>
 
 #include <algorithm>
@@ -42,6 +45,41 @@ void PartsExchange::publish(UpdateOutcome* outcome, Stream& stream) {
   part_->publish(outcome, stream);
   wait_for(spoiled_.start(*outcome, stream));
   spoiled_.set(outcome);
+}
+
+void require_float32_on_processors(const MirroredOptions& options, const std::string& strategy) {
+  if (options.platform.device.context->device().kind != DeviceKind::cpu)
+    throw InputError(".strategy = " + strategy + " is for processors; take .device = cpu, or .strategy = mirrored");
+  if (options.platform.primitives->dtype() != DType::float32)
+    throw InputError(".strategy = " + strategy +
+                     " computes in float32; take .precision = float32, or .strategy = mirrored");
+}
+
+std::unique_ptr<PartsExchange> make_parts_exchange(RankGroups& ranks, Replica& replica, Buffer values,
+                                                   FusionOptions fusion) {
+  const ReplicaPlan& planned = replica.plan();
+  replica.take_arenas(std::move(values), ranks.replicas.allocate(planned.arena_bytes, Memory::node_shared), {});
+  fusion.dtype = DType::float32;
+  return std::make_unique<PartsExchange>(
+      ranks.group, std::make_unique<BucketedAllreduce>(ranks.replicas, planned.slots, replica.reduced(),
+                                                       replica.dense_arena(), fusion));
+}
+
+std::unique_ptr<PlannedRankSums> make_rank_sums(Communicator& replicas, const Program& program) {
+  const std::vector<std::size_t> counts = program.rank_sums();
+  if (replicas.size() == 1 || counts.empty()) return nullptr;
+  return std::make_unique<PlannedRankSums>(replicas, counts);
+}
+
+std::vector<std::string> describe_sums(Communicator& all, const RankGroups& ranks, const PartsExchange& exchange,
+                                       const std::string& noun) {
+  std::vector<std::string> lines;
+  if (ranks.shard.count == 1) return lines;
+  const auto texts = all.gather_texts(listed(
+      exchange.describe(), [](const std::string& line) { return line; }, "; "));
+  for (std::size_t part = 0; part < ranks.parts; ++part)
+    lines.push_back(noun + " " + std::to_string(part) + " sums " + texts[part]);
+  return lines;
 }
 
 }  // namespace ronda

@@ -1,14 +1,107 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
+#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/pipeline/gathered_costs.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
+#include <ronda/runtime/strategy/replica_updater.hpp>
 #include <ronda/runtime/strategy/step_update.hpp>
 
 #include <utility>
 
 namespace ronda {
+
+// ---- what it is made of ---------------------------------------------------------------------------------------------
+
+PipelineStrategy::PipelineStrategy(Communicator communicator, const Layer& model, const Loss& loss,
+                                   std::unique_ptr<Optimizer> optimizer, Schedule schedule,
+                                   const MirroredOptions& options, EventSink* sink)
+    : communicator_(std::move(communicator)),
+      sink_(sink != nullptr ? *sink : silence_),
+      options_(options.completed()),
+      stage_count_(options_.pipeline.stages_on(static_cast<std::size_t>(communicator_.size()))),
+      ranks_(communicator_, stage_count_),
+      optimizer_(std::move(optimizer)),
+      host_copy_(options_.platform.device) {
+  use_threads(options_.threads);
+  agree(communicator_, [&] { require_pipelined(options_); });
+  RankPicker picker(communicator_, options_.picks, options_.plan_name, sink_);
+  plan_stages(model, loss, picker);
+  agree(communicator_, [&] { make_replica(loss, picker.answered()); });
+  check_memory();
+  agree(communicator_, [&] { replica_->take_memory(optimizer_->states().size(), std::nullopt, false); });
+  agree_on_groups(communicator_, [&] {
+    exchange_ = make_parts_exchange(ranks_, *replica_, whole_->values_of_mine(), options_.fusion);
+    rank_sums_ = make_rank_sums(ranks_.replicas, replica_->program());
+  });
+  agree(communicator_, [&] { make_parts(schedule); });
+  for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "stage")) plan_.lines.push_back(std::move(line));
+  plan_.memory.exchange = exchange_->memory();
+  check_memory();
+  plan_.picks = picker.answered();
+  for (const auto& [question, answer] : model_->chosen()) plan_.picks.insert_or_assign(question, answer);
+  plan_.timed_something = picker.timed_something() || model_->measured();
+  plan_.require_equal_on(communicator_);
+  agree(communicator_, [&] { replica_->initialize(options_.initializer, options_.seed); });
+  whole_->gather(ranks_.group);
+  whole_->restart_average();
+  tell_plan(plan_, options_, *model_, ranks_, communicator_, sink_);
+}
+
+PipelineStrategy::~PipelineStrategy() = default;
+
+void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPicker& picker) {
+  const StageRequest request{.model = model,
+                             .loss = loss,
+                             .primitives = *options_.platform.primitives,
+                             .stream = *options_.platform.device.stream,
+                             .fields = options_.fields,
+                             .rows = options_.batch_capacity,
+                             .seed = options_.seed,
+                             .plan_name = options_.plan_name};
+  model_ = std::make_unique<StagedModel>(request, options_.pipeline, stage_count_, picker, communicator_);
+  agree(communicator_, [&] { require_dense_gradients(*model_); });
+}
+
+void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
+  replica_ = std::make_unique<Replica>(model_->take_program(ranks_.part), options_.platform.device,
+                                       options_.platform.primitives, options_.global_batch, options_.seed);
+  const bool last = ranks_.part + 1 == stage_count_;
+  while (more_.size() + 1 < Stage::slots(ranks_.part, stage_count_, options_.micro_batches))
+    more_.push_back(plan_again(model_->graph(ranks_.part), last ? &loss : nullptr, *options_.platform.primitives,
+                               answered, ranks_.part > 0));
+  whole_ = std::make_unique<WholeModel>(*model_, ranks_.part, options_.platform.device, options_.ema_decay > 0);
+  plan_ = plan_pipeline(options_, *model_, *replica_, *whole_, *optimizer_, more_.size() + 1);
+}
+
+void PipelineStrategy::check_memory() const {
+  agree(communicator_, [&] {
+    check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+  });
+}
+
+/// All that works on the arenas.
+void PipelineStrategy::make_parts(const Schedule& schedule) {
+  const ComputeDevice& device = options_.platform.device;
+  replica_->take_average(whole_->average_of_mine());
+  replica_->bind();
+  whole_->bind(*replica_);
+  accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
+  updater_ = make_updater(options_, *replica_, *optimizer_, schedule, exchange_.get());
+  other_sums_ = std::make_unique<ControlBlock>(device);
+  queue_ = make_step_queue(
+      device, communicator_, {&exchange_->sums(), updater_->outcome()},
+      {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
+  state_ = std::make_unique<PipelineState>(
+      TrainingState::Parts{
+          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, communicator_.size()},
+      PipelineState::Ranks{ranks_.group, ranks_.replicas}, *model_, *whole_);
+  stage_ = std::make_unique<Stage>(
+      Stage::Parts{ranks_.group, *replica_, std::move(more_), options_.fields, options_.batch_capacity});
+}
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
@@ -136,28 +229,11 @@ TrainingState& PipelineStrategy::state() noexcept { return *state_; }
 const TrainingState& PipelineStrategy::state() const noexcept { return *state_; }
 
 std::vector<StageCosts> PipelineStrategy::stages() {
-  const auto ranks = static_cast<std::size_t>(communicator_.size());
-  std::vector<double> mine{stage_->busy_seconds(), stage_->waited_seconds() + exchange_->exposed_seconds(),
-                           static_cast<double>(plan_.memory.total())};
-  std::vector<double> all(mine.size() * ranks);
-  communicator_.allgather(Tensor(std::span(mine)), Tensor(std::span(all)));
-  const std::vector<std::string> begins = model_->begins();
-  std::vector<StageCosts> stages(stage_count_);
-  const double pipelines = static_cast<double>(ranks_.shard.count);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    StageCosts& stage = stages[rank % stage_count_];
-    stage.computing_seconds += all[3 * rank] / pipelines;
-    stage.waiting_seconds += all[3 * rank + 1] / pipelines;
-    stage.memory = static_cast<std::uint64_t>(all[3 * rank + 2]);
-  }
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    stages[i].begins = begins[i];
-    for (const ParameterRequest& request : model_->plan(i).requests)
-      stages[i].parameters += static_cast<std::uint64_t>(request.desc.count());
-    stages[i].predicted_bubble =
-        static_cast<double>(stage_count_ - 1) / static_cast<double>(options_.micro_batches + stage_count_ - 1);
-  }
-  return stages;
+  StageCosts mine;
+  mine.memory = plan_.memory.total();
+  mine.computing_seconds = stage_->busy_seconds();
+  mine.waiting_seconds = stage_->waited_seconds() + exchange_->exposed_seconds();
+  return gather_costs(communicator_, mine, *model_, options_.micro_batches);
 }
 
 }  // namespace ronda

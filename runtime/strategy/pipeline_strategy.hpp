@@ -49,8 +49,6 @@ class WholeModel;
 /// The ranks of one pipeline are given the same batches. Each keeps gradients, the optimizer's states and activations
 /// of its stage alone, and the values of all parameters, of which those of other stages are brought up to date beside
 /// steps: see PipelineState. For processors and float32.
-///
-/// The constructor and planning are in pipeline_plan.cpp.
 class PipelineStrategy final : public Strategy {
  public:
   /// As MirroredStrategy's. Throws InputError also for what it is not for: GPUs, half types, sparse gradients,
@@ -90,13 +88,8 @@ class PipelineStrategy final : public Strategy {
  private:
   void plan_stages(const Layer& model, const Loss& loss, RankPicker& picker);
   void make_replica(const Loss& loss, const Picks& answered);
-  void plan_memory();
   void check_memory() const;
-  void take_memory();
-  void make_exchange();
   void make_parts(const Schedule& schedule);
-  void describe_exchanges();
-  void tell_plan();
   void check(const Batch& batch) const;
   void compute(const Batch& batch);
   void backward(std::size_t micro_batch);

@@ -1,0 +1,77 @@
+#include <ronda/core/counted.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/listed.hpp>
+#include <ronda/runtime/strategy/gradient_accumulator.hpp>
+#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
+#include <ronda/runtime/strategy/pipeline/stage.hpp>
+
+#include <cstdio>
+
+namespace ronda {
+
+void require_pipelined(const MirroredOptions& options) {
+  require_float32_on_processors(options, "pipeline");
+  if (options.divide_states || options.one_copy || options.servers > 0 || options.local_sgd)
+    throw InputError(
+        "a pipeline's ranks have the optimizer's states of their stage and make steps together: give .pipeline without "
+        ".divide_states, .one_copy, .servers and .local_sgd");
+  require_fitting(options.fusion.algorithm, DeviceKind::cpu);
+}
+
+void require_dense_gradients(const StagedModel& model) {
+  for (std::size_t stage = 0; stage < model.stages(); ++stage)
+    if (!model.plan(stage).tables().empty())
+      throw InputError("the gradient of " + model.plan(stage).tables().front().name +
+                       " is sparse, and .strategy = pipeline sums whole ones; make the embedding with .sparse = "
+                       "false, or take .strategy = mirrored");
+}
+
+StrategyPlan plan_pipeline(const MirroredOptions& options, const StagedModel& model, const Replica& replica,
+                           const WholeModel& whole, const Optimizer& optimizer, std::size_t slots) {
+  StrategyPlan plan;
+  plan.device = options.platform.device;
+  plan.batch_capacity = options.batch_capacity;
+  plan.outputs = model.output(model.stages() - 1).shape;
+  plan.lines = model.lines();
+  plan.lines.push_back(counted(model.stages(), "stage") + " of a pipeline, " +
+                       counted(static_cast<std::int64_t>(options.micro_batches), "micro-batch"));
+  const ReplicaPlan& planned = replica.plan();
+  const BufferPlan& buffers = replica.program().buffer_plan();
+  plan.memory = {
+      .parameters = whole.bytes(),
+      .gradients = planned.arena_bytes + GradientAccumulator::bytes(planned.dense_elements(), options.micro_batches),
+      .optimizer =
+          planned.elements() * sizeof(float) * optimizer.states().size() + (options.ema_decay > 0 ? whole.bytes() : 0),
+      .activations = buffers.bytes - buffers.scratch_bytes +
+                     Stage::bytes(replica.program(), options.fields, options.batch_capacity, slots),
+      .workspace = buffers.scratch_bytes};
+  return plan;
+}
+
+void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const StagedModel& model, RankGroups& ranks,
+               Communicator& communicator, EventSink& sink) {
+  const std::size_t stages = model.stages();
+  for (Communicator* each : {&communicator, &ranks.group, &ranks.replicas})
+    for (const auto& note : each->take_notes()) sink.on_warning(note);
+  for (const auto& line : plan.lines) sink.on_detail(line);
+  const std::vector<std::string> memory = communicator.gather_texts(plan.memory.text());
+  for (std::size_t stage = 0; stage < stages; ++stage)
+    sink.on_detail(
+        "stage " + std::to_string(stage) + ": " +
+        counted(static_cast<std::int64_t>(Stage::slots(stage, stages, options.micro_batches)), "micro-batch") +
+        " in flight; " + memory[stage]);
+  sink.on_note(
+      "a pipeline of " + std::to_string(stages) + " stages, which begin with " +
+      listed(
+          model.begins(), [](const std::string& name) { return name; }, " and ") +
+      (ranks.shard.count > 1 ? "; " + std::to_string(ranks.shard.count) + " such pipelines share each step" : ""));
+  if (options.micro_batches >= stages) return;
+  char share[32];
+  std::snprintf(share, sizeof share, "%.0f %%",
+                100.0 * static_cast<double>(stages - 1) / static_cast<double>(options.micro_batches + stages - 1));
+  sink.on_warning(std::string("ranks of the pipeline will wait for ") + share +
+                  " of each step: give .accumulate several times as many micro-batches as there are stages");
+}
+
+}  // namespace ronda
