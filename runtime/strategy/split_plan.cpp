@@ -3,6 +3,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/parts_exchange.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>
@@ -156,10 +157,13 @@ void SplitStrategy::tell_plan() {
   for (const auto& reason : model_->reasons()) sink_.on_detail("splitting " + reason);
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   sink_.on_detail(plan_.memory.text());
-  if (ranks_.parts == 1) return;
-  sink_.on_note(
-      counted(static_cast<std::int64_t>(ranks_.parts), "rank") + " split " + text_of(model_->choices()) +
-      (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
+  if (ranks_.parts > 1)
+    sink_.on_note(
+        counted(static_cast<std::int64_t>(ranks_.parts), "rank") + " split " + text_of(model_->choices()) +
+        (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
+  if (!sink_.wants_details()) return;
+  const FlushDenormals flushing = flush_denormals();
+  for (const auto& line : cost_table(replica_->measure(options_.fields))) sink_.on_detail(line);  // of this part alone
 }
 
 }  // namespace ronda
