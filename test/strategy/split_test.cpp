@@ -176,7 +176,7 @@ TEST_CASE("what parts tell each other in a pass is summed and gathered the same 
         for (std::size_t i = 0; i < widths[part]; ++i)
           REQUIRE(gathered[place++] == static_cast<float>(100 * part + row * widths[part] + i));
   }
-  CHECK(exchange.bytes() == 3 * sizeof(float) * (1003 + 7 * whole));
+  CHECK(exchange.costs().bytes == 3 * sizeof(float) * (1003 + 7 * whole));
   std::vector<float> unplanned(5);
   CHECK_THROWS_AS(exchange.add_up(unplanned), LogicError);
 }
