@@ -6,7 +6,7 @@
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>
 

@@ -2,7 +2,7 @@
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/step_update.hpp>
 

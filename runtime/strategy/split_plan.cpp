@@ -5,7 +5,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>

@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>
 #include <ronda/runtime/strategy/split_strategy.hpp>

@@ -1,5 +1,5 @@
 #include <ronda/core/clock.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 
 #include <algorithm>
 #include <numeric>
