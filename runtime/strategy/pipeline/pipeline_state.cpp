@@ -46,7 +46,7 @@ std::set<std::string> saved_by(const std::vector<StatePiece>& pieces, const Comm
 }
 
 std::unique_ptr<DividedStates> divided_states(const TrainingState::Parts& parts, const PipelineState::Ranks& ranks,
-                             const StagedModel& model) {
+                                              const StagedModel& model) {
   std::vector<StatePiece> pieces = pieces_of(model, parts.optimizer);
   std::set<std::string> saved = saved_by(pieces, ranks.replicas);
   return std::make_unique<DividedStates>(parts.communicator, parts.optimizer, std::move(pieces), std::move(saved));
