@@ -62,7 +62,7 @@ struct Summary {
     std::uint64_t parts = 0;           ///< ranks that have one model together; 0: no operation is split
     std::vector<std::string> layers;   ///< `dense1=columns`
     std::uint64_t parameters = 0;      ///< of the part that has most
-    std::uint64_t bytes_per_step = 0;  ///< that the parts add up or gather, tests included
+    std::uint64_t bytes_per_step = 0;  ///< that the parts add up or gather
     double waiting_seconds = unknown;  ///< that this rank spent in that
   } split;
   struct {

@@ -6,7 +6,7 @@
 
 namespace ronda {
 
-/// What splitting a model's operations over ranks has cost so far.
+/// What splitting a model's operations over ranks has cost in steps so far.
 struct SplitCosts {
   std::size_t parts = 0;                 ///< ranks that have one model together; 0: no operation is split
   std::vector<std::string> layers = {};  ///< `dense1=columns`

@@ -3,8 +3,8 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/cost_table.hpp>
+#include <ronda/runtime/strategy/model_parts.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>
@@ -17,10 +17,7 @@ namespace ronda {
 namespace {
 
 void require_splittable(const MirroredOptions& options, const Optimizer& optimizer) {
-  if (options.platform.device.context->device().kind != DeviceKind::cpu)
-    throw InputError(".strategy = split is for processors; take .device = cpu, or .strategy = mirrored");
-  if (options.platform.primitives->dtype() != DType::float32)
-    throw InputError(".strategy = split computes in float32; take .precision = float32, or .strategy = mirrored");
+  require_float32_on_processors(options, "split");
   if (options.divide_states || options.one_copy || options.servers > 0 || options.local_sgd)
     throw InputError(
         "ranks that split a model have the optimizer's states of their part and make steps together: give .split "
@@ -66,7 +63,7 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
         [&] { replica_->take_memory(optimizer_->states().size(), std::nullopt, options_.ema_decay > 0); });
   agree_on_groups(communicator_, [&] { make_exchange(); });
   agree(communicator_, [&] { make_parts(schedule); });
-  describe_exchanges();
+  for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "part")) plan_.lines.push_back(std::move(line));
   plan_.memory.exchange = exchange_->memory() + (parts_ != nullptr ? parts_->memory() : 0);
   check_memory();
   plan_.picks = picker.answered();
@@ -107,17 +104,9 @@ void SplitStrategy::check_memory() const {
 
 /// Collective over the ranks that have the same part, and over those of a group.
 void SplitStrategy::make_exchange() {
-  const ReplicaPlan& planned = replica_->plan();
-  replica_->take_arenas(options_.platform.device.context->allocate(planned.arena_bytes),
-                        ranks_.replicas.allocate(planned.arena_bytes, Memory::node_shared), {});
-  FusionOptions fusion = options_.fusion;
-  fusion.dtype = DType::float32;
-  exchange_ = std::make_unique<PartsExchange>(
-      ranks_.group, std::make_unique<BucketedAllreduce>(ranks_.replicas, planned.slots, replica_->reduced(),
-                                                        replica_->dense_arena(), fusion));
-  const std::vector<std::size_t> counts = replica_->program().rank_sums();
-  if (ranks_.replicas.size() > 1 && !counts.empty())
-    rank_sums_ = std::make_unique<PlannedRankSums>(ranks_.replicas, counts);
+  Buffer values = options_.platform.device.context->allocate(replica_->plan().arena_bytes);
+  exchange_ = make_parts_exchange(ranks_, *replica_, std::move(values), options_.fusion);
+  rank_sums_ = make_rank_sums(ranks_.replicas, replica_->program());
   const std::vector<PartMessages> messages = replica_->program().part_messages();
   if (ranks_.parts > 1 && !messages.empty()) parts_ = std::make_unique<PlannedPartExchange>(ranks_.group, messages);
 }
@@ -141,25 +130,19 @@ void SplitStrategy::make_parts(const Schedule& schedule) {
       ranks_, *model_, *whole_, options_.group_of);
 }
 
-/// Bits depend on how the ranks that have a part sum its gradients.
-void SplitStrategy::describe_exchanges() {
-  if (ranks_.shard.count == 1) return;
-  const auto all = communicator_.gather_texts(listed(
-      exchange_->describe(), [](const std::string& line) { return line; }, "; "));
-  for (std::size_t part = 0; part < ranks_.parts; ++part)
-    plan_.lines.push_back("part " + std::to_string(part) + " sums " + all[part]);
-}
-
 void SplitStrategy::tell_plan() {
   for (Communicator* each : {&communicator_, &ranks_.group, &ranks_.replicas})
     for (const auto& note : each->take_notes()) sink_.on_warning(note);
   for (const auto& reason : model_->reasons()) sink_.on_detail("splitting " + reason);
   for (const auto& line : plan_.lines) sink_.on_detail(line);
   sink_.on_detail(plan_.memory.text());
-  if (ranks_.parts == 1) return;
-  sink_.on_note(
-      counted(static_cast<std::int64_t>(ranks_.parts), "rank") + " split " + text_of(model_->choices()) +
-      (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
+  if (ranks_.parts > 1)
+    sink_.on_note(
+        counted(static_cast<std::int64_t>(ranks_.parts), "rank") + " split " + text_of(model_->choices()) +
+        (ranks_.shard.count > 1 ? "; " + std::to_string(ranks_.shard.count) + " such groups share each step" : ""));
+  if (!sink_.wants_details()) return;
+  const FlushDenormals flushing = flush_denormals();
+  for (const auto& line : cost_table(replica_->measure(options_.fields))) sink_.on_detail(line);  // of this part alone
 }
 
 }  // namespace ronda

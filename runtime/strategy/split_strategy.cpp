@@ -1,6 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
-#include <ronda/runtime/strategy/parts_exchange.hpp>
+#include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>
 #include <ronda/runtime/strategy/split_strategy.hpp>
@@ -71,6 +71,7 @@ Evaluation SplitStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see, c
     return {given, ranks_.part == 0 ? &outputs : nullptr};
   };
   Evaluation evaluation;
+  const auto of_steps = parts_ != nullptr ? parts_->costs() : PlannedPartExchange::Costs{};
   state_->with_average([&] {
     evaluation = ronda::evaluate({.communicator = communicator_,
                                   .device = device(),
@@ -81,6 +82,7 @@ Evaluation SplitStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see, c
                                   .metrics = metrics},
                                  loader, compute);
   });
+  if (parts_ != nullptr) parts_->set_costs(of_steps);
   return evaluation;
 }
 
@@ -111,8 +113,8 @@ SplitCosts SplitStrategy::split() const {
     costs.parameters = std::max(costs.parameters, elements);
   }
   if (parts_ != nullptr) {
-    costs.bytes = parts_->bytes();
-    costs.waiting_seconds = parts_->seconds();
+    costs.bytes = parts_->costs().bytes;
+    costs.waiting_seconds = parts_->costs().seconds;
   }
   return costs;
 }

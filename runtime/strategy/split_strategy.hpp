@@ -73,7 +73,6 @@ class SplitStrategy final : public Strategy {
   void make_replica();
   void make_exchange();
   void make_parts(const Schedule& schedule);
-  void describe_exchanges();
   void check_memory() const;
   void tell_plan();
   void compute(const Batch& batch);

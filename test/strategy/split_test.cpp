@@ -90,8 +90,9 @@ SplitRun as_one(Sequential model, const Dataset& data, const SplitSet& set) {
 }
 
 /// Losses, norms, parameters and states after some steps, the last of them short.
-void check_split_steps(Sequential (*model)(), const SplitSet& set, std::size_t steps = 8, double tolerance = 1e-5) {
-  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+void check_split_steps(Sequential (*model)(), const SplitSet& set, std::size_t steps = 8, double tolerance = 1e-5,
+                       const Shape& sample = {12, 12, 1}) {
+  const MemoryDataset data = toy_images(131, sample, 4);
   SplitRun parts = in_parts(model(), data, set), all = as_one(model(), data, set);
   CHECK(parts.parameters() == all.parameters());
   for (std::size_t k = 0; k < steps; ++k) {
@@ -116,8 +117,13 @@ void check_split_steps(Sequential (*model)(), const SplitSet& set, std::size_t s
 Sequential four_dense() {
   return Sequential(Flatten(), Dense(33), ReLU(), Dense(21), ReLU(), Dense(13), ReLU(), Dense(5));
 }
+Sequential wide_dense() { return Sequential(Flatten(), Dense(256), ReLU(), Dense(128), ReLU(), Dense(5)); }
 Sequential convolutions() {
   return Sequential(Conv2d(6, 3), ReLU(), MaxPool2d(2), Conv2d(8, 3), ReLU(), Flatten(), Dense(9), ReLU(), Dense(4));
+}
+Sequential transformer() {
+  return Sequential(Dense(20), Residual(Sequential(LayerNorm(), MultiHeadAttention(5, {.causal = true}))),
+                    Residual(Sequential(LayerNorm(), Dense(24), GELU(), Dense(20))), Flatten(), Dense(4));
 }
 Sequential norms_and_dropout() {
   return Sequential(Conv2d(8, 3), SyncBatchNorm(), ReLU(), Dropout(0.2), Flatten(), Dense(12), BatchNorm(), ReLU(),
@@ -170,26 +176,29 @@ TEST_CASE("what parts tell each other in a pass is summed and gathered the same 
         for (std::size_t i = 0; i < widths[part]; ++i)
           REQUIRE(gathered[place++] == static_cast<float>(100 * part + row * widths[part] + i));
   }
-  CHECK(exchange.bytes() == 3 * sizeof(float) * (1003 + 7 * whole));
+  CHECK(exchange.costs().bytes == 3 * sizeof(float) * (1003 + 7 * whole));
   std::vector<float> unplanned(5);
   CHECK_THROWS_AS(exchange.add_up(unplanned), LogicError);
 }
 
 TEST_CASE("a hundred steps of a split model have the losses of a whole one") {
-  for (const std::size_t parts : part_counts())
-    for (const bool library : {false, true}) {
-      INFO(parts << " parts, " << library);
-      SplitSet set = by_hand(parts);
-      set.library = library;
-      check_split_steps(four_dense, set, 100);
-    }
+  for (const std::size_t parts : part_counts()) {
+    INFO(parts << " parts");
+    SplitSet set = by_hand(parts);
+    set.optimizer = "sgd";  // momentum makes more of the roundings of other sums
+    check_split_steps(four_dense, set, 100);
+  }
 }
 
-TEST_CASE("so has one that the cost model splits, and one of convolutions") {
+TEST_CASE("so have one that the cost model splits, and one of convolutions, in the library's layouts") {
   for (const std::size_t parts : part_counts()) {
     INFO(parts << " parts");
     SplitSet set{.split = {.parts = parts}, .library = true};
-    check_split_steps(four_dense, set);
+    check_split_steps(wide_dense, set);
+    const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+    const SplitCosts costs = in_parts(wide_dense(), data, set).strategy->split();
+    CHECK(costs.parts == parts);
+    if (parts > 1) CHECK(costs.layers == std::vector<std::string>{"dense1=columns", "dense2=rows"});
     set.split.layers = {"conv1=columns", "conv2=rows", "dense1=columns", "dense2=rows"};
     check_split_steps(convolutions, set);
     set.split.layers = {"conv1=columns", "conv2=columns", "dense1=rows"};
@@ -213,6 +222,14 @@ TEST_CASE("norms of batches and dropout beside split operations are those of the
   for (const std::size_t parts : part_counts())
     check_split_steps(norms_and_dropout, {.split = {parts, {"conv1=columns", "dense1=columns", "dense2=rows"}}}, 8,
                       1e-4);
+}
+
+TEST_CASE("an attention is split by heads, beside layers that are whole") {
+  for (const std::size_t parts : part_counts()) {
+    INFO(parts << " parts");
+    SplitSet set{.split = {parts, {"attention1=heads", "dense2=columns", "dense3=rows"}}, .library = true};
+    check_split_steps(transformer, set, 8, 1e-4, {6, 7});
+  }
 }
 
 TEST_CASE("an evaluation sees each sample once, by whole outputs") {

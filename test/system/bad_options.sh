@@ -51,7 +51,7 @@ refused '--audit-every would find nothing: with --strategy pipeline' mnist_mlp -
 refused '--split .*--strategy mirrored: it is for split' mnist_softmax --split 2
 refused '--split-layers .*--strategy mirrored: it is for split' mnist_mlp --split-layers dense1=rows
 refused "'dense1' does not say what is split how: dense1=columns" mnist_mlp --strategy split --split-layers dense1
-refused "'both' is not a way to split: expected columns or rows or heads" mnist_mlp --strategy split --split-layers dense1=both
+refused "'both' is not a way to split: expected columns, rows or heads" mnist_mlp --strategy split --split-layers dense1=both
 refused 'optimizer lamb .*whole parameters.*--strategy split' mnist_softmax --strategy split --optimizer lamb
 refused '--audit-every would find nothing: with --strategy split' mnist_mlp --strategy split --audit-every 5
 refused '--dtype mixed_bfloat16 .*--strategy split' mnist_mlp --strategy split --dtype mixed_bfloat16 --emulate-dtype

@@ -232,5 +232,5 @@ TEST_CASE("audits are for mirrored replicas, and there is no other strategy") {
   require_mentions(message_of<InputError>([&] { trained(audited); }),
                    {".audit_every", ".strategy = sharded", ".strategy = mirrored"});
   require_mentions(message_of<InputError>([] { trained(by("shared")); }),
-                   {"'shared'", ".strategy", "mirrored, sharded, local_sgd, parameter_server or pipeline"});
+                   {"'shared'", ".strategy", "mirrored, sharded, local_sgd, parameter_server, pipeline or split"});
 }

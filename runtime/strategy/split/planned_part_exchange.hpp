@@ -23,9 +23,14 @@ class PlannedPartExchange final : public PartExchange {
   void add_up(std::span<float> numbers) override;
   void gather(std::span<const float> mine, std::span<float> all, std::span<const std::size_t> widths) override;
 
-  /// Of the numbers that were added up or gathered so far: whole ones, whatever way they took.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] double seconds() const noexcept { return seconds_; }  ///< that this rank spent in here so far
+  struct Costs {
+    std::uint64_t bytes = 0;  ///< of the numbers that were added up or gathered: whole ones, whatever way they took
+    double seconds = 0;       ///< that this rank spent in here
+  };
+  /// So far.
+  [[nodiscard]] const Costs& costs() const noexcept { return costs_; }
+  /// Sets them to what they were once: for what is not to count.
+  void set_costs(const Costs& costs) noexcept { costs_ = costs; }
   [[nodiscard]] std::size_t memory() const noexcept;
 
  private:
@@ -39,8 +44,7 @@ class PlannedPartExchange final : public PartExchange {
   Communicator group_;
   Buffer staging_;
   std::vector<Planned> planned_;
-  std::uint64_t bytes_ = 0;
-  double seconds_ = 0;
+  Costs costs_;
 };
 
 }  // namespace ronda

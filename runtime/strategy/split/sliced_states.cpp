@@ -36,7 +36,7 @@ SlicedStates::SlicedStates(const Communicator& all, const RankGroups& ranks, con
         if (const auto& slices = model.slices(i))
           piece.slice = {*slices, ranks.part, state};
         else
-          piece.whole = state;
+          piece.whole = {state.name, state.tensor, Scope::sharded, state.flattened};
       }
       pieces_.push_back(std::move(piece));
     }

@@ -8,10 +8,6 @@
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
-#include <ronda/runtime/strategy/mirrored_options.hpp>
-#include <ronda/runtime/strategy/planned_rank_sums.hpp>
-#include <ronda/runtime/strategy/rank_groups.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
 
@@ -54,21 +50,5 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
   SpoiledAnywhere spoiled_;
   double exposed_seconds_ = 0;
 };
-
-/// Throws InputError, with the remedy, for other devices and types.
-/// @param strategy  its name
-void require_float32_on_processors(const MirroredOptions& options, const std::string& strategy);
-
-/// Gives the replica its arenas, and plans the sums of its gradients. Collective over the ranks that have a part, and
-/// over those of a group.
-/// @param values  of the part's parameters
-[[nodiscard]] std::unique_ptr<PartsExchange> make_parts_exchange(RankGroups& ranks, Replica& replica, Buffer values,
-                                                                 FusionOptions fusion);
-/// Sums of layers over the ranks that have a part. Collective over these. Null where there are none.
-[[nodiscard]] std::unique_ptr<PlannedRankSums> make_rank_sums(Communicator& replicas, const Program& program);
-/// How the ranks that have a part sum its gradients, on which the bits depend: a line a part. Collective.
-/// @param noun  `part`, or what the strategy calls it
-[[nodiscard]] std::vector<std::string> describe_sums(Communicator& all, const RankGroups& ranks,
-                                                     const PartsExchange& exchange, const std::string& noun);
 
 }  // namespace ronda
