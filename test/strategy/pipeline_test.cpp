@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 #include "support/toy_data.hpp"
 
 #include <algorithm>
@@ -178,7 +179,7 @@ TEST_CASE("a hundred steps of a pipeline have the losses of a whole model, cut b
       INFO(stages << " stages, " << micro_batches << " micro-batches");
       PipelineSet set{.stages = stages};
       set.micro_batches = micro_batches;
-      check_equal_steps(perceptron, images(), set, 100);
+      check_equal_steps(perceptron, images(), set, micro_batches == 2 && !sanitized ? 100 : 20);
     }
 }
 
