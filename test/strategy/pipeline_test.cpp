@@ -108,7 +108,7 @@ StagedRun whole(Sequential model, const Dataset& data, PipelineSet set) {
 }
 
 /// The third has fewer samples.
-constexpr std::size_t some_steps = sanitized ? 3 : 8;
+constexpr std::size_t some_steps = sanitized ? 3 : 5;
 
 /// Losses, norms, parameters and states after some steps.
 void check_equal_steps(Sequential (*model)(), const Dataset& data, const PipelineSet& set,
