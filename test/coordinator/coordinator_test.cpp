@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 #include "support/numbers.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 
 #include <ronda/coordinator/coordinator.hpp>
 #include <ronda/core/error.hpp>
@@ -94,12 +95,9 @@ TEST_CASE("tensors in different orders on each rank, from four threads, give exa
   CHECK(wrong_in_rounds(100, 20, 4) == 0);
 }
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int many_rounds = 20;
-#else
-constexpr int many_rounds = 200;
-#endif
-TEST_CASE("a thousand tensors a round, two hundred rounds") { CHECK(wrong_in_rounds(1000, many_rounds, 4) == 0); }
+TEST_CASE("a thousand tensors a round, many rounds") {
+  CHECK(wrong_in_rounds(1000, test::sanitized ? 10 : 50, 4) == 0);
+}
 
 TEMPLATE_TEST_CASE("tensors of every size, also none and more than a batch", "", float, double, std::int8_t,
                    std::int64_t) {

@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "support/refusal.hpp"
+#include "support/sanitizer.hpp"
 
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
@@ -106,7 +107,7 @@ TEST_CASE("options that cannot be are refused on all ranks") {
 TEST_CASE("values of any size go to the servers and come back") {
   for (const int servers : {1, 2}) {
     if (servers >= ranks()) continue;
-    const std::vector<std::size_t> counts{0, 1, 7, 16, 1023, 100'003};
+    const std::vector<std::size_t> counts{0, 1, 7, 16, 1023, 20'011};
     with_store({.servers = servers, .part_bytes = 4096}, [&](KeyValueStore& store) {
       std::vector<Numbers> first;
       std::vector<KeyValueStore::Value> values;
@@ -150,13 +151,13 @@ Numbers plain_training(std::size_t count, const OptimizerOptions& options, const
 }
 
 TEST_CASE("rounds of all workers give the bits of one optimizer with the mean gradient") {
-  const std::size_t count = 10'007;
+  const std::size_t count = 2'503;
   const Schedule schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 25, .warmup_steps = 4});
   for (const int servers : {1, 2})
     for (const char* name : {"sgd", "momentum", "adamw"}) {
       if (servers >= ranks()) continue;
       const OptimizerOptions optimizer{.name = name, .weight_decay = 0.01};
-      KeyValueStore store(test::world().communicator(), {.servers = servers, .part_bytes = 8192});
+      KeyValueStore store(test::world().communicator(), {.servers = servers, .part_bytes = 2048});
       store.set_updater(optimizer, schedule);
       const int workers = store.roles().workers();
       with_store(std::move(store), [&](KeyValueStore& mine) {
@@ -211,7 +212,7 @@ TEST_CASE("many pushes and pulls are under way at once") {
 
 TEST_CASE("large gradients are under way while a worker does something else") {
   if (ranks() == 1) return;
-  const std::size_t count = 3'000'001;
+  const std::size_t count = test::sanitized ? 300'001 : 3'000'001;
   const auto counted = with_store(adding_store({.servers = ranks() > 2 ? 2 : 1}), [&](KeyValueStore& store) {
     Numbers values(count), gradient(count, static_cast<float>(rank() + 1));
     store.init("values", values);

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -23,14 +24,31 @@ void fill_numbers(std::span<T> elements, int rank) {
   for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = period[i % number_period];
 }
 
-/// How many elements are not the sum over all ranks of what `fill_numbers` wrote; `first` is the place of the first.
+/// The sums over all ranks of what `fill_numbers` wrote, from place `first` on.
 template <class T>
-std::size_t count_wrong(std::span<const T> elements, int ranks, std::size_t first = 0) {
+std::array<T, number_period> sums_of_numbers(int ranks, std::size_t first = 0) {
   std::array<T, number_period> sums{};
   for (std::size_t i = 0; i < number_period; ++i)
     for (int rank = 0; rank < ranks; ++rank) sums[i] += number_of<T>(first + i, rank);
+  return sums;
+}
+
+/// How many elements are not that sum; `first` is the place of the first.
+template <class T>
+std::size_t count_wrong(std::span<const T> elements, int ranks, std::size_t first = 0) {
+  const auto sums = sums_of_numbers<T>(ranks, first);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < elements.size(); ++i) wrong += elements[i] != sums[i % number_period] ? 1 : 0;
+  return wrong;
+}
+
+/// How many are further from it than `limit`, or no numbers.
+template <class T>
+std::size_t count_further_than(double limit, std::span<const T> elements, int ranks) {
+  const auto sums = sums_of_numbers<T>(ranks);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    wrong += std::abs(elements[i] - sums[i % number_period]) <= limit ? 0 : 1;
   return wrong;
 }
 

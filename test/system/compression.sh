@@ -2,6 +2,7 @@
 # --compression: models learn with it, replicas stay equal, equal runs are equal, and what cannot be is refused.
 source "$(dirname "$0")/lib.sh"
 limit=100
+few_images
 
 declare -A hashes
 for compression in none bf16 fp16 int8 int4 2bit; do

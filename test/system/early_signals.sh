@@ -3,7 +3,8 @@
 # of it is right, or the process had not begun; and --resume goes on from what the word says. Draws moments by RONDA_TEST_SEED.
 source "$(dirname "$0")/lib.sh"
 RANDOM=${RONDA_TEST_SEED:-1}
-training=("$apps/mnist_cnn" --data "$mnist" --epochs 5 --batch-size 32)
+few_images
+training=("$apps/mnist_cnn" --data "$few" --epochs 50 --batch-size 32)
 
 # signalled SIGNAL MILLISECONDS RANKS: to rank 0 alone.
 signalled() {

@@ -2,6 +2,7 @@
 # Replicas that are no longer one model, and numbers that are not finite: noticed, blamed on the right rank, repaired.
 source "$(dirname "$0")/lib.sh"
 limit=60
+few_images
 training=(mnist_mlp --steps 40 --global-batch-size 120)
 
 # ---- audits
@@ -28,7 +29,7 @@ audited() { # audited RANKS
 }
 # Also back to the end of one, of 9 steps; unbound, so that batches are assembled beforehand where cores are free.
 audited_over_the_end_of_an_epoch() {
-  local hash audits epochs=(mnist_mlp --epochs 2 --global-batch-size 7000 --threads 1 --plan "$work/plan")
+  local hash audits epochs=(mnist_mlp --epochs 2 --global-batch-size 700 --threads 1 --plan "$work/plan")
   export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
   trained 2 "${epochs[@]}"
   hash=$(summary parameter_hash)

@@ -176,29 +176,32 @@ TEST_CASE("the rate follows tests that do not improve") {
 }
 
 TEST_CASE("all of it goes on from a checkpoint as if nothing had happened") {
-  for (const Place place : places)
+  for (const Place place : places) {
+    TrainingOptions options = restless();
+    options.keep_best = true;
+    options.reduce_rate_after = 2;
+    options.early_stopping = 5;
+    const auto whole = trained(place, options);
+    const std::string hash = whole->hash();
     for (const std::uint64_t step : {4, 6, 14, 22, 28}) {
-      TrainingOptions options = restless();
-      options.keep_best = true;
-      options.reduce_rate_after = 2;
-      options.early_stopping = 5;
-      const auto whole = trained(place, options);
+      if (step >= whole->rates.size()) continue;
       const SharedFolder folder;
-      options.checkpoint_dir = folder.path;
       TrainingOptions first = options;
+      first.checkpoint_dir = folder.path;
+      TrainingOptions second = first;
+      second.resume = second.exact = true;
       const bool told = world().rank() + 1 == world().size();
       first.steps_in_flight = 1;
       first.leave = [told, asked = std::uint64_t{0}, step]() mutable { return ++asked == step + 1 && told; };
-      if (step >= whole->rates.size()) continue;
       const auto begun = trained(place, first);
       REQUIRE(begun->trainer.left());
-      options.resume = options.exact = true;
-      const auto rest = trained(place, options);
+      const auto rest = trained(place, second);
       INFO("ended after step " << step);
-      CHECK(rest->hash() == whole->hash());
+      CHECK(rest->hash() == hash);
       REQUIRE(begun->rates.size() + rest->rates.size() == whole->rates.size());
       CHECK(std::equal(rest->rates.begin(), rest->rates.end(), whole->rates.begin() + static_cast<long>(step)));
     }
+  }
 }
 
 TEST_CASE("a training that ended early ends at once when it is resumed, unless it is to wait longer") {
