@@ -57,7 +57,7 @@ struct MirroredOptions {
   std::optional<LocalSgdOptions> local_sgd = {};
   /// So many ranks, the last ones, are servers: they compute nothing and keep and update the parameters, see
   /// ParameterServers. 0: ranks are all alike. Throws as KeyValueRoles and require_servable. Without `divide_states`
-  /// and `local_sgd`, compression and a choice of `fusion.algorithm`.
+  /// and `local_sgd`, and a choice of `fusion.algorithm`. `fusion.compression`, not automatic, is of what workers push.
   int servers = 0;
   /// With `servers`, workers at their own pace (OwnPace): as in KeyValueOptions. Asynchronous, `global_batch` is the
   /// batch of one worker. Throws for layers that add up over the ranks.

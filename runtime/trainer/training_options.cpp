@@ -172,10 +172,10 @@ void check_local_sgd(const TrainingOptions& o) {
 void check_parameter_server(const TrainingOptions& o) {
   if (o.strategy != parameter_server) return;
   if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
-  if (o.compression != Compression::none)
+  if (o.compression == Compression::automatic)
     throw InputError(
-        ".compression is of an allreduce, and .strategy = parameter_server sends gradients and parameters as they are; "
-        "take .compression = none");
+        ".compression = auto chooses for an allreduce, and with .strategy = parameter_server workers push to servers; "
+        "take none, bf16, fp16, int8, int4 or 2bit");
   if (o.allreduce != AllreduceAlgorithm::automatic)
     throw InputError(
         ".allreduce chooses how gradients are summed, and with .strategy = parameter_server the servers sum what "

@@ -51,6 +51,7 @@ struct DeviceSet {
   int servers = 0;
   int replicas_to_aggregate = 0;
   bool asynchronous = false;
+  Compression compression = Compression::none;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
 };
 
@@ -95,6 +96,7 @@ struct DeviceRun {
     o.replicas_to_aggregate = set.replicas_to_aggregate;
     o.asynchronous = set.asynchronous;
     o.fusion.algorithm = set.algorithm;
+    o.fusion.compression = set.compression;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
     if (devices != nullptr)

@@ -18,7 +18,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
-#include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/exchange/pushed_pieces.hpp>
 
 using namespace ronda;
 using namespace ronda::test;

@@ -29,7 +29,7 @@ aside as_mirrored 1 2
 # ---- killed and resumed
 
 toy=(--global-batch-size 100 --epochs 4 --optimizer adam --plan "$work/plan.json") # 997 samples: 10 steps an epoch, the last of 97
-served=(--strategy parameter_server --servers 2)
+served=(--strategy parameter_server --servers 2 --compression int8) # what it loses, and its noise, go on too
 saving=(--checkpoint-every 5 --checkpoint-dir "$work/checkpoints" --resume)
 count 4 "${toy[@]}" "${served[@]}" --steps 1 # no timing in what follows
 count 4 "${toy[@]}" "${served[@]}"

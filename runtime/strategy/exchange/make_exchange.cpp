@@ -135,8 +135,10 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
       throw InputError(
           "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or "
           "neither .asynchronous nor .replicas_to_aggregate");
-    if (options.compression != Compression::none)
-      throw InputError("servers and workers send float32 numbers as they are; take .compression = none");
+    if (options.compression == Compression::automatic)
+      throw InputError(
+          "no compression is chosen for what workers push to servers: .compression is none, bf16, fp16, int8, int4 or "
+          "2bit, not auto");
     if (options.algorithm != AllreduceAlgorithm::automatic)
       throw InputError("servers and workers make no allreduce of gradients; take .allreduce = auto");
     Buffer gradients = replica.device().context->allocate(replica.plan().arena_bytes);

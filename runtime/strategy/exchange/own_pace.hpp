@@ -48,7 +48,6 @@ class OwnPace : public GradientExchange {
   void synchronise_next() noexcept override { asked_ = true; }
   /// Throws LogicError where the last step did not settle.
   void settle(Stream& stream) override;
-  void visit(StateVisitor& /*visitor*/) override {}
 
   [[nodiscard]] StepControl& sums() noexcept override { return sums_; }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
@@ -79,6 +78,7 @@ class OwnPace : public GradientExchange {
   struct Answer {
     std::uint64_t records = 0;
     std::uint64_t taken = 0;  ///< in this step, since the last one that settled
+    std::uint64_t dropped = 0;  ///< it came too late
   };
   template <class T>
   static Tensor bytes_of(std::span<T> objects) {

@@ -14,6 +14,8 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
                              const std::vector<GradientSlot>& slots, const Replica& replica,
                              const FusionOptions& options)
     : OwnPace(communicator, how, slots, replica, options),
+      arriving_(options.compression, pieces_, communicator_.rank(),
+                shares_[static_cast<std::size_t>(communicator_.rank())]),
       ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     for (int rank = 0; rank < roles_.workers(); ++rank) {
@@ -31,14 +33,10 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
 
 void OwnPaceServer::plan_worker(Worker& worker) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  worker.gradients = Buffer::host(share.size() * sizeof(float));
-  float* const place = reinterpret_cast<float*>(worker.gradients.data());
-  for (const PushedPiece& piece : pieces_) {
-    if (piece.server != communicator_.rank()) continue;
-    const Tensor part(std::span(place + (piece.elements.begin - share.begin), piece.elements.size()));
-    worker.receives.push_back(
-        communicator_.plan(ReceiveSpec{part, worker.rank, "bucket " + std::to_string(piece.bucket)}));
-  }
+  worker.gradients = Buffer::host(arriving_.memory());
+  for (std::size_t i = 0; i < arriving_.pieces().size(); ++i)
+    worker.receives.push_back(communicator_.plan(
+        ReceiveSpec{arriving_.message(i, worker.gradients.data()), worker.rank, label_of(arriving_.pieces()[i])}));
   worker.receives.push_back(communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"}));
   worker.received.resize(worker.receives.size());
   worker.answered = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
@@ -156,29 +154,42 @@ void OwnPaceServer::wait_for(Worker& worker) {
   for (; worker.come < worker.received.size(); ++worker.come) worker.received[worker.come].wait();
 }
 
-/// In the order of ranks.
+/// In the order of ranks; packed ones are added up as they are unpacked.
 void OwnPaceServer::add_gradients(Sums wanted, Stream& stream) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  more_gradients_.clear();
+  taken_.clear();
   for (const auto& worker : workers_)
-    if (worker->fate == Fate::taken) {
-      more_gradients_.push_back(reinterpret_cast<const float*>(worker->gradients.data()));
-      traffic_.pushed_bytes += share.size() * sizeof(float);
-    }
+    if (worker->fate == Fate::taken) taken_.push_back(worker->gradients.data());
+  traffic_.pushed_bytes += taken_.size() * arriving_.bytes();
   updated_ = replica_.dense_arena();
   updated_.values += share.begin;
+  updated_.gradients += share.begin;
   updated_.count = share.size();
-  if (wanted == Sums::of_range) {
+  if (wanted == Sums::of_all || arriving_.packed()) {
+    add_up(stream);
+  } else {
+    more_gradients_.clear();
+    for (const std::byte* push : taken_) more_gradients_.push_back(reinterpret_cast<const float*>(push));
     updated_.gradients = more_gradients_.front();
     updated_.more_gradients = std::span(more_gradients_).subspan(1);
-    return;
   }
+  if (wanted == Sums::of_all && all_sums_) stream.wait(all_sums_->start(stream.record()));
+}
+
+/// In the arena.
+void OwnPaceServer::add_up(Stream& stream) {
+  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
   float* const sums = reinterpret_cast<float*>(replica_.gradients().data()) + share.begin;
-  std::copy_n(more_gradients_.front(), share.size(), sums);
-  for (std::size_t i = 1; i < more_gradients_.size(); ++i)
-    add_floats(more_gradients_[i], sums, share.size(), stream.threads());
-  updated_.gradients = sums;
-  if (all_sums_) stream.wait(all_sums_->start(stream.record()));
+  for (const std::byte* push : taken_) {
+    const auto* const gradients = reinterpret_cast<const float*>(push);
+    const bool first = push == taken_.front();
+    if (arriving_.packed())
+      first ? arriving_.unpack(push, sums, stream.threads()) : arriving_.unpack_and_add(push, sums, stream.threads());
+    else if (first)
+      std::copy_n(gradients, share.size(), sums);
+    else
+      add_floats(gradients, sums, share.size(), stream.threads());
+  }
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------
@@ -219,7 +230,8 @@ void OwnPaceServer::note_fates() {
     worker->expected = false;
     worker->waits = true;
     worker->idle = worker->fate == Fate::idle;
-    if (worker->fate == Fate::late) ++traffic_.dropped;
+    worker->dropped = worker->fate == Fate::late;
+    if (worker->dropped) ++traffic_.dropped;
     if (worker->fate == Fate::taken) {
       worker->taken = steps();
       ++worker->pushes;
@@ -242,7 +254,8 @@ void OwnPaceServer::wait_for_all() {
     wait_for(*worker);
     worker->expected = false;
     worker->waits = true;
-    if (worker->push.idle == 0) ++traffic_.dropped;
+    worker->dropped = worker->push.idle == 0;
+    if (worker->dropped) ++traffic_.dropped;
   }
 }
 
@@ -264,7 +277,7 @@ void OwnPaceServer::answer_all(bool settling, Stream& stream) {
   };
   for (const auto& worker : workers_) {
     if (!worker->waits || (!settling && (worker->idle || is_held(*worker)))) continue;
-    worker->answer = {leads() ? steps() - worker->heard : 0, worker->taken};
+    worker->answer = {leads() ? steps() - worker->heard : 0, worker->taken, worker->dropped ? 1U : 0U};
     sent.push_back(worker->answered->start(stream.record()));
     if (leads()) {
       const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard - forgotten_));

@@ -34,9 +34,9 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     if (!is_server()) {
-      pushes_ = std::make_unique<GradientPushes>(communicator_, slots, buckets_, pieces, replica.gradients());
+      pushes_ = std::make_unique<GradientPushes>(communicator_, slots, buckets_, pieces, replica.gradients(), options);
     } else {
-      arrivals_ = std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients());
+      arrivals_ = std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients(), options);
       to_sum_ = replica.dense_arena();
       to_sum_.values += share().begin;
       to_sum_.gradients += share().begin;
@@ -83,6 +83,7 @@ void ParameterServers::plan_among_servers(Communicator servers) {
 
 void ParameterServers::begin() {
   control_.begin();
+  ++pushes_begun_;
   if (pushes_) pushes_->begin();
 }
 
@@ -137,6 +138,14 @@ void ParameterServers::settle(Stream& stream) {
   if (std::exchange(averages_differ_, false) && all_averages_) stream.wait(all_averages_->start(stream.record()));
 }
 
+/// Each worker has what it lost itself; that all know how many pushes there were lets any of them write it down.
+void ParameterServers::visit(StateVisitor& visitor) {
+  if (pushes_)
+    pushes_->visit(visitor);
+  else if (keeps_lost(buckets_.front().compression))
+    visitor.visit({"pushes.runs", Tensor(std::span(&pushes_begun_, 1)), Scope::per_rank});
+}
+
 // ---- reports --------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> ParameterServers::describe() const {
@@ -152,6 +161,8 @@ std::vector<std::string> ParameterServers::report() const {
           human_bytes(traffic_.pulled_bytes) + "; it waited " + std::to_string(exposed_seconds_) + " s"};
 }
 
-std::size_t ParameterServers::memory() const noexcept { return arrivals_ ? arrivals_->memory() : 0; }
+std::size_t ParameterServers::memory() const noexcept {
+  return arrivals_ ? arrivals_->memory() : pushes_->memory();
+}
 
 }  // namespace ronda

@@ -50,7 +50,7 @@ class ParameterServers final : public GradientExchange {
 
   [[nodiscard]] StepControl& sums() noexcept override { return control_.control(); }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  void visit(StateVisitor& /*visitor*/) override {}
+  void visit(StateVisitor& visitor) override;
   [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
   [[nodiscard]] std::vector<std::string> describe() const override;
   [[nodiscard]] std::vector<std::string> report() const override;
@@ -83,6 +83,7 @@ class ParameterServers final : public GradientExchange {
   bool asked_ = false;                                    ///< for a synchronisation after this step
   bool values_differ_ = false, averages_differ_ = false;  ///< each server knows those of its own share
   std::uint64_t pulled_bytes_ = 0;                        ///< of a step
+  std::int64_t pushes_begun_ = 0;                         ///< by each worker
   ServerTraffic traffic_;
   double exposed_seconds_ = 0;
 };
