@@ -84,10 +84,6 @@ void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const
     throw InputError(
         "servers and workers of .strategy = parameter_server compute on processors; take .device = cpu, or .strategy = "
         "mirrored");
-  if (!plan.tables().empty())
-    refuse_server("the rows of " + plan.tables().front().name +
-                      ", whose gradient is sparse, are updated on every rank by their states",
-                  "an embedding with .sparse = false, or .strategy = mirrored");
   if (plan.mixed())
     throw InputError("the values of .strategy = parameter_server are float32, not " + std::string(name_of(plan.dtype)) +
                      "; take .strategy = mirrored or sharded");

@@ -141,12 +141,18 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
           "2bit, not auto");
     if (options.algorithm != AllreduceAlgorithm::automatic)
       throw InputError("servers and workers make no allreduce of gradients; take .allreduce = auto");
-    Buffer gradients = replica.device().context->allocate(replica.plan().arena_bytes);
-    replica.take_arenas(replica.device().context->allocate(replica.plan().arena_bytes), std::move(gradients), {});
+    if (own_pace && !replica.plan().tables().empty())
+      throw InputError("the rows of " + replica.plan().tables().front().name +
+                       ", whose gradient is sparse, need all workers in one step; take an embedding with .sparse = "
+                       "false, or neither .asynchronous nor .replicas_to_aggregate");
+    const ReplicaPlan& plan = replica.plan();
+    DeviceContext& context = *replica.device().context;
+    Buffer gradients = context.allocate(plan.arena_bytes), lists = context.allocate(plan.list_bytes());
+    replica.take_arenas(context.allocate(plan.arena_bytes), std::move(gradients), std::move(lists));
   });
   if (own_pace) return OwnPace::make(communicator, servers, replica.plan().slots, replica, options);
-  return std::make_unique<ParameterServers>(communicator, KeyValueRoles(communicator.size(), servers.servers),
-                                            replica.plan().slots, replica, options);
+  return std::make_unique<ParameterServers>(communicator, KeyValueRoles(communicator.size(), servers.servers), replica,
+                                            options);
 }
 
 }  // namespace

@@ -5,12 +5,23 @@
 #include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ronda {
 namespace {
 
 constexpr const char* pull_label = "the new parameters";
+
+/// Of each share what lies before the sparse tables.
+std::vector<Range> before_tables(std::vector<Range> shares, const ReplicaPlan& plan) {
+  for (Range& share : shares) share.end = std::max(share.begin, std::min(share.end, plan.dense_elements()));
+  return shares;
+}
+
+std::vector<GradientSlot> dense_slots(const ReplicaPlan& plan) {
+  return {plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables())};
+}
 
 FusionOptions for_sums() {
   FusionOptions options;
@@ -20,21 +31,21 @@ FusionOptions for_sums() {
 
 }  // namespace
 
-ParameterServers::ParameterServers(Communicator communicator, const KeyValueRoles& roles,
-                                   const std::vector<GradientSlot>& slots, const Replica& replica,
+ParameterServers::ParameterServers(Communicator communicator, const KeyValueRoles& roles, Replica& replica,
                                    const FusionOptions& options)
     : communicator_(std::move(communicator)),
       roles_(roles),
       replica_(replica),
       shares_(shares_of_servers(replica.plan().elements(), roles)),
-      buckets_(buckets_to_push(slots, options)),
+      dense_shares_(before_tables(shares_, replica.plan())),
+      buckets_(buckets_to_push(dense_slots(replica.plan()), options)),
       control_(communicator_, {}, replica.gradients(), for_sums()),
       spoiled_(communicator_) {
-  const auto pieces = cut_buckets(buckets_, shares_);
+  const auto pieces = cut_buckets(buckets_, dense_shares_);
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     if (!is_server()) {
-      pushes_ = std::make_unique<GradientPushes>(communicator_, slots, buckets_, pieces, replica.gradients(), options);
+      pushes_ = std::make_unique<GradientPushes>(communicator_, dense_slots(replica.plan()), buckets_, pieces, replica.gradients(), options);
     } else {
       arrivals_ = std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients(), options);
       to_sum_ = replica.dense_arena();
@@ -45,8 +56,10 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
     }
     plan_pulls();
   });
-  all_sums_ = communicator_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
-                                               sizes_of(shares_), "the sums of gradients"});
+  all_sums_ = communicator_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().dense_elements()}),
+                                               sizes_of(dense_shares_), "the sums of gradients"});
+  if (!replica.plan().tables().empty())
+    rows_ = std::make_unique<ServedRows>(communicator_, roles_, shares_, replica);
   if (is_server()) plan_among_servers(alike);
   traffic_.servers = roles_.servers();
 }
@@ -59,11 +72,12 @@ void ParameterServers::plan_pulls() {
       pulls_.push_back(communicator_.plan(SendSpec{floats_in(replica_.values(), share()), worker, pull_label}));
     pulled_bytes_ = pulls_.size() * share().size() * sizeof(float);
   } else {
-    for (std::size_t rank = workers; rank < shares_.size(); ++rank) {
-      if (shares_[rank].size() == 0) continue;
-      const Tensor theirs = floats_in(replica_.values(), shares_[rank]);
+    for (std::size_t rank = workers; rank < dense_shares_.size(); ++rank) {
+      const Range& share = dense_shares_[rank];
+      if (share.size() == 0) continue;
+      const Tensor theirs = floats_in(replica_.values(), share);
       pulls_.push_back(communicator_.plan(ReceiveSpec{theirs, static_cast<int>(rank), pull_label}));
-      pulled_bytes_ += shares_[rank].size() * sizeof(float);
+      pulled_bytes_ += share.size() * sizeof(float);
     }
   }
   pulled_.resize(pulls_.size());
@@ -87,9 +101,10 @@ void ParameterServers::begin() {
   if (pushes_) pushes_->begin();
 }
 
-/// A server that computes, in a step by hand, has no samples.
+/// A server that computes, in a step by hand, has no samples. Rows go when all others have.
 void ParameterServers::mark_ready(ParameterId id, Stream& stream) {
-  if (pushes_) pushes_->mark_ready(id, stream);
+  const bool sparse = replica_.parameters()[index_of(id)].touched != nullptr;
+  if (pushes_ && !sparse) pushes_->mark_ready(id, stream);
 }
 
 void ParameterServers::reduce(Sums wanted, Stream& stream) {
@@ -103,14 +118,17 @@ void ParameterServers::reduce(Sums wanted, Stream& stream) {
     pushes_->wait(stream);
   else
     arrivals_->wait(stream);
+  if (rows_) rows_->push(stream);
   traffic_.pushed_bytes += pushes_ ? pushes_->bytes() : arrivals_->bytes();
   if (arrivals_) updated_ = {to_sum_};
+  if (arrivals_ && rows_) updated_.push_back(rows_->range());
   if (wanted == Sums::of_all) {
     if (arrivals_) {
       arrivals_->add_up(stream);
       updated_.front().more_gradients = {};
     }
     stream.wait(all_sums_->start(stream.record()));
+    if (rows_) rows_->tell_sums(stream);
     traffic_.pulled_bytes += pulled_bytes_;
   }
   exposed_seconds_ += steady_seconds() - begin;
@@ -121,6 +139,7 @@ void ParameterServers::publish(UpdateOutcome* outcome, Stream& stream) {
   for (std::size_t i = 0; i < pulls_.size(); ++i) pulled_[i] = pulls_[i]->start(stream.record());
   stream.wait(spoiled_.start(*outcome, stream));
   for (const Event& pulled : pulled_) stream.wait(pulled);
+  if (rows_) rows_->pull(stream);
   spoiled_.set(outcome);
   traffic_.pulled_bytes += pulled_bytes_;
   values_differ_ = averages_differ_ = true;
@@ -150,15 +169,26 @@ void ParameterServers::visit(StateVisitor& visitor) {
 
 std::vector<std::string> ParameterServers::describe() const {
   std::vector<std::string> lines = describe_pushes(buckets_);
+  for (const GradientSlot& table : replica_.plan().tables())
+    lines.push_back("touched rows of " + table.name + " pushed to servers");
   lines.push_back(counted(roles_.workers(), "worker") + ", ranks from 0 on, and " +
                   counted(roles_.servers(), "server") + ", from " + std::to_string(roles_.workers()) + " on");
   return lines;
 }
 
+ServerTraffic ParameterServers::server_traffic() const {
+  ServerTraffic traffic = traffic_;
+  if (rows_) {
+    traffic.pushed_bytes += rows_->pushed_bytes();
+    traffic.pulled_bytes += rows_->pulled_bytes();
+  }
+  return traffic;
+}
+
 std::vector<std::string> ParameterServers::report() const {
-  return {"this rank " + std::string(is_server() ? "was pushed " : "pushed ") + human_bytes(traffic_.pushed_bytes) +
-          (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") +
-          human_bytes(traffic_.pulled_bytes) + "; it waited " + std::to_string(exposed_seconds_) + " s"};
+  const ServerTraffic traffic = server_traffic();
+  return {"this rank " + std::string(is_server() ? "was pushed " : "pushed ") + human_bytes(traffic.pushed_bytes) +
+          (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") + human_bytes(traffic.pulled_bytes) + "; it waited " + std::to_string(exposed_seconds_) + " s"};
 }
 
 std::size_t ParameterServers::memory() const noexcept {
