@@ -26,8 +26,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      shard_(shard_of(communicator_, options_.servers, options_.asynchronous)),
-      test_shard_(shard_of(communicator_, options_.servers)),
+      shard_(options_.shard(communicator_, true)),
+      test_shard_(options_.shard(communicator_, false)),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
@@ -97,7 +97,7 @@ void MirroredStrategy::plan_replica(const Layer& model, const Loss& loss, Picker
 /// Of the optimizer's states, by rank; empty: all ranks have all.
 std::vector<Range> MirroredStrategy::shares() const {
   const std::size_t count = replica_->plan().elements();
-  if (options_.servers > 0) return shares_of_servers(count, KeyValueRoles(communicator_.size(), options_.servers));
+  if (options_.servers > 0) return shares_of_servers(count, roles_of(options_.key_values(), communicator_.size()));
   if (options_.divide_states) return shares_of_ranks(count, static_cast<std::size_t>(communicator_.size()));
   return {};
 }
@@ -133,9 +133,8 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue_options());
-  state_ =
-      std::make_unique<TrainingState>(TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_,
-                                                           *queue_, shares(), static_cast<int>(test_shard_.count)});
+  state_ = std::make_unique<TrainingState>(TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_,
+                                                                *exchange_, *queue_, shares(), test_shard_});
 }
 
 void MirroredStrategy::tell_plan() {
@@ -145,11 +144,13 @@ void MirroredStrategy::tell_plan() {
   for (const auto& request : replica_->program().buffer_requests())
     if (request.bytes > 0) sink_.on_detail("memory for " + request.owner + ": " + human_bytes(request.bytes));
   const auto all_shares = shares();
-  for (std::size_t rank = test_shard_.count; options_.servers > 0 && rank < all_shares.size(); ++rank)
+  for (std::size_t rank = 0; options_.servers > 0 && rank < all_shares.size(); ++rank) {
+    if (!roles_of(options_.key_values(), communicator_.size()).is_server(static_cast<int>(rank))) continue;
     sink_.on_detail("server rank " + std::to_string(rank) + " updates elements " +
                     std::to_string(all_shares[rank].begin) + " to " + std::to_string(all_shares[rank].end) + " of " +
                     std::to_string(replica_->plan().elements()) +
                     ", and keeps the optimizer's states of these alone; workers keep none");
+  }
   if (options_.servers == 0 && plan_.states)
     sink_.on_detail("this rank updates elements " + std::to_string(plan_.states->begin) + " to " +
                     std::to_string(plan_.states->end) + " of " + std::to_string(replica_->plan().elements()) +

@@ -163,7 +163,8 @@ TEST_CASE("servers train by compressed pushes, whose bytes are counted, and two 
     for (const Compression compression : pushable) {
       INFO(servers << " servers, " << name_of(compression));
       set.compression = compression;
-      DeviceRun run(everybody(), nullptr, three_layers(), data, set), again(everybody(), nullptr, three_layers(), data, set);
+      DeviceRun run(everybody(), nullptr, three_layers(), data, set),
+          again(everybody(), nullptr, three_layers(), data, set);
       double last = 0;
       for (int k = 0; k < 30; ++k) {
         last = run.step().loss;

@@ -29,8 +29,8 @@ MemoryDataset short_texts(std::size_t samples, std::uint64_t tokens_used) {
   for (std::size_t n = 0; n < samples; ++n) {
     int even = 0, used = static_cast<int>(draw.below(text_length + 1, n));  // also empty texts
     for (int t = 0; t < text_length; ++t) {
-      const auto token = static_cast<std::int32_t>(
-          draw.below(tokens_used, 1000 + n * text_length + static_cast<std::size_t>(t)));
+      const auto token =
+          static_cast<std::int32_t>(draw.below(tokens_used, 1000 + n * text_length + static_cast<std::size_t>(t)));
       tokens.push_back(t < used ? token : -1);
       even += t < used && token % 2 == 0 ? 1 : 0;
     }
@@ -92,7 +92,7 @@ TEST_CASE("servers update the touched rows of tables, and workers have them, as 
   check_as_mirrored({.global_batch = 50, .optimizer = "adamw"}, two_tables, data);
 }
 
-TEST_CASE("so they do with accumulation, clipping, the finite check and an average of the parameters") {
+TEST_CASE("rows are served with accumulation, clipping, the finite check and an average of the parameters") {
   const MemoryDataset data = short_texts(131, served_rows);
   for (const DeviceSet& set : with_all_that_steps_do({.global_batch = 50, .optimizer = "adam"}))
     check_as_mirrored(set, two_tables, data);
@@ -108,8 +108,8 @@ TEST_CASE("rows that nobody touches do not travel, and dense gradients may be co
       pushed.push_back(run.strategy.exchange().server_traffic().pushed_bytes);
       pulled.push_back(run.strategy.exchange().server_traffic().pulled_bytes);
     }
-    CHECK(2 * pushed.front() < pushed.back());
-    CHECK(2 * pulled.front() < pulled.back());
+    CHECK(5 * pushed.front() < 4 * pushed.back());
+    CHECK(5 * pulled.front() < 4 * pulled.back());
     DeviceSet set = rows_by(servers, {.global_batch = 100});
     set.compression = Compression::int8;
     const MemoryDataset data = short_texts(131, served_rows);

@@ -5,6 +5,7 @@
 #include <utility>
 
 namespace ronda {
+
 // ---- on a worker ----------------------------------------------------------------------------------------------------
 
 GradientPushes::GradientPushes(Communicator communicator, std::vector<GradientSlot> slots,
@@ -12,9 +13,8 @@ GradientPushes::GradientPushes(Communicator communicator, std::vector<GradientSl
                                const Buffer& arena, const FusionOptions& options)
     : ready_(std::move(slots), buckets), packed_(options, communicator.rank(), pieces, arena) {
   for (std::size_t i = 0; i < pieces.size(); ++i)
-    pushes_.push_back(
-        {.bucket = pieces[i].bucket,
-         .send = communicator.plan(SendSpec{packed_.message(i), pieces[i].server, label_of(pieces[i])})});
+    pushes_.push_back({.bucket = pieces[i].bucket,
+                       .send = communicator.plan(SendSpec{packed_.message(i), pieces[i].server, label_of(pieces[i])})});
 }
 
 void GradientPushes::begin() {
@@ -53,7 +53,7 @@ void GradientPushes::wait(Stream& stream) {
 
 // ---- on a server ----------------------------------------------------------------------------------------------------
 
-GradientArrivals::GradientArrivals(Communicator communicator, const KeyValueRoles& roles,
+GradientArrivals::GradientArrivals(Communicator communicator, const Roles& roles,
                                    const std::vector<PushedPiece>& pieces, Range share, const Buffer& arena,
                                    const FusionOptions& options)
     : pieces_(options.compression, pieces, communicator.rank(), share),
@@ -63,26 +63,33 @@ GradientArrivals::GradientArrivals(Communicator communicator, const KeyValueRole
   std::byte* next = memory_.data();
   for (int worker = 0; worker < roles.workers(); ++worker) {
     const bool in_arena = worker == 0 && !pieces_.packed();
-    std::byte* const push =
-        in_arena ? reinterpret_cast<std::byte*>(first_) : std::exchange(next, next + pieces_.memory());
-    if (pieces_.packed())
-      pushes_.push_back(push);
-    else if (!in_arena)
-      others_.push_back(reinterpret_cast<const float*>(push));
-    for (std::size_t i = 0; i < pieces_.pieces().size(); ++i)
-      receives_.push_back(
-          communicator.plan(ReceiveSpec{pieces_.message(i, push), worker, label_of(pieces_.pieces()[i])}));
+    pushes_.push_back(in_arena ? reinterpret_cast<std::byte*>(first_) : std::exchange(next, next + pieces_.memory()));
+    if (!in_arena && !pieces_.packed()) others_.push_back(reinterpret_cast<const float*>(pushes_.back()));
     bytes_ += pieces_.bytes();
   }
-  received_.resize(receives_.size());
+  auto receive = [this, communicator, roles](std::size_t number) mutable {
+    const std::size_t piece = number / pushes_.size(), worker = number % pushes_.size();
+    return communicator.plan(ReceiveSpec{pieces_.message(piece, pushes_[worker]),
+                                         roles.rank_of_worker(static_cast<int>(worker)),
+                                         label_of(pieces_.pieces()[piece])});
+  };
+  receives_ =
+      std::make_unique<MessageWindow>(communicator, pieces_.pieces().size() * pushes_.size(), std::move(receive));
 }
 
 void GradientArrivals::start(Stream& stream) {
-  for (std::size_t i = 0; i < receives_.size(); ++i) received_[i] = receives_[i]->start(stream.record());
+  ++runs_;
+  receives_->start(stream);
+}
+
+/// Each worker keeps what it lost itself; how many pushes there were all ranks know, so that any may write it down.
+void GradientArrivals::visit(StateVisitor& visitor) {
+  if (keeps_lost(pieces_.compression())) visitor.visit({"pushes.runs", Tensor(std::span(&runs_, 1)), Scope::per_rank});
 }
 
 void GradientArrivals::wait(Stream& stream) {
-  for (const Event& event : received_) stream.wait(event);
+  receives_->wait();
+  if (!pieces_.packed()) return;
   for (const std::byte* push : pushes_)
     if (push == pushes_.front())
       pieces_.unpack(push, first_, stream.threads());

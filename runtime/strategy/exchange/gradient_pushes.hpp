@@ -11,7 +11,8 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/stream.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
+#include <ronda/runtime/strategy/exchange/message_window.hpp>
 #include <ronda/runtime/strategy/exchange/pushed_pieces.hpp>
 
 namespace ronda {
@@ -66,8 +67,8 @@ class GradientArrivals {
   /// @param share    of this rank
   /// @param arena    of the gradients: uncompressed, those of worker 0 come here, to their place
   /// @param options  what they are compressed by
-  GradientArrivals(Communicator communicator, const KeyValueRoles& roles, const std::vector<PushedPiece>& pieces,
-                   Range share, const Buffer& arena, const FusionOptions& options);
+  GradientArrivals(Communicator communicator, const Roles& roles, const std::vector<PushedPiece>& pieces, Range share,
+                   const Buffer& arena, const FusionOptions& options);
 
   void start(Stream& stream);
   /// All have come. Compressed ones are added up.
@@ -78,6 +79,8 @@ class GradientArrivals {
   void add_up(Stream& stream);
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of a step, as sent
   [[nodiscard]] std::size_t memory() const noexcept { return memory_.bytes(); }
+  /// Shows as many runs as the workers' pushes do.
+  void visit(StateVisitor& visitor);
 
  private:
   ArrivingPieces pieces_;
@@ -85,10 +88,10 @@ class GradientArrivals {
   float* first_;   ///< of the share, in the arena
   std::size_t count_;
   std::vector<const float*> others_;
-  std::vector<const std::byte*> pushes_;  ///< by worker, where they are packed
-  std::vector<std::unique_ptr<Collective>> receives_;
-  std::vector<Event> received_;
+  std::vector<std::byte*> pushes_;  ///< by worker
+  std::unique_ptr<MessageWindow> receives_;
   std::uint64_t bytes_ = 0;
+  std::int64_t runs_ = 0;
 };
 
 }  // namespace ronda

@@ -151,8 +151,7 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
     replica.take_arenas(context.allocate(plan.arena_bytes), std::move(gradients), std::move(lists));
   });
   if (own_pace) return OwnPace::make(communicator, servers, replica.plan().slots, replica, options);
-  return std::make_unique<ParameterServers>(communicator, KeyValueRoles(communicator.size(), servers.servers), replica,
-                                            options);
+  return std::make_unique<ParameterServers>(communicator, roles_of(servers, communicator.size()), replica, options);
 }
 
 }  // namespace

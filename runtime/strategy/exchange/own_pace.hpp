@@ -77,7 +77,7 @@ class OwnPace : public GradientExchange {
   /// From a server to a worker, before records (the leader's) and values.
   struct Answer {
     std::uint64_t records = 0;
-    std::uint64_t taken = 0;  ///< in this step, since the last one that settled
+    std::uint64_t taken = 0;    ///< in this step, since the last one that settled
     std::uint64_t dropped = 0;  ///< it came too late
   };
   template <class T>
@@ -96,7 +96,7 @@ class OwnPace : public GradientExchange {
 
   Communicator communicator_, alike_;  ///< of all ranks; of those of this role
   KeyValueOptions how_;
-  KeyValueRoles roles_;
+  Roles roles_;
   const Replica& replica_;
   std::vector<Range> shares_;  ///< by rank
   std::vector<FusionBuffer::Bucket> buckets_;

@@ -18,17 +18,17 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
                 shares_[static_cast<std::size_t>(communicator_.rank())]),
       ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
-    for (int rank = 0; rank < roles_.workers(); ++rank) {
-      workers_.push_back(std::make_unique<Worker>(Worker{.rank = rank}));
+    for (int i = 0; i < roles_.workers(); ++i) {
+      workers_.push_back(
+          std::make_unique<Worker>(Worker{.rank = roles_.rank_of_worker(i), .number = static_cast<std::size_t>(i)}));
       plan_worker(*workers_.back());
     }
   });
   if (roles_.servers() == 1) return;
   told_ = alike_.plan(AllreduceSpec{.tensors = {Tensor(std::span(ballot_))}, .label = "whose gradients a step takes"});
   spoiled_ = std::make_unique<SpoiledAnywhere>(alike_);
-  all_sums_ =
-      alike_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
-                                sizes_of(std::span(shares_).subspan(workers_.size())), "the sums of gradients"});
+  all_sums_ = alike_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
+                                        sizes_of_servers(shares_, roles_), "the sums of gradients"});
 }
 
 void OwnPaceServer::plan_worker(Worker& worker) {
@@ -92,7 +92,7 @@ void OwnPaceServer::pick() {
   communicator_.wait_until([&] {
     for (const auto& worker : workers_)
       if (worker->expected && !worker->queued && has_come(*worker)) {
-        order_.push_back(worker->rank);
+        order_.push_back(worker->number);
         worker->queued = true;
       }
     return decide_fates();
@@ -107,8 +107,8 @@ void OwnPaceServer::pick() {
   }
   add(sums, StepControl{.flags = sums_.flags});
   sums_ = sums;
-  std::erase_if(order_, [&](int rank) {
-    Worker& worker = *workers_[static_cast<std::size_t>(rank)];
+  std::erase_if(order_, [&](std::size_t number) {
+    Worker& worker = *workers_[number];
     worker.queued = worker.fate == Fate::none;
     return !worker.queued;
   });
@@ -119,8 +119,8 @@ void OwnPaceServer::pick() {
 bool OwnPaceServer::decide_fates() {
   const std::size_t wanted = how_.asynchronous ? 1 : static_cast<std::size_t>(how_.replicas_to_aggregate);
   std::size_t taken = 0;
-  for (const int rank : order_) {
-    Worker& worker = *workers_[static_cast<std::size_t>(rank)];
+  for (const std::size_t number : order_) {
+    Worker& worker = *workers_[number];
     worker.fate = Fate::none;
     if (worker.push.idle != 0)
       worker.fate = Fate::idle;
@@ -142,12 +142,11 @@ void OwnPaceServer::tell_servers() {
   std::copy_n(&mine.loss, StepControl::count, ballot_.begin());
   if (leads())
     for (const auto& worker : workers_)
-      ballot_[StepControl::count + static_cast<std::size_t>(worker->rank)] = static_cast<double>(worker->fate);
+      ballot_[StepControl::count + worker->number] = static_cast<double>(worker->fate);
   told_->start().wait();
   std::copy_n(ballot_.begin(), StepControl::count, &sums_.loss);
   for (const auto& worker : workers_)
-    worker->fate = static_cast<Fate>(
-        static_cast<std::uint8_t>(ballot_[StepControl::count + static_cast<std::size_t>(worker->rank)]));
+    worker->fate = static_cast<Fate>(static_cast<std::uint8_t>(ballot_[StepControl::count + worker->number]));
 }
 
 void OwnPaceServer::wait_for(Worker& worker) {
@@ -243,8 +242,7 @@ void OwnPaceServer::note_fates() {
     worker->fate = Fate::none;
   }
   for (const auto& worker : workers_)
-    if (how_.asynchronous && worker->pushes == 0 && static_cast<std::uint64_t>(worker->rank) >= end_)
-      worker->idle = true;
+    if (how_.asynchronous && worker->pushes == 0 && worker->number >= end_) worker->idle = true;
 }
 
 /// What comes now is too late.

@@ -31,7 +31,8 @@ class OwnPaceServer final : public OwnPace {
   /// One worker.
   struct Worker {
     int rank = 0;
-    Buffer gradients = {};  ///< its, of this share, as they were sent
+    std::size_t number = 0;  ///< of the workers, in the order of ranks
+    Buffer gradients = {};   ///< its, of this share, as they were sent
     Push push = {};
     std::vector<std::unique_ptr<Collective>> receives = {};  ///< of pieces, then of the push
     std::vector<Event> received = {};
@@ -70,8 +71,8 @@ class OwnPaceServer final : public OwnPace {
 
   ArrivingPieces arriving_;  ///< of each worker
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<int> order_;                       ///< workers whose push has come, in this order; the leader's
-  std::vector<double> ballot_;                   ///< the step's sums, then each worker's fate
+  std::vector<std::size_t> order_;  ///< numbers of workers whose push has come, in this order; the leader's
+  std::vector<double> ballot_;      ///< the step's sums, then each worker's fate
   std::unique_ptr<Collective> told_, all_sums_;  ///< among servers; null where there is one
   std::unique_ptr<SpoiledAnywhere> spoiled_;     ///< likewise
   ArenaRange updated_;

@@ -31,7 +31,7 @@ void OwnPaceWorker::plan_server(int rank, const Replica& replica) {
 
 void OwnPaceWorker::begin_anew() {
   steps_ = 0;
-  next_ = static_cast<std::uint64_t>(communicator_.rank());
+  next_ = static_cast<std::uint64_t>(roles_.index_of(communicator_.rank()));
 }
 
 void OwnPaceWorker::set_updates(std::uint64_t /*updates*/) {

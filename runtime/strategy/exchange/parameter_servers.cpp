@@ -31,7 +31,7 @@ FusionOptions for_sums() {
 
 }  // namespace
 
-ParameterServers::ParameterServers(Communicator communicator, const KeyValueRoles& roles, Replica& replica,
+ParameterServers::ParameterServers(Communicator communicator, const Roles& roles, Replica& replica,
                                    const FusionOptions& options)
     : communicator_(std::move(communicator)),
       roles_(roles),
@@ -45,9 +45,11 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     if (!is_server()) {
-      pushes_ = std::make_unique<GradientPushes>(communicator_, dense_slots(replica.plan()), buckets_, pieces, replica.gradients(), options);
+      pushes_ = std::make_unique<GradientPushes>(communicator_, dense_slots(replica.plan()), buckets_, pieces,
+                                                 replica.gradients(), options);
     } else {
-      arrivals_ = std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients(), options);
+      arrivals_ =
+          std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients(), options);
       to_sum_ = replica.dense_arena();
       to_sum_.values += share().begin;
       to_sum_.gradients += share().begin;
@@ -58,35 +60,34 @@ ParameterServers::ParameterServers(Communicator communicator, const KeyValueRole
   });
   all_sums_ = communicator_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().dense_elements()}),
                                                sizes_of(dense_shares_), "the sums of gradients"});
-  if (!replica.plan().tables().empty())
-    rows_ = std::make_unique<ServedRows>(communicator_, roles_, shares_, replica);
+  if (!replica.plan().tables().empty()) rows_ = std::make_unique<ServedRows>(communicator_, roles_, shares_, replica);
   if (is_server()) plan_among_servers(alike);
   traffic_.servers = roles_.servers();
 }
 
 /// Not collective.
 void ParameterServers::plan_pulls() {
-  const auto workers = static_cast<std::size_t>(roles_.workers());
-  if (is_server()) {
-    for (int worker = 0; worker < roles_.workers() && share().size() > 0; ++worker)
-      pulls_.push_back(communicator_.plan(SendSpec{floats_in(replica_.values(), share()), worker, pull_label}));
-    pulled_bytes_ = pulls_.size() * share().size() * sizeof(float);
-  } else {
-    for (std::size_t rank = workers; rank < dense_shares_.size(); ++rank) {
-      const Range& share = dense_shares_[rank];
-      if (share.size() == 0) continue;
-      const Tensor theirs = floats_in(replica_.values(), share);
-      pulls_.push_back(communicator_.plan(ReceiveSpec{theirs, static_cast<int>(rank), pull_label}));
-      pulled_bytes_ += share.size() * sizeof(float);
-    }
-  }
-  pulled_.resize(pulls_.size());
+  const auto share_of = [this](int rank) { return dense_shares_[static_cast<std::size_t>(rank)]; };
+  std::vector<int> others;  // with whom values are exchanged
+  for (int i = 0; is_server() && i < roles_.workers() && share().size() > 0; ++i)
+    others.push_back(roles_.rank_of_worker(i));
+  for (int i = 0; !is_server() && i < roles_.servers(); ++i)
+    if (share_of(roles_.rank_of_server(i)).size() > 0) others.push_back(roles_.rank_of_server(i));
+  for (const int other : others)
+    pulled_bytes_ += share_of(is_server() ? communicator_.rank() : other).size() * sizeof(float);
+  const std::size_t count = others.size();
+  pulls_ = std::make_unique<MessageWindow>(
+      communicator_, count, [this, share_of, others = std::move(others)](std::size_t number) {
+        const int other = others[number];
+        if (is_server()) return communicator_.plan(SendSpec{floats_in(replica_.values(), share()), other, pull_label});
+        return communicator_.plan(ReceiveSpec{floats_in(replica_.values(), share_of(other)), other, pull_label});
+      });
 }
 
 /// Collective over the servers.
 void ParameterServers::plan_among_servers(Communicator servers) {
   if (servers.size() == 1) return;
-  const auto counts = sizes_of(std::span(shares_).subspan(static_cast<std::size_t>(roles_.workers())));
+  const auto counts = sizes_of_servers(shares_, roles_);
   const Range all{0, replica_.plan().elements()};
   all_values_ = servers.plan(AllgatherSpec{floats_in(replica_.values(), all), counts, "servers' parameters"});
   if (replica_.average().bytes() > 0)
@@ -97,7 +98,6 @@ void ParameterServers::plan_among_servers(Communicator servers) {
 
 void ParameterServers::begin() {
   control_.begin();
-  ++pushes_begun_;
   if (pushes_) pushes_->begin();
 }
 
@@ -136,9 +136,9 @@ void ParameterServers::reduce(Sums wanted, Stream& stream) {
 
 void ParameterServers::publish(UpdateOutcome* outcome, Stream& stream) {
   const double begin = steady_seconds();
-  for (std::size_t i = 0; i < pulls_.size(); ++i) pulled_[i] = pulls_[i]->start(stream.record());
+  pulls_->start(stream);
   stream.wait(spoiled_.start(*outcome, stream));
-  for (const Event& pulled : pulled_) stream.wait(pulled);
+  pulls_->wait();
   if (rows_) rows_->pull(stream);
   spoiled_.set(outcome);
   traffic_.pulled_bytes += pulled_bytes_;
@@ -157,13 +157,7 @@ void ParameterServers::settle(Stream& stream) {
   if (std::exchange(averages_differ_, false) && all_averages_) stream.wait(all_averages_->start(stream.record()));
 }
 
-/// Each worker has what it lost itself; that all know how many pushes there were lets any of them write it down.
-void ParameterServers::visit(StateVisitor& visitor) {
-  if (pushes_)
-    pushes_->visit(visitor);
-  else if (keeps_lost(buckets_.front().compression))
-    visitor.visit({"pushes.runs", Tensor(std::span(&pushes_begun_, 1)), Scope::per_rank});
-}
+void ParameterServers::visit(StateVisitor& visitor) { pushes_ ? pushes_->visit(visitor) : arrivals_->visit(visitor); }
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 
@@ -171,8 +165,7 @@ std::vector<std::string> ParameterServers::describe() const {
   std::vector<std::string> lines = describe_pushes(buckets_);
   for (const GradientSlot& table : replica_.plan().tables())
     lines.push_back("touched rows of " + table.name + " pushed to servers");
-  lines.push_back(counted(roles_.workers(), "worker") + ", ranks from 0 on, and " +
-                  counted(roles_.servers(), "server") + ", from " + std::to_string(roles_.workers()) + " on");
+  lines.push_back(describe_roles(roles_));
   return lines;
 }
 
@@ -188,11 +181,10 @@ ServerTraffic ParameterServers::server_traffic() const {
 std::vector<std::string> ParameterServers::report() const {
   const ServerTraffic traffic = server_traffic();
   return {"this rank " + std::string(is_server() ? "was pushed " : "pushed ") + human_bytes(traffic.pushed_bytes) +
-          (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") + human_bytes(traffic.pulled_bytes) + "; it waited " + std::to_string(exposed_seconds_) + " s"};
+          (is_server() ? " of gradients, and sent " : " of gradients, and pulled ") +
+          human_bytes(traffic.pulled_bytes) + "; it waited " + std::to_string(exposed_seconds_) + " s"};
 }
 
-std::size_t ParameterServers::memory() const noexcept {
-  return arrivals_ ? arrivals_->memory() : pushes_->memory();
-}
+std::size_t ParameterServers::memory() const noexcept { return arrivals_ ? arrivals_->memory() : pushes_->memory(); }
 
 }  // namespace ronda

@@ -7,7 +7,7 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
 #include <ronda/runtime/strategy/exchange/served_rows.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
@@ -27,7 +27,8 @@ namespace ronda {
 /// Gradients are summed in the order of the workers' ranks, whichever comes first: two runs have the same bits. A
 /// worker sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each
 /// other's new values where a synchronisation is asked for (synchronise_next, settle). Of tables with sparse gradients
-/// the touched rows travel (ServedRows). The step's sums go over all ranks in an allreduce. Where all gradients are looked at before an update, servers also give all ranks the sums.
+/// the touched rows travel (ServedRows). The step's sums go over all ranks in an allreduce. Where all gradients are
+/// looked at before an update, servers also give all ranks the sums.
 ///
 /// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
 /// TensorFlow's SyncReplicasOptimizer, of all replicas.
@@ -36,8 +37,7 @@ class ParameterServers final : public GradientExchange {
   /// Collective.
   /// @param replica  float32; has its arenas; keeps the states of this rank's share, none on a worker; outlives this
   ///                 object
-  ParameterServers(Communicator communicator, const KeyValueRoles& roles, Replica& replica,
-                   const FusionOptions& options);
+  ParameterServers(Communicator communicator, const Roles& roles, Replica& replica, const FusionOptions& options);
 
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
@@ -68,7 +68,7 @@ class ParameterServers final : public GradientExchange {
   [[nodiscard]] bool is_server() const noexcept { return roles_.is_server(communicator_.rank()); }
 
   Communicator communicator_;
-  KeyValueRoles roles_;
+  Roles roles_;
   const Replica& replica_;
   std::vector<Range> shares_;        ///< of the arena, by rank
   std::vector<Range> dense_shares_;  ///< of these, what is before sparse tables
@@ -77,8 +77,7 @@ class ParameterServers final : public GradientExchange {
   std::unique_ptr<GradientPushes> pushes_;                 ///< null on a server
   std::unique_ptr<GradientArrivals> arrivals_;             ///< null on a worker
   std::unique_ptr<ServedRows> rows_;                       ///< null without sparse tables
-  std::vector<std::unique_ptr<Collective>> pulls_;         ///< of values: a worker's receives, a server's sends
-  std::vector<Event> pulled_;                              ///< of these
+  std::unique_ptr<MessageWindow> pulls_;                   ///< of values: a worker's receives, a server's sends
   std::unique_ptr<Collective> all_sums_;                   ///< of gradients, from servers to all
   std::unique_ptr<Collective> all_values_, all_averages_;  ///< among servers; null where there is nothing to tell
   SpoiledAnywhere spoiled_;
@@ -87,7 +86,6 @@ class ParameterServers final : public GradientExchange {
   bool asked_ = false;                                    ///< for a synchronisation after this step
   bool values_differ_ = false, averages_differ_ = false;  ///< each server knows those of its own share
   std::uint64_t pulled_bytes_ = 0;                        ///< of a step
-  std::int64_t pushes_begun_ = 0;                         ///< by each worker
   ServerTraffic traffic_;
   double exposed_seconds_ = 0;
 };

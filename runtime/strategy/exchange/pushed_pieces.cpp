@@ -1,3 +1,4 @@
+#include <ronda/core/counted.hpp>
 #include <ronda/core/denormals.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/pushed_pieces.hpp>
@@ -57,6 +58,12 @@ std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> b
     if (bucket.compression != Compression::none) lines.back() += " as " + std::string(name_of(bucket.compression));
   }
   return lines;
+}
+
+std::string describe_roles(const Roles& roles) {
+  std::string text = counted(roles.workers(), "worker") + " and " + counted(roles.servers(), "server") + ": rank";
+  for (int i = 0; i < roles.servers(); ++i) text += (i == 0 ? " " : ", ") + std::to_string(roles.rank_of_server(i));
+  return text;
 }
 
 std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets, std::span<const Range> shares) {

@@ -11,6 +11,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/tensor.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 
 namespace ronda {
 
@@ -27,6 +28,9 @@ struct PushedPiece {
                                                                 const FusionOptions& options);
 /// A line each, for the plan.
 [[nodiscard]] std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> buckets);
+
+/// The same: who is a server.
+[[nodiscard]] std::string describe_roles(const Roles& roles);
 
 /// Cuts buckets where the shares of two servers meet. In the order of buckets, and so of messages between two ranks.
 /// @param shares  of the arena's elements, by rank
@@ -82,6 +86,7 @@ class ArrivingPieces {
   /// @param server, share  this rank, and its part of the arena
   ArrivingPieces(Compression compression, const std::vector<PushedPiece>& all, int server, Range share);
 
+  [[nodiscard]] Compression compression() const noexcept { return compression_; }
   [[nodiscard]] bool packed() const noexcept { return compression_ != Compression::none; }
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }  ///< bytes of one push
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of its messages

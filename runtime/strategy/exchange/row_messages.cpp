@@ -8,8 +8,8 @@ namespace ronda {
 
 TableRows::TableRows(const ReplicaPlan& plan) {
   for (const GradientSlot& table : plan.tables())
-    tables_.push_back({table.offset / sizeof(float),
-                       static_cast<std::size_t>(plan.requests[index_of(table.id)].desc.shape[1])});
+    tables_.push_back(
+        {table.offset / sizeof(float), static_cast<std::size_t>(plan.requests[index_of(table.id)].desc.shape[1])});
 }
 
 /// Empty where the row is another server's.
@@ -72,8 +72,8 @@ RowPacket RowMessages::receive(const TableRows& tables, Range share, int from, c
                                Stream& stream) {
   RowPacket packet{.counts = std::vector<std::int64_t>(tables.tables())};
   receive_numbers(packet.counts, from, label, stream);
-  packet.rows.resize(static_cast<std::size_t>(
-      std::accumulate(packet.counts.begin(), packet.counts.end(), std::int64_t{0})));
+  packet.rows.resize(
+      static_cast<std::size_t>(std::accumulate(packet.counts.begin(), packet.counts.end(), std::int64_t{0})));
   receive_numbers(packet.rows, from, label, stream);
   packet.values.resize(tables.values_of(packet, share));
   receive_numbers(packet.values, from, label, stream);

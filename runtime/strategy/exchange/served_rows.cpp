@@ -12,7 +12,7 @@ constexpr const char* new_rows_label = "new rows";
 
 }  // namespace
 
-ServedRows::ServedRows(const Communicator& communicator, const KeyValueRoles& roles, std::span<const Range> shares,
+ServedRows::ServedRows(const Communicator& communicator, const Roles& roles, std::span<const Range> shares,
                        Replica& replica)
     : roles_(roles),
       rank_(communicator.rank()),
@@ -47,7 +47,8 @@ void ServedRows::push(Stream& stream) {
 void ServedRows::receive_pushes(Stream& stream) {
   replica_.clear_sparse_gradients();
   for (int worker = 0; worker < roles_.workers(); ++worker) {
-    const RowPacket packet = messages_.receive(tables_, share_of(rank_), worker, touched_rows_label, stream);
+    const RowPacket packet =
+        messages_.receive(tables_, share_of(rank_), roles_.rank_of_worker(worker), touched_rows_label, stream);
     tables_.for_each(packet, share_of(rank_),
                      [&](std::size_t table, std::int32_t row, std::size_t place, std::span<const float> gradient) {
                        replica_.touched(table).add(row);
@@ -84,7 +85,8 @@ void ServedRows::tell_sums(Stream& stream) {
 void ServedRows::pull(Stream& stream) {
   if (is_server()) {
     RowPacket mine = tables_.pack(replica_, share_of(rank_), values());
-    for (int worker = 0; worker < roles_.workers(); ++worker) messages_.send(mine, worker, new_rows_label, stream);
+    for (int worker = 0; worker < roles_.workers(); ++worker)
+      messages_.send(mine, roles_.rank_of_worker(worker), new_rows_label, stream);
     pulled_bytes_ += static_cast<std::uint64_t>(roles_.workers()) * mine.bytes();
     return messages_.finish(stream);
   }

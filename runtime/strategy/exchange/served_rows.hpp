@@ -5,15 +5,15 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/stream.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/exchange/row_messages.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
 
-/// The tables with sparse gradients of a model that is trained by servers: in a step each worker pushes the rows that it
-/// has touched, each to the server that has it, and pulls those that any worker has touched, with their new values. Two
-/// workers, one of them reads tokens 3 and 7, the other one 7 and 9:
+/// The tables with sparse gradients of a model that is trained by servers: in a step each worker pushes the rows that
+/// it has touched, each to the server that has it, and pulls those that any worker has touched, with their new values.
+/// Two workers, one of them reads tokens 3 and 7, the other one 7 and 9:
 ///
 ///     worker 0    touches 3 7     push 3 7                            pull 3 7 9
 ///     worker 1    touches 7 9     push 7 9                            pull 3 7 9
@@ -25,8 +25,7 @@ class ServedRows {
   /// Not collective.
   /// @param shares   of the arena's elements, by rank
   /// @param replica  has its arenas, and tables; outlives this object
-  ServedRows(const Communicator& communicator, const KeyValueRoles& roles, std::span<const Range> shares,
-             Replica& replica);
+  ServedRows(const Communicator& communicator, const Roles& roles, std::span<const Range> shares, Replica& replica);
 
   // Each on all ranks, in this order.
 
@@ -49,7 +48,7 @@ class ServedRows {
   [[nodiscard]] float* values() const noexcept { return reinterpret_cast<float*>(replica_.values().data()); }
   [[nodiscard]] float* gradients() const noexcept { return reinterpret_cast<float*>(replica_.gradients().data()); }
 
-  KeyValueRoles roles_;
+  Roles roles_;
   int rank_;
   std::vector<Range> shares_;  ///< by rank
   Replica& replica_;
