@@ -1,6 +1,7 @@
 #include <ronda/core/add_floats.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace_server.hpp>
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
 
