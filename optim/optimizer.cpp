@@ -64,8 +64,6 @@ void Optimizer::bind(OptimizerBindings bindings) {
     if (segment.touched != nullptr && needs_norms())
       throw InputError("optimizer " + std::string(name()) + " needs norms of whole parameters, and the gradient of " +
                        segment.name + " is sparse; take another optimizer, or an embedding with .sparse = false");
-    if (segment.touched != nullptr && bindings.kept)
-      throw LogicError("the states of " + segment.name + ", whose gradient is sparse, are kept whole");
     free = segment.offset + count;
     longest = std::max(longest, count);
     steps_.push_back({.dimensions = static_cast<int>(segment.desc.shape.rank())});
@@ -78,7 +76,7 @@ void Optimizer::bind(OptimizerBindings bindings) {
 }
 
 /// Calls body(parameter, its part of the `count` values) for each that is not frozen and lies there; of a sparse table
-/// for each row that is touched.
+/// for each row that is touched, or its part.
 template <class Body>
 void Optimizer::for_each_part(const float* values, std::size_t count, Body&& body) const {
   const auto first = static_cast<std::size_t>(values - bindings_.values);
@@ -94,7 +92,8 @@ void Optimizer::for_each_part(const float* values, std::size_t count, Body&& bod
     const auto width = static_cast<std::size_t>(segment.desc.shape[1]);
     for (const std::int32_t row : segment.touched->rows()) {
       const std::size_t begin = segment.offset + static_cast<std::size_t>(row) * width;
-      body(i, Range{begin, begin + width});
+      const Range mine{std::max(begin, part.begin), std::min(begin + width, part.end)};
+      if (mine.begin < mine.end) body(i, mine);
     }
   }
 }

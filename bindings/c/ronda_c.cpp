@@ -6,12 +6,12 @@
 #include <ronda/core/error.hpp>
 #include <ronda/ronda.h>
 
+#include <ronda/bindings/c/guarded.hpp>
 #include <ronda/bindings/c/world_keeper.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,54 +34,12 @@ namespace {
 
 using ronda::Coordinator;
 using ronda::DType;
+using ronda::given;
+using ronda::guarded;
 using ronda::InputError;
 using ronda::ReduceOp;
 using ronda::Tensor;
 using ronda::Ticket;
-
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-ronda_status failed(ronda_status status, const char* text) noexcept {
-  try {
-    last_error() = text;
-  } catch (...) {  // no memory for the text: the status alone has to do
-  }
-  return status;
-}
-
-/// Runs `body`, and turns what it throws into a status.
-template <class Body>
-ronda_status guarded(const Body& body) noexcept {
-  try {
-    body();
-    return RONDA_OK;
-  } catch (const InputError& error) {
-    return failed(RONDA_ERROR_INPUT, error.what());
-  } catch (const ronda::LogicError& error) {
-    return failed(RONDA_ERROR_LOGIC, error.what());
-  } catch (const ronda::CommunicationError& error) {
-    return failed(RONDA_ERROR_COMMUNICATION, error.what());
-  } catch (const ronda::ResourceError& error) {
-    return failed(RONDA_ERROR_RESOURCE, error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(RONDA_ERROR_RESOURCE, "out of memory");
-  } catch (const ronda::Error& error) {
-    return failed(error.status() == ronda::ExitStatus::bad_input ? RONDA_ERROR_INPUT : RONDA_ERROR_OTHER, error.what());
-  } catch (const std::exception& error) {
-    return failed(RONDA_ERROR_OTHER, error.what());
-  } catch (...) {
-    return failed(RONDA_ERROR_OTHER, "something that is no exception was thrown");
-  }
-}
-
-template <class T>
-T& given(T* pointer, const char* what) {
-  if (pointer == nullptr) throw InputError(std::string(what) + " is NULL");
-  return *pointer;
-}
 
 DType to_dtype(ronda_dtype dtype) {
   switch (dtype) {
@@ -227,7 +185,7 @@ int ronda_abi_version(void) { return RONDA_ABI_VERSION; }
 const char* ronda_version(void) { return RONDA_VERSION; }
 
 size_t ronda_last_error(char* text, size_t size) {
-  const std::string& error = last_error();
+  const std::string& error = ronda::last_error();
   if (text != nullptr && size > 0) {
     const std::size_t length = std::min(size - 1, error.size());
     std::memcpy(text, error.data(), length);

@@ -14,8 +14,10 @@ namespace {
 constexpr std::size_t part_unit = 64;
 
 std::string text_of_options(const KeyValueOptions& options) {
-  return "servers " + std::to_string(options.servers) + "\nasynchronous " + std::to_string(options.asynchronous) +
-         "\nreplicas_to_aggregate " + std::to_string(options.replicas_to_aggregate) + "\nmax_staleness " +
+  std::string servers = std::to_string(options.servers);
+  for (const int rank : options.server_ranks) servers += ", rank " + std::to_string(rank);
+  return "servers " + servers + "\nasynchronous " + std::to_string(options.asynchronous) + "\nreplicas_to_aggregate " +
+         std::to_string(options.replicas_to_aggregate) + "\nmax_staleness " +
          (options.max_staleness ? std::to_string(*options.max_staleness) : "none") + "\npart_bytes " +
          std::to_string(options.part_bytes);
 }
@@ -33,8 +35,12 @@ Communicator group_for(const Communicator& communicator, const KeyValueOptions& 
 
 }  // namespace
 
+Roles roles_of(const KeyValueOptions& options, int ranks) {
+  return options.server_ranks.empty() ? Roles(ranks, options.servers) : Roles::of_servers(ranks, options.server_ranks);
+}
+
 void require_sense(const KeyValueOptions& options, int ranks) {
-  const KeyValueRoles roles(ranks, options.servers);
+  const Roles roles = roles_of(options, ranks);
   const int wanted = options.replicas_to_aggregate;
   if (wanted < 0) throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + ": a number from 0 on");
   if (wanted > roles.workers())
@@ -67,7 +73,7 @@ void KeyValueHandle::wait() const {
 // ---- the store ------------------------------------------------------------------------------------------------------
 
 KeyValueStore::KeyValueStore(const Communicator& communicator, const KeyValueOptions& options)
-    : ranks_(group_for(communicator, options)), roles_(ranks_.size(), options.servers) {
+    : ranks_(group_for(communicator, options)), roles_(roles_of(options, ranks_.size())) {
   const Communicator alike = ranks_.split(is_server() ? 1 : 0, rank());
   if (is_server())
     server_ = std::make_unique<KeyValueServer>(ranks_, roles_, options);
@@ -79,7 +85,7 @@ KeyValueStore::KeyValueStore(KeyValueStore&&) noexcept = default;
 KeyValueStore& KeyValueStore::operator=(KeyValueStore&&) noexcept = default;
 KeyValueStore::~KeyValueStore() = default;
 
-const KeyValueRoles& KeyValueStore::roles() const noexcept { return roles_; }
+const Roles& KeyValueStore::roles() const noexcept { return roles_; }
 int KeyValueStore::rank() const noexcept { return ranks_.rank(); }
 
 KeyValueStatistics KeyValueStore::statistics() const {

@@ -12,7 +12,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 
 namespace ronda {
 
@@ -21,7 +21,8 @@ class KeyValueWorker;
 struct KeyValueOperation;
 
 struct KeyValueOptions {
-  int servers = 1;  ///< the last ranks of the group
+  int servers = 1;                     ///< the last ranks of the group
+  std::vector<int> server_ranks = {};  ///< given: these ranks instead, anywhere in the group
   /// Each pushed gradient is applied as it comes. Else gradients are applied in rounds, by their mean.
   bool asynchronous = false;
   /// Gradients in a round, of as many workers; 0: of all. With fewer than all, the slowest workers are *backups*: a
@@ -34,6 +35,8 @@ struct KeyValueOptions {
   std::size_t part_bytes = std::size_t{4} << 20;
 };
 
+/// Throws InputError as Roles does.
+[[nodiscard]] Roles roles_of(const KeyValueOptions& options, int ranks);
 /// Throws InputError, which names the field, where an option cannot be.
 void require_sense(const KeyValueOptions& options, int ranks);
 
@@ -119,7 +122,7 @@ class KeyValueStore {
   /// A worker that did not `close` leaves: what the others wait for fails. Waits for nobody longer than two seconds.
   ~KeyValueStore();
 
-  [[nodiscard]] const KeyValueRoles& roles() const noexcept;
+  [[nodiscard]] const Roles& roles() const noexcept;
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] bool is_server() const noexcept { return roles().is_server(rank()); }
   [[nodiscard]] KeyValueStatistics statistics() const;
@@ -177,7 +180,7 @@ class KeyValueStore {
   [[nodiscard]] KeyValueWorker& worker(const char* call) const;
 
   Communicator ranks_;
-  KeyValueRoles roles_;
+  Roles roles_;
   std::unique_ptr<KeyValueServer> server_;
   std::unique_ptr<KeyValueWorker> worker_;
 };

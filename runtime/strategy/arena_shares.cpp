@@ -28,11 +28,19 @@ std::vector<Range> shares_of_ranks(std::size_t count, std::size_t ranks) {
   return shares;
 }
 
-std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& roles) {
+std::vector<Range> shares_of_servers(std::size_t count, const Roles& roles) {
   const auto of_servers = shares_of_ranks(count, static_cast<std::size_t>(roles.servers()));
-  std::vector<Range> shares(static_cast<std::size_t>(roles.workers()));
-  shares.insert(shares.end(), of_servers.begin(), of_servers.end());
+  std::vector<Range> shares(static_cast<std::size_t>(roles.ranks()));
+  for (int i = 0; i < roles.servers(); ++i)
+    shares[static_cast<std::size_t>(roles.rank_of_server(i))] = of_servers[static_cast<std::size_t>(i)];
   return shares;
+}
+
+std::vector<std::size_t> sizes_of_servers(std::span<const Range> shares, const Roles& roles) {
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < roles.servers(); ++i)
+    sizes.push_back(shares[static_cast<std::size_t>(roles.rank_of_server(i))].size());
+  return sizes;
 }
 
 std::vector<std::size_t> sizes_of(std::span<const Range> shares) {
@@ -84,10 +92,6 @@ void require_servable(const ReplicaPlan& plan, const Optimizer& optimizer, const
     throw InputError(
         "servers and workers of .strategy = parameter_server compute on processors; take .device = cpu, or .strategy = "
         "mirrored");
-  if (!plan.tables().empty())
-    refuse_server("the rows of " + plan.tables().front().name +
-                      ", whose gradient is sparse, are updated on every rank by their states",
-                  "an embedding with .sparse = false, or .strategy = mirrored");
   if (plan.mixed())
     throw InputError("the values of .strategy = parameter_server are float32, not " + std::string(name_of(plan.dtype)) +
                      "; take .strategy = mirrored or sharded");

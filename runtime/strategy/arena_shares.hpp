@@ -9,7 +9,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/tensor.hpp>
 #include <ronda/optim/optimizer.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/replica_plan.hpp>
 
 namespace ronda {
@@ -20,7 +20,10 @@ namespace ronda {
 /// All shares, by rank.
 [[nodiscard]] std::vector<Range> shares_of_ranks(std::size_t count, std::size_t ranks);
 /// Where servers share it out, and workers have none.
-[[nodiscard]] std::vector<Range> shares_of_servers(std::size_t count, const KeyValueRoles& roles);
+[[nodiscard]] std::vector<Range> shares_of_servers(std::size_t count, const Roles& roles);
+/// Elements of the servers' shares, in the order of their ranks.
+/// @param shares  by rank
+[[nodiscard]] std::vector<std::size_t> sizes_of_servers(std::span<const Range> shares, const Roles& roles);
 [[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const Range> shares);
 /// These elements of a float32 arena.
 [[nodiscard]] Tensor floats_in(const Buffer& arena, const Range& elements);

@@ -86,6 +86,7 @@ void DividedStates::gather(const Split& split, const std::vector<StatePiece>& pi
   const int me = communicator_.rank();
   for (int rank = split.first_rank; rank < split.end_rank; ++rank) {
     const Range part = part_of_rank(split, rank);
+    if (part.size() == 0) continue;  // a worker between servers
     for (std::size_t i = 0; i < optimizer_.states().size(); ++i) {
       const StatePiece& mine = pieces[split.first_piece + i];
       const auto place = [&] {

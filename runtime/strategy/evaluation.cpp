@@ -78,9 +78,9 @@ class Averaged final : public StateVisitor {
 
 /// The sum of equal float32 numbers is exact in float64.
 /// @param all_take  the mean; else the ranks that do not compute
-void take_means(const Replica& replica, Communicator& communicator, int computing, bool all_take) {
-  const bool computes = communicator.rank() < computing;
-  Averaged states(computing < communicator.size());
+void take_means(const Replica& replica, Communicator& communicator, const Shard& computing, bool all_take) {
+  const bool computes = !computing.is_empty();
+  Averaged states(computing.count < static_cast<std::size_t>(communicator.size()));
   replica.visit_layer_states(states);
   std::vector<double> sums;
   for (const auto& tensor : states.tensors) {
@@ -94,7 +94,7 @@ void take_means(const Replica& replica, Communicator& communicator, int computin
   auto sum = sums.begin();
   for (const auto& tensor : states.tensors) {
     std::vector<float> means(static_cast<std::size_t>(tensor.desc().count()));
-    for (float& mean : means) mean = static_cast<float>(*sum++ / computing);
+    for (float& mean : means) mean = static_cast<float>(*sum++ / static_cast<double>(computing.count));
     reorder(Tensor({tensor.shape(), DType::float32, {}}, means.data()), tensor);
   }
 }
@@ -138,12 +138,13 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
                   loader, compute);
 }
 
-void average_states(const Replica& replica, Communicator& communicator, int computing) {
+void average_states(const Replica& replica, Communicator& communicator, const Shard& computing) {
   if (communicator.size() > 1) take_means(replica, communicator, computing, true);
 }
 
-void give_states(const Replica& replica, Communicator& communicator, int computing) {
-  if (computing < communicator.size()) take_means(replica, communicator, computing, false);
+void give_states(const Replica& replica, Communicator& communicator, const Shard& computing) {
+  if (computing.count < static_cast<std::size_t>(communicator.size()))
+    take_means(replica, communicator, computing, false);
 }
 
 }  // namespace ronda

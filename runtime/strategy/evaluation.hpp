@@ -54,10 +54,10 @@ Evaluation evaluate(Replica& replica, StepQueue& queue, Communicator& communicat
 
 /// Makes what a model keeps with Scope::averaged the mean over the ranks, the same bits on all. Equal numbers stay as
 /// they are, to the bit. Collective, except on one rank.
-/// @param computing  ranks that compute, the first ones: the mean is over these, and the others take it, and what these
-///                   have in common
-void average_states(const Replica& replica, Communicator& communicator, int computing);
+/// @param computing  of the ranks that compute; empty where this one does not: the mean is over these, and the others
+///                   take it, and what these have in common
+void average_states(const Replica& replica, Communicator& communicator, const Shard& computing);
 /// The same for ranks that do not compute alone: the others keep their own. Collective, if there are such ranks.
-void give_states(const Replica& replica, Communicator& communicator, int computing);
+void give_states(const Replica& replica, Communicator& communicator, const Shard& computing);
 
 }  // namespace ronda

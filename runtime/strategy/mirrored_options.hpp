@@ -57,9 +57,10 @@ struct MirroredOptions {
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};
   /// So many ranks, the last ones, are servers: they compute nothing and keep and update the parameters, see
-  /// ParameterServers. 0: ranks are all alike. Throws as KeyValueRoles and require_servable. Without `divide_states`
-  /// and `local_sgd`, compression and a choice of `fusion.algorithm`.
+  /// ParameterServers. 0: ranks are all alike. Throws as Roles and require_servable. Without `divide_states`
+  /// and `local_sgd`, and a choice of `fusion.algorithm`. `fusion.compression`, not automatic, is of what workers push.
   int servers = 0;
+  std::vector<int> server_ranks = {};  ///< given: these ranks are the servers, anywhere, whatever `servers` is
   /// With `servers`, workers at their own pace (OwnPace): as in KeyValueOptions. Asynchronous, `global_batch` is the
   /// batch of one worker. Throws for layers that add up over the ranks.
   int replicas_to_aggregate = 0;
@@ -67,6 +68,8 @@ struct MirroredOptions {
   std::optional<std::uint64_t> max_staleness = {};
   /// These as they are for the servers.
   [[nodiscard]] KeyValueOptions key_values() const;
+  /// The part of the data of a step, or of a test, that is this rank's. Throws as Roles.
+  [[nodiscard]] Shard shard(const Communicator& communicator, bool of_step) const;
   PipelineOptions pipeline = {};  ///< of a PipelineStrategy
   SplitOptions split = {};        ///< of a SplitStrategy
   /// Parameters from here on, in bytes, are updated by parts where all ranks are on one node (see NodeReduce): smaller
@@ -91,9 +94,11 @@ struct MirroredOptions {
 /// The part of the data that is this rank's. Not collective.
 [[nodiscard]] Shard shard_of(const Communicator& communicator) noexcept;
 /// The same where the last `servers` ranks have none; of a test, and of steps unless workers are asynchronous. Throws
-/// as KeyValueRoles.
+/// as Roles.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers);
 /// Of steps, where each worker computes all samples of some.
 [[nodiscard]] Shard shard_of(const Communicator& communicator, int servers, bool asynchronous);
+/// The same where servers may stand anywhere.
+[[nodiscard]] Shard shard_of(const Communicator& communicator, const Roles& roles, bool asynchronous = false);
 
 }  // namespace ronda

@@ -40,10 +40,13 @@ void tell_shares(const StrategyPlan& plan, const MirroredOptions& options, int r
                    ", and keeps the optimizer's states of these alone");
     return;
   }
-  const auto shares = shares_of_states(options, ranks, count);
-  for (auto rank = shares.size() - static_cast<std::size_t>(options.servers); rank < shares.size(); ++rank)
-    sink.on_detail("server rank " + std::to_string(rank) + " updates " + elements(shares[rank], count) +
-                   ", and keeps the optimizer's states of these alone; workers keep none");
+  const Roles roles = roles_of(options.key_values(), ranks);
+  const auto shares = shares_of_servers(count, roles);
+  for (int rank = 0; rank < ranks; ++rank)
+    if (roles.is_server(rank))
+      sink.on_detail("server rank " + std::to_string(rank) + " updates " +
+                     elements(shares[static_cast<std::size_t>(rank)], count) +
+                     ", and keeps the optimizer's states of these alone; workers keep none");
 }
 
 }  // namespace
@@ -53,7 +56,7 @@ bool has_one_copy(const MirroredOptions& options, const Communicator& communicat
 }
 
 std::vector<Range> shares_of_states(const MirroredOptions& options, int ranks, std::size_t elements) {
-  if (options.servers > 0) return shares_of_servers(elements, KeyValueRoles(ranks, options.servers));
+  if (options.servers > 0) return shares_of_servers(elements, roles_of(options.key_values(), ranks));
   if (options.divide_states) return shares_of_ranks(elements, static_cast<std::size_t>(ranks));
   return {};
 }

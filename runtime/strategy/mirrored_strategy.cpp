@@ -21,8 +21,8 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
     : communicator_(std::move(communicator)),
       sink_(sink != nullptr ? *sink : silence_),
       options_(options.completed()),
-      shard_(shard_of(communicator_, options_.servers, options_.asynchronous)),
-      test_shard_(shard_of(communicator_, options_.servers)),
+      shard_(options_.shard(communicator_, true)),
+      test_shard_(options_.shard(communicator_, false)),
       optimizer_(std::move(optimizer)),
       host_copy_(options_.platform.device) {
   const ComputeDevice& device = options_.platform.device;
@@ -90,8 +90,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   queue_ = make_step_queue(device, communicator_, {&exchange_->sums(), updater_->outcome()}, queue);
   state_ = std::make_unique<TrainingState>(
       TrainingState::Parts{communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_,
-                           shares_of_states(options_, communicator_.size(), replica_->plan().elements()),
-                           static_cast<int>(test_shard_.count)});
+                           shares_of_states(options_, communicator_.size(), replica_->plan().elements()), test_shard_});
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------

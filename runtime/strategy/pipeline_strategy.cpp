@@ -97,7 +97,7 @@ void PipelineStrategy::make_parts(const Schedule& schedule) {
       {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
   state_ = std::make_unique<PipelineState>(
       TrainingState::Parts{
-          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, communicator_.size()},
+          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, shard_of(communicator_)},
       PipelineState::Ranks{ranks_.group, ranks_.replicas}, *model_, *whole_);
   stage_ = std::make_unique<Stage>(
       Stage::Parts{ranks_.group, *replica_, std::move(more_), options_.fields, options_.batch_capacity});

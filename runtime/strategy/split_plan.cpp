@@ -126,7 +126,7 @@ void SplitStrategy::make_parts(const Schedule& schedule) {
       {.fields = options_.fields, .rows = options_.batch_capacity, .micro_batches = options_.micro_batches});
   state_ = std::make_unique<SplitState>(
       TrainingState::Parts{
-          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, communicator_.size()},
+          communicator_, *replica_, *optimizer_, *updater_, *exchange_, *queue_, {}, shard_of(communicator_)},
       ranks_, *model_, *whole_, options_.group_of);
 }
 

@@ -13,6 +13,7 @@
 #include <ronda/optim/optimizer.hpp>
 #include <ronda/optim/schedule.hpp>
 #include <ronda/optim/updater.hpp>
+#include <ronda/data/batch_plan.hpp>
 #include <ronda/runtime/strategy/divided_states.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
@@ -36,7 +37,7 @@ class TrainingState {
     GradientExchange& exchange;
     const StepQueue& queue;
     std::vector<Range> shares;  ///< elements that each rank keeps the optimizer's states of, where these are divided
-    int computing;              ///< ranks that compute, the first ones: all, or the workers
+    Shard computing;            ///< of the ranks that compute: all, or the workers; empty where this rank does not
   };
 
   explicit TrainingState(const Parts& parts)

@@ -321,6 +321,12 @@ void visit(Options& o, Visitor&& see) {
     return option_of_strategy(name, std::move(help), "parameter_server", o.strategy);
   };
   see(of_servers("servers", "ranks that are servers, the last ones"), o.servers);
+  see(of_servers("servers-beside", "half of each host's ranks are servers, the last ones"), o.servers_beside);
+  Option cluster = of_servers("cluster",
+                              "the roles are those of the tasks in this JSON file, a ClusterSpec or a TF_CONFIG of "
+                              "TensorFlow's; hosts are matched, ports only counted");
+  cluster.otherwise = "none";
+  see(cluster, o.cluster);
   see(of_servers("replicas-to-aggregate",
                  "a step takes the gradients of the first so many workers, and drops later ones; 0: it waits for all"),
       o.replicas_to_aggregate);

@@ -20,9 +20,11 @@ std::string format(const char* text, Arguments... arguments) {
 
 }  // namespace
 
-std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts) {
+std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts,
+                           std::span<const int> ranks) {
   const auto [least, most] = std::minmax_element(waited.begin(), waited.end());
-  const auto slow = static_cast<std::size_t>(least - waited.begin());
+  const auto place = static_cast<std::size_t>(least - waited.begin());
+  const std::size_t slow = ranks.empty() ? place : static_cast<std::size_t>(ranks[place]);
   const double others = waited.size() < 2 ? 0
                                           : (std::accumulate(waited.begin(), waited.end(), 0.0) - *least) /
                                                 static_cast<double>(waited.size() - 1);

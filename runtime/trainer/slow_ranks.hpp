@@ -11,6 +11,8 @@ namespace ronda {
 /// @param waited   seconds that each rank waited in reductions: others' lateness, and what the reduction itself takes
 /// @param seconds  that all of it took
 /// @param hosts    by rank
-[[nodiscard]] std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts);
+/// @param ranks    that `waited` is of; empty: 0, 1, ...
+[[nodiscard]] std::string describe_waits(std::span<const double> waited, double seconds, const HostNames& hosts,
+                                         std::span<const int> ranks = {});
 
 }  // namespace ronda

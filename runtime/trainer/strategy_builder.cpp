@@ -27,6 +27,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.fusion.seed = given.seed;
   options.local_sgd = given.local_sgd;
   options.servers = servers_of(given);
+  options.server_ranks = given.server_ranks;
   options.replicas_to_aggregate = given.replicas_to_aggregate;
   options.asynchronous = given.asynchronous;
   options.max_staleness = given.max_staleness;

@@ -173,10 +173,16 @@ void check_local_sgd(const TrainingOptions& o) {
 void check_parameter_server(const TrainingOptions& o) {
   if (o.strategy != parameter_server) return;
   if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
-  if (o.compression != Compression::none)
+  if (o.servers_beside && !o.cluster.empty())
+    throw InputError(".servers_beside and .cluster both say which ranks are servers; give one of them");
+  if (o.servers != 1 && (o.servers_beside || !o.cluster.empty()))
+    throw InputError(".servers counts the last ranks, and " +
+                     std::string(o.servers_beside ? ".servers_beside" : ".cluster") +
+                     " says which ranks are servers; give one of them");
+  if (o.compression == Compression::automatic)
     throw InputError(
-        ".compression is of an allreduce, and .strategy = parameter_server sends gradients and parameters as they are; "
-        "take .compression = none");
+        ".compression = auto chooses for an allreduce, and with .strategy = parameter_server workers push to servers; "
+        "take none, bf16, fp16, int8, int4 or 2bit");
   if (o.allreduce != AllreduceAlgorithm::automatic)
     throw InputError(
         ".allreduce chooses how gradients are summed, and with .strategy = parameter_server the servers sum what "
@@ -205,7 +211,12 @@ void check_parts(const TrainingOptions& o) {
 }  // namespace
 
 int servers_of(const TrainingOptions& options) noexcept {
-  return options.strategy == parameter_server ? options.servers : 0;
+  if (options.strategy != parameter_server) return 0;
+  return options.server_ranks.empty() ? options.servers : static_cast<int>(options.server_ranks.size());
+}
+
+Roles roles_of(const TrainingOptions& options, int ranks) {
+  return options.server_ranks.empty() ? Roles(ranks, options.servers) : Roles::of_servers(ranks, options.server_ranks);
 }
 
 void check(const TrainingOptions& options) {

@@ -17,6 +17,7 @@
 #include <ronda/runtime/checkpoint/checkpointer.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
 #include <ronda/runtime/strategy/pipeline_options.hpp>
 #include <ronda/runtime/strategy/split_options.hpp>
@@ -109,13 +110,16 @@ struct TrainingOptions {
   /// equal to the bit; runs do not.
   bool nondeterministic = false;
 
-  int threads = 0;                    ///< of a rank; 0: the cores that it has
-  std::string strategy = "mirrored";  ///< how the ranks train together: see strategy_rows
-  bool one_copy = false;              ///< of strategy sharded: the ranks of a node share the parameters' memory
-  LocalSgdOptions local_sgd = {};     ///< of strategy local_sgd
-  int servers = 1;                    ///< of strategy parameter_server: so many ranks, the last ones
-  int replicas_to_aggregate = 0;      ///< likewise: a step takes the gradients of the first so many workers; 0: of all
-  bool asynchronous = false;          ///< likewise: a step takes one worker's gradient, as it comes
+  int threads = 0;                     ///< of a rank; 0: the cores that it has
+  std::string strategy = "mirrored";   ///< how the ranks train together: see strategy_rows
+  bool one_copy = false;               ///< of strategy sharded: the ranks of a node share the parameters' memory
+  LocalSgdOptions local_sgd = {};      ///< of strategy local_sgd
+  int servers = 1;                     ///< of strategy parameter_server: so many ranks, the last ones
+  bool servers_beside = false;         ///< likewise: half of each host's ranks, the last ones
+  std::filesystem::path cluster = {};  ///< likewise: the tasks of this file, see cluster_file.hpp
+  std::vector<int> server_ranks = {};  ///< likewise: these ranks; made of the two above
+  int replicas_to_aggregate = 0;       ///< likewise: a step takes the gradients of the first so many workers; 0: of all
+  bool asynchronous = false;           ///< likewise: a step takes one worker's gradient, as it comes
   std::optional<std::uint64_t> max_staleness = {};  ///< of these: see KeyValueOptions
   SplitOptions split = {};  ///< of strategy split, whose ranks of a group share a batch: `batch_size` is of one group
   PipelineOptions pipeline = {};  ///< of strategy pipeline, whose ranks share a batch: `batch_size` is of one pipeline
@@ -152,8 +156,11 @@ struct TrainingOptions {
 /// Throws InputError for what cannot work, whatever the model, the data and the ranks.
 void check(const TrainingOptions& options);
 
-/// Ranks that are servers, the last ones; 0: ranks are all alike.
+/// How many ranks are servers; 0: ranks are all alike. Where that depends on hosts, of completed options
+/// (TrainingSetup).
 [[nodiscard]] int servers_of(const TrainingOptions& options) noexcept;
+/// Who is a server. Of completed options with servers. Throws as Roles.
+[[nodiscard]] Roles roles_of(const TrainingOptions& options, int ranks);
 
 /// What the options let a GPU's libraries do.
 [[nodiscard]] EngineRules engine_rules(const TrainingOptions& options) noexcept;

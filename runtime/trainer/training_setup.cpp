@@ -3,6 +3,7 @@
 #include <ronda/core/process.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/strategy/mirrored_options.hpp>
+#include <ronda/runtime/trainer/cluster_roles.hpp>
 #include <ronda/runtime/trainer/resumption.hpp>
 #include <ronda/runtime/trainer/training_setup.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -47,8 +48,10 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   check(given);
   TrainingSetup setup{.options = std::move(given), .first_step = steps};
   TrainingOptions& options = setup.options;
+  place_servers(options, world.communicator().topology().hosts);
   if (servers_of(options) > 0)
     require_sense({.servers = options.servers,
+                   .server_ranks = options.server_ranks,
                    .asynchronous = options.asynchronous,
                    .replicas_to_aggregate = options.replicas_to_aggregate,
                    .max_staleness = options.max_staleness},
@@ -74,11 +77,14 @@ void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& comm
   require_equal(communicator, "the test data", test_data);
   std::string lines;
   for (const auto& option : in_words(setup.options)) lines += option.name + " " + option.value + "\n";
+  for (const int rank : setup.options.server_ranks) lines += "server rank " + std::to_string(rank) + "\n";
   require_equal(communicator, "the options", lines);
 }
 
 Shard data_shard(const TrainingOptions& options, const Communicator& communicator) {
-  const Shard shard = shard_of(communicator, servers_of(options), options.asynchronous);
+  const Shard shard = servers_of(options) == 0
+                          ? shard_of(communicator)
+                          : shard_of(communicator, roles_of(options, communicator.size()), options.asynchronous);
   if (options.strategy == "pipeline") return options.pipeline.shard(shard.index, shard.count);
   return options.strategy == "split" ? options.split.shard(shard.index, shard.count) : shard;
 }

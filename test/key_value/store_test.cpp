@@ -128,6 +128,25 @@ TEST_CASE("values of any size go to the servers and come back") {
   }
 }
 
+TEST_CASE("servers may be the first ranks, or any") {
+  for (const int server : {0, 1}) {
+    if (ranks() < 2) continue;
+    Numbers first = noise(100, 0, 0);
+    with_store({.server_ranks = {server}}, [&](KeyValueStore& store) {
+      CHECK(store.roles().rank_of_server(0) == server);
+      store.init("values", first);
+      Numbers out(100);
+      store.push("values", noise(100, store.roles().index_of(rank()), 1));
+      store.pull("values", out);
+      CHECK(out == mean_noise(100, ranks() - 1, 1));
+    });
+  }
+  if (ranks() > 1)
+    CHECK(test::refusal([&] {
+            KeyValueStore(test::world().communicator(), {.server_ranks = {ranks()}});
+          }).starts_with("rank " + std::to_string(ranks()) + " cannot be a server"));
+}
+
 /// What one optimizer makes of `steps` mean gradients, of all numbers together.
 Numbers plain_training(std::size_t count, const OptimizerOptions& options, const Schedule& schedule, int workers,
                        int steps) {
@@ -227,7 +246,7 @@ TEST_CASE("large gradients are under way while a worker does something else") {
       CHECK(std::ranges::count(values, static_cast<float>(round) * mean) == static_cast<std::ptrdiff_t>(count));
     }
   });
-  const KeyValueRoles roles(ranks(), ranks() > 2 ? 2 : 1);
+  const Roles roles(ranks(), ranks() > 2 ? 2 : 1);
   if (!roles.is_server(rank())) CHECK(counted.received_bytes == 4 * count * sizeof(float));
 }
 

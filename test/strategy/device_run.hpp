@@ -49,8 +49,10 @@ struct DeviceSet {
   bool one_copy = false;
   std::optional<LocalSgdOptions> local_sgd = {};
   int servers = 0;
+  std::vector<int> server_ranks = {};
   int replicas_to_aggregate = 0;
   bool asynchronous = false;
+  Compression compression = Compression::none;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
 };
 
@@ -66,7 +68,11 @@ struct DeviceRun {
   DeviceRun(const Communicator& communicator, const Devices* devices, Sequential m, const Dataset& data,
             const DeviceSet& set)
       : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard_of(communicator, set.servers, set.asynchronous), set.micro_batches),
+        plan(data.size(), set.global_batch,
+             set.server_ranks.empty()
+                 ? shard_of(communicator, set.servers, set.asynchronous)
+                 : shard_of(communicator, Roles::of_servers(communicator.size(), set.server_ranks), set.asynchronous),
+             set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan,
                {.prefetch = set.ahead,
                 .contents = set.keep_data ? BatchContents::samples : BatchContents::values,
@@ -92,9 +98,11 @@ struct DeviceRun {
     o.one_copy = set.one_copy;
     o.local_sgd = set.local_sgd;
     o.servers = set.servers;
+    o.server_ranks = set.server_ranks;
     o.replicas_to_aggregate = set.replicas_to_aggregate;
     o.asynchronous = set.asynchronous;
     o.fusion.algorithm = set.algorithm;
+    o.fusion.compression = set.compression;
     o.fusion.first_bucket_bytes = 1024;  // several buckets even for small models
     o.fusion.bucket_bytes = 4096;
     if (devices != nullptr)

@@ -18,7 +18,7 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
-#include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/exchange/pushed_pieces.hpp>
 
 using namespace ronda;
 using namespace ronda::test;
@@ -98,7 +98,7 @@ TEST_CASE("buckets are cut where the shares of two servers meet") {
 }
 
 TEST_CASE("servers share the arena out by bytes, and workers have none of it") {
-  const auto shares = shares_of_servers(1000, KeyValueRoles(5, 2));
+  const auto shares = shares_of_servers(1000, Roles(5, 2));
   REQUIRE(shares.size() == 5);
   for (int worker = 0; worker < 3; ++worker) CHECK(shares[static_cast<std::size_t>(worker)].size() == 0);
   CHECK(shares[3] == Range{0, 496});

@@ -37,8 +37,10 @@ refused '--compression is of gradients.*--delta-compression' mnist_softmax --str
 refused '--audit-every would find nothing: with --strategy local_sgd' mnist_softmax --strategy local_sgd --audit-every 5
 refused '--servers is at least 1' mnist_softmax --strategy parameter_server --servers 0
 refused '--servers 2 of [12] ranks?: no rank is left as a worker' mnist_softmax --strategy parameter_server --servers 2
+refused '--servers counts the last ranks, and --servers-beside' mnist_softmax --strategy parameter_server --servers 2 --servers-beside
+refused '/no/such.json' mnist_softmax --strategy parameter_server --cluster /no/such.json
 refused '--servers .*--strategy mirrored: it is for parameter_server' mnist_softmax --servers 1
-refused '--compression is of an allreduce.*--strategy parameter_server' mnist_softmax --strategy parameter_server --compression int8
+refused '--compression auto chooses for an allreduce.*--strategy parameter_server' mnist_softmax --strategy parameter_server --compression auto
 refused '--allreduce .*--strategy parameter_server' mnist_softmax --strategy parameter_server --allreduce ring
 refused '--shares measured is not for --strategy parameter_server' mnist_softmax --strategy parameter_server --shares measured --accumulate 4
 refused '--audit-every would find nothing: with --strategy parameter_server' mnist_softmax --strategy parameter_server --audit-every 5

@@ -15,7 +15,7 @@ what='the installed headers' # those at the rooms' roots alone, and they need no
 for room in core collectives coordinator layers optim data runtime/{io,checkpoint,supervise,key_value,strategy,onnx,trainer}; do
   (cd "$root" && printf '%s\n' "$room"/*.hpp)
 done | sort >"$work/public"
-printf '%s\n' ronda.h ronda.hpp >>"$work/public"
+printf '%s\n' ronda.h ronda_kv.h ronda.hpp >>"$work/public"
 (cd "$prefix/include/ronda" && find . -type f | sed 's|^\./||' | sort) >"$work/out"
 expect 'the public headers' diff <(sort "$work/public") <(sort "$work/out")
 sed 's|.*|#include <ronda/&>|' "$work/public" >"$work/headers.cpp"

@@ -26,10 +26,26 @@ aside as_mirrored 2 1
 aside as_mirrored 2 2
 aside as_mirrored 1 2
 
+# ---- by a file of tasks, and beside workers: here all ranks are on one host
+
+placed=(--strategy parameter_server --steps 20 --plan "$work/placed.json")
+trained 4 mnist_mlp "${placed[@]}" --servers 2
+hash=$(summary parameter_hash)
+printf '{"cluster": {"worker": ["localhost:1", "localhost:2"], "ps": ["localhost:3", "localhost:4"]}}' >"$work/cluster.json"
+for how in '--servers-beside' "--cluster $work/cluster.json"; do
+  # shellcheck disable=SC2086
+  trained 4 mnist_mlp "${placed[@]}" $how
+  expect_summary count 2
+  expect_summary parameter_hash "$hash"
+done
+mpi 3 "$apps/mnist_mlp" "${placed[@]}" --cluster "$work/cluster.json"
+expect_status 2
+expect_message 'cluster.json: ps 1 \(localhost:4\) has no rank: host .* has 3 ranks'
+
 # ---- killed and resumed
 
 toy=(--global-batch-size 100 --epochs 4 --optimizer adam --plan "$work/plan.json") # 997 samples: 10 steps an epoch, the last of 97
-served=(--strategy parameter_server --servers 2)
+served=(--strategy parameter_server --servers 2 --compression int8) # what it loses, and its noise, go on too
 saving=(--checkpoint-every 5 --checkpoint-dir "$work/checkpoints" --resume)
 count 4 "${toy[@]}" "${served[@]}" --steps 1 # no timing in what follows
 count 4 "${toy[@]}" "${served[@]}"

@@ -34,6 +34,12 @@ mpi 2 "$apps/text_classifier" --optimizer sgd --learning-rate 0.5 --schedule con
   --summary-json "$work/summary.json"
 expect_status 0
 loss=$(summary final_train_loss)
+# Two workers push the touched rows to a server.
+mpi 3 "$apps/text_classifier" --optimizer sgd --learning-rate 0.5 --schedule constant --global-batch-size 128 --steps 30 --threads 1 --quiet \
+  --strategy parameter_server --summary-json "$work/summary.json"
+expect_status 0
+expect 'the loss of mirrored replicas' awk "BEGIN { d = $loss - $(summary final_train_loss); exit !(d * d < 1e-10) }"
+expect 'less than a tenth of the table pushed' at_least $((30 * 65536 * 64 * 4 / 10)) "$(summary pushed_bytes)"
 mpi 2 "$apps/text_classifier" --optimizer sgd --learning-rate 0.5 --schedule constant --global-batch-size 128 --steps 30 --threads 1 --quiet \
   --whole-gradients --summary-json "$work/summary.json"
 expect_status 0

@@ -19,11 +19,11 @@ std::string text_of_exception(const std::exception_ptr& failure) {
 
 }  // namespace
 
-KeyValueServer::KeyValueServer(const Communicator& communicator, const KeyValueRoles& roles,
-                               const KeyValueOptions& options)
+KeyValueServer::KeyValueServer(const Communicator& communicator, const Roles& roles, const KeyValueOptions& options)
     : communicator_(communicator),
       together_{options, std::vector<bool>(static_cast<std::size_t>(roles.workers()), true), *this, statistics_} {
-  for (int worker = 0; worker < roles.workers(); ++worker) connections_.emplace_back(communicator, worker);
+  for (int worker = 0; worker < roles.workers(); ++worker)
+    connections_.emplace_back(communicator, roles.rank_of_worker(worker));
 }
 
 void KeyValueServer::serve() {

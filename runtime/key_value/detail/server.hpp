@@ -20,7 +20,7 @@ namespace ronda {
 /// workers have gone.
 class KeyValueServer final : private Answers {
  public:
-  KeyValueServer(const Communicator& communicator, const KeyValueRoles& roles, const KeyValueOptions& options);
+  KeyValueServer(const Communicator& communicator, const Roles& roles, const KeyValueOptions& options);
   KeyValueServer(const KeyValueServer&) = delete;
 
   void set_update(MakePartUpdate make_update) { together_.make_update = std::move(make_update); }

@@ -20,8 +20,8 @@ std::string in_quotes(std::string_view key) { return "'" + std::string(key) + "'
 
 }  // namespace
 
-KeyValueWorker::KeyValueWorker(const Communicator& communicator, const Communicator& workers,
-                               const KeyValueRoles& roles, const KeyValueOptions& options)
+KeyValueWorker::KeyValueWorker(const Communicator& communicator, const Communicator& workers, const Roles& roles,
+                               const KeyValueOptions& options)
     : communicator_(communicator), workers_(workers), roles_(roles), placement_(roles.servers(), options.part_bytes) {
   for (int server = 0; server < roles.servers(); ++server)
     connections_.emplace_back(communicator, roles.rank_of_server(server));

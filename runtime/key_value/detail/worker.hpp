@@ -29,7 +29,7 @@ class KeyValueWorker {
   using Operation = std::shared_ptr<KeyValueOperation>;
 
   /// @param workers  the group of these alone
-  KeyValueWorker(const Communicator& communicator, const Communicator& workers, const KeyValueRoles& roles,
+  KeyValueWorker(const Communicator& communicator, const Communicator& workers, const Roles& roles,
                  const KeyValueOptions& options);
   KeyValueWorker(const KeyValueWorker&) = delete;
   ~KeyValueWorker();
@@ -84,7 +84,7 @@ class KeyValueWorker {
   [[nodiscard]] bool answered() const noexcept { return questions_.empty(); }
 
   Communicator communicator_, workers_;
-  KeyValueRoles roles_;
+  Roles roles_;
   PartPlacement placement_;
   std::uint32_t parts_ = 0;
   std::map<std::string, Key, std::less<>> keys_;

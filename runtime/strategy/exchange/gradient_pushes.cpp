@@ -1,62 +1,25 @@
 #include <ronda/core/add_floats.hpp>
-#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
 
-#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace ronda {
-namespace {
-
-std::string label_of(const PushedPiece& piece) { return "bucket " + std::to_string(piece.bucket); }
-
-}  // namespace
-
-std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,
-                                                  const FusionOptions& options) {
-  auto buckets = FusionBuffer::fill(slots, options);
-  for (FusionBuffer::Bucket& bucket : buckets) bucket.algorithm = "push";
-  return buckets;
-}
-
-std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> buckets) {
-  std::vector<std::string> lines;
-  for (const FusionBuffer::Bucket& bucket : buckets)
-    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
-                    std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
-                    " bytes, pushed to servers");
-  return lines;
-}
-
-std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets, std::span<const Range> shares) {
-  std::vector<PushedPiece> pieces;
-  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
-    const std::size_t first = buckets[bucket].offset / sizeof(float);
-    const std::size_t end = first + buckets[bucket].bytes / sizeof(float);
-    for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-      const Range part{std::max(first, shares[rank].begin), std::min(end, shares[rank].end)};
-      if (part.begin < part.end) pieces.push_back({bucket, static_cast<int>(rank), part});
-    }
-  }
-  return pieces;
-}
 
 // ---- on a worker ----------------------------------------------------------------------------------------------------
 
 GradientPushes::GradientPushes(Communicator communicator, std::vector<GradientSlot> slots,
                                std::span<const FusionBuffer::Bucket> buckets, const std::vector<PushedPiece>& pieces,
-                               const Buffer& arena)
-    : ready_(std::move(slots), buckets) {
-  for (const PushedPiece& piece : pieces) {
-    pushes_.push_back(
-        {.bucket = piece.bucket,
-         .send = communicator.plan(SendSpec{floats_in(arena, piece.elements), piece.server, label_of(piece)})});
-    bytes_ += piece.elements.size() * sizeof(float);
-  }
+                               const Buffer& arena, const FusionOptions& options)
+    : ready_(std::move(slots), buckets), packed_(options, communicator.rank(), pieces, arena) {
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    pushes_.push_back({.bucket = pieces[i].bucket,
+                       .send = communicator.plan(SendSpec{packed_.message(i), pieces[i].server, label_of(pieces[i])})});
 }
 
 void GradientPushes::begin() {
   ready_.begin();
+  packed_.begin_push();
   started_ = oldest_ = 0;
 }
 
@@ -68,8 +31,10 @@ void GradientPushes::mark_ready(ParameterId id, Stream& stream) {
 
 /// In the order of buckets: a server receives in it.
 void GradientPushes::start_full_buckets(Stream& stream) {
-  for (; started_ < pushes_.size() && pushes_[started_].bucket < ready_.full(); ++started_)
-    pushes_[started_].sent = pushes_[started_].send->start(stream.record());
+  for (; started_ < pushes_.size() && pushes_[started_].bucket < ready_.full(); ++started_) {
+    packed_.pack(started_, stream.threads());
+    start_next(stream);
+  }
 }
 
 void GradientPushes::finish(Stream& stream) {
@@ -79,7 +44,7 @@ void GradientPushes::finish(Stream& stream) {
 
 void GradientPushes::start_all(Stream& stream) {
   ready_.mark_all();
-  start_full_buckets(stream);
+  for (; started_ < pushes_.size(); ++started_) start_next(stream);
 }
 
 void GradientPushes::wait(Stream& stream) {
@@ -88,33 +53,48 @@ void GradientPushes::wait(Stream& stream) {
 
 // ---- on a server ----------------------------------------------------------------------------------------------------
 
-GradientArrivals::GradientArrivals(Communicator communicator, const KeyValueRoles& roles,
-                                   const std::vector<PushedPiece>& pieces, Range share, const Buffer& arena)
-    : memory_(Buffer::host(static_cast<std::size_t>(roles.workers() - 1) * share.size() * sizeof(float))),
+GradientArrivals::GradientArrivals(Communicator communicator, const Roles& roles,
+                                   const std::vector<PushedPiece>& pieces, Range share, const Buffer& arena,
+                                   const FusionOptions& options)
+    : pieces_(options.compression, pieces, communicator.rank(), share),
+      memory_(Buffer::host(static_cast<std::size_t>(roles.workers() - (pieces_.packed() ? 0 : 1)) * pieces_.memory())),
       first_(reinterpret_cast<float*>(arena.data()) + share.begin),
       count_(share.size()) {
+  std::byte* next = memory_.data();
   for (int worker = 0; worker < roles.workers(); ++worker) {
-    float* place = first_;
-    if (worker > 0) {
-      place = reinterpret_cast<float*>(memory_.data()) + static_cast<std::size_t>(worker - 1) * count_;
-      others_.push_back(place);
-    }
-    for (const PushedPiece& piece : pieces) {
-      if (piece.server != communicator.rank()) continue;
-      const Tensor tensor(std::span(place + (piece.elements.begin - share.begin), piece.elements.size()));
-      receives_.push_back(communicator.plan(ReceiveSpec{tensor, worker, label_of(piece)}));
-      bytes_ += piece.elements.size() * sizeof(float);
-    }
+    const bool in_arena = worker == 0 && !pieces_.packed();
+    pushes_.push_back(in_arena ? reinterpret_cast<std::byte*>(first_) : std::exchange(next, next + pieces_.memory()));
+    if (!in_arena && !pieces_.packed()) others_.push_back(reinterpret_cast<const float*>(pushes_.back()));
+    bytes_ += pieces_.bytes();
   }
-  received_.resize(receives_.size());
+  auto receive = [this, communicator, roles](std::size_t number) mutable {
+    const std::size_t piece = number / pushes_.size(), worker = number % pushes_.size();
+    return communicator.plan(ReceiveSpec{pieces_.message(piece, pushes_[worker]),
+                                         roles.rank_of_worker(static_cast<int>(worker)),
+                                         label_of(pieces_.pieces()[piece])});
+  };
+  receives_ =
+      std::make_unique<MessageWindow>(communicator, pieces_.pieces().size() * pushes_.size(), std::move(receive));
 }
 
 void GradientArrivals::start(Stream& stream) {
-  for (std::size_t i = 0; i < receives_.size(); ++i) received_[i] = receives_[i]->start(stream.record());
+  ++runs_;
+  receives_->start(stream);
+}
+
+/// Each worker keeps what it lost itself; how many pushes there were all ranks know, so that any may write it down.
+void GradientArrivals::visit(StateVisitor& visitor) {
+  if (keeps_lost(pieces_.compression())) visitor.visit({"pushes.runs", Tensor(std::span(&runs_, 1)), Scope::per_rank});
 }
 
 void GradientArrivals::wait(Stream& stream) {
-  for (const Event& event : received_) stream.wait(event);
+  receives_->wait();
+  if (!pieces_.packed()) return;
+  for (const std::byte* push : pushes_)
+    if (push == pushes_.front())
+      pieces_.unpack(push, first_, stream.threads());
+    else
+      pieces_.unpack_and_add(push, first_, stream.threads());
 }
 
 void GradientArrivals::add_up(Stream& stream) {

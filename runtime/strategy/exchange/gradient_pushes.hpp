@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -12,37 +11,22 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/stream.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
+#include <ronda/runtime/strategy/exchange/message_window.hpp>
+#include <ronda/runtime/strategy/exchange/pushed_pieces.hpp>
 
 namespace ronda {
 
-/// The part of a bucket of gradients that goes to one server.
-struct PushedPiece {
-  std::size_t bucket = 0;
-  int server = 0;  ///< its rank
-  Range elements;  ///< of the arena
-};
-
-/// The buckets in which gradients are pushed.
-[[nodiscard]] std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,
-                                                                const FusionOptions& options);
-/// A line each, for the plan.
-[[nodiscard]] std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> buckets);
-
-/// Cuts buckets where the shares of two servers meet. In the order of buckets, and so of messages between two ranks.
-/// @param shares  of the arena's elements, by rank
-[[nodiscard]] std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets,
-                                                   std::span<const Range> shares);
-
 /// A worker's gradients on their way to the servers: a bucket goes when its last gradient is ready, beside the rest of
-/// backward. Sent from where they lie.
+/// backward. Sent from where they lie, if not compressed.
 class GradientPushes {
  public:
-  /// @param slots  of the gradients, in the order of `buckets`
-  /// @param arena  of the gradients, float32; outlives this object
+  /// @param slots    of the gradients, in the order of `buckets`
+  /// @param arena    of the gradients, float32; outlives this object
+  /// @param options  what they are compressed by
   GradientPushes(Communicator communicator, std::vector<GradientSlot> slots,
                  std::span<const FusionBuffer::Bucket> buckets, const std::vector<PushedPiece>& pieces,
-                 const Buffer& arena);
+                 const Buffer& arena, const FusionOptions& options);
 
   void begin();
   /// The gradient of `id` is complete. Lets what was sent before go on. Throws LogicError where that was said before in
@@ -50,11 +34,16 @@ class GradientPushes {
   void mark_ready(ParameterId id, Stream& stream);
   /// Sends what is left: of a model without parameters nothing. Throws LogicError where a gradient was never marked.
   void finish(Stream& stream);
-  /// Instead of `finish`, where there are no gradients: sends what lies there.
+  /// Instead of `finish`, where there are no gradients: sends what lies there, for nobody to look at.
   void start_all(Stream& stream);
   /// Returns when all is sent; until then no gradient changes.
   void wait(Stream& stream);
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of a step
+  /// The servers dropped the last push. Before gradients change.
+  void take_back(Stream& stream) { packed_.take_back(stream.threads()); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return packed_.bytes(); }  ///< of a step, as sent
+  [[nodiscard]] std::size_t memory() const noexcept { return packed_.memory(); }
+  /// Shows what of one step's compression the next builds on.
+  void visit(StateVisitor& visitor) { packed_.visit(visitor); }
 
  private:
   struct Push {
@@ -63,39 +52,46 @@ class GradientPushes {
     Event sent = {};
   };
   void start_full_buckets(Stream& stream);
+  void start_next(Stream& stream) { pushes_[started_].sent = pushes_[started_].send->start(stream.record()); }
 
   ReadyBuckets ready_;
+  PackedPieces packed_;
   std::vector<Push> pushes_;
   std::size_t started_ = 0, oldest_ = 0;  ///< pushes: those before it are started, are known to be done
-  std::uint64_t bytes_ = 0;
 };
 
 /// Gradients of a server's share that come from the workers.
 class GradientArrivals {
  public:
-  /// @param pieces  as the workers have them
-  /// @param share   of this rank
-  /// @param arena   of the gradients: those of worker 0 come here, to their place
-  GradientArrivals(Communicator communicator, const KeyValueRoles& roles, const std::vector<PushedPiece>& pieces,
-                   Range share, const Buffer& arena);
+  /// @param pieces   as the workers have them
+  /// @param share    of this rank
+  /// @param arena    of the gradients: uncompressed, those of worker 0 come here, to their place
+  /// @param options  what they are compressed by
+  GradientArrivals(Communicator communicator, const Roles& roles, const std::vector<PushedPiece>& pieces, Range share,
+                   const Buffer& arena, const FusionOptions& options);
 
   void start(Stream& stream);
+  /// All have come. Compressed ones are added up.
   void wait(Stream& stream);
-  /// This share of the gradients of the other workers, in the order of their ranks.
+  /// This share of the gradients of the workers whose gradients are not in the arena yet, in the order of their ranks.
   [[nodiscard]] std::span<const float* const> others() const noexcept { return others_; }
-  /// Adds the others' to those of worker 0, in this order.
+  /// The arena's share becomes the sum, in the order of ranks.
   void add_up(Stream& stream);
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of a step
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of a step, as sent
   [[nodiscard]] std::size_t memory() const noexcept { return memory_.bytes(); }
+  /// Shows as many runs as the workers' pushes do.
+  void visit(StateVisitor& visitor);
 
  private:
-  Buffer memory_;  ///< of the others', one after the other
+  ArrivingPieces pieces_;
+  Buffer memory_;  ///< of pushes that do not come to the arena, one after the other
   float* first_;   ///< of the share, in the arena
   std::size_t count_;
   std::vector<const float*> others_;
-  std::vector<std::unique_ptr<Collective>> receives_;
-  std::vector<Event> received_;
+  std::vector<std::byte*> pushes_;  ///< by worker
+  std::unique_ptr<MessageWindow> receives_;
   std::uint64_t bytes_ = 0;
+  std::int64_t runs_ = 0;
 };
 
 }  // namespace ronda

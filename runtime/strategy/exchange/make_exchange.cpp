@@ -135,16 +135,23 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
       throw InputError(
           "layers that add up over all workers, as a SyncBatchNorm does, need them in one step; take a BatchNorm, or "
           "neither .asynchronous nor .replicas_to_aggregate");
-    if (options.compression != Compression::none)
-      throw InputError("servers and workers send float32 numbers as they are; take .compression = none");
+    if (options.compression == Compression::automatic)
+      throw InputError(
+          "no compression is chosen for what workers push to servers: .compression is none, bf16, fp16, int8, int4 or "
+          "2bit, not auto");
     if (options.algorithm != AllreduceAlgorithm::automatic)
       throw InputError("servers and workers make no allreduce of gradients; take .allreduce = auto");
-    Buffer gradients = replica.device().context->allocate(replica.plan().arena_bytes);
-    replica.take_arenas(replica.device().context->allocate(replica.plan().arena_bytes), std::move(gradients), {});
+    if (own_pace && !replica.plan().tables().empty())
+      throw InputError("the rows of " + replica.plan().tables().front().name +
+                       ", whose gradient is sparse, need all workers in one step; take an embedding with .sparse = "
+                       "false, or neither .asynchronous nor .replicas_to_aggregate");
+    const ReplicaPlan& plan = replica.plan();
+    DeviceContext& context = *replica.device().context;
+    Buffer gradients = context.allocate(plan.arena_bytes), lists = context.allocate(plan.list_bytes());
+    replica.take_arenas(context.allocate(plan.arena_bytes), std::move(gradients), std::move(lists));
   });
   if (own_pace) return OwnPace::make(communicator, servers, replica.plan().slots, replica, options);
-  return std::make_unique<ParameterServers>(communicator, KeyValueRoles(communicator.size(), servers.servers),
-                                            replica.plan().slots, replica, options);
+  return std::make_unique<ParameterServers>(communicator, roles_of(servers, communicator.size()), replica, options);
 }
 
 }  // namespace

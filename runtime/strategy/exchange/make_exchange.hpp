@@ -20,7 +20,7 @@ namespace ronda {
 ///                           require_shareable and allocate_on_node
 /// @param keeps_average      with that: and an average of them
 /// @param local              given: ranks make steps of their own, see LocalSteps
-/// @param servers            with any, the last ranks are servers: see ParameterServers and OwnPace
+/// @param servers            with any, some ranks are servers: see ParameterServers and OwnPace
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
                                                 const std::optional<LocalSgdOptions>& local = {},

@@ -12,7 +12,7 @@ namespace ronda {
 std::unique_ptr<OwnPace> OwnPace::make(const Communicator& communicator, const KeyValueOptions& how,
                                        const std::vector<GradientSlot>& slots, const Replica& replica,
                                        const FusionOptions& options) {
-  if (KeyValueRoles(communicator.size(), how.servers).is_server(communicator.rank()))
+  if (roles_of(how, communicator.size()).is_server(communicator.rank()))
     return std::make_unique<OwnPaceServer>(communicator, how, slots, replica, options);
   return std::make_unique<OwnPaceWorker>(communicator, how, slots, replica, options);
 }
@@ -20,10 +20,10 @@ std::unique_ptr<OwnPace> OwnPace::make(const Communicator& communicator, const K
 OwnPace::OwnPace(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
                  const Replica& replica, const FusionOptions& options)
     : communicator_(communicator),
-      alike_(communicator_.split(KeyValueRoles(communicator.size(), how.servers).is_server(communicator.rank()) ? 1 : 0,
+      alike_(communicator_.split(roles_of(how, communicator.size()).is_server(communicator.rank()) ? 1 : 0,
                                  communicator.rank())),
       how_(how),
-      roles_(communicator.size(), how.servers),
+      roles_(roles_of(how, communicator.size())),
       replica_(replica),
       shares_(shares_of_servers(replica.plan().elements(), roles_)),
       buckets_(buckets_to_push(slots, options)),
@@ -33,8 +33,8 @@ OwnPace::OwnPace(const Communicator& communicator, const KeyValueOptions& how, c
   if (replica.average().bytes() > 0)
     all_averages_ = communicator_.plan(AllgatherSpec{floats_in(replica.average(), all), sizes, "servers' averages"});
   if (roles_.servers() > 1 && roles_.is_server(communicator_.rank())) {
-    const std::vector<std::size_t> of_servers(sizes.begin() + roles_.workers(), sizes.end());
-    all_values_ = alike_.plan(AllgatherSpec{floats_in(replica.values(), all), of_servers, "servers' parameters"});
+    all_values_ = alike_.plan(
+        AllgatherSpec{floats_in(replica.values(), all), sizes_of_servers(shares_, roles_), "servers' parameters"});
   }
   traffic_.servers = roles_.servers();
   traffic_.staleness.resize(how.asynchronous ? ServerTraffic::ages : 0);
@@ -67,6 +67,7 @@ std::vector<std::string> OwnPace::describe() const {
     line += "; a worker that is " + counted(static_cast<std::int64_t>(*how_.max_staleness), "gradient") +
             " ahead of the slowest waits";
   lines.push_back(line);
+  lines.push_back(describe_roles(roles_));
   return lines;
 }
 

@@ -48,7 +48,6 @@ class OwnPace : public GradientExchange {
   void synchronise_next() noexcept override { asked_ = true; }
   /// Throws LogicError where the last step did not settle.
   void settle(Stream& stream) override;
-  void visit(StateVisitor& /*visitor*/) override {}
 
   [[nodiscard]] StepControl& sums() noexcept override { return sums_; }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
@@ -78,7 +77,8 @@ class OwnPace : public GradientExchange {
   /// From a server to a worker, before records (the leader's) and values.
   struct Answer {
     std::uint64_t records = 0;
-    std::uint64_t taken = 0;  ///< in this step, since the last one that settled
+    std::uint64_t taken = 0;    ///< in this step, since the last one that settled
+    std::uint64_t dropped = 0;  ///< it came too late
   };
   template <class T>
   static Tensor bytes_of(std::span<T> objects) {
@@ -96,7 +96,7 @@ class OwnPace : public GradientExchange {
 
   Communicator communicator_, alike_;  ///< of all ranks; of those of this role
   KeyValueOptions how_;
-  KeyValueRoles roles_;
+  Roles roles_;
   const Replica& replica_;
   std::vector<Range> shares_;  ///< by rank
   std::vector<FusionBuffer::Bucket> buckets_;

@@ -1,6 +1,7 @@
 #include <ronda/core/add_floats.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace_server.hpp>
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
 
@@ -14,31 +15,29 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
                              const std::vector<GradientSlot>& slots, const Replica& replica,
                              const FusionOptions& options)
     : OwnPace(communicator, how, slots, replica, options),
+      arriving_(options.compression, pieces_, communicator_.rank(),
+                shares_[static_cast<std::size_t>(communicator_.rank())]),
       ballot_(StepControl::count + static_cast<std::size_t>(roles_.workers())) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
-    for (int rank = 0; rank < roles_.workers(); ++rank) {
-      workers_.push_back(std::make_unique<Worker>(Worker{.rank = rank}));
+    for (int i = 0; i < roles_.workers(); ++i) {
+      workers_.push_back(
+          std::make_unique<Worker>(Worker{.rank = roles_.rank_of_worker(i), .number = static_cast<std::size_t>(i)}));
       plan_worker(*workers_.back());
     }
   });
   if (roles_.servers() == 1) return;
   told_ = alike_.plan(AllreduceSpec{.tensors = {Tensor(std::span(ballot_))}, .label = "whose gradients a step takes"});
   spoiled_ = std::make_unique<SpoiledAnywhere>(alike_);
-  all_sums_ =
-      alike_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
-                                sizes_of(std::span(shares_).subspan(workers_.size())), "the sums of gradients"});
+  all_sums_ = alike_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().elements()}),
+                                        sizes_of_servers(shares_, roles_), "the sums of gradients"});
 }
 
 void OwnPaceServer::plan_worker(Worker& worker) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  worker.gradients = Buffer::host(share.size() * sizeof(float));
-  float* const place = reinterpret_cast<float*>(worker.gradients.data());
-  for (const PushedPiece& piece : pieces_) {
-    if (piece.server != communicator_.rank()) continue;
-    const Tensor part(std::span(place + (piece.elements.begin - share.begin), piece.elements.size()));
-    worker.receives.push_back(
-        communicator_.plan(ReceiveSpec{part, worker.rank, "bucket " + std::to_string(piece.bucket)}));
-  }
+  worker.gradients = Buffer::host(arriving_.memory());
+  for (std::size_t i = 0; i < arriving_.pieces().size(); ++i)
+    worker.receives.push_back(communicator_.plan(
+        ReceiveSpec{arriving_.message(i, worker.gradients.data()), worker.rank, label_of(arriving_.pieces()[i])}));
   worker.receives.push_back(communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"}));
   worker.received.resize(worker.receives.size());
   worker.answered = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
@@ -94,7 +93,7 @@ void OwnPaceServer::pick() {
   communicator_.wait_until([&] {
     for (const auto& worker : workers_)
       if (worker->expected && !worker->queued && has_come(*worker)) {
-        order_.push_back(worker->rank);
+        order_.push_back(worker->number);
         worker->queued = true;
       }
     return decide_fates();
@@ -109,8 +108,8 @@ void OwnPaceServer::pick() {
   }
   add(sums, StepControl{.flags = sums_.flags});
   sums_ = sums;
-  std::erase_if(order_, [&](int rank) {
-    Worker& worker = *workers_[static_cast<std::size_t>(rank)];
+  std::erase_if(order_, [&](std::size_t number) {
+    Worker& worker = *workers_[number];
     worker.queued = worker.fate == Fate::none;
     return !worker.queued;
   });
@@ -121,8 +120,8 @@ void OwnPaceServer::pick() {
 bool OwnPaceServer::decide_fates() {
   const std::size_t wanted = how_.asynchronous ? 1 : static_cast<std::size_t>(how_.replicas_to_aggregate);
   std::size_t taken = 0;
-  for (const int rank : order_) {
-    Worker& worker = *workers_[static_cast<std::size_t>(rank)];
+  for (const std::size_t number : order_) {
+    Worker& worker = *workers_[number];
     worker.fate = Fate::none;
     if (worker.push.idle != 0)
       worker.fate = Fate::idle;
@@ -144,41 +143,53 @@ void OwnPaceServer::tell_servers() {
   std::copy_n(&mine.loss, StepControl::count, ballot_.begin());
   if (leads())
     for (const auto& worker : workers_)
-      ballot_[StepControl::count + static_cast<std::size_t>(worker->rank)] = static_cast<double>(worker->fate);
+      ballot_[StepControl::count + worker->number] = static_cast<double>(worker->fate);
   told_->start().wait();
   std::copy_n(ballot_.begin(), StepControl::count, &sums_.loss);
   for (const auto& worker : workers_)
-    worker->fate = static_cast<Fate>(
-        static_cast<std::uint8_t>(ballot_[StepControl::count + static_cast<std::size_t>(worker->rank)]));
+    worker->fate = static_cast<Fate>(static_cast<std::uint8_t>(ballot_[StepControl::count + worker->number]));
 }
 
 void OwnPaceServer::wait_for(Worker& worker) {
   for (; worker.come < worker.received.size(); ++worker.come) worker.received[worker.come].wait();
 }
 
-/// In the order of ranks.
+/// In the order of ranks; packed ones are added up as they are unpacked.
 void OwnPaceServer::add_gradients(Sums wanted, Stream& stream) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
-  more_gradients_.clear();
+  taken_.clear();
   for (const auto& worker : workers_)
-    if (worker->fate == Fate::taken) {
-      more_gradients_.push_back(reinterpret_cast<const float*>(worker->gradients.data()));
-      traffic_.pushed_bytes += share.size() * sizeof(float);
-    }
+    if (worker->fate == Fate::taken) taken_.push_back(worker->gradients.data());
+  traffic_.pushed_bytes += taken_.size() * arriving_.bytes();
   updated_ = replica_.dense_arena();
   updated_.values += share.begin;
+  updated_.gradients += share.begin;
   updated_.count = share.size();
-  if (wanted == Sums::of_range) {
+  if (wanted == Sums::of_all || arriving_.packed()) {
+    add_up(stream);
+  } else {
+    more_gradients_.clear();
+    for (const std::byte* push : taken_) more_gradients_.push_back(reinterpret_cast<const float*>(push));
     updated_.gradients = more_gradients_.front();
     updated_.more_gradients = std::span(more_gradients_).subspan(1);
-    return;
   }
+  if (wanted == Sums::of_all && all_sums_) stream.wait(all_sums_->start(stream.record()));
+}
+
+/// In the arena.
+void OwnPaceServer::add_up(Stream& stream) {
+  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
   float* const sums = reinterpret_cast<float*>(replica_.gradients().data()) + share.begin;
-  std::copy_n(more_gradients_.front(), share.size(), sums);
-  for (std::size_t i = 1; i < more_gradients_.size(); ++i)
-    add_floats(more_gradients_[i], sums, share.size(), stream.threads());
-  updated_.gradients = sums;
-  if (all_sums_) stream.wait(all_sums_->start(stream.record()));
+  for (const std::byte* push : taken_) {
+    const auto* const gradients = reinterpret_cast<const float*>(push);
+    const bool first = push == taken_.front();
+    if (arriving_.packed())
+      first ? arriving_.unpack(push, sums, stream.threads()) : arriving_.unpack_and_add(push, sums, stream.threads());
+    else if (first)
+      std::copy_n(gradients, share.size(), sums);
+    else
+      add_floats(gradients, sums, share.size(), stream.threads());
+  }
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------
@@ -219,7 +230,8 @@ void OwnPaceServer::note_fates() {
     worker->expected = false;
     worker->waits = true;
     worker->idle = worker->fate == Fate::idle;
-    if (worker->fate == Fate::late) ++traffic_.dropped;
+    worker->dropped = worker->fate == Fate::late;
+    if (worker->dropped) ++traffic_.dropped;
     if (worker->fate == Fate::taken) {
       worker->taken = steps();
       ++worker->pushes;
@@ -231,8 +243,7 @@ void OwnPaceServer::note_fates() {
     worker->fate = Fate::none;
   }
   for (const auto& worker : workers_)
-    if (how_.asynchronous && worker->pushes == 0 && static_cast<std::uint64_t>(worker->rank) >= end_)
-      worker->idle = true;
+    if (how_.asynchronous && worker->pushes == 0 && worker->number >= end_) worker->idle = true;
 }
 
 /// What comes now is too late.
@@ -242,7 +253,8 @@ void OwnPaceServer::wait_for_all() {
     wait_for(*worker);
     worker->expected = false;
     worker->waits = true;
-    if (worker->push.idle == 0) ++traffic_.dropped;
+    worker->dropped = worker->push.idle == 0;
+    if (worker->dropped) ++traffic_.dropped;
   }
 }
 
@@ -264,7 +276,7 @@ void OwnPaceServer::answer_all(bool settling, Stream& stream) {
   };
   for (const auto& worker : workers_) {
     if (!worker->waits || (!settling && (worker->idle || is_held(*worker)))) continue;
-    worker->answer = {leads() ? steps() - worker->heard : 0, worker->taken};
+    worker->answer = {leads() ? steps() - worker->heard : 0, worker->taken, worker->dropped ? 1U : 0U};
     sent.push_back(worker->answered->start(stream.record()));
     if (leads()) {
       const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard - forgotten_));

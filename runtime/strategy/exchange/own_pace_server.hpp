@@ -16,6 +16,7 @@ class OwnPaceServer final : public OwnPace {
   OwnPaceServer(const Communicator& communicator, const KeyValueOptions& how, const std::vector<GradientSlot>& slots,
                 const Replica& replica, const FusionOptions& options);
 
+  void visit(StateVisitor& /*visitor*/) override {}
   void begin() override {}
   void mark_ready(ParameterId /*id*/, Stream& /*stream*/) override {}
   void reduce(Sums wanted, Stream& stream) override;
@@ -30,7 +31,8 @@ class OwnPaceServer final : public OwnPace {
   /// One worker.
   struct Worker {
     int rank = 0;
-    Buffer gradients = {};  ///< its, of this share
+    std::size_t number = 0;  ///< of the workers, in the order of ranks
+    Buffer gradients = {};   ///< its, of this share, as they were sent
     Push push = {};
     std::vector<std::unique_ptr<Collective>> receives = {};  ///< of pieces, then of the push
     std::vector<Event> received = {};
@@ -42,6 +44,7 @@ class OwnPaceServer final : public OwnPace {
     std::uint64_t heard = 0;  ///< steps whose records it has
     std::uint64_t taken = 0;  ///< the step that took its last gradient
     std::uint64_t pushes = 0;
+    bool dropped = false;  ///< its last gradient came too late
     StepFlags flags = {};  ///< as it raised them last
     Fate fate = Fate::none;
     Answer answer = {};
@@ -56,6 +59,7 @@ class OwnPaceServer final : public OwnPace {
   void tell_servers();
   void wait_for(Worker& worker);
   void add_gradients(Sums wanted, Stream& stream);
+  void add_up(Stream& stream);
   [[nodiscard]] bool settles(const UpdateOutcome& outcome) const;
   void note_fates();
   void wait_for_all();
@@ -65,12 +69,14 @@ class OwnPaceServer final : public OwnPace {
   [[nodiscard]] std::uint64_t steps() const noexcept { return forgotten_ + records_.size(); }
   void begin_anew();
 
+  ArrivingPieces arriving_;  ///< of each worker
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<int> order_;                       ///< workers whose push has come, in this order; the leader's
-  std::vector<double> ballot_;                   ///< the step's sums, then each worker's fate
+  std::vector<std::size_t> order_;  ///< numbers of workers whose push has come, in this order; the leader's
+  std::vector<double> ballot_;      ///< the step's sums, then each worker's fate
   std::unique_ptr<Collective> told_, all_sums_;  ///< among servers; null where there is one
   std::unique_ptr<SpoiledAnywhere> spoiled_;     ///< likewise
   ArenaRange updated_;
+  std::vector<const std::byte*> taken_;  ///< pushes that the step takes
   std::vector<const float*> more_gradients_;
   std::uint64_t end_ = 0;        ///< asynchronous: of the epoch, as the last push said
   std::uint64_t forgotten_ = 0;  ///< steps since the last one that settled of which all workers have heard

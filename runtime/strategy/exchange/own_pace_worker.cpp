@@ -10,7 +10,7 @@ OwnPaceWorker::OwnPaceWorker(const Communicator& communicator, const KeyValueOpt
                              const std::vector<GradientSlot>& slots, const Replica& replica,
                              const FusionOptions& options)
     : OwnPace(communicator, how, slots, replica, options),
-      pushes_(communicator_, slots, buckets_, pieces_, replica.gradients()) {
+      pushes_(communicator_, slots, buckets_, pieces_, replica.gradients(), options) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     for (int i = 0; i < roles_.servers(); ++i) plan_server(roles_.rank_of_server(i), replica);
   });
@@ -31,7 +31,7 @@ void OwnPaceWorker::plan_server(int rank, const Replica& replica) {
 
 void OwnPaceWorker::begin_anew() {
   steps_ = 0;
-  next_ = static_cast<std::uint64_t>(communicator_.rank());
+  next_ = static_cast<std::uint64_t>(roles_.index_of(communicator_.rank()));
 }
 
 void OwnPaceWorker::set_updates(std::uint64_t /*updates*/) {
@@ -77,6 +77,7 @@ void OwnPaceWorker::ask(Stream& stream) {
   for (const Event& event : sent) stream.wait(event);
   pushes_.wait(stream);
   traffic_.pushed_bytes += pushes_.bytes();
+  if (servers_.front()->answer.dropped != 0) pushes_.take_back(stream);
   next_ = servers_.front()->answer.taken + static_cast<std::uint64_t>(roles_.workers());
 }
 

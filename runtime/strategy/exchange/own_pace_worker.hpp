@@ -24,7 +24,8 @@ class OwnPaceWorker final : public OwnPace {
   [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {}; }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
   void set_updates(std::uint64_t updates) override;
-  [[nodiscard]] std::size_t memory() const noexcept override { return 0; }
+  void visit(StateVisitor& visitor) override { pushes_.visit(visitor); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return pushes_.memory(); }
 
  private:
   /// Messages with one server.

@@ -7,8 +7,9 @@
 
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
-#include <ronda/runtime/key_value/key_value_roles.hpp>
+#include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/exchange/served_rows.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
@@ -25,18 +26,18 @@ namespace ronda {
 ///
 /// Gradients are summed in the order of the workers' ranks, whichever comes first: two runs have the same bits. A
 /// worker sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each
-/// other's new values where a synchronisation is asked for (synchronise_next, settle). The step's sums go over all
-/// ranks in an allreduce. Where all gradients are looked at before an update, servers also give all ranks the sums.
+/// other's new values where a synchronisation is asked for (synchronise_next, settle). Of tables with sparse gradients
+/// the touched rows travel (ServedRows). The step's sums go over all ranks in an allreduce. Where all gradients are
+/// looked at before an update, servers also give all ranks the sums.
 ///
 /// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
 /// TensorFlow's SyncReplicasOptimizer, of all replicas.
 class ParameterServers final : public GradientExchange {
  public:
   /// Collective.
-  /// @param slots    of the gradients, float32
-  /// @param replica  has its arenas; keeps the states of this rank's share, none on a worker; outlives this object
-  ParameterServers(Communicator communicator, const KeyValueRoles& roles, const std::vector<GradientSlot>& slots,
-                   const Replica& replica, const FusionOptions& options);
+  /// @param replica  float32; has its arenas; keeps the states of this rank's share, none on a worker; outlives this
+  ///                 object
+  ParameterServers(Communicator communicator, const Roles& roles, Replica& replica, const FusionOptions& options);
 
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
@@ -50,31 +51,33 @@ class ParameterServers final : public GradientExchange {
 
   [[nodiscard]] StepControl& sums() noexcept override { return control_.control(); }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  void visit(StateVisitor& /*visitor*/) override {}
+  void visit(StateVisitor& visitor) override;
   [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
   [[nodiscard]] std::vector<std::string> describe() const override;
   [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }
   [[nodiscard]] std::size_t memory() const noexcept override;
-  [[nodiscard]] ServerTraffic server_traffic() const override { return traffic_; }
+  [[nodiscard]] ServerTraffic server_traffic() const override;
 
  private:
   void plan_pulls();
   void plan_among_servers(Communicator servers);
   void gather_values(Stream& stream);
-  [[nodiscard]] Range share() const { return shares_[static_cast<std::size_t>(communicator_.rank())]; }
+  /// Of the tables with whole gradients, which lie before the others.
+  [[nodiscard]] Range share() const { return dense_shares_[static_cast<std::size_t>(communicator_.rank())]; }
   [[nodiscard]] bool is_server() const noexcept { return roles_.is_server(communicator_.rank()); }
 
   Communicator communicator_;
-  KeyValueRoles roles_;
+  Roles roles_;
   const Replica& replica_;
-  std::vector<Range> shares_;  ///< by rank
+  std::vector<Range> shares_;        ///< of the arena, by rank
+  std::vector<Range> dense_shares_;  ///< of these, what is before sparse tables
   std::vector<FusionBuffer::Bucket> buckets_;
   FusionBuffer control_;                                   ///< of no gradients: the step's sums
   std::unique_ptr<GradientPushes> pushes_;                 ///< null on a server
   std::unique_ptr<GradientArrivals> arrivals_;             ///< null on a worker
-  std::vector<std::unique_ptr<Collective>> pulls_;         ///< of values: a worker's receives, a server's sends
-  std::vector<Event> pulled_;                              ///< of these
+  std::unique_ptr<ServedRows> rows_;                       ///< null without sparse tables
+  std::unique_ptr<MessageWindow> pulls_;                   ///< of values: a worker's receives, a server's sends
   std::unique_ptr<Collective> all_sums_;                   ///< of gradients, from servers to all
   std::unique_ptr<Collective> all_values_, all_averages_;  ///< among servers; null where there is nothing to tell
   SpoiledAnywhere spoiled_;

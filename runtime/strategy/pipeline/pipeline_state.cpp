@@ -1,3 +1,4 @@
+#include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>
 
@@ -93,7 +94,7 @@ void PipelineState::visit_model(StateVisitor& visitor) {
 }
 
 void PipelineState::average_states() {
-  ronda::average_states(parts().replica, ranks_.replicas, ranks_.replicas.size());
+  ronda::average_states(parts().replica, ranks_.replicas, shard_of(ranks_.replicas));
   whole_.gather(ranks_.pipeline);
 }
 

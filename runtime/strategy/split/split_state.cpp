@@ -2,6 +2,7 @@
 #include <ronda/optim/pruning.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 #include <ronda/runtime/strategy/split/sliced_states.hpp>
+#include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ void SplitState::gather_state() {
 }
 
 void SplitState::average_states() {
-  ronda::average_states(parts().replica, ranks_.replicas, ranks_.replicas.size());
+  ronda::average_states(parts().replica, ranks_.replicas, shard_of(ranks_.replicas));
   whole_.gather(ranks_.group);
 }
 

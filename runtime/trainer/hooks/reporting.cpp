@@ -14,8 +14,16 @@ void Reporting::after_epoch(TrainingRun& run, const EpochReport& report) {
   double mine = report.times.communication;
   std::vector<double> waited(static_cast<std::size_t>(all.size()));
   all.allgather(Tensor(std::span(&mine, 1)), Tensor(std::span(waited)));
-  waited.resize(waited.size() - static_cast<std::size_t>(servers_of(run.options())));  // these wait for all workers
-  run.sink().on_detail(describe_waits(waited, report.seconds, all.topology().hosts));
+  std::vector<int> workers;  // servers wait for all of these
+  if (servers_of(run.options()) > 0) {
+    const Roles roles = roles_of(run.options(), all.size());
+    for (int i = 0; i < roles.workers(); ++i) {
+      workers.push_back(roles.rank_of_worker(i));
+      waited[static_cast<std::size_t>(i)] = waited[static_cast<std::size_t>(workers.back())];
+    }
+    waited.resize(workers.size());
+  }
+  run.sink().on_detail(describe_waits(waited, report.seconds, all.topology().hosts, workers));
   const auto silent = report.epoch == 1 ? run.world().out_of_reach() : std::vector<int>();
   if (!silent.empty())
     run.sink().on_detail("datagrams do not get through from rank " + std::to_string(silent.front()) + " and " +

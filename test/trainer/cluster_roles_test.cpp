@@ -1,0 +1,100 @@
+// Roles by hosts, and by a file of tasks as TensorFlow has it.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <ronda/core/error.hpp>
+#include <ronda/runtime/io/cluster_file.hpp>
+#include <ronda/runtime/trainer/cluster_roles.hpp>
+
+#include "support/catch.hpp"
+#include "support/message.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ronda;
+using namespace ronda::test;
+
+namespace {
+
+const HostNames cluster_hosts{"a", "b", "a", "b", "a"};
+
+ClusterTasks tasks_in(const std::string& text) {
+  const TemporaryFolder folder;
+  const auto path = folder / "cluster.json";
+  write_file(path, text);
+  return read_cluster(path);
+}
+
+std::string refusal_of_tasks(const std::string& text, const HostNames& hosts = cluster_hosts) {
+  return message_of<InputError>([&] { static_cast<void>(roles_of_tasks(tasks_in(text), hosts, "cluster.json")); });
+}
+
+constexpr const char* cluster_text =
+    R"({"cluster": {"chief": ["a:2220"], "worker": ["b.example.org:2222", "a:2222"], "ps": ["a:2223", "b:2223"]},
+        "task": {"type": "worker", "index": 0}, "environment": "cloud"})";
+
+}  // namespace
+
+TEST_CASE("a host's last ranks are the servers that its tasks ask for") {
+  const ClusterTasks tasks = tasks_in(cluster_text);
+  CHECK(tasks.chiefs == std::vector<std::string>{"a:2220"});
+  CHECK(tasks.workers.size() == 2);
+  CHECK(roles_of_tasks(tasks, cluster_hosts, "cluster.json") == Roles::of_servers(5, {3, 4}));
+  const std::string plain = R"({"ps": ["a:1", "a:2"], "worker": ["b:1", "b:2", "a:3"]})";  // a ClusterSpec by itself
+  CHECK(roles_of_tasks(tasks_in(plain), cluster_hosts, "cluster.json") == Roles::of_servers(5, {2, 4}));
+  const std::string local = R"({"worker": ["localhost:1", "127.0.0.1:2"], "ps": ["[::1]:3"]})";
+  CHECK(roles_of_tasks(tasks_in(local), {"n1", "n1", "n1"}, "cluster.json") == Roles::of_servers(3, {2}));
+}
+
+TEST_CASE("a task without a rank is named, and a rank without a task") {
+  require_mentions(refusal_of_tasks(R"({"worker": ["a:1", "a:2"], "ps": ["c:3"]})"),
+                   {"cluster.json", "ps 0 (c:3)", "no rank"});
+  require_mentions(refusal_of_tasks(R"({"worker": ["a:1", "a:2", "b:1", "b:2", "b:4"], "ps": ["a:3"]})"),
+                   {"worker 4 (b:4)", "host b has 2 ranks"});
+  require_mentions(refusal_of_tasks(R"({"worker": ["a:1", "b:1", "b:2"], "ps": ["a:3"]})"),
+                   {"rank 4 on host a has no task", "3 ranks", "2 tasks"});
+  require_mentions(refusal_of_tasks(R"({"worker": ["a:1"]})", {"a"}), {"no task is a server"});
+  require_mentions(refusal_of_tasks(R"({"ps": ["a:1"]})", {"a"}), {"no task is a worker"});
+  require_mentions(refusal_of_tasks(R"({"worker": ["localhost:1"], "ps": ["b:1"]})", {"a", "b"}),
+                   {"worker 0 (localhost:1)"});
+  require_mentions(refusal_of_tasks(R"({"worker": ["10.0.0:1"], "ps": ["b:1"]})", {"10.0.0.1", "b"}),
+                   {"worker 0 (10.0.0:1)"});
+}
+
+TEST_CASE("a damaged file of tasks is refused with its place") {
+  const auto refused = [](const std::string& text) {
+    return message_of<InputError>([&] { static_cast<void>(tasks_in(text)); });
+  };
+  require_mentions(refused("{"), {"cluster.json", "JSON"});
+  require_mentions(refused("[]"), {"cluster.json", "an object"});
+  require_mentions(refused(R"({"cluster": 3})"), {"cluster", "an object"});
+  require_mentions(refused(R"({"evaluator": ["a:1"]})"), {"evaluator", "ps"});
+  require_mentions(refused(R"({"worker": "a:1"})"), {"worker", "a list"});
+  require_mentions(refused(R"({"worker": [1]})"), {"worker", "a text"});
+  for (const char* task : {"a", "a:", ":1", "a:x", "a:123456"})
+    require_mentions(refused(R"({"worker": [")" + std::string(task) + R"("]})"), {"worker", "host:port"});
+  require_mentions(refused(R"({"worker": ["a:1"], "ps": ["a:1"]})"), {"a:1", "twice"});
+  require_mentions(message_of<InputError>([] { static_cast<void>(read_cluster("/no/such/file")); }), {"/no/such/file"});
+}
+
+TEST_CASE("beside workers, half of each host's ranks are servers") {
+  CHECK(roles_beside(cluster_hosts) == Roles::of_servers(5, {3, 4}));
+  CHECK(roles_beside({"a", "a", "a", "a", "b"}) == Roles::of_servers(5, {2, 3}));
+  require_mentions(message_of<InputError>([] {
+                     static_cast<void>(roles_beside({"a", "b"}));
+                   }),
+                   {".servers_beside", "no host has two ranks"});
+  TrainingOptions options;
+  options.servers_beside = true;
+  place_servers(options, cluster_hosts);
+  CHECK(options.server_ranks.empty());  // of another strategy
+  options.strategy = "parameter_server";
+  place_servers(options, cluster_hosts);
+  CHECK(options.server_ranks == std::vector<int>{3, 4});
+  CHECK(servers_of(options) == 2);
+  options.cluster = "some.json";
+  require_mentions(message_of<InputError>([&] { check(options); }), {".servers_beside", ".cluster"});
+  options.cluster.clear();
+  options.servers = 2;
+  require_mentions(message_of<InputError>([&] { check(options); }), {".servers ", ".servers_beside"});
+}
