@@ -376,6 +376,10 @@ class Convolution final : public Operation {
     }
     const bool relu = !pooling_ && spec_.activation == Activation::relu;
     const std::byte* bias = spec_.bias ? memory_.parameters[1]->value.data() : nullptr;
+    if (pools_in_tiles())
+      return directions_.tiles->forward_and_pool(floats(input.data()), floats(weight), floats(bias),
+                                                 spec_.activation == Activation::relu, floats(memory_.output.data()),
+                                                 places_of_winners(), scratch);
     if (directions_.forward.in_tiles)
       directions_.tiles->forward(floats(input.data()), floats(weight), floats(bias), relu, floats(convolved_), scratch);
     else if (spec_.bias)
@@ -424,6 +428,8 @@ class Convolution final : public Operation {
   static const float* floats(const void* numbers) { return static_cast<const float*>(numbers); }
   static float* floats(void* numbers) { return static_cast<float*>(numbers); }
 
+  /// Whether the pooling is part of the convolution's last transform.
+  [[nodiscard]] bool pools_in_tiles() const { return directions_.forward.in_tiles && directions_.tiles->pools(); }
   [[nodiscard]] bool spreads_gradients() const {
     return Directions::spreads(directions_.backward_weights) || Directions::spreads(directions_.backward_data);
   }
@@ -435,7 +441,7 @@ class Convolution final : public Operation {
       plan_.pass_bytes = kept.bytes();
     else
       kept_offset_ = scratch.reserve(kept.bytes());
-    const bool between = !directions_.forward_is_fused || spreads_gradients();
+    const bool between = !(directions_.forward_is_fused || pools_in_tiles()) || spreads_gradients();
     between_offset_ =
         scratch.reserve(pooling_ && between ? convolved_bytes : 0);  // forward: the output, backward: its gradient
     summing_offset_ =

@@ -3,6 +3,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
+#include <ronda/layers/onednn/patches.hpp>
 
 #include <algorithm>
 #include <array>
@@ -244,6 +245,7 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
   pooled_.height = pooled[1];
   pooled_.width = pooled[2];
   windows_ = windows_of(spec, input, pooled_);
+  in_patches_ = spec.input.dtype == DType::float32 && patches::suit(windows_);
   const auto bytes = [](std::int64_t floats) {
     return (static_cast<std::size_t>(floats) * sizeof(float) + Buffer::alignment - 1) / Buffer::alignment *
            Buffer::alignment;
@@ -251,12 +253,16 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
   ArenaPlan scratch;
   const auto workers = static_cast<std::size_t>(threads_);
   sums_bytes_ = bytes(sixteens_ * weights_of_sixteen_);
+  if (in_patches_)
+    patches_bytes_ = (patches::bytes_of(windows_) + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
   padded_bytes_ = spec.padding == 0 && spec.input.dtype == DType::float32
                       ? 0
                       : bytes((input.height + 2 * spec.padding.height) * windows_.below);
   sums_offset_ = scratch.reserve(workers * sums_bytes_);  // the first worker's; forward: the weights
   bias_offset_ = scratch.reserve(bytes(sixteens_ * vector));
   padded_offset_ = scratch.reserve(workers * padded_bytes_);
+  taps_offset_ = scratch.reserve(in_patches_ ? bytes(sixteens_ * patches::transformed_taps * vector) : 0);
+  patches_offset_ = scratch.reserve(workers * patches_bytes_);
   scratch_bytes_ = scratch.bytes();
 }
 
@@ -298,11 +304,29 @@ void FusedConvolution::forward(const T* x, const T* w, const T* bias, T* y, std:
   from_parameter_.run(std::array<void*, 2>{const_cast<T*>(w), weights});
   std::fill_n(biases, sixteens_ * vector, 0.0F);
   if (bias != nullptr) std::transform(bias, bias + spec_.outputs, biases, as_float<T>);
+  if constexpr (std::same_as<T, float>)
+    if (in_patches_) return forward_in_patches(x, y, winners, scratch);
   each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t) {
     for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
       const std::int64_t at = output_at(sample, sixteen);
       convolve_and_pool(windows_, image, weights + sixteen * weights_of_sixteen_, biases + sixteen * vector, y + at,
                         winners + at);
+    }
+  });
+}
+
+/// With weights and biases in place.
+void FusedConvolution::forward_in_patches(const float* x, float* y, std::uint8_t* winners, std::byte* scratch) const {
+  const float *weights = floats(scratch, sums_offset_), *biases = floats(scratch, bias_offset_);
+  float* taps = floats(scratch, taps_offset_);
+  constexpr std::int64_t size = patches::transformed_taps * vector;
+  for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen)
+    patches::transform_weights(weights + sixteen * weights_of_sixteen_, taps + sixteen * size);
+  each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t worker) {
+    const patches::Cut cut = patches::cut(windows_, image, true, scratch + patches_offset_ + worker * patches_bytes_);
+    for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
+      const std::int64_t at = output_at(sample, sixteen);
+      patches::convolve_and_pool(windows_, cut, taps + sixteen * size, biases + sixteen * vector, y + at, winners + at);
     }
   });
 }
@@ -314,9 +338,18 @@ void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint
   std::fill_n(scratch + sums_offset_, workers * sums_bytes_, std::byte{0});
   each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t worker) {
     float* sums = floats(scratch, sums_offset_ + worker * sums_bytes_);
+    patches::Cut cut{};
+    if (in_patches_) cut = patches::cut(windows_, image, false, scratch + patches_offset_ + worker * patches_bytes_);
     for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
       const std::int64_t at = output_at(sample, sixteen);
-      add_gradients(windows_, image, dy + at, winners + at, sums + sixteen * weights_of_sixteen_);
+      float* of_sixteen = sums + sixteen * weights_of_sixteen_;
+      if constexpr (std::same_as<T, float>) {
+        if (in_patches_) {
+          patches::add_gradients(windows_, cut, dy + at, winners + at, of_sixteen);
+          continue;
+        }
+      }
+      add_gradients(windows_, image, dy + at, winners + at, of_sixteen);
     }
   });
   float* sums = floats(scratch, sums_offset_);
@@ -344,6 +377,7 @@ std::shared_ptr<FusedConvolution::Rehearsal> FusedConvolution::make_rehearsal() 
   using R = Rehearsal;
   auto r = std::make_shared<R>(R{zeros<T>(input_), Buffer::host(parameter_bytes_), zeros<T>(pooled_),
                                  zeros<float>(pooled_), Buffer::host(scratch_bytes_)});
+  std::fill_n(data<T>(r->x), r->x.bytes() / sizeof(T), as_number<T>(1));  // no patch may be left out
   for (std::size_t i = 0; i < r->y.bytes() / sizeof(T); ++i) {
     data<T>(r->y)[i] = as_number<T>(static_cast<float>(i * 2654435761U >> 15 & 1));
     r->places()[i] = static_cast<std::uint8_t>((i * 2654435761U >> 20) % static_cast<std::size_t>(windows_.places));

@@ -69,6 +69,7 @@ class FusedConvolution {
   void each_sample(const T* x, std::byte* scratch, Body&& body) const;
   template <LayerNumber T>
   const float* padded(const T* sample, float* into) const;
+  void forward_in_patches(const float* x, float* y, std::uint8_t* winners, std::byte* scratch) const;
   [[nodiscard]] std::int64_t output_at(std::int64_t sample, std::int64_t sixteen) const;
   [[nodiscard]] float* floats(std::byte* scratch, std::size_t offset) const {
     return reinterpret_cast<float*>(scratch + offset);
@@ -78,11 +79,13 @@ class FusedConvolution {
   ConvolutionProblem spec_;
   Images input_, pooled_;
   Windows windows_;
+  bool in_patches_;                       ///< by the loops of patches.hpp
   std::int64_t sixteens_;                 ///< of output channels
   std::int64_t weights_of_sixteen_;       ///< elements
   Kernel to_parameter_, from_parameter_;  ///< between (o/16, kh, kw, c, 16) and the parameter's layout
   std::size_t parameter_bytes_;
-  std::size_t bias_offset_, padded_offset_, padded_bytes_, sums_offset_, sums_bytes_, scratch_bytes_;
+  std::size_t bias_offset_, padded_offset_, padded_bytes_, sums_offset_, sums_bytes_, taps_offset_, patches_offset_,
+      patches_bytes_ = 0, scratch_bytes_;
 };
 
 }  // namespace ronda::onednn

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t panel_width = Panels::width;
 constexpr std::int64_t tile_rows = 6;  ///< rows whose sums stay in registers
 constexpr std::int64_t input_chunk =
-    64;  ///< inputs whose weights (16 KiB) wait in the first-level cache for all samples
+    NonZeros::chunk;  ///< inputs whose weights (16 KiB) wait in the first-level cache for all samples
 
 /// A product as `Panels` says it. Rows of b and c are 64 numbers long and lie one after another, aligned.
 struct Product {
@@ -96,7 +96,8 @@ bool Panels::suit_processor() noexcept {
 }
 
 Panels::Panels(std::int64_t batch, std::int64_t inputs, std::int64_t outputs, bool relu, int threads)
-    : batch_(batch),
+    : inputs_not_zero_(batch, inputs),
+      batch_(batch),
       inputs_(inputs),
       outputs_(outputs),
       panels_(whole(outputs)),
@@ -110,10 +111,13 @@ TensorDesc Panels::weight() const {
 }
 
 std::size_t Panels::scratch_bytes() const noexcept {
+  return static_cast<std::size_t>(floats_before_marks()) * sizeof(float) + inputs_not_zero_.bytes();
+}
+
+std::int64_t Panels::floats_before_marks() const noexcept {
   const std::int64_t panels_of_samples = threads_ * batch_ * panel_width;
-  return static_cast<std::size_t>(
-             std::max(panels_of_samples + inputs_ * batch_, groups_ * (inputs_ + outputs_) * panel_width)) *
-         sizeof(float);
+  return whole(std::max(panels_of_samples + inputs_ * batch_, groups_ * (inputs_ + outputs_) * panel_width)) *
+         panel_width;
 }
 
 /// Of the outputs in a panel, those that are no padding.
@@ -135,6 +139,8 @@ void Panels::for_each_panel(float* memory, Body&& body) const {
 }
 
 void Panels::forward(const float* x, const float* w, const float* bias, float* y, std::byte* scratch) const {
+  auto* const marks = reinterpret_cast<std::uint64_t*>(reinterpret_cast<float*>(scratch) + floats_before_marks());
+  const bool few = inputs_not_zero_.mark_rows(x, marks);
   for_each_panel(reinterpret_cast<float*>(scratch), [&](std::int64_t panel, float* sums) {
     const std::int64_t columns = columns_of(panel);
     std::fill_n(sums, panel_width, 0.0F);
@@ -143,8 +149,11 @@ void Panels::forward(const float* x, const float* w, const float* bias, float* y
       std::copy_n(sums, panel_width, sums + sample * panel_width);
     for (std::int64_t input = 0; input < inputs_; input += input_chunk) {
       const float* weights = w + (panel * inputs_ + input) * panel_width;
-      multiply({x + input, inputs_, weights, sums, batch_, std::min(input_chunk, inputs_ - input), true,
-                weights + input_chunk * panel_width});
+      if (few)
+        inputs_not_zero_.add_rows(x, marks, input, weights, sums);
+      else
+        multiply({x + input, inputs_, weights, sums, batch_, std::min(input_chunk, inputs_ - input), true,
+                  weights + input_chunk * panel_width});
     }
     for (std::int64_t sample = 0; sample < batch_; ++sample)
       for (std::int64_t column = 0; column < columns; ++column) {
@@ -157,14 +166,17 @@ void Panels::forward(const float* x, const float* w, const float* bias, float* y
 void Panels::backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) const {
   auto* columns_of_dz = reinterpret_cast<float*>(scratch);
   float* const transposed_x = columns_of_dz + threads_ * batch_ * panel_width;
-  parallel_for(
-      threads_, static_cast<std::size_t>(inputs_),
-      [&](Range range) {
-        const auto begin = static_cast<std::int64_t>(range.begin);
-        transpose(x + begin, inputs_, batch_, static_cast<std::int64_t>(range.size()), transposed_x + begin * batch_,
-                  batch_);
-      },
-      16);
+  auto* const marks = reinterpret_cast<std::uint32_t*>(columns_of_dz + floats_before_marks());
+  const bool few = inputs_not_zero_.mark_columns(x, marks);
+  if (!few)
+    parallel_for(
+        threads_, static_cast<std::size_t>(inputs_),
+        [&](Range range) {
+          const auto begin = static_cast<std::int64_t>(range.begin);
+          transpose(x + begin, inputs_, batch_, static_cast<std::int64_t>(range.size()), transposed_x + begin * batch_,
+                    batch_);
+        },
+        16);
   for_each_panel(columns_of_dz, [&](std::int64_t panel, float* gradients) {
     const std::int64_t columns = columns_of(panel);
     for (std::int64_t sample = 0; sample < batch_; ++sample) {
@@ -172,7 +184,10 @@ void Panels::backward_weights(const float* x, const float* dz, float* dw, std::b
       std::fill(std::copy_n(dz + sample * outputs_ + panel * panel_width, columns, row), row + panel_width, 0.0F);
     }
     float* const out = dw + panel * inputs_ * panel_width;
-    multiply({transposed_x, batch_, gradients, out, inputs_, batch_, false, out + tile_rows * panel_width});
+    if (few)
+      inputs_not_zero_.multiply_columns(x, marks, gradients, out);
+    else
+      multiply({transposed_x, batch_, gradients, out, inputs_, batch_, false, out + tile_rows * panel_width});
   });
 }
 

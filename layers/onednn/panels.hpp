@@ -4,6 +4,7 @@
 
 #include <ronda/core/parallel.hpp>
 #include <ronda/core/tensor.hpp>
+#include <ronda/layers/onednn/nonzeros.hpp>
 
 namespace ronda::onednn {
 
@@ -20,7 +21,8 @@ namespace ronda::onednn {
 /// with the 64 in vectors that stay in registers, six rows at a time, while a's elements go by one after the other (the
 /// inner kernel of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008). Weights
 /// are read as they lie, in every direction, once and from start to end; what must be turned round is as small as a
-/// batch. It pays where a matrix is far larger than the caches.
+/// batch. It pays where a matrix is far larger than the caches, and where many of x are 0: the first two products then
+/// take only the others.
 ///
 /// Sums go up in the order of depth, whatever the threads: equal bits from run to run.
 class Panels {
@@ -49,7 +51,9 @@ class Panels {
   template <class Body>
   void for_each_panel(float* memory, Body&& body) const;
   [[nodiscard]] std::int64_t columns_of(std::int64_t panel) const noexcept;
+  [[nodiscard]] std::int64_t floats_before_marks() const noexcept;
 
+  NonZeros inputs_not_zero_;
   std::int64_t batch_, inputs_, outputs_;
   std::int64_t panels_;  ///< of outputs
   std::int64_t groups_;  ///< of 64 samples

@@ -3,6 +3,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/layers/onednn/winners.hpp>
+#include <ronda/layers/onednn/winograd_kernels.hpp>
 
 #include <algorithm>
 
@@ -104,8 +105,34 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
                           static_cast<std::size_t>(places_ * (spec.outputs + 1)));
   sums_offset_ = weight_bytes_ + static_cast<std::size_t>(threads_) * list_length_ * sizeof(Winner);
   scratch_bytes_ = sums_offset_;
+  plan_marks();
   if (spec.input.dtype != DType::float32)
     scratch_bytes_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
+}
+
+/// Fills what the loops of winner_loops.hpp read, where they can compute this convolution.
+void WinnerGradients::plan_marks() {
+  if (spec_.kernel != 3 || spec_.outputs % vector != 0 || pooled_.lanes % vector != 0 || !winograd::suits_processor())
+    return;
+  for (std::int64_t i = 0; i < pooled_.height; ++i)
+    for (std::int64_t j = 0; j < pooled_.width; ++j) windows_at_.push_back(static_cast<std::int32_t>(window_at(i, j)));
+  for (std::int64_t block = 0; block < blocks_; ++block) blocks_at_.push_back(input_block(block));
+  for (std::int64_t channel = 0; channel < spec_.outputs; channel += vector)
+    output_at_.push_back(channel / pooled_.lanes * pooled_.image_size() + channel % pooled_.lanes);
+}
+
+winner_loops::Geometry WinnerGradients::geometry() const {
+  return {input_.width * input_.lanes,
+          input_.lanes,
+          blocks_,
+          blocks_at_.data(),
+          spec_.outputs,
+          output_at_.data(),
+          pooled_.lanes,
+          pooled_.positions(),
+          windows_at_.data(),
+          places_,
+          place_at_.data()};
 }
 
 /// Where the window of a pooled position starts in the input; before it where the pool is padded.
@@ -126,12 +153,33 @@ void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8
                                        std::byte* scratch) {
   float* sums = weights_of(scratch);
   const auto workers = static_cast<std::size_t>(threads_);
+  if constexpr (std::same_as<T, float>)
+    if (is_marked()) {
+      parallel_for(threads_, output_at_.size(), [&](Range range) { add_marked_channels(range, x, dy, winners, sums); });
+      to_parameter_.run(std::array<void*, 2>{sums, dw});
+      return;
+    }
   parallel_for(threads_, workers, [&](Range range) {
     for (std::size_t worker = range.begin; worker < range.end; ++worker)
       add_channels(part_of(static_cast<std::size_t>(spec_.outputs), worker, workers), x, dy, winners, sums,
                    lists_of(scratch, worker));
   });
   to_parameter_.run(std::array<void*, 2>{sums, dw});
+}
+
+/// The weight gradients of some sixteens of output channels, sample by sample: a sample stays in the first-level cache.
+void WinnerGradients::add_marked_channels(Range sixteens, const float* x, const float* dy, const std::uint8_t* winners,
+                                          float* sums) const {
+  const winner_loops::Geometry g = geometry();
+  const std::int64_t size = vector * blocks_ * taps_ * vector;
+  std::fill(sums + static_cast<std::int64_t>(sixteens.begin) * size,
+            sums + static_cast<std::int64_t>(sixteens.end) * size, 0.0F);
+  for (std::int64_t sample = 0; sample < input_.samples; ++sample)
+    for (std::size_t sixteen = sixteens.begin; sixteen < sixteens.end; ++sixteen) {
+      const std::int64_t at = sample * pooled_size() + output_at_[sixteen];
+      winner_loops::add_weights(g, x + sample * sample_size(), dy + at, winners + at,
+                                sums + static_cast<std::int64_t>(sixteen) * size);
+    }
 }
 
 /// The weight gradients of some output channels.
@@ -210,6 +258,11 @@ void WinnerGradients::add_sample(std::int64_t sample, const T* dy, const std::ui
   const auto accumulate = accumulate_of<float>(spec_.kernel.width);
   const std::int64_t lanes = pooled_.lanes, channel_size = blocks_ * taps_ * vector, length = spec_.outputs + 1;
   std::fill_n(sums, sample_size(), 0.0F);
+  if constexpr (std::same_as<T, float>)
+    if (is_marked()) {
+      const std::int64_t at = sample * pooled_size();
+      return winner_loops::add_data(geometry(), dy + at, winners + at, weights, lists, sums);
+    }
   for (std::int64_t i = 0; i < pooled_.height; ++i)
     for (std::int64_t j = 0; j < pooled_.width; ++j) {
       std::array<std::int32_t, 256> counts;

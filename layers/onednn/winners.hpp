@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <ronda/layers/onednn/computation.hpp>
 #include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/onednn/winner_loops.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::onednn {
@@ -66,6 +68,13 @@ class WinnerGradients {
   void add_sample(std::int64_t sample, const T* dy, const std::uint8_t* winners, const float* weights, float* sums,
                   Winner* lists) const;
 
+  /// Whether the loops of winner_loops.hpp take it, in float32.
+  [[nodiscard]] bool is_marked() const noexcept { return !output_at_.empty(); }
+  void add_marked_channels(Range sixteens, const float* x, const float* dy, const std::uint8_t* winners,
+                           float* sums) const;
+  [[nodiscard]] winner_loops::Geometry geometry() const;
+  void plan_marks();
+
   [[nodiscard]] std::int64_t window_at(std::int64_t i, std::int64_t j) const;
   [[nodiscard]] std::int64_t input_block(std::int64_t block) const;
   [[nodiscard]] float* weights_of(std::byte* scratch) const { return reinterpret_cast<float*>(scratch); }
@@ -76,6 +85,7 @@ class WinnerGradients {
     return reinterpret_cast<float*>(scratch + sums_offset_) + worker * static_cast<std::size_t>(sample_size());
   }
   [[nodiscard]] std::int64_t sample_size() const { return input_.groups * input_.image_size(); }
+  [[nodiscard]] std::int64_t pooled_size() const { return pooled_.groups * pooled_.image_size(); }
 
   int threads_;
   ConvolutionProblem spec_;
@@ -83,8 +93,10 @@ class WinnerGradients {
   std::int64_t blocks_, taps_,
       places_;  ///< sixteens of input channels, elements of the kernel, places in a window of the pool
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window
-  std::size_t group_;                         ///< samples whose winners make one list: their input stays in cache
-  Kernel to_parameter_, from_parameter_;      ///< between (o, c/16, kh, kw, 16) and the parameter's layout
+  std::vector<std::int32_t> windows_at_;      ///< of all windows; these three are of winner_loops.hpp
+  std::vector<std::int64_t> blocks_at_, output_at_;
+  std::size_t group_;                     ///< samples whose winners make one list: their input stays in cache
+  Kernel to_parameter_, from_parameter_;  ///< between (o, c/16, kh, kw, 16) and the parameter's layout
   std::size_t parameter_bytes_, weight_bytes_, list_length_, sums_offset_, scratch_bytes_;
 };
 

@@ -30,6 +30,12 @@ Winograd::Winograd(const Runtime& runtime, const ConvolutionProblem& spec, const
     from_parameter_ = std::make_unique<Kernel>(make_weight_reorder(runtime, weight, liked));
     weights_bytes_ = liked.bytes();
   }
+  if (spec.pool && *spec.pool == PoolSpec{PoolKind::maximum, 2, 2, 0}) {
+    const Shape shape = pool_output({output.samples, output.height, output.width, spec.outputs}, *spec.pool);
+    pooled_ = output;
+    pooled_->height = shape[1];
+    pooled_->width = shape[2];
+  }
   const auto of_convolution = [&](const Tiling& t) {
     return t.weight_floats() + threads_ * t.block * (step_of(t.inputs) + step_of(t.width()));
   };
@@ -46,16 +52,8 @@ const float* Winograd::weights(const float* parameter, std::byte* scratch) {
   return floats(scratch);
 }
 
-void Winograd::forward(const float* x, const float* w, const float* bias, bool relu, float* y, std::byte* scratch) {
-  convolve(forward_, x, weights(w, scratch), false, bias, relu, y, floats(scratch + weights_bytes_));
-}
-
-void Winograd::backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) {
-  convolve(backward_, dz, weights(w, scratch), true, nullptr, false, dx, floats(scratch + weights_bytes_));
-}
-
-void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool turned, const float* bias, bool relu,
-                        float* y, float* u) const {
+template <class Finish>
+void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool turned, float* u, Finish&& finish) const {
   float* const blocks = u + t.weight_floats();
   if (!t.in_one_block)
     parallel_for(threads_, static_cast<std::size_t>(t.pieces()), [&](Range range) {
@@ -81,11 +79,34 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
                             weights + e * t.chunk() * t.width(), t.width(), m + e * vector, step_of(t.width()), tiles,
                             t.chunk(), chunk > 0},
                            t.vectors);
-          if (chunk + 1 == t.chunks()) transform_outputs(t, m, first, tiles, panel, bias, relu, y);
+          if (chunk + 1 == t.chunks()) finish(m, first, tiles, panel);
         }
       }
     }
   });
+}
+
+void Winograd::forward(const float* x, const float* w, const float* bias, bool relu, float* y, std::byte* scratch) {
+  convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_),
+           [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
+             transform_outputs(forward_, m, first, tiles, panel, bias, relu, y);
+           });
+}
+
+void Winograd::forward_and_pool(const float* x, const float* w, const float* bias, bool relu, float* y,
+                                std::uint8_t* winners, std::byte* scratch) {
+  const PooledOutputs pooled{*pooled_, y, winners};
+  convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_),
+           [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
+             transform_and_pool(forward_, m, first, tiles, panel, bias, relu, pooled);
+           });
+}
+
+void Winograd::backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) {
+  convolve(backward_, dz, weights(w, scratch), true, floats(scratch + weights_bytes_),
+           [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
+             transform_outputs(backward_, m, first, tiles, panel, nullptr, false, dx);
+           });
 }
 
 void Winograd::backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) {

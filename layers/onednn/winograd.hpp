@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <ronda/layers/onednn/computation.hpp>
 #include <ronda/layers/onednn/winograd_tiling.hpp>
@@ -45,6 +46,11 @@ class Winograd {
 
   /// @param bias  null for none
   void forward(const float* x, const float* w, const float* bias, bool relu, float* y, std::byte* scratch);
+  /// Whether the convolution's pooling can be part of the last transform: maxima of 2×2 windows side by side.
+  [[nodiscard]] bool pools() const noexcept { return pooled_.has_value(); }
+  /// @param y, winners  as Pooling has them
+  void forward_and_pool(const float* x, const float* w, const float* bias, bool relu, float* y, std::uint8_t* winners,
+                        std::byte* scratch);
   void backward_data(const float* dz, const float* w, float* dx, std::byte* scratch);
   void backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch);
 
@@ -58,14 +64,17 @@ class Winograd {
  private:
   Winograd(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& output,
            const TensorDesc& weight);
-  void convolve(const WinogradTiling& tiling, const float* x, const float* w, bool turned, const float* bias, bool relu,
-                float* y, float* scratch) const;
+  /// @param finish  (m, first, tiles, panel): what is done with a block's products
+  template <class Finish>
+  void convolve(const WinogradTiling& tiling, const float* x, const float* w, bool turned, float* scratch,
+                Finish&& finish) const;
   [[nodiscard]] const float* weights(const float* parameter, std::byte* scratch);
   struct Rehearsal;
   [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;
 
   int threads_;
   WinogradTiling forward_, backward_;
+  std::optional<Images> pooled_;
   std::unique_ptr<Kernel> to_parameter_, from_parameter_;  ///< empty where the parameter lies right
   std::size_t parameter_bytes_, weights_bytes_, scratch_bytes_;
 };

@@ -19,6 +19,16 @@ void transform_gradients(const WinogradTiling& t, const float* dy, std::int64_t 
 /// @param bias  null for none
 void transform_outputs(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
                        std::int64_t panel, const float* bias, bool relu, float* y);
+/// What a max-pool of 2×2 windows side by side gives, and the place of each maximum, as Pooling has them. Windows do
+/// not cross tiles.
+struct PooledOutputs {
+  Images images;
+  float* y;
+  std::uint8_t* winners;
+};
+/// The same, pooled before it is written.
+void transform_and_pool(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
+                        std::int64_t panel, const float* bias, bool relu, const PooledOutputs& pooled);
 /// A piece of the weights: (36, inputs of a chunk, outputs of a panel).
 /// @param w       (outputs / 16, inputs / 16, 3, 3, 16 inputs, 16 outputs)
 /// @param turned  w is another convolution's, whose gradients this one computes: inputs are outputs there, and the

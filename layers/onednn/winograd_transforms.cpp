@@ -1,3 +1,4 @@
+#include <ronda/layers/onednn/window_maximum.hpp>
 #include <ronda/layers/onednn/winograd_kernels.hpp>
 
 #if defined(__x86_64__)
@@ -9,8 +10,8 @@
 namespace ronda::onednn::winograd {
 
 #if defined(__x86_64__)
-#define RONDA_AVX512 [[gnu::target("avx512f")]]
-#define RONDA_AVX512_INLINE [[gnu::target("avx512f"), gnu::always_inline]] inline
+#define RONDA_AVX512 [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl")]]
+#define RONDA_AVX512_INLINE [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl"), gnu::always_inline]] inline
 
 namespace {
 
@@ -26,9 +27,6 @@ RONDA_AVX512_INLINE Sixteen add_product(float x, Sixteen y, Sixteen sum) { retur
 RONDA_AVX512_INLINE Sixteen times(float x, Sixteen y) { return _mm512_mul_ps(all(x), y); }
 RONDA_AVX512_INLINE Sixteen plus(Sixteen x, Sixteen y) { return _mm512_add_ps(x, y); }
 RONDA_AVX512_INLINE Sixteen minus(Sixteen x, Sixteen y) { return _mm512_sub_ps(x, y); }
-
-/// As `ronda::rectified`: the second is given where one is NaN. (With a mask, since GCC 12 warns of it without.)
-RONDA_AVX512_INLINE Sixteen rectified(Sixteen x) { return _mm512_mask_max_ps(x, 0xffff, _mm512_setzero_ps(), x); }
 
 /// Bᵀ d
 RONDA_AVX512_INLINE void input_line(const Sixteen (&d)[6], Sixteen (&to)[6]) {
@@ -199,6 +197,23 @@ RONDA_AVX512 void transform_gradients(const WinogradTiling& t, const float* dy, 
                                      d + tile * step_of(t.outputs));
 }
 
+/// A tile of sixteen channels, transformed back in one direction.
+RONDA_AVX512_INLINE void transform_columns(const float* from, Sixteen (&half)[4][6]) {
+#pragma GCC unroll 6
+  for (int j = 0; j < 6; ++j) {
+    Sixteen column[6], result[4];
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; ++i) column[i] = _mm512_load_ps(from + (i * 6 + j) * vector);
+    output_line(column, result);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) half[i][j] = result[i];
+  }
+}
+
+RONDA_AVX512_INLINE Sixteen bias_of(const float* bias, std::int64_t sixteen) {
+  return bias != nullptr ? _mm512_loadu_ps(bias + sixteen * vector) : _mm512_setzero_ps();
+}
+
 RONDA_AVX512 void transform_outputs(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
                                     std::int64_t panel, const float* bias, bool relu, float* y) {
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
@@ -206,17 +221,8 @@ RONDA_AVX512 void transform_outputs(const WinogradTiling& t, const float* m, std
     for (std::int64_t v = 0; v < t.vectors; ++v) {
       const std::int64_t sixteen = panel * t.vectors + v;
       Sixteen half[4][6];
-      const float* from = m + tile * step_of(t.width()) + v * spread;
-#pragma GCC unroll 6
-      for (int j = 0; j < 6; ++j) {
-        Sixteen column[6], result[4];
-#pragma GCC unroll 6
-        for (int i = 0; i < 6; ++i) column[i] = _mm512_load_ps(from + (i * 6 + j) * vector);
-        output_line(column, result);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) half[i][j] = result[i];
-      }
-      const Sixteen more = bias != nullptr ? _mm512_loadu_ps(bias + sixteen * vector) : _mm512_setzero_ps();
+      transform_columns(m + tile * step_of(t.width()) + v * spread, half);
+      const Sixteen more = bias_of(bias, sixteen);
       float* const to = y + (at.offset + channels_at(t.to, sixteen));
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
@@ -227,7 +233,41 @@ RONDA_AVX512 void transform_outputs(const WinogradTiling& t, const float* m, std
         for (int j = 0; j < 4; ++j) {
           if (j >= at.end) break;
           const Sixteen sum = plus(row[j], more);
-          _mm512_store_ps(to + i * at.down + j * at.right, relu ? rectified(sum) : sum);
+          _mm512_store_ps(to + i * at.down + j * at.right, relu ? rectified_lanes(sum) : sum);
+        }
+      }
+    }
+  }
+}
+
+RONDA_AVX512 void transform_and_pool(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
+                                     std::int64_t panel, const float* bias, bool relu, const PooledOutputs& pooled) {
+  const Images& images = pooled.images;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const std::int64_t sample = (first + tile) / (t.down * t.right), top = (first + tile) / t.right % t.down * 2,
+                       left = (first + tile) % t.right * 2;
+    for (std::int64_t v = 0; v < t.vectors; ++v) {
+      const std::int64_t sixteen = panel * t.vectors + v;
+      Sixteen half[4][6];
+      transform_columns(m + tile * step_of(t.width()) + v * spread, half);
+      const Sixteen more = bias_of(bias, sixteen);
+      const std::int64_t start = sample * images.groups * images.image_size() + channels_at(images, sixteen);
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i) {
+        if (top + i >= images.height) break;
+        Sixteen above[4], below[4];
+        output_line(half[2 * i], above);
+        output_line(half[2 * i + 1], below);
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; ++j) {
+          if (left + j >= images.width) break;
+          WindowMaximum maximum{plus(above[2 * j], more)};
+          maximum.take(plus(above[2 * j + 1], more), 1);
+          maximum.take(plus(below[2 * j], more), 2);
+          maximum.take(plus(below[2 * j + 1], more), 3);
+          const std::int64_t at = start + ((top + i) * images.width + left + j) * images.lanes;
+          _mm512_store_ps(pooled.y + at, relu ? rectified_lanes(maximum.best) : maximum.best);
+          _mm_storeu_si128(reinterpret_cast<__m128i*>(pooled.winners + at), maximum.where);
         }
       }
     }
@@ -277,6 +317,8 @@ void transform_inputs(const WinogradTiling&, const float*, std::int64_t, Range, 
 void transform_gradients(const WinogradTiling&, const float*, std::int64_t, Range, float*) {}
 void transform_outputs(const WinogradTiling&, const float*, std::int64_t, std::int64_t, std::int64_t, const float*,
                        bool, float*) {}
+void transform_and_pool(const WinogradTiling&, const float*, std::int64_t, std::int64_t, std::int64_t, const float*,
+                        bool, const PooledOutputs&) {}
 void transform_weights(const WinogradTiling&, const float*, bool, std::int64_t, float*) {}
 void transform_weight_gradients(const WinogradTiling&, const float*, std::int64_t, float*) {}
 #endif

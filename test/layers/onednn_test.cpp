@@ -132,17 +132,28 @@ TEST_CASE("convolution with pooling equals the plain loops") {
     std::int64_t stride = 1, padding = 0;
   };
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
-    for (const Case& c :
-         {Case{image(2, 9, 8, 1), 32, 3, {kind, 2, 2, 0}}, Case{image(3, 8, 9, 32), 17, 3, {kind, 2, 2, 0}},
-          Case{image(1, 9, 9, 3), 16, 3, {kind, 3, 2, 1}}, Case{image(2, 7, 7, 3), 3, 3, {kind, 3, 1, 0}},
-          Case{image(2, 20, 20, 2), 4, 3, {kind, 18, 1, 0}}, Case{image(2, 9, 9, 8, "adbc8d"), 8, 3, {kind, 2, 3, 0}},
-          Case{image(9, 9, 8, 32), 20, 3, {kind, 2, 2, 0}}, Case{image(3, 9, 8, 17, "adbc16d"), 16, 3, {kind, 3, 2, 1}},
-          Case{image(2, 12, 10, 16), 24, 5, {kind, 2, 2, 0}}, Case{image(2, 10, 9, 3), 40, 5, {kind, 3, 2, 0}},
-          Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}}, Case{image(3, 11, 10, 2), 20, 3, {kind, 2, 2, 0}, 2, 1},
-          Case{image(2, 9, 8, 1), 16, 5, {kind, 3, 1, 0}, 1, 2}, Case{image(2, 8, 7, 8), 32, 3, {kind, 2, 2, 0}, 1, 1},
-          Case{image(1, 3, 3, 1), 16, 3, {kind, 1, 1, 0}}, Case{image(2, 9, 8, 1), 32, 3, {kind, {2, 3}, {3, 1}, 0}},
-          Case{image(2, 9, 11, 32), 32, 3, {kind, {1, 2}, {2, 3}, {0, 1}}},
-          Case{image(2, 6, 9, 16), 16, 3, {kind, {4, 7}, 1, 0}}})
+    for (const Case& c : {Case{image(2, 9, 8, 1), 32, 3, {kind, 2, 2, 0}},
+                          Case{image(3, 8, 9, 32), 17, 3, {kind, 2, 2, 0}},
+                          Case{image(1, 9, 9, 3), 16, 3, {kind, 3, 2, 1}},
+                          Case{image(2, 7, 7, 3), 3, 3, {kind, 3, 1, 0}},
+                          Case{image(2, 20, 20, 2), 4, 3, {kind, 18, 1, 0}},
+                          Case{image(2, 9, 9, 8, "adbc8d"), 8, 3, {kind, 2, 3, 0}},
+                          Case{image(9, 9, 8, 32), 20, 3, {kind, 2, 2, 0}},
+                          Case{image(3, 9, 8, 17, "adbc16d"), 16, 3, {kind, 3, 2, 1}},
+                          Case{image(2, 12, 10, 16), 24, 5, {kind, 2, 2, 0}},
+                          Case{image(2, 10, 9, 3), 40, 5, {kind, 3, 2, 0}},
+                          Case{image(2, 9, 8, 32), 16, 1, {kind, 2, 2, 0}},
+                          Case{image(3, 11, 10, 2), 20, 3, {kind, 2, 2, 0}, 2, 1},
+                          Case{image(2, 9, 8, 1), 16, 5, {kind, 3, 1, 0}, 1, 2},
+                          Case{image(2, 8, 7, 8), 32, 3, {kind, 2, 2, 0}, 1, 1},
+                          Case{image(3, 11, 7, 1), 17, 3, {kind, 2, 2, 0}, 1, 1},
+                          Case{image(2, 7, 8, 1), 16, 3, {kind, 2, 1, 0}},
+                          Case{image(1, 3, 3, 1), 16, 3, {kind, 1, 1, 0}},
+                          Case{image(2, 9, 8, 1), 32, 3, {kind, {2, 3}, {3, 1}, 0}},
+                          Case{image(2, 9, 11, 32), 32, 3, {kind, {1, 2}, {2, 3}, {0, 1}}},
+                          Case{image(2, 6, 9, 16), 16, 3, {kind, {4, 7}, 1, 0}},
+                          Case{image(2, 9, 8, 48), 80, 3, {kind, 2, 2, 0}},
+                          Case{image(2, 16, 15, 16), 32, 3, {kind, 2, 2, 0}}})
       for (const bool bias : {true, false}) {  // a layer without has no ReLU here: all four would take long
         if (sanitized && bias != (kind == PoolKind::maximum)) continue;
         const Activation activation = bias ? Activation::relu : Activation::none;
@@ -317,6 +328,67 @@ TEST_CASE("a dense layer's bits do not depend on its threads where its weights l
 
 namespace {
 
+/// Mostly 0, as pictures on a black ground are, and what a ReLU lets through.
+float mostly_zero(float x) { return x > 0.3F ? x : 0; }
+
+}  // namespace
+
+TEST_CASE("a dense layer whose inputs are mostly 0 equals the plain loops where its weights lie in panels") {
+  if (!onednn::Panels::suit_processor()) {
+    WARN("this processor has no AVX-512: nothing to see");
+    return;
+  }
+  struct Case {
+    std::int64_t batch, inputs, outputs;
+  };
+  const auto plain = make_reference_primitives(), library = make_onednn_primitives(1);
+  FirstPicker first;
+  ForcingPicker picker(2);
+  for (const Case& c : {Case{70, 133, 200}, Case{1, 1, 1}, Case{33, 64, 64}, Case{129, 15, 65}, Case{64, 784, 128}}) {
+    if (sanitized && c.inputs > 200) continue;
+    const TensorDesc input{Shape{c.batch, c.inputs}, DType::float32, {}};
+    const DenseSpec spec{c.outputs, true, Activation::relu};
+    const auto reference = make_dense(*plain, input, spec, {first}),
+               operation = make_dense(*library, input, spec, {picker});
+    REQUIRE(operation->plan().picks == "weights in panels");
+    INFO(input.text() << " to " << c.outputs);
+    Bench expected(*reference, input, true, mostly_zero), found(*operation, input, true, mostly_zero);
+    const auto output = expected.forward();
+    const auto plain_gradients = expected.backward();
+    for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
+      check_close("output", found.forward(), output, 1e-5F);
+      const auto gradients = found.backward();
+      for (std::size_t i = 0; i < gradients.size(); ++i)
+        check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+      CHECK(found.padding_is_zero());
+    }
+  }
+}
+
+TEST_CASE("a sample's bits do not depend on how many other inputs of its batch are 0, and its NaN is no 0") {
+  if (!onednn::Panels::suit_processor()) {
+    WARN("this processor has no AVX-512: nothing to see");
+    return;
+  }
+  const auto library = make_onednn_primitives(1);
+  ForcingPicker picker(2);
+  const TensorDesc input{Shape{9, 150}, DType::float32, {}};
+  const auto operation = make_dense(*library, input, {70, true, Activation::none}, {picker});
+  REQUIRE(operation->plan().picks == "weights in panels");
+  Bench bench(*operation, input);
+  const auto among_full = bench.forward();
+  const std::span<float> x = bench.input().as<float>();
+  std::fill(x.begin() + 150, x.end(), 0.0F);
+  const auto among_empty = bench.forward();
+  CHECK(std::equal(among_full.begin(), among_full.begin() + 70, among_empty.begin()));
+  CHECK(among_full != among_empty);
+  x[300 + 149] = garbage;
+  const auto third = bench.forward();
+  CHECK(std::all_of(third.begin() + 140, third.begin() + 210, [](float y) { return std::isnan(y); }));
+}
+
+namespace {
+
 /// Takes a convolution's tiles wherever it can.
 class TilesPicker final : public Picker {
  public:
@@ -379,6 +451,38 @@ TEST_CASE("convolutions by tiles equal the plain loops where tiles, panels, chun
       }
     }
   use_threads(1);
+}
+
+TEST_CASE("convolutions by tiles with their pooling equal the plain loops") {
+  if (!has_tiles()) return;
+  struct Case {
+    std::int64_t samples, height, width, inputs, outputs;
+    HeightWidth padding;
+  };
+  const auto plain = make_reference_primitives(), library = make_onednn_primitives(1);
+  FirstPicker first;
+  TilesPicker picker;
+  for (const Case& c : {Case{3, 13, 13, 32, 64, 0}, Case{1, 4, 4, 16, 16, 0}, Case{2, 6, 11, 32, 48, {1, 0}},
+                        Case{2, 9, 7, 16, 80, 1}, Case{1, 2, 8, 16, 32, 1}})
+    for (const bool bias : {true, false}) {
+      const TensorDesc input = image(c.samples, c.height, c.width, c.inputs, "adbc16d");
+      const ConvolutionProblem spec{{c.outputs, 3, 1, c.padding, bias, bias ? Activation::relu : Activation::none,
+                                     PoolSpec{PoolKind::maximum, 2, 2, 0}},
+                                    input};
+      const auto reference = make_convolution(*plain, spec, {first}),
+                 operation = make_convolution(*library, spec, {picker});
+      INFO(input.text() << " to " << c.outputs);
+      REQUIRE(is_of_tiles(*operation));
+      Bench expected(*reference, input), found(*operation, input);
+      const auto output = expected.forward();
+      const auto plain_gradients = expected.backward();
+      for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
+        check_close("output", found.forward(), output, 1e-5F);
+        const auto gradients = found.backward();
+        for (std::size_t i = 0; i < gradients.size(); ++i)
+          check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+      }
+    }
 }
 
 TEST_CASE("a convolution's bits do not depend on its threads where it is computed by tiles") {
