@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/nonfinite_search.hpp>
-#include <ronda/runtime/strategy/model_parts.hpp>
+#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline/gathered_costs.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_state.hpp>

@@ -4,7 +4,7 @@
 #include <ronda/core/listed.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
-#include <ronda/runtime/strategy/model_parts.hpp>
+#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>
 #include <ronda/runtime/strategy/split/planned_part_exchange.hpp>
 #include <ronda/runtime/strategy/split/split_state.hpp>

@@ -2,7 +2,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
-#include <ronda/runtime/strategy/model_parts.hpp>
+#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
 

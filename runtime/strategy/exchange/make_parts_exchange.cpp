@@ -1,7 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/model_parts.hpp>
+#include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 
 #include <utility>
 
