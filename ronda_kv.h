@@ -73,7 +73,8 @@ ronda_status ronda_kv_index(const ronda_kv* store, int* index, int* of);
 ronda_status ronda_kv_set_optimizer(ronda_kv* store, const char* name, double learning_rate);
 ronda_status ronda_kv_set_updater(ronda_kv* store, ronda_kv_update update, void* context);
 
-/* The servers'. Returns when all workers have closed. */
+/* The servers'. Returns when all workers have closed; or fails, as when an update does, and then ronda_kv_close is what
+ * is left to do. */
 ronda_status ronda_kv_serve(ronda_kv* store);
 
 /* The workers'. All give the same keys and sizes to ronda_kv_init. */

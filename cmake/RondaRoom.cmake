@@ -66,7 +66,7 @@ function(ronda_compile_options target)
       target_compile_options(${target} PRIVATE -fno-sanitize=null,object-size)
     endif()
     # Looking at every address takes a third of the time to compile: where numbers are made of a message's or a file's bytes.
-    if(RONDA_SANITIZE MATCHES undefined AND NOT target MATCHES "^ronda_(core|collectives|coordinator|data|io|checkpointing)$")
+    if(RONDA_SANITIZE MATCHES undefined AND NOT target MATCHES "^ronda_(core|collectives|coordinator|key_value|data|io|checkpointing)$")
       target_compile_options(${target} PRIVATE -fno-sanitize=alignment)
     endif()
     target_compile_definitions(${target} PRIVATE XXH_NO_INLINE_HINTS=1)  # xxHash insists on more than -Og does

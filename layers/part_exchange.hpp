@@ -3,12 +3,15 @@
 #include <span>
 #include <vector>
 
+#include <ronda/core/tensor.hpp>
+
 namespace ronda {
 
 /// What an operation tells the other ranks that have a part of it, in a pass: sums of so many numbers, or rows that are
 /// gathered.
 struct PartMessages {
   std::size_t sums = 0;                  ///< numbers that are added up at once; 0: none
+  TensorDesc summed = {};                ///< what they are, in one layout on all ranks
   std::size_t rows = 0;                  ///< that are gathered …
   std::vector<std::size_t> widths = {};  ///< … of the parts' numbers, by part; empty: none
   [[nodiscard]] bool empty() const noexcept { return sums == 0 && widths.empty(); }

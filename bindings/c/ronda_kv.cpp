@@ -9,6 +9,7 @@
 #include <ronda/bindings/c/guarded.hpp>
 
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -21,7 +22,8 @@ struct ronda_kv {
 
   ronda::World world;
   ronda::KeyValueStore store;
-  std::string failure;  ///< of the ranks together: nobody waits for them any more
+  std::string failure;  ///< of the ranks together, or of this server: nobody waits for them any more
+  bool served = false;  ///< a server's work is done
 };
 
 namespace {
@@ -166,7 +168,16 @@ ronda_status ronda_kv_set_updater(ronda_kv* store, ronda_kv_update update, void*
 }
 
 ronda_status ronda_kv_serve(ronda_kv* store) {
-  return with_store(store, [](ronda::KeyValueStore& values) { values.serve(); });
+  return guarded([&] {
+    ronda_kv& kv = given(store, "the store");
+    try {
+      kv.store.serve();
+      kv.served = true;
+    } catch (const std::exception& error) {  // of the update, too: the workers have been told
+      if (kv.store.is_server()) kv.failure = error.what();
+      throw;
+    }
+  });
 }
 
 ronda_status ronda_kv_init(ronda_kv* store, const char* key, const float* values, size_t count) {
@@ -199,7 +210,11 @@ ronda_status ronda_kv_barrier(ronda_kv* store) {
 ronda_status ronda_kv_close(ronda_kv* store) {
   return guarded([&] {
     const std::unique_ptr<ronda_kv> owned(&given(store, "the store"));
-    if (!owned->failure.empty()) throw ronda::CommunicationError(owned->failure);
+    const auto fail = [&] { throw ronda::CommunicationError(owned->failure); };
+    if (!owned->failure.empty() && owned->store.is_server()) fail();
+    if (!owned->failure.empty()) owned->store.run(fail);  // a worker leaves: servers wait for no more of it
+    if (owned->store.is_server() && !owned->served)
+      throw ronda::LogicError("a server of a key-value store is closed after ronda_kv_serve; the workers wait for it");
     if (!owned->store.is_server()) owned->store.close();
   });
 }

@@ -50,10 +50,12 @@ class Store:
         ronda.call("ronda_kv_default_options", ctypes.byref(wanted), ctypes.c_size_t(ctypes.sizeof(wanted)))
         ranks = options.pop("server_ranks", None)
         if ranks is not None:
+            if "servers" in options:
+                raise TypeError("give servers or server_ranks")
             options["servers"] = len(ranks)
             wanted.server_ranks = (ctypes.c_int * len(ranks))(*ranks)
         for name, value in options.items():
-            if name not in dict(Options._fields_):
+            if name not in dict(Options._fields_) or name == "size":
                 raise TypeError(f"Store has no option {name!r}")
             setattr(wanted, name, value)
         self.handle, self.update, self.error = ctypes.c_void_p(), None, None
@@ -67,19 +69,21 @@ class Store:
         ronda.call("ronda_kv_set_optimizer", self.handle, ronda.encode(name), ctypes.c_double(learning_rate))
 
     def set_updater(self, update):
-        """update(key, begin, values, gradient) changes `values` in place, on the servers."""
+        """update(key, begin, values, gradient) changes `values` in place, on the servers. Both arrays are the store's:
+        not to be kept."""
         def called(part, _updates, values, gradient, _context):
             try:
                 shown = Part.from_address(part)
                 shape = (shown.count,)
                 update(shown.key.decode(), shown.begin, numpy.ctypeslib.as_array(values, shape),
                        numpy.ctypeslib.as_array(gradient, shape))
-            except Exception as error:  # which C cannot pass on
+            except BaseException as error:  # which C cannot pass on
                 self.error = error
                 return 1
             return 0
-        self.update = UPDATE_TYPE(called)  # as long as the store
-        ronda.call("ronda_kv_set_updater", self.handle, self.update, None)
+        new = UPDATE_TYPE(called)
+        ronda.call("ronda_kv_set_updater", self.handle, new, None)
+        self.update = new  # as long as the store
 
     def serve(self):
         try:

@@ -108,6 +108,11 @@ class Directions {
   [[nodiscard]] memory::desc image(const Shape& shape, const Way& way) const {
     return way.plain ? plain_layout(shape, Axes::image, dtype()) : any_layout(shape, Axes::image, dtype());
   }
+  /// Of the output: plain where parts of it are added up over ranks, which may pick other ways, but have one layout.
+  [[nodiscard]] memory::desc output_image(const Way& way) const {
+    return is_summed() ? plain_layout(output_shape_, Axes::image, dtype()) : image(output_shape_, way);
+  }
+  [[nodiscard]] bool is_summed() const { return spec_.sums == SumOverRanks::output; }
   [[nodiscard]] DType dtype() const { return spec_.input.dtype; }
   /// As the library has it: with an axis of its own for the groups, if there are some. The bytes of rows are the same.
   [[nodiscard]] Shape library_weight() const {
@@ -122,7 +127,7 @@ class Directions {
   }
   [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const Way& way) const {
     return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
-                                        any_weight(), bias_, image(output_shape_, way), Computation::attributes());
+                                        any_weight(), bias_, output_image(way), Computation::attributes());
   }
 
   /// Decides the layout of the output, and mostly of the weights, for good.
@@ -131,7 +136,7 @@ class Directions {
     const TensorDesc rows{weights, dtype(), {}};
     output = Winograd::output_of(spec_);
     weight = shared_weight_ ? rows : Winograd::weight_of(spec_);
-    tiles = Winograd::make(runtime_, spec_, output, weight);
+    if (!is_summed()) tiles = Winograd::make(runtime_, spec_, output, weight);
     forward = choose(
         picker, "forward", spec_.input.layout.tag(), [&](const Way& way) { return make_forward(way); },
         ours(nullptr, tiles ? tiles->forward_rehearsal(rectifies()) : nullptr, nullptr, false), rectifying_rehearsal(),
@@ -309,7 +314,8 @@ class Directions {
   [[nodiscard]] std::string text() const {
     return spec_.input.shape.text() + " to " + std::to_string(spec_.outputs) + " " + text_of_windows(spec_) +
            (spec_.bias ? "" : " without bias") + (spec_.activation == Activation::relu ? " with relu" : "") +
-           pooling() + (shared_weight_ ? " weights in rows" : "") + text_of_type(dtype());
+           pooling() + (shared_weight_ ? " weights in rows" : "") + (is_summed() ? " summed" : "") +
+           text_of_type(dtype());
   }
 
   /// Part of the question, since it decides which ways there are.

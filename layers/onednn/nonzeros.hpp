@@ -6,8 +6,8 @@ namespace ronda::onednn {
 
 /// Products that take of a matrix x (rows, columns) only the numbers that are not 0: of pictures on a black ground, or
 /// of what a ReLU left. They are *marked*, each by a bit. Sums go up in the same order as with all numbers, and a
-/// product with 0 changes no sum, so bits are equal: whether to mark may be decided batch by batch. (But a weight that
-/// is not finite is seen by the others alone.)
+/// product with 0 changes no sum, so bits are equal, but for the sign of a 0: whether to mark may be decided batch by
+/// batch. (But a weight that is not finite is seen by the others alone.)
 ///
 /// For AVX-512, as Panels.
 class NonZeros {

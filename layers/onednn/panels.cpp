@@ -89,7 +89,8 @@ constexpr std::int64_t whole(std::int64_t count) { return (count + panel_width -
 
 bool Panels::suit_processor() noexcept {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0;
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+         __builtin_cpu_supports("popcnt") != 0;
 #else
   return false;
 #endif

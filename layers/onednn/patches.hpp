@@ -12,7 +12,7 @@
 /// own 3×3 inputs alone, so outputs of zeros are the bias exactly. Backward takes the nine inputs of each output
 /// channel's winner out of the patch by permutations. Patches of zeros alone, of which pictures of digits have many,
 /// are left out: their outputs are the bias, and they add nothing to gradients. (So a weight that is not finite is seen
-/// by the others alone.)
+/// by the others alone. An infinite input may give NaN, where the direct sum is infinite.)
 namespace ronda::onednn::patches {
 
 using Windows = FusedConvolution::Windows;

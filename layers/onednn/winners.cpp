@@ -103,9 +103,12 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
   group_ = static_cast<std::size_t>(std::clamp<std::int64_t>(cached_floats / (input.positions() * vector), 1, 8));
   list_length_ = std::max(group_ * static_cast<std::size_t>(pooled_.positions()) + 1,
                           static_cast<std::size_t>(places_ * (spec.outputs + 1)));
+  plan_marks();
+  if (is_marked())
+    list_length_ =
+        std::max(list_length_, static_cast<std::size_t>(winner_loops::scratch_bytes(geometry())) / sizeof(Winner) + 1);
   sums_offset_ = weight_bytes_ + static_cast<std::size_t>(threads_) * list_length_ * sizeof(Winner);
   scratch_bytes_ = sums_offset_;
-  plan_marks();
   if (spec.input.dtype != DType::float32)
     scratch_bytes_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
 }
@@ -154,7 +157,7 @@ void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8
   float* sums = weights_of(scratch);
   const auto workers = static_cast<std::size_t>(threads_);
   if constexpr (std::same_as<T, float>)
-    if (is_marked()) {
+    if (is_marked() && workers <= output_at_.size()) {  // with more threads lists keep all of them busy
       parallel_for(threads_, output_at_.size(), [&](Range range) { add_marked_channels(range, x, dy, winners, sums); });
       to_parameter_.run(std::array<void*, 2>{sums, dw});
       return;

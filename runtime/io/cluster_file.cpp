@@ -14,7 +14,10 @@ void check_task(const std::string& task, const std::string& job, const std::file
   const std::size_t colon = task.rfind(':');
   const std::string port = colon == std::string::npos ? "" : task.substr(colon + 1);
   const bool numeric = !port.empty() && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
-  if (!numeric || port.size() > 5 || host_of_task(task).empty())
+  const std::string host = task.substr(0, colon == std::string::npos ? 0 : colon);
+  const bool bare = host.find(':') == std::string::npos || (host.front() == '[' && host.back() == ']');  // IPv6: [::1]
+  const int number = numeric && port.size() <= 5 ? std::stoi(port) : 0;
+  if (number < 1 || number > 65535 || !bare || host_of_task(task).empty())
     throw InputError(path.string() + ": a task of job " + job + " is not host:port: " + shown(task));
 }
 

@@ -63,6 +63,7 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
         [&] { replica_->take_memory(optimizer_->states().size(), std::nullopt, options_.ema_decay > 0); });
   agree_on_groups(communicator_, [&] { make_exchange(); });
   agree(communicator_, [&] { make_parts(schedule); });
+  agree_on_groups(communicator_, [&] { keep_alike(); });
   for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "part")) plan_.lines.push_back(std::move(line));
   plan_.memory.exchange = exchange_->memory() + (parts_ != nullptr ? parts_->memory() : 0);
   check_memory();
@@ -109,6 +110,15 @@ void SplitStrategy::make_exchange() {
   rank_sums_ = make_rank_sums(ranks_.replicas, replica_->program());
   const std::vector<PartMessages> messages = replica_->program().part_messages();
   if (ranks_.parts > 1 && !messages.empty()) parts_ = std::make_unique<PlannedPartExchange>(ranks_.group, messages);
+}
+
+/// Collective over the ranks of a group. With one group nobody adds up what its ranks have computed alike.
+void SplitStrategy::keep_alike() {
+  if (ranks_.shard.count == 1) return;
+  std::vector<Tensor> alike;
+  for (const Parameter& parameter : replica_->parameters())
+    if (model_->everywhere(parameter.name)) alike.push_back(parameter.gradient);
+  exchange_->keep_alike(std::move(alike));
 }
 
 /// All that works on the arenas.

@@ -32,8 +32,9 @@ class WholeValues;
 /// and the ranks that have the same part average its gradients.
 ///
 /// A rank keeps parameters, gradients, the optimizer's states and activations of its part of what is split. All else
-/// every rank of a group computes alike: these parameters have the same gradients there, to the bit, and so stay equal
-/// without a message. Results are those of a MirroredStrategy with as many ranks as there are groups, to rounding.
+/// every rank of a group computes alike: these parameters have the same gradients there, to the bit, and so stay equal.
+/// With several groups the ranks take the first one's, since sums over the groups may have another order in each part.
+/// Results are those of a MirroredStrategy with as many ranks as there are groups, to rounding.
 /// Beside steps each rank also has the values of the whole model: see SplitState. For processors and float32.
 ///
 /// The constructor and planning are in split_plan.cpp.
@@ -73,6 +74,7 @@ class SplitStrategy final : public Strategy {
   void make_replica();
   void make_exchange();
   void make_parts(const Schedule& schedule);
+  void keep_alike();
   void check_memory() const;
   void tell_plan();
   void compute(const Batch& batch);

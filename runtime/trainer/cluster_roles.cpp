@@ -39,17 +39,13 @@ class Matching {
 
   /// @param name  of the task, for messages: `ps 1`
   void add(const std::string& task, const std::string& name, bool server) {
-    for (const auto& [host, ranks] : ranks_)
-      if (is_host(host_of_task(task), host, ranks_.size() == 1)) {
-        HostTasks& here = tasks_[host];
-        (server ? here.servers : here.workers).push_back(name + " (" + task + ")");
-        if (here.workers.size() + here.servers.size() > ranks.size())
-          throw InputError(source_ + ": " + name + " (" + task + ") has no rank: host " + host + " has " +
-                           counted(static_cast<std::int64_t>(ranks.size()), "rank") + ", and more tasks");
-        return;
-      }
-    throw InputError(source_ + ": " + name + " (" + task + ") has no rank: none is on its host; ranks are on " +
-                     ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : ""));
+    const std::string& host = host_of(task, name);
+    const std::size_t ranks = ranks_.find(host)->second.size();
+    HostTasks& here = tasks_[host];
+    (server ? here.servers : here.workers).push_back(name + " (" + task + ")");
+    if (here.workers.size() + here.servers.size() > ranks)
+      throw InputError(source_ + ": " + name + " (" + task + ") has no rank: host " + host + " has " +
+                       counted(static_cast<std::int64_t>(ranks), "rank") + ", and more tasks");
   }
   [[nodiscard]] std::vector<int> server_ranks() {
     std::vector<int> servers;
@@ -66,6 +62,24 @@ class Matching {
   }
 
  private:
+  /// The host of that name; or else the only one that it may be.
+  [[nodiscard]] const std::string& host_of(const std::string& task, const std::string& name) const {
+    const std::string wanted = host_of_task(task);
+    if (const auto known = ranks_.find(wanted); known != ranks_.end()) return known->first;
+    const std::string* found = nullptr;
+    for (const auto& [host, ranks] : ranks_) {
+      if (!is_host(wanted, host, ranks_.size() == 1)) continue;
+      if (found != nullptr)
+        throw InputError(source_ + ": " + name + " (" + task + ") may be on host " + *found + " or on host " + host +
+                         ": give the whole name of its host");
+      found = &host;
+    }
+    if (found == nullptr)
+      throw InputError(source_ + ": " + name + " (" + task + ") has no rank: none is on its host; ranks are on " +
+                       ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : ""));
+    return *found;
+  }
+
   std::string source_;
   std::map<std::string, std::vector<int>, std::less<>> ranks_;
   std::map<std::string, HostTasks, std::less<>> tasks_;

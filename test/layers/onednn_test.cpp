@@ -285,6 +285,12 @@ TEST_CASE("what nobody needs is not computed") {
   }
 }
 
+namespace {
+
+float mostly_zero(float x) { return x > 0.3F ? x : 0; }
+
+}  // namespace
+
 TEST_CASE("two threads give equal bits from run to run") {
   use_threads(2);
   const auto library = make_onednn_primitives(2);
@@ -317,19 +323,20 @@ TEST_CASE("a dense layer's bits do not depend on its threads where its weights l
   const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
   ForcingPicker picker(2);
   const TensorDesc input{Shape{70, 133}, DType::float32, {}};
-  const auto one = make_dense(*alone, input, {200, false, Activation::relu}, {picker}),
-             three = make_dense(*several, input, {200, false, Activation::relu}, {picker});
-  REQUIRE(three->plan().picks == "weights in panels");
-  Bench expected(*one, input), found(*three, input);
-  CHECK(found.forward(3) == expected.forward());
-  CHECK(found.backward(3) == expected.backward());
+  for (const Draw draw : {Draw(nullptr), Draw(mostly_zero)}) {
+    const auto one = make_dense(*alone, input, {200, false, Activation::relu}, {picker}),
+               three = make_dense(*several, input, {200, false, Activation::relu}, {picker});
+    REQUIRE(three->plan().picks == "weights in panels");
+    Bench expected(*one, input, true, draw), found(*three, input, true, draw);
+    CHECK(found.forward(3) == expected.forward());
+    CHECK(found.backward(3) == expected.backward());
+  }
   use_threads(1);
 }
 
 namespace {
 
 /// Mostly 0, as pictures on a black ground are, and what a ReLU lets through.
-float mostly_zero(float x) { return x > 0.3F ? x : 0; }
 
 }  // namespace
 
@@ -390,13 +397,22 @@ TEST_CASE("a sample's bits do not depend on how many other inputs of its batch a
 namespace {
 
 /// Takes a convolution's tiles wherever it can.
-class TilesPicker final : public Picker {
+/// The candidate of this name, wherever it can run.
+class NamePicker : public Picker {
  public:
+  explicit NamePicker(std::string_view name) : name_(name) {}
   std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].name == "winograd tiles" && candidates[i].run) return i;
+      if (candidates[i].name == name_ && candidates[i].run) return i;
     return FirstPicker().pick(question, candidates);
   }
+
+ private:
+  std::string_view name_;
+};
+class TilesPicker final : public NamePicker {
+ public:
+  TilesPicker() : NamePicker("winograd tiles") {}
 };
 
 /// In every direction.
@@ -485,18 +501,58 @@ TEST_CASE("convolutions by tiles with their pooling equal the plain loops") {
     }
 }
 
+TEST_CASE("a convolution over one channel that leaves out patches of zeros equals the plain loops, on any threads") {
+  if (!has_tiles()) return;
+  use_threads(3);
+  const auto plain = make_reference_primitives();
+  FirstPicker first;
+  NamePicker picker("fused");
+  for (const TensorDesc& input : {image(5, 13, 11, 1), image(3, 8, 7, 1)}) {
+    const ConvolutionProblem spec{{32, 3, 1, 0, true, Activation::relu, PoolSpec{PoolKind::maximum, 2, 2, 0}}, input};
+    const auto reference = make_convolution(*plain, spec, {first});
+    const auto size = static_cast<std::size_t>(input.count() / input.shape[0]);
+    const auto blacken = [&](const Bench& bench) {  // a sample is black, of another all but one pixel
+      const std::span<float> x = bench.input().as<float>();
+      std::ranges::fill(x.first(2 * size), 0.0F);
+      x[size + size / 2] = 1;
+    };
+    Bench expected(*reference, input, false);
+    blacken(expected);
+    const auto output = expected.forward();
+    const auto plain_gradients = expected.backward();
+    for (const int threads : {1, 3}) {
+      const auto library = make_onednn_primitives(threads);
+      const auto operation = make_convolution(*library, spec, {.picker = picker, .input_gradient = false});
+      INFO(input.text() << " on " << threads << " threads");
+      REQUIRE(operation->plan().picks.starts_with("forward fused"));
+      Bench found(*operation, input, false);
+      blacken(found);
+      for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
+        check_close("output", found.forward(threads), output, 1e-5F);
+        const auto gradients = found.backward(threads);
+        for (std::size_t i = 1; i < gradients.size(); ++i)
+          check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+      }
+    }
+  }
+  use_threads(1);
+}
+
 TEST_CASE("a convolution's bits do not depend on its threads where it is computed by tiles") {
   if (!has_tiles()) return;
   use_threads(3);
   const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
   TilesPicker picker;
   for (const TensorDesc& input : {image(5, 19, 17, 96, "adbc16d"), image(2, 4, 4, 96, "adbc16d")}) {
-    const ConvolutionProblem spec{{64, 3, 1, 1, false, Activation::none, {}}, input};
-    const auto one = make_convolution(*alone, spec, {picker}), three = make_convolution(*several, spec, {picker});
-    REQUIRE((is_of_tiles(*one) && is_of_tiles(*three)));
-    Bench expected(*one, input), found(*three, input);
-    CHECK(found.forward(3) == expected.forward());
-    CHECK(found.backward(3) == expected.backward());
+    for (const bool pools : {false, true}) {
+      ConvolutionProblem spec{{64, 3, 1, 1, false, pools ? Activation::relu : Activation::none, {}}, input};
+      if (pools) spec.pool = PoolSpec{PoolKind::maximum, 2, 2, 0};
+      const auto one = make_convolution(*alone, spec, {picker}), three = make_convolution(*several, spec, {picker});
+      REQUIRE((is_of_tiles(*one) && is_of_tiles(*three)));
+      Bench expected(*one, input), found(*three, input);
+      CHECK(found.forward(3) == expected.forward());
+      CHECK(found.backward(3) == expected.backward());
+    }
   }
   use_threads(1);
 }

@@ -228,7 +228,7 @@ TEST_CASE("norms, checks, groups and rates are those of the whole model") {
       check_equal_steps(perceptron, images(), set, some_steps, 1e-4);
       set.clip_norm = 0;
       set.check_gradients = true;
-      check_equal_steps(perceptron, images(), set, some_steps / 2, 1e-4);
+      check_equal_steps(perceptron, images(), set, 3, 1e-4);  // the third batch is a short one
     }
 }
 

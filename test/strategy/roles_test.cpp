@@ -61,7 +61,7 @@ TEST_CASE("where servers stand changes no bit") {
       for (const bool clips : {false, true}) {
         DeviceSet set{.global_batch = 50, .optimizer = "adam", .clip_norm = clips ? 0.1 : 0, .ema_decay = 0.9};
         set.replicas_to_aggregate = wanted;
-        set.compression = clips ? Compression::none : Compression::two_bit;
+        set.compression = clips ? Compression::int8 : Compression::two_bit;
         set.servers = servers;
         std::vector<std::string> hashes, states;
         for (const int first : {world().size() - servers, 0, 1}) {

@@ -190,6 +190,47 @@ TEST_CASE("a hundred steps of a split model have the losses of a whole one") {
   }
 }
 
+TEST_CASE("what parts have alike stays equal, however the groups add up") {
+  // The first part has a bias more, so that a parameter lies elsewhere in each part's arena; rounding by blocks sees
+  // that.
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const std::size_t parts : part_counts()) {
+    INFO(parts << " parts");
+    SplitSet set{.split = {parts, {"dense1=columns", "dense2=rows"}}};
+    set.change = [](MirroredOptions& options) {
+      options.fusion.algorithm = AllreduceAlgorithm::ring;
+      options.fusion.compression = Compression::int8;
+    };
+    SplitRun run = in_parts(four_dense(), data, set);
+    for (int k = 0; k < 5; ++k) {
+      run.step();
+      CHECK_FALSE(run.strategy->parameter_hash().empty());  // throws where ranks differ
+    }
+  }
+}
+
+TEST_CASE("statistics that ranks of a group bring from elsewhere become one") {
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const std::size_t parts : part_counts()) {
+    SplitRun run = in_parts(norms_and_dropout(), data, {.split = {parts, {"dense1=columns"}}});
+    run.step();
+    struct Shift final : StateVisitor {
+      void visit(const State& state) override {
+        if (state.scope == Scope::averaged && state.tensor.desc().dtype == DType::float32)
+          for (float& number : state.tensor.as<float>()) number += static_cast<float>(world().rank());
+      }
+    } shift;
+    run.strategy->state().visit_model(shift);
+    run.strategy->state().average_states();
+    for (const auto& [name, numbers] : layer_states_of(*run.strategy)) {
+      INFO(name);
+      std::vector<float> of_first = numbers;
+      everybody().broadcast(Tensor(std::span(of_first)));
+      CHECK(numbers == of_first);
+    }
+  }
+}
+
 TEST_CASE("so have one that the cost model splits, and one of convolutions, in the library's layouts") {
   for (const std::size_t parts : part_counts()) {
     INFO(parts << " parts");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The networks for colour images, on files in CIFAR-10's format made here: what they reach, that augmented trainings are the same on
-# any number of ranks and after a resumption, and what is refused.
+# three ranks as on one, and after a resumption, and what is refused.
 source "$(dirname "$0")/lib.sh"
 limit=100
 

@@ -68,6 +68,8 @@ few_images() {
     hex=$(printf '%08x' "$count" | sed 's/../\\x&/g')
     { printf "\\0\\0\\x08\\x03$hex\\0\\0\\0\\x1c\\0\\0\\0\\x1c"; gzip -dc "$mnist/$part-images-idx3-ubyte.gz" | tail -c +17 | head -c $((count * 784)); } >"$few/$part-images-idx3-ubyte"
     { printf "\\0\\0\\x08\\x01$hex"; gzip -dc "$mnist/$part-labels-idx1-ubyte.gz" | tail -c +9 | head -c "$count"; } >"$few/$part-labels-idx1-ubyte"
+    (($(stat -c %s "$few/$part-images-idx3-ubyte") == 16 + count * 784 && $(stat -c %s "$few/$part-labels-idx1-ubyte") == 8 + count)) ||
+      fail "$mnist has no $count images of $part"
   done 2>/dev/null
 }
 

@@ -8,10 +8,10 @@ namespace ronda {
 
 // ---- on a worker ----------------------------------------------------------------------------------------------------
 
-GradientPushes::GradientPushes(Communicator communicator, std::vector<GradientSlot> slots,
+GradientPushes::GradientPushes(Communicator communicator, int worker, std::vector<GradientSlot> slots,
                                std::span<const FusionBuffer::Bucket> buckets, const std::vector<PushedPiece>& pieces,
                                const Buffer& arena, const FusionOptions& options)
-    : ready_(std::move(slots), buckets), packed_(options, communicator.rank(), pieces, arena) {
+    : ready_(std::move(slots), buckets), packed_(options, worker, pieces, arena) {
   for (std::size_t i = 0; i < pieces.size(); ++i)
     pushes_.push_back({.bucket = pieces[i].bucket,
                        .send = communicator.plan(SendSpec{packed_.message(i), pieces[i].server, label_of(pieces[i])})});

@@ -23,8 +23,9 @@ class GradientPushes {
  public:
   /// @param slots    of the gradients, in the order of `buckets`
   /// @param arena    of the gradients, float32; outlives this object
+  /// @param worker   this one, among the workers
   /// @param options  what they are compressed by
-  GradientPushes(Communicator communicator, std::vector<GradientSlot> slots,
+  GradientPushes(Communicator communicator, int worker, std::vector<GradientSlot> slots,
                  std::span<const FusionBuffer::Bucket> buckets, const std::vector<PushedPiece>& pieces,
                  const Buffer& arena, const FusionOptions& options);
 

@@ -11,7 +11,8 @@ namespace ronda {
 
 /// The messages that a rank has with many others in each step, of which few are under way at a time: what is planned
 /// and kept for them does not grow with the ranks. Where all may be under way, they stay planned; else each is planned
-/// when its turn comes. A rank that is late holds up its own messages alone, as long as others are left.
+/// when its turn comes. A rank that is late holds up its own messages, and in the end those of others: one message
+/// after the other waits for it in a place.
 class MessageWindow {
  public:
   static constexpr std::size_t most = 16;  ///< under way

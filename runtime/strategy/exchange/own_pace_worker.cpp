@@ -10,7 +10,8 @@ OwnPaceWorker::OwnPaceWorker(const Communicator& communicator, const KeyValueOpt
                              const std::vector<GradientSlot>& slots, const Replica& replica,
                              const FusionOptions& options)
     : OwnPace(communicator, how, slots, replica, options),
-      pushes_(communicator_, slots, buckets_, pieces_, replica.gradients(), options) {
+      pushes_(communicator_, roles_.index_of(communicator_.rank()), slots, buckets_, pieces_, replica.gradients(),
+              options) {
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     for (int i = 0; i < roles_.servers(); ++i) plan_server(roles_.rank_of_server(i), replica);
   });

@@ -45,8 +45,9 @@ ParameterServers::ParameterServers(Communicator communicator, const Roles& roles
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
     if (!is_server()) {
-      pushes_ = std::make_unique<GradientPushes>(communicator_, dense_slots(replica.plan()), buckets_, pieces,
-                                                 replica.gradients(), options);
+      pushes_ =
+          std::make_unique<GradientPushes>(communicator_, roles_.index_of(communicator_.rank()),
+                                           dense_slots(replica.plan()), buckets_, pieces, replica.gradients(), options);
     } else {
       arrivals_ =
           std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients(), options);
@@ -113,11 +114,9 @@ void ParameterServers::reduce(Sums wanted, Stream& stream) {
   else
     arrivals_->start(stream);
   const double begin = steady_seconds();
+  if (arrivals_) arrivals_->wait(stream);  // before the sums of the step, which wait for the slowest worker's backward
   control_.wait(stream);
-  if (pushes_)
-    pushes_->wait(stream);
-  else
-    arrivals_->wait(stream);
+  if (pushes_) pushes_->wait(stream);
   if (rows_) rows_->push(stream);
   traffic_.pushed_bytes += pushes_ ? pushes_->bytes() : arrivals_->bytes();
   if (arrivals_) updated_ = {to_sum_};

@@ -2,6 +2,7 @@
 #include <ronda/runtime/strategy/exchange/parts_exchange.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <span>
 
@@ -27,7 +28,31 @@ void PartsExchange::wait_for(Event event) {
 
 void PartsExchange::reduce(Sums wanted, Stream& stream) {
   part_->reduce(wanted, stream);
+  if (tell_) tell_alike();
   wait_for(sums_->start());
+}
+
+void PartsExchange::keep_alike(std::vector<Tensor> gradients) {
+  alike_ = std::move(gradients);
+  std::size_t bytes = 0;
+  for (const Tensor& gradient : alike_) bytes += gradient.desc().bytes();
+  if (bytes == 0 || group_.size() == 1) return;
+  alike_memory_ = group_.allocate(bytes, Memory::node_shared);
+  const Tensor all(std::span(reinterpret_cast<float*>(alike_memory_.data()), bytes / sizeof(float)));
+  tell_ = group_.plan(BroadcastSpec{.tensor = all, .root = 0, .label = "the gradients that all parts have"});
+}
+
+void PartsExchange::tell_alike() {
+  const auto copy_each = [this](bool out) {
+    std::byte* told = alike_memory_.data();
+    for (const Tensor& gradient : alike_) {
+      std::memcpy(out ? told : gradient.data(), out ? gradient.data() : told, gradient.desc().bytes());
+      told += gradient.desc().bytes();
+    }
+  };
+  if (group_.rank() == 0) copy_each(true);
+  wait_for(tell_->start());
+  if (group_.rank() != 0) copy_each(false);
 }
 
 /// In the order of the parts, by whatever algorithm: each sum of the allreduce has one number that is not zero.

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/tensor.hpp>
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
@@ -22,6 +24,11 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
   /// @param part   the exchange among the ranks that have this rank's part
   PartsExchange(Communicator group, std::unique_ptr<GradientExchange> part);
 
+  /// These gradients every part has, of parameters that are to stay equal: from now on `reduce` gives all parts the
+  /// first one's sums, since each has added them up over ranks of its own, maybe in another order. Collective over the
+  /// group; the same number of bytes on all ranks. They are views into the arena.
+  void keep_alike(std::vector<Tensor> gradients);
+
   void begin() override { part_->begin(); }
   void mark_ready(ParameterId id, Stream& stream) override { part_->mark_ready(id, stream); }
   void reduce(Sums wanted, Stream& stream) override;
@@ -38,15 +45,19 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
   [[nodiscard]] std::vector<std::string> describe() const override { return part_->describe(); }
   [[nodiscard]] std::vector<std::string> report() const override { return part_->report(); }
   [[nodiscard]] double exposed_seconds() const noexcept override { return part_->exposed_seconds() + exposed_seconds_; }
-  [[nodiscard]] std::size_t memory() const noexcept override { return part_->memory(); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return part_->memory() + alike_memory_.bytes(); }
 
  private:
   void wait_for(Event event);
+  void tell_alike();
 
   Communicator group_;
   std::unique_ptr<GradientExchange> part_;
   std::vector<double> numbers_;  ///< of the parts
   std::unique_ptr<Collective> sums_, sum_;
+  std::vector<Tensor> alike_;
+  Buffer alike_memory_;  ///< their bytes, one after another, as they are told
+  std::unique_ptr<Collective> tell_;
   SpoiledAnywhere spoiled_;
   double exposed_seconds_ = 0;
 };

@@ -81,9 +81,9 @@ std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> bucke
 
 // ---- on a worker ----------------------------------------------------------------------------------------------------
 
-PackedPieces::PackedPieces(const FusionOptions& options, int rank, const std::vector<PushedPiece>& pieces,
+PackedPieces::PackedPieces(const FusionOptions& options, int worker, const std::vector<PushedPiece>& pieces,
                            const Buffer& arena)
-    : compression_(options.compression), noise_(options.seed), rank_(rank) {
+    : compression_(options.compression), noise_(options.seed), worker_(worker) {
   std::size_t room = 0, elements = 0;
   for (const PushedPiece& piece : pieces) room += room_of(compression_, piece);
   if (compression_ != Compression::none) wire_ = Buffer::host(room);
@@ -104,7 +104,7 @@ void PackedPieces::pack(std::size_t piece, int threads) {
   if (compression_ == Compression::none) return;
   const auto& [gradients, message, place] = pieces_[piece];
   auto* const wire = reinterpret_cast<std::byte*>(message.data());
-  const Noise noise = feedback_.noise(noise_, rank_).at(piece);
+  const Noise noise = feedback_.noise(noise_, worker_).at(piece);
   for_each_chunk(threads, gradients.size(), [&, gradients = gradients, place = place](Range part) {
     encode(compression_, gradients.subspan(part.begin, part.size()), feedback_.lost(place + part.begin),
            noise.at(part.begin), wire + wire_bytes(compression_, part.begin));

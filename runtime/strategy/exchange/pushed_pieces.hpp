@@ -43,9 +43,9 @@ struct PushedPiece {
 class PackedPieces {
  public:
   /// @param options  compression, and the seed of rounding
-  /// @param rank     this one's; each rounds by noise of its own
+  /// @param worker   this one, among the workers; each rounds by noise of its own
   /// @param arena    of the gradients, float32; outlives this object
-  PackedPieces(const FusionOptions& options, int rank, const std::vector<PushedPiece>& pieces, const Buffer& arena);
+  PackedPieces(const FusionOptions& options, int worker, const std::vector<PushedPiece>& pieces, const Buffer& arena);
 
   [[nodiscard]] std::size_t count() const noexcept { return pieces_.size(); }
   /// What is sent of this piece.
@@ -55,7 +55,8 @@ class PackedPieces {
   void begin_push() noexcept { feedback_.begin_run(); }
   /// The message is that of the gradients as they are now.
   void pack(std::size_t piece, int threads);
-  /// The push was dropped: what it carried of earlier losses is not lost. Before the gradients change.
+  /// The push was dropped: what it carried of earlier losses is not lost, but where a gradient was not finite. Before
+  /// the gradients change.
   void take_back(int threads);
 
   /// Shows what of one push the next builds on.
@@ -71,7 +72,7 @@ class PackedPieces {
 
   Compression compression_;
   Noise noise_;
-  int rank_;
+  int worker_;
   Buffer wire_;
   std::vector<Piece> pieces_;
   std::uint64_t bytes_ = 0;

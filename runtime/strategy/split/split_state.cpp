@@ -61,7 +61,8 @@ void SplitState::gather_state() {
 }
 
 void SplitState::average_states() {
-  ronda::average_states(parts().replica, ranks_.replicas, shard_of(ranks_.replicas));
+  // All ranks of a group have them, and after a checkpoint of another strategy others each: so the mean is over all.
+  ronda::average_states(parts().replica, parts().communicator, shard_of(parts().communicator));
   whole_.gather(ranks_.group);
 }
 

@@ -13,7 +13,8 @@
 namespace ronda {
 
 /// The state of a training whose ranks each compute a part of the model's operations: it shows the whole model, on
-/// every rank. What is set in it reaches the parts by `set_updates` or `broadcast_parameters`.
+/// every rank. What is set in it reaches the parts by `set_updates` or `broadcast_parameters`: before these, it is
+/// gathered, or all of it is set.
 class SplitState final : public TrainingState {
  public:
   /// @param parts  of this rank's part; the communicator is all ranks'

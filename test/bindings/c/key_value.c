@@ -1,4 +1,5 @@
-/* ronda_kv.h, used as it says and wrongly. With the argument `leaves` a worker gives up, and the others say why. */
+/* ronda_kv.h, used as it says and wrongly. With the argument `leaves` a worker gives up, and the others say why;
+ * with `fails` an update does. */
 #include <ronda/ronda_kv.h>
 
 #include <stdio.h>
@@ -81,7 +82,7 @@ static int leave(ronda_kv* store, int server, int worker) {
     if (ronda_kv_init(store, "value", &value, 1) != RONDA_OK) return 3;
     if (worker == 0) {
       status = ronda_kv_leave(store, "it has an error of its own");
-      sleep(1); /* mpirun ends the others when one has gone */
+      sleep(5); /* mpirun ends the others when one has gone */
       return status == RONDA_OK ? 1 : 3;
     }
     ronda_kv_push(store, "value", &value, 1);
@@ -90,6 +91,32 @@ static int leave(ronda_kv* store, int server, int worker) {
   if (status != RONDA_ERROR_COMMUNICATION) return 3;
   ronda_last_error(text, sizeof text);
   if (server) fprintf(stderr, "ronda: error: %s\n", text);
+  if (ronda_kv_close(store) != RONDA_ERROR_COMMUNICATION) return 3;
+  if (!server) sleep(5);
+  return 1;
+}
+
+static int returns_7(const ronda_kv_part* part, uint64_t updates, float* values, const float* gradient, void* context) {
+  (void)part, (void)updates, (void)values, (void)gradient, (void)context;
+  return 7;
+}
+
+/* The server's calls say what its update returned, and those of the workers fail. */
+static int fail(ronda_kv* store, int server) {
+  float value = 1;
+  char text[1000];
+  if (ronda_kv_set_updater(store, returns_7, NULL) != RONDA_OK) return 3;
+  if (!server) {
+    if (ronda_kv_init(store, "value", &value, 1) != RONDA_OK) return 3;
+    ronda_kv_push(store, "value", &value, 1);
+    if (ronda_kv_pull(store, "value", &value, 1) != RONDA_ERROR_COMMUNICATION) return 3;
+    if (ronda_kv_close(store) != RONDA_ERROR_COMMUNICATION) return 3; /* the server waits for that */
+    sleep(5);                                                         /* mpirun ends the others when one has gone */
+    return 1;
+  }
+  if (ronda_kv_serve(store) != RONDA_ERROR_INPUT) return 3;
+  ronda_last_error(text, sizeof text);
+  fprintf(stderr, "ronda: error: %s\n", text);
   return ronda_kv_close(store) == RONDA_ERROR_COMMUNICATION ? 1 : 3;
 }
 
@@ -103,6 +130,7 @@ int main(int argc, char** argv) {
   if (store == NULL) return 1;
   REQUIRE(ronda_kv_is_server(store, &server) == RONDA_OK && ronda_kv_index(store, &index, &of) == RONDA_OK);
   if (argc > 1 && strcmp(argv[1], "leaves") == 0) return leave(store, server, index);
+  if (argc > 1 && strcmp(argv[1], "fails") == 0) return fail(store, server);
   REQUIRE(fails(ronda_kv_set_optimizer(store, "nothing", 0.1), RONDA_ERROR_INPUT, "nothing"));
   REQUIRE(fails(ronda_kv_set_updater(store, NULL, NULL), RONDA_ERROR_INPUT, "NULL"));
   REQUIRE(ronda_kv_set_updater(store, adds_twice, &calls) == RONDA_OK);
