@@ -145,13 +145,7 @@ void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {
   replica_->compute(batch, pass, clock_);
 }
 
-StepResult MirroredStrategy::finish_step() { return end(queue_->finish()); }
-
-StepResult MirroredStrategy::end(const StepOutcome& outcome) {
-  clock_.lap(&StepTimes::optimizer);
-  state_->count(outcome.update.updates);
-  return result_of(outcome, clock_.take());
-}
+StepResult MirroredStrategy::finish_step() { return count_step(queue_->finish(), *state_, clock_); }
 
 void MirroredStrategy::start(const Batch& batch) {
   if (batch.source() != nullptr && !keeps(*batch.source()))
@@ -214,7 +208,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   updater_->apply(exchange_->ranges_to_update(pass.stream), pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
   updater_->average(pass.stream);
-  return end(queue_->outcome_by_hand());
+  return count_step(queue_->outcome_by_hand(), *state_, clock_);
 }
 
 // ---- beside steps ---------------------------------------------------------------------------------------------------

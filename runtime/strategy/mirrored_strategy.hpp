@@ -108,7 +108,6 @@ class MirroredStrategy final : public Strategy {
   void compute(const Batch& batch, bool first, bool last);
   void start(const Batch& batch);
   [[nodiscard]] Pass training_pass(const Batch& batch);
-  StepResult end(const StepOutcome& outcome);
   /// Held while a function computes.
   [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
 

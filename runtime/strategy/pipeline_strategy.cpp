@@ -160,12 +160,7 @@ Pass PipelineStrategy::pass(Mode mode, const Batch& batch, std::uint64_t step, S
   return pass;
 }
 
-StepResult PipelineStrategy::finish_step() {
-  const StepOutcome& outcome = queue_->finish();
-  clock_.lap(&StepTimes::optimizer);
-  state_->count(outcome.update.updates);
-  return result_of(outcome, clock_.take());
-}
+StepResult PipelineStrategy::finish_step() { return count_step(queue_->finish(), *state_, clock_); }
 
 /// The same error on all ranks of a pipeline, which have the same batch.
 void PipelineStrategy::check(const Batch& batch) const {

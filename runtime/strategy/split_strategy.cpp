@@ -52,12 +52,7 @@ Pass SplitStrategy::pass(Mode mode, const Batch& batch, std::uint64_t step, Step
   return pass;
 }
 
-StepResult SplitStrategy::finish_step() {
-  const StepOutcome& outcome = queue_->finish();
-  clock_.lap(&StepTimes::optimizer);
-  state_->count(outcome.update.updates);
-  return result_of(outcome, clock_.take());
-}
+StepResult SplitStrategy::finish_step() { return count_step(queue_->finish(), *state_, clock_); }
 
 // ---- beside steps ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,9 @@
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/step_clock.hpp>
+#include <ronda/runtime/strategy/step_queue.hpp>
+#include <ronda/runtime/strategy/step_result.hpp>
+#include <ronda/runtime/strategy/training_state.hpp>
 
 namespace ronda {
 
@@ -18,6 +21,13 @@ inline void update(GradientExchange& exchange, Updater& updater, Stream& stream,
   exchange.publish(updater.outcome(), stream);
   clock.lap(&StepTimes::communication);
   updater.average(stream);
+}
+
+/// The result of a step that is over, which counts.
+inline StepResult count_step(const StepOutcome& outcome, TrainingState& state, StepClock& clock) {
+  clock.lap(&StepTimes::optimizer);
+  state.count(outcome.update.updates);
+  return result_of(outcome, clock.take());
 }
 
 }  // namespace ronda

@@ -287,6 +287,17 @@ TEST_CASE("what nobody needs is not computed") {
 
 namespace {
 
+/// Two passes, the second on what the first left behind, give these outputs and gradients.
+/// @param first  of the gradients that is there: 1 without the input's
+void check_rounds(Bench& bench, const std::vector<float>& output, const std::vector<std::vector<float>>& gradients,
+                  int threads, std::size_t first = 0) {
+  for (int round = 0; round < 2; ++round) {
+    check_close("output", bench.forward(threads), output, 1e-5F);
+    const auto found = bench.backward(threads);
+    for (std::size_t i = first; i < found.size(); ++i) check_close("gradient", found[i], gradients[i], 1e-5F);
+  }
+}
+
 float mostly_zero(float x) { return x > 0.3F ? x : 0; }
 
 }  // namespace
@@ -459,12 +470,7 @@ TEST_CASE("convolutions by tiles equal the plain loops where tiles, panels, chun
       Bench expected(*reference, input), found(*operation, input);
       const auto output = expected.forward();
       const auto plain_gradients = expected.backward();
-      for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
-        check_close("output", found.forward(threads), output, 1e-5F);
-        const auto gradients = found.backward(threads);
-        for (std::size_t i = 0; i < gradients.size(); ++i)
-          check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
-      }
+      check_rounds(found, output, plain_gradients, threads);
     }
   use_threads(1);
 }
@@ -492,12 +498,7 @@ TEST_CASE("convolutions by tiles with their pooling equal the plain loops") {
       Bench expected(*reference, input), found(*operation, input);
       const auto output = expected.forward();
       const auto plain_gradients = expected.backward();
-      for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
-        check_close("output", found.forward(), output, 1e-5F);
-        const auto gradients = found.backward();
-        for (std::size_t i = 0; i < gradients.size(); ++i)
-          check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
-      }
+      check_rounds(found, output, plain_gradients, 1);
     }
 }
 
@@ -527,12 +528,7 @@ TEST_CASE("a convolution over one channel that leaves out patches of zeros equal
       REQUIRE(operation->plan().picks.starts_with("forward fused"));
       Bench found(*operation, input, false);
       blacken(found);
-      for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
-        check_close("output", found.forward(threads), output, 1e-5F);
-        const auto gradients = found.backward(threads);
-        for (std::size_t i = 1; i < gradients.size(); ++i)
-          check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
-      }
+      check_rounds(found, output, plain_gradients, threads, 1);
     }
   }
   use_threads(1);

@@ -1,6 +1,7 @@
 // A model that is computed in stages does what a whole one does, by ranks that have a part of it each.
 #include "strategy/compared_runs.hpp"
 #include "strategy/device_run.hpp"
+#include "strategy/named_run.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
@@ -42,69 +43,36 @@ struct PipelineSet {
   [[nodiscard]] PipelineOptions pipeline() const { return {stages, cuts}; }
 };
 
-std::size_t ranks() { return static_cast<std::size_t>(world().size()); }
-std::size_t rank() { return static_cast<std::size_t>(world().rank()); }
+NamedRun run_of(const Communicator& communicator, const char* name, Sequential model, const Dataset& data,
+                const PipelineSet& set) {
+  return {{communicator, name, set.pipeline().shard(this_rank(), rank_count()), set.global_batch, set.micro_batches,
+           set.optimizer},
+          std::move(model),
+          data,
+          [&](MirroredOptions& options) {
+            options.pipeline = set.pipeline();
+            options.clip_norm = set.clip_norm;
+            options.check_gradients = set.check_gradients;
+            options.picks = set.picks;
+            options.group_of = set.group_of;
+            options.ema_decay = set.ema_decay;
+            options.fusion.compression = set.compression;
+            options.fusion.algorithm = set.algorithm;
+            options.fusion.first_bucket_bytes = 1024;
+            options.fusion.bucket_bytes = 4096;
+            options.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
+          }};
+}
 
-/// A strategy of this name, with its data.
-struct StagedRun {
-  StagedRun(const Communicator& communicator, const char* name, Shard shard, Sequential m, const Dataset& data,
-            const PipelineSet& set)
-      : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard, set.micro_batches),
-        loader(data, SampleOrder(data.size(), 1, true), plan),
-        strategy(strategy_row(name).make({.communicator = communicator,
-                                          .model = model,
-                                          .loss = loss,
-                                          .optimizer = make_optimizer({.name = set.optimizer}),
-                                          .schedule = Schedule({.learning_rate = 0.05}),
-                                          .options = options(data, set)})) {}
-
-  MirroredOptions options(const Dataset& data, const PipelineSet& set) const {
-    MirroredOptions o = MirroredOptions::for_data(data, plan);
-    o.pipeline = set.pipeline();
-    o.clip_norm = set.clip_norm;
-    o.check_gradients = set.check_gradients;
-    o.picks = set.picks;
-    o.group_of = set.group_of;
-    o.ema_decay = set.ema_decay;
-    o.fusion.compression = set.compression;
-    o.fusion.algorithm = set.algorithm;
-    o.fusion.first_bucket_bytes = 1024;
-    o.fusion.bucket_bytes = 4096;
-    o.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
-    return o;
-  }
-  StepResult step() {
-    for (std::size_t micro = 1; micro < plan.micro_batches(); ++micro) strategy->accumulate(loader.next());
-    return strategy->train_step(loader.next());
-  }
-  std::vector<float> parameters() {
-    strategy->state().gather_state();
-    std::vector<float> all;
-    for (const auto& p : strategy->parameters()) {
-      const auto values = to_file(p, p.trained());
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    return all;
-  }
-
-  Sequential model;
-  SoftmaxCrossEntropy loss;
-  BatchPlan plan;
-  BatchLoader loader;
-  std::unique_ptr<Strategy> strategy;
-};
-
-StagedRun pipelined(Sequential model, const Dataset& data, const PipelineSet& set) {
-  return {everybody(), "pipeline", set.pipeline().shard(rank(), ranks()), std::move(model), data, set};
+NamedRun pipelined(Sequential model, const Dataset& data, const PipelineSet& set) {
+  return run_of(everybody(), "pipeline", std::move(model), data, set);
 }
 
 /// Whole models, one for each pipeline: a rank is in the group of those with its stage.
-StagedRun whole(Sequential model, const Dataset& data, PipelineSet set) {
-  const Shard shard = set.pipeline().shard(rank(), ranks());
-  const auto stage = static_cast<int>(rank() % set.pipeline().stages_on(ranks()));
+NamedRun whole(Sequential model, const Dataset& data, PipelineSet set) {
+  const auto stage = static_cast<int>(this_rank() % set.pipeline().stages_on(rank_count()));
   set.picks = {};
-  return {world().communicator().split(stage, world().rank()), "mirrored", shard, std::move(model), data, set};
+  return run_of(world().communicator().split(stage, world().rank()), "mirrored", std::move(model), data, set);
 }
 
 /// The third has fewer samples.
@@ -113,25 +81,8 @@ constexpr std::size_t some_steps = sanitized ? 3 : 5;
 /// Losses, norms, parameters and states after some steps.
 void check_equal_steps(Sequential (*model)(), const Dataset& data, const PipelineSet& set,
                        std::size_t steps = some_steps, double tolerance = 1e-5) {
-  StagedRun parts = pipelined(model(), data, set), all = whole(model(), data, set);
-  CHECK(parts.parameters() == all.parameters());
-  for (std::size_t k = 0; k < steps; ++k) {
-    const StepResult a = all.step(), b = parts.step();
-    CHECK(std::abs(b.loss - a.loss) <= tolerance * std::max(1.0, a.loss));
-    CHECK(b.weight == a.weight);
-    CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(1e-3));
-    CHECK_FALSE(b.nonfinite);
-  }
-  CHECK(relative_distance(parts.parameters(), all.parameters()) < 10 * tolerance);
-  parts.strategy->state().average_states();
-  all.strategy->state().average_states();
-  const Numbers mine = layer_states_of(*parts.strategy), expected = layer_states_of(*all.strategy);
-  REQUIRE(mine.size() == expected.size());
-  for (const auto& [name, numbers] : mine) {
-    INFO(name);
-    CHECK(relative_distance(numbers, expected.at(name)) < 1e-3);
-  }
-  CHECK_FALSE(parts.strategy->parameter_hash().empty());
+  NamedRun parts = pipelined(model(), data, set), all = whole(model(), data, set);
+  compare_steps(parts, all, steps, tolerance);
 }
 
 Sequential perceptron() {
@@ -154,8 +105,8 @@ MemoryDataset images() { return toy_images(131, {12, 12, 1}, 4); }
 /// All ways in which these ranks are pipelines.
 std::vector<std::size_t> stage_counts() {
   std::vector<std::size_t> counts;
-  for (std::size_t stages = 2; stages <= ranks(); ++stages)
-    if (ranks() % stages == 0) counts.push_back(stages);
+  for (std::size_t stages = 2; stages <= rank_count(); ++stages)
+    if (rank_count() % stages == 0) counts.push_back(stages);
   return counts;
 }
 
@@ -203,17 +154,17 @@ TEST_CASE("so has a residual network with batch norms, of which each micro-batch
 }
 
 TEST_CASE("cuts are made where they are asked for") {
-  if (ranks() < 2) return;
+  if (rank_count() < 2) return;
   const MemoryDataset data = images();
   for (const char* name : {"dense2", "relu2", "dense3"}) {
-    if (ranks() % 2 != 0) continue;
+    if (rank_count() % 2 != 0) continue;
     INFO(name);
     PipelineSet set{.cuts = {name}};
     check_equal_steps(perceptron, data, set, 4);
-    StagedRun run = pipelined(perceptron(), data, set);
+    NamedRun run = pipelined(perceptron(), data, set);
     CHECK(run.strategy->stages().at(1).begins == name);
   }
-  if (ranks() == 3) check_equal_steps(perceptron, data, {.cuts = {"dense2", "dense4"}}, 4);
+  if (rank_count() == 3) check_equal_steps(perceptron, data, {.cuts = {"dense2", "dense4"}}, 4);
 }
 
 TEST_CASE("norms, checks, groups and rates are those of the whole model") {
@@ -238,17 +189,17 @@ TEST_CASE("dropout draws for a sample what it draws in a whole model") {
 }
 
 TEST_CASE("pipelines that share a step add up over them where layers do") {
-  if (ranks() == 4) check_equal_steps(synchronised_network, images(), {.stages = 2}, some_steps, 1e-4);
+  if (rank_count() == 4) check_equal_steps(synchronised_network, images(), {.stages = 2}, some_steps, 1e-4);
 }
 
 TEST_CASE("pipelines that compress what they sum train as mirrored replicas that do") {
-  if (ranks() != 4) return;
+  if (rank_count() != 4) return;
   const MemoryDataset data = images();
   /// By how much four steps change the parameters. A ring sends, also within a node, and so compresses.
   const auto changes = [&](bool in_stages, Compression compression) {
     const PipelineSet set{
         .cuts = {"dense3"}, .optimizer = "sgd", .compression = compression, .algorithm = AllreduceAlgorithm::ring};
-    StagedRun run = in_stages ? pipelined(perceptron(), data, set) : whole(perceptron(), data, set);
+    NamedRun run = in_stages ? pipelined(perceptron(), data, set) : whole(perceptron(), data, set);
     const std::vector<float> before = run.parameters();
     for (int k = 0; k < 4; ++k) run.step();
     std::vector<float> after = run.parameters();
@@ -268,13 +219,13 @@ TEST_CASE("an evaluation goes through the pipeline, and the last stage sees the 
     INFO(stages << " stages");
     const MemoryDataset data = images(), test = toy_images(57, {12, 12, 1}, 4, 2);
     const PipelineSet set{.stages = stages};
-    StagedRun parts = pipelined(residual_network(), data, set), all = whole(residual_network(), data, set);
+    NamedRun parts = pipelined(residual_network(), data, set), all = whole(residual_network(), data, set);
     for (int k = 0; k < 3; ++k) {
       parts.step();
       all.step();
     }
     const TopKAccuracy top2(2);
-    const auto evaluated = [&](StagedRun& run, double& seen) {
+    const auto evaluated = [&](NamedRun& run, double& seen) {
       BatchLoader loader(
           test, SampleOrder(test.size(), 0, false),
           BatchPlan(test.size(), run.plan.capacity() * run.strategy->shard().count, run.strategy->shard())
@@ -306,14 +257,14 @@ TEST_CASE(
     const MemoryDataset data = images();
     PipelineSet set{.stages = stages, .ema_decay = 0.7};
     set.group_of = [](std::string_view name) { return ParameterGroup{.pruned = name.ends_with(".weight")}; };
-    StagedRun parts = pipelined(perceptron(), data, set), all = whole(perceptron(), data, set);
+    NamedRun parts = pipelined(perceptron(), data, set), all = whole(perceptron(), data, set);
     for (int k = 0; k < 6; ++k) {
-      for (StagedRun* run : {&parts, &all})
+      for (NamedRun* run : {&parts, &all})
         if (k == 3) run->strategy->state().prune(0.5);
       parts.step();
       all.step();
     }
-    const auto averages = [](StagedRun& run) {
+    const auto averages = [](NamedRun& run) {
       std::vector<float> numbers;
       run.strategy->state().average_states();
       run.strategy->state().with_average([&] {
@@ -342,7 +293,7 @@ TEST_CASE("a rank keeps the optimizer's states of its stage, and all ranks toget
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
     const PipelineSet set{.stages = stages, .optimizer = "adam"};
-    StagedRun parts = pipelined(perceptron(), data, set), all = whole(perceptron(), data, set);
+    NamedRun parts = pipelined(perceptron(), data, set), all = whole(perceptron(), data, set);
     for (int k = 0; k < 5; ++k) {
       parts.step();
       all.step();
@@ -369,17 +320,17 @@ TEST_CASE("a stage holds the activations of w + 1 micro-batches, however many a 
   for (const std::size_t stages : stage_counts()) {
     INFO(stages << " stages");
     const MemoryDataset data = images();
-    const std::size_t rows = 4, pipelines = ranks() / stages;
+    const std::size_t rows = 4, pipelines = rank_count() / stages;
     std::vector<std::string> cuts{"dense2", "dense3", "dense4"};
     cuts.resize(stages - 1);
     const auto activations = [&](std::size_t micro_batches) {
-      const StagedRun run =
+      const NamedRun run =
           pipelined(perceptron(), data,
                     {.cuts = cuts, .global_batch = rows * micro_batches * pipelines, .micro_batches = micro_batches});
       REQUIRE(run.plan.capacity() == rows);
       return run.strategy->memory().activations;
     };
-    const std::size_t behind = stages - 1 - rank() % stages, held = activations(stages);
+    const std::size_t behind = stages - 1 - this_rank() % stages, held = activations(stages);
     CHECK(activations(3 * stages) == held);
     for (std::size_t fewer = 1; fewer < stages; ++fewer) {
       INFO(fewer << " micro-batches");
@@ -396,7 +347,7 @@ TEST_CASE("a number that is none is found in whatever stage, and no rank updates
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
     const PipelineSet set{.stages = stages, .check_gradients = true};
-    StagedRun run = pipelined(perceptron(), data, set);
+    NamedRun run = pipelined(perceptron(), data, set);
     run.step();
     const std::vector<float> before = run.parameters();
     Batch spoiled(data.fields(), run.plan.capacity());
@@ -414,21 +365,21 @@ TEST_CASE("a number that is none is found in whatever stage, and no rank updates
 TEST_CASE("flags of all ranks reach all ranks") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    StagedRun run = pipelined(perceptron(), data, {.stages = stages});
+    NamedRun run = pipelined(perceptron(), data, {.stages = stages});
     StepFlags flags;
     flags.written = 1;
-    if (rank() == 0) flags.stop = 1;
+    if (this_rank() == 0) flags.stop = 1;
     run.strategy->raise(flags);
     const StepResult result = run.step();
     CHECK(result.stop);
-    CHECK(result.flags.written == static_cast<double>(ranks()));
+    CHECK(result.flags.written == static_cast<double>(rank_count()));
   }
 }
 
 TEST_CASE("a pipeline keeps its number of micro-batches") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    StagedRun run = pipelined(perceptron(), data, {.stages = stages});
+    NamedRun run = pipelined(perceptron(), data, {.stages = stages});
     run.strategy->set_micro_batches(4);  // as before
     for (const std::size_t count : {3, 5})
       require_mentions(message_of<InputError>([&] { run.strategy->set_micro_batches(count); }),
@@ -438,24 +389,25 @@ TEST_CASE("a pipeline keeps its number of micro-batches") {
 }
 
 TEST_CASE("what a pipeline is not for is refused, with the remedy") {
-  if (ranks() == 1) {
+  if (rank_count() == 1) {
     require_mentions(refused({}), {"two stages or more", "mirrored"});
     require_mentions(refused({.stages = 2}), {"1 rank cannot be pipelines of 2 stages"});
     return;
   }
-  require_mentions(refused({.stages = ranks() + 1}), {"cannot be pipelines", "multiple of"});
+  require_mentions(refused({.stages = rank_count() + 1}), {"cannot be pipelines", "multiple of"});
   require_mentions(refused({.stages = 1}), {"two stages or more"});
-  require_mentions(refused({.stages = ranks(), .cuts = std::vector<std::string>(ranks(), "dense2")}),
+  require_mentions(refused({.stages = rank_count(), .cuts = std::vector<std::string>(rank_count(), "dense2")}),
                    {".pipeline.cuts", ".pipeline.stages"});
-  std::vector<std::string> cuts(ranks() - 1, "dense2");
+  std::vector<std::string> cuts(rank_count() - 1, "dense2");
   cuts.front() = "dense9";
   require_mentions(refused({.cuts = cuts}), {"'dense9'", "no such operation", "dense2, dense3 or dense4"});
   cuts.front() = "flatten1";
   require_mentions(refused({.cuts = cuts}), {"'flatten1'", "the first stage begins"});
   cuts.front() = "conv3";
   require_mentions(refused({.cuts = cuts}, residual_network()), {"'conv3'", "2 values", "a stage sends one"});
-  if (ranks() > 2) require_mentions(refused({.cuts = std::vector<std::string>(ranks() - 1, "dense2")}), {"different"});
-  if (ranks() > 2)
+  if (rank_count() > 2)
+    require_mentions(refused({.cuts = std::vector<std::string>(rank_count() - 1, "dense2")}), {"different"});
+  if (rank_count() > 2)
     require_mentions(refused({}, Sequential(Flatten(), Dense(9), Dense(4))), {"into 2 stages", "at most"});
   require_mentions(
       refused({}, perceptron(),

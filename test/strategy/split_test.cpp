@@ -1,6 +1,7 @@
 // A model whose operations are split over ranks does what a whole one does.
 #include "strategy/compared_runs.hpp"
 #include "strategy/device_run.hpp"
+#include "strategy/named_run.hpp"
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
@@ -34,84 +35,36 @@ struct SplitSet {
   std::function<void(MirroredOptions&)> change = {};
 };
 
-std::size_t rank_count() { return static_cast<std::size_t>(world().size()); }
-std::size_t this_rank() { return static_cast<std::size_t>(world().rank()); }
 Shard shard_by(const SplitSet& set) { return set.split.shard(this_rank(), rank_count()); }
 
-/// A strategy of this name, with its data.
-struct SplitRun {
-  SplitRun(const Communicator& communicator, const char* name, Sequential m, const Dataset& data, const SplitSet& set)
-      : model(std::move(m)),
-        plan(data.size(), set.global_batch, shard_by(set), set.micro_batches),
-        loader(data, SampleOrder(data.size(), 1, true), plan),
-        strategy(strategy_row(name).make({.communicator = communicator,
-                                          .model = model,
-                                          .loss = loss,
-                                          .optimizer = make_optimizer({.name = set.optimizer}),
-                                          .schedule = Schedule({.learning_rate = 0.05}),
-                                          .options = options(data, set)})) {}
+NamedRun run_of(const Communicator& communicator, const char* name, Sequential model, const Dataset& data,
+                const SplitSet& set) {
+  return {{communicator, name, shard_by(set), set.global_batch, set.micro_batches, set.optimizer},
+          std::move(model),
+          data,
+          [&](MirroredOptions& options) {
+            options.split = set.split;
+            options.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
+            if (set.change) set.change(options);
+          }};
+}
 
-  MirroredOptions options(const Dataset& data, const SplitSet& set) const {
-    MirroredOptions o = MirroredOptions::for_data(data, plan);
-    o.split = set.split;
-    o.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
-    if (set.change) set.change(o);
-    return o;
-  }
-  StepResult step() {
-    for (std::size_t micro = 1; micro < plan.micro_batches(); ++micro) strategy->accumulate(loader.next());
-    return strategy->train_step(loader.next());
-  }
-  std::vector<float> parameters() {
-    strategy->state().gather_state();
-    std::vector<float> all;
-    for (const auto& p : strategy->parameters()) {
-      const auto values = to_file(p, p.trained());
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    return all;
-  }
-
-  Sequential model;
-  SoftmaxCrossEntropy loss;
-  BatchPlan plan;
-  BatchLoader loader;
-  std::unique_ptr<Strategy> strategy;
-};
-
-SplitRun in_parts(Sequential model, const Dataset& data, const SplitSet& set) {
-  return {everybody(), "split", std::move(model), data, set};
+NamedRun in_parts(Sequential model, const Dataset& data, const SplitSet& set) {
+  return run_of(everybody(), "split", std::move(model), data, set);
 }
 
 /// Whole models, one for each group: a rank is with those that have its part.
-SplitRun as_one(Sequential model, const Dataset& data, const SplitSet& set) {
+NamedRun as_one(Sequential model, const Dataset& data, const SplitSet& set) {
   const auto part = static_cast<int>(this_rank() % set.split.parts_on(rank_count()));
-  return {world().communicator().split(part, world().rank()), "mirrored", std::move(model), data, set};
+  return run_of(world().communicator().split(part, world().rank()), "mirrored", std::move(model), data, set);
 }
 
 /// Losses, norms, parameters and states after some steps, the last of them short.
 void check_split_steps(Sequential (*model)(), const SplitSet& set, std::size_t steps = 8, double tolerance = 1e-5,
                        const Shape& sample = {12, 12, 1}) {
   const MemoryDataset data = toy_images(131, sample, 4);
-  SplitRun parts = in_parts(model(), data, set), all = as_one(model(), data, set);
-  CHECK(parts.parameters() == all.parameters());
-  for (std::size_t k = 0; k < steps; ++k) {
-    const StepResult a = all.step(), b = parts.step();
-    CHECK(std::abs(b.loss - a.loss) <= tolerance * std::max(1.0, a.loss));
-    CHECK(b.weight == a.weight);
-    CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(1e-3));
-    CHECK_FALSE(b.nonfinite);
-  }
-  CHECK(relative_distance(parts.parameters(), all.parameters()) < 10 * tolerance);
-  parts.strategy->state().average_states();
-  all.strategy->state().average_states();
-  const Numbers mine = layer_states_of(*parts.strategy), expected = layer_states_of(*all.strategy);
-  REQUIRE(mine.size() == expected.size());
-  for (const auto& [name, numbers] : mine) {
-    INFO(name);
-    CHECK(relative_distance(numbers, expected.at(name)) < 1e-3);
-  }
-  CHECK_FALSE(parts.strategy->parameter_hash().empty());
+  NamedRun parts = in_parts(model(), data, set), all = as_one(model(), data, set);
+  compare_steps(parts, all, steps, tolerance);
 }
 
 Sequential four_dense() {
@@ -201,7 +154,7 @@ TEST_CASE("what parts have alike stays equal, however the groups add up") {
       options.fusion.algorithm = AllreduceAlgorithm::ring;
       options.fusion.compression = Compression::int8;
     };
-    SplitRun run = in_parts(four_dense(), data, set);
+    NamedRun run = in_parts(four_dense(), data, set);
     for (int k = 0; k < 5; ++k) {
       run.step();
       CHECK_FALSE(run.strategy->parameter_hash().empty());  // throws where ranks differ
@@ -212,7 +165,7 @@ TEST_CASE("what parts have alike stays equal, however the groups add up") {
 TEST_CASE("statistics that ranks of a group bring from elsewhere become one") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
   for (const std::size_t parts : part_counts()) {
-    SplitRun run = in_parts(norms_and_dropout(), data, {.split = {parts, {"dense1=columns"}}});
+    NamedRun run = in_parts(norms_and_dropout(), data, {.split = {parts, {"dense1=columns"}}});
     run.step();
     struct Shift final : StateVisitor {
       void visit(const State& state) override {
@@ -277,14 +230,14 @@ TEST_CASE("an evaluation sees each sample once, by whole outputs") {
   for (const std::size_t parts : part_counts()) {
     INFO(parts << " parts");
     const MemoryDataset data = toy_images(131, {12, 12, 1}, 4), test = toy_images(57, {12, 12, 1}, 4, 2);
-    SplitRun split = in_parts(convolutions(), data, {.split = {parts, {"conv1=columns", "dense2=columns"}}}),
+    NamedRun split = in_parts(convolutions(), data, {.split = {parts, {"conv1=columns", "dense2=columns"}}}),
              whole = as_one(convolutions(), data, {.split = {.parts = parts}});
     for (int k = 0; k < 3; ++k) {
       split.step();
       whole.step();
     }
     const TopKAccuracy top2(2);
-    const auto evaluated = [&](SplitRun& run, double& seen) {
+    const auto evaluated = [&](NamedRun& run, double& seen) {
       const Shard shard = split.strategy->shard();
       BatchLoader loader(
           test, SampleOrder(test.size(), 0, false),
@@ -311,13 +264,13 @@ TEST_CASE("an average of split parameters is kept and shown whole; the smallest 
       options.ema_decay = 0.7;
       options.group_of = pruned_weights;
     };
-    SplitRun split = in_parts(four_dense(), data, set), whole = as_one(four_dense(), data, set);
+    NamedRun split = in_parts(four_dense(), data, set), whole = as_one(four_dense(), data, set);
     for (int k = 0; k < 6; ++k)
-      for (SplitRun* run : {&split, &whole}) {
+      for (NamedRun* run : {&split, &whole}) {
         if (k == 3) run->strategy->state().prune(0.5);
         run->step();
       }
-    const auto averages = [](SplitRun& run) {
+    const auto averages = [](NamedRun& run) {
       std::vector<float> numbers;
       run.strategy->state().average_states();
       run.strategy->state().with_average([&] { numbers = run.parameters(); });
@@ -338,7 +291,7 @@ TEST_CASE("a rank keeps the optimizer's states of its part, and all ranks togeth
     const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
     SplitSet set = by_hand(parts);
     set.optimizer = "adam";
-    SplitRun split = in_parts(four_dense(), data, set), whole = as_one(four_dense(), data, set);
+    NamedRun split = in_parts(four_dense(), data, set), whole = as_one(four_dense(), data, set);
     for (int k = 0; k < 5; ++k) {
       split.step();
       whole.step();
@@ -363,7 +316,7 @@ TEST_CASE("a number that is none is found on whatever rank, and none updates") {
     const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
     SplitSet set = by_hand(parts);
     set.change = [](MirroredOptions& options) { options.check_gradients = true; };
-    SplitRun run = in_parts(four_dense(), data, set);
+    NamedRun run = in_parts(four_dense(), data, set);
     run.step();
     const std::vector<float> before = run.parameters();
     Batch spoiled(data.fields(), run.plan.capacity());

@@ -1,8 +1,11 @@
 #pragma once
+#include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ronda/layers/layers.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
@@ -34,6 +37,33 @@ struct SmallTraining {
   Trainer trainer;
   Evaluation result;
 };
+
+/// Convolutions and dense layers, to be cut into parts; with a norm, which sees which samples a rank has, or without.
+inline Sequential convolutions_with_norm() {
+  return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
+}
+inline Sequential convolutions_without_norm() {
+  return Sequential(Conv2d(8, 3), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
+}
+
+/// Notes what is reported of epochs.
+struct ReportedTraining : SmallTraining {
+  explicit ReportedTraining(TrainingOptions options, Sequential m = convolutions_with_norm())
+      : SmallTraining(std::move(options), std::move(m)) {
+    trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
+  }
+  std::vector<EpochReport> epochs;
+};
+
+/// Its epochs are those of a whole model, to rounding.
+inline void check_epochs(const ReportedTraining& parts, const ReportedTraining& whole) {
+  REQUIRE(parts.epochs.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(parts.epochs[i].samples == 90);
+    CHECK(std::abs(parts.epochs[i].train_loss - whole.epochs[i].train_loss) < 1e-3);
+    CHECK(std::abs(parts.epochs[i].test_loss - whole.epochs[i].test_loss) < 1e-3);
+  }
+}
 
 /// One of these, or one that builds on it, after fit.
 template <class Training>

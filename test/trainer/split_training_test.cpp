@@ -22,29 +22,12 @@ using namespace ronda::test;
 
 namespace {
 
-Sequential model_of_parts() {
-  return Sequential(Conv2d(8, 3), BatchNorm(), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
+std::unique_ptr<ReportedTraining> run_split(TrainingOptions options) {
+  return fitted_training<ReportedTraining>(std::move(options));
 }
 
-/// Without what depends on which samples a rank has.
-Sequential model_without_norms() {
-  return Sequential(Conv2d(8, 3), ReLU(), Conv2d(6, 3), ReLU(), Flatten(), Dense(21), ReLU(), Dense(4));
-}
-
-struct SplitTraining : SmallTraining {
-  explicit SplitTraining(TrainingOptions options, Sequential m = model_of_parts())
-      : SmallTraining(std::move(options), std::move(m)) {
-    trainer.add({.epoch = [this](const EpochReport& report) { epochs.push_back(report); }});
-  }
-  std::vector<EpochReport> epochs;
-};
-
-std::unique_ptr<SplitTraining> run_split(TrainingOptions options) {
-  return fitted_training<SplitTraining>(std::move(options));
-}
-
-std::unique_ptr<SplitTraining> run_without_norms(TrainingOptions options) {
-  auto training = std::make_unique<SplitTraining>(std::move(options), model_without_norms());
+std::unique_ptr<ReportedTraining> run_without_norms(TrainingOptions options) {
+  auto training = std::make_unique<ReportedTraining>(std::move(options), convolutions_without_norm());
   training->fit();
   return training;
 }
@@ -79,12 +62,7 @@ TEST_CASE("a split training that was ended and goes on has the bits of one that 
 TEST_CASE("a split training is a whole model's, epoch by epoch") {
   const auto parts = run_without_norms(split_by("split")), whole = run_without_norms(split_by("mirrored"));
   CHECK_FALSE(parts->hash().empty());
-  REQUIRE(parts->epochs.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(parts->epochs[i].samples == 90);
-    CHECK(std::abs(parts->epochs[i].train_loss - whole->epochs[i].train_loss) < 1e-3);
-    CHECK(std::abs(parts->epochs[i].test_loss - whole->epochs[i].test_loss) < 1e-3);
-  }
+  check_epochs(*parts, *whole);
 }
 
 TEST_CASE("every strategy goes on from a split training's checkpoint, and it from theirs") {

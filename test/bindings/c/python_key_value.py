@@ -4,15 +4,7 @@ import numpy
 
 import ronda
 import ronda_kv
-
-
-def fails(kind, part, function, *arguments, **options):
-    try:
-        function(*arguments, **options)
-    except kind as error:
-        assert part in str(error), error
-    else:
-        raise AssertionError(f"nobody said: {part}")
+from failing_calls import fails
 
 
 def halves(key, begin, values, gradient):

@@ -5,15 +5,7 @@ import numpy_or_skip  # noqa: F401
 import numpy
 
 import ronda
-
-
-def fails(kind, part, function, *arguments, **options):
-    try:
-        function(*arguments, **options)
-    except kind as error:
-        assert part in str(error), error
-    else:
-        raise AssertionError(f"nobody said: {part}")
+from failing_calls import fails
 
 
 def arrays_are_what_they_are_called(world):
