@@ -29,7 +29,7 @@ struct NamedRun {
   };
   /// @param change  sets options that are not usual
   template <class Change>
-  NamedRun(Set set, Sequential m, const Dataset& data, Change&& change)
+  NamedRun(const Set& set, Sequential m, const Dataset& data, Change&& change)
       : model(std::move(m)),
         plan(data.size(), set.global_batch, set.shard, set.micro_batches),
         loader(data, SampleOrder(data.size(), 1, true), plan) {
