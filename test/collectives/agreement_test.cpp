@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace ronda {
+namespace ronda::agreement_test {
 namespace {
 
 /// The error that `call` throws, which must be agreed.
@@ -131,4 +131,4 @@ TEST_CASE("a failure of a part of the world is no agreement of all") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::agreement_test

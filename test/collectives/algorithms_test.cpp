@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace ronda {
+namespace ronda::algorithms_test {
 namespace {
 
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 15};
@@ -510,4 +510,4 @@ TEST_CASE("a collective whose preparation fails leaves nothing behind") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::algorithms_test

@@ -16,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-namespace ronda {
+namespace ronda::allreduce_test {
 namespace {
 
 using test::count_wrong;
@@ -407,4 +407,4 @@ TEST_CASE("memory is zeroed, aligned, and may go while the others still have the
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::allreduce_test

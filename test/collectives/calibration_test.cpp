@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::calibration_test {
 namespace {
 
 /// Without what the tests before have measured: a group that is split off has its parent's, which may be nothing.
@@ -121,4 +121,4 @@ TEST_CASE("a collective counts its runs and their time") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::calibration_test

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::collectives_test {
 namespace {
 
 /// Short enough for a tree, and not.
@@ -417,4 +417,4 @@ TEST_CASE("an alltoall in which one rank expects more than it is sent is refused
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::collectives_test

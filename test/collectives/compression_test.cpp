@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace ronda {
+namespace ronda::compression_test {
 namespace {
 
 constexpr Compression all_compressions[] = {Compression::bf16, Compression::fp16, Compression::int8, Compression::int4,
@@ -514,4 +514,4 @@ TEST_CASE("a number that is not finite is seen by all ranks, and forgotten with 
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::compression_test

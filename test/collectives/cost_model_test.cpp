@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace ronda {
+namespace ronda::cost_model_test {
 namespace {
 
 using Nodes = std::vector<std::vector<int>>;
@@ -393,4 +393,4 @@ TEST_CASE("damaged link costs are refused, or costs that can be asked for") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::cost_model_test

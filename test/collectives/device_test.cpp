@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace ronda {
+namespace ronda::device_test {
 namespace {
 
 using test::FakeDevice;
@@ -252,4 +252,4 @@ TEST_CASE("a mistake of one rank about where its tensor is reaches all of them")
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::device_test

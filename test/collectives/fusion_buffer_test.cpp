@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace ronda {
+namespace ronda::fusion_buffer_test {
 namespace {
 
 /// Slots back to back, at aligned offsets.
@@ -174,4 +174,4 @@ TEST_CASE("misuse of a step is told by the parameter's name") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::fusion_buffer_test

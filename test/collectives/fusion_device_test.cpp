@@ -7,7 +7,7 @@
 #include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/core/error.hpp>
 
-namespace ronda {
+namespace ronda::fusion_device_test {
 namespace {
 
 using test::Devices;
@@ -110,4 +110,4 @@ TEST_CASE("a recorded step reduces as often as it is replayed") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::fusion_device_test

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace ronda {
+namespace ronda::in_flight_test {
 namespace {
 
 Tensor tensor(std::vector<float>& values) { return Tensor(std::span(values)); }
@@ -96,4 +96,4 @@ TEST_CASE("a rank waits for whichever of several messages comes first") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::in_flight_test

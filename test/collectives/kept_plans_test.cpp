@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace ronda {
+namespace ronda::kept_plans_test {
 namespace {
 
 TEST_CASE("an allreduce for once that comes again is planned once, wherever its numbers lie") {
@@ -59,4 +59,4 @@ TEST_CASE("what is kept goes with the group") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::kept_plans_test

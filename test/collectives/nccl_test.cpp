@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace ronda {
+namespace ronda::nccl_test {
 namespace {
 
 using nccl::Clique;
@@ -744,4 +744,4 @@ TEST_CASE("very many runs in flight are more than are watched, and no harm") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::nccl_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::one_fails_test {
 namespace {
 
 /// Leaves this process so many bytes more of addresses.
@@ -89,4 +89,4 @@ TEST_CASE("while a coordinator is open nobody else uses its world") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::one_fails_test

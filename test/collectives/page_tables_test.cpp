@@ -9,7 +9,7 @@
 #include <iostream>
 #include <string>
 
-namespace ronda {
+namespace ronda::page_tables_test {
 namespace {
 
 std::size_t bytes_of_page_tables() {
@@ -48,4 +48,4 @@ TEST_CASE("page tables grow by a rank's own memory and its part of the others'")
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::page_tables_test

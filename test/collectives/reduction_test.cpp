@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace ronda {
+namespace ronda::reduction_test {
 namespace {
 
 using test::all_operations;
@@ -142,4 +142,4 @@ TEST_CASE("operations have names") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::reduction_test

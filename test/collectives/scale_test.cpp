@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace ronda {
+namespace ronda::scale_test {
 namespace {
 
 /// What one rank has sent, and with whom it has a connection.
@@ -170,4 +170,4 @@ TEST_CASE("an alltoall sends each rank's part once, and keeps some under way") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::scale_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::shared_memory_test {
 namespace {
 
 constexpr std::size_t many = std::size_t{1} << 20;
@@ -114,4 +114,4 @@ TEST_CASE("tensors in shared memory for whose barriers there is no room go by me
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::shared_memory_test

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace ronda {
+namespace ronda::side_channel_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -276,4 +276,4 @@ TEST_CASE("a host of 32 ranks among 128 sends a few datagrams to each other host
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::side_channel_test

@@ -18,7 +18,7 @@
 #include <limits>
 #include <random>
 
-namespace ronda {
+namespace ronda::watch_damage_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST_CASE("damaged announcements are refused, however they are") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::watch_damage_test

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-namespace ronda {
+namespace ronda::watch_scale_test {
 namespace {
 
 /// Ranks that have each done the same; the last record is of what they wait in.
@@ -67,4 +67,4 @@ TEST_CASE("a chain of ranks of which each waits for the one before is followed t
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::watch_scale_test

@@ -19,7 +19,7 @@
 #include <future>
 #include <thread>
 
-namespace ronda {
+namespace ronda::watch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -534,4 +534,4 @@ TEST_CASE("nothing is said as long as things move") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::watch_test

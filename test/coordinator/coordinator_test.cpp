@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-namespace ronda {
+namespace ronda::coordinator_test {
 namespace {
 
 int ranks() { return test::world().size(); }
@@ -453,4 +453,4 @@ TEST_CASE("in a steady state nothing is exchanged but bits") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::coordinator_test

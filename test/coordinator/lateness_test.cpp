@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace ronda {
+namespace ronda::lateness_test {
 namespace {
 
 int ranks() { return test::world().size(); }
@@ -153,4 +153,4 @@ TEST_CASE("nothing is given up that nobody limited: a rank is told of, again at 
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::lateness_test

@@ -20,7 +20,7 @@
 #include <random>
 #include <thread>
 
-namespace ronda {
+namespace ronda::parts_test {
 namespace {
 
 using test::sum;
@@ -419,4 +419,4 @@ TEST_CASE("what is given up while the coordinator's thread stands in a call is i
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::parts_test

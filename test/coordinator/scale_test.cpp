@@ -10,7 +10,7 @@
 #include <numeric>
 #include <string>
 
-namespace ronda {
+namespace ronda::scale_test {
 namespace {
 
 using test::sum;
@@ -144,4 +144,4 @@ TEST_CASE("what all of many ranks say alike takes the room of one") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::scale_test

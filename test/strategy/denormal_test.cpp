@@ -17,6 +17,7 @@
 
 using namespace ronda;
 
+namespace denormal_test {
 namespace {
 
 constexpr std::size_t samples = 4, numbers = 40;
@@ -122,3 +123,5 @@ TEST_CASE("a training leaves no denormal number in its state, and the caller's t
   CHECK(witness->exact == 0);
 }
 #endif
+
+}  // namespace denormal_test

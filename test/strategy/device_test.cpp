@@ -12,6 +12,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace device_test {
 namespace {
 
 bool same(const StepResult& a, const StepResult& b) {
@@ -459,3 +460,5 @@ TEST_CASE("what devices do not do yet is refused on all ranks together") {
   model.add(SyncBatchNorm());  // which would ask other ranks from within a device's work
   require_mentions(message_of<InputError>(make), {"batch_norm1", ".device = cpu"});
 }
+
+}  // namespace device_test

@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace local_sgd_test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -459,3 +460,5 @@ TEST_CASE("what cannot make local steps is refused, with the remedy") {
   require_mentions(message_of<InputError>([] { static_cast<void>(parse_outer_optimizer("adam")); }),
                    {"'adam'", "average or nesterov"});
 }
+
+}  // namespace local_sgd_test

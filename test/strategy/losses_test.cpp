@@ -19,6 +19,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace losses_test {
 namespace {
 
 constexpr std::size_t samples_of_losses = 61;  // the last of four batches of 20 has one sample: ranks stay empty
@@ -158,3 +159,5 @@ TEST_CASE("metrics are summed over all ranks, every sample once") {
   CHECK(number_of(d.metrics, "rmse") == Approx(std::sqrt(d.loss)).epsilon(1e-9));
   CHECK_THROWS_AS(more.strategy.evaluate(more.loader, {}, {&top1}), InputError);  // targets are no labels
 }
+
+}  // namespace losses_test

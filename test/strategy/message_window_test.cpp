@@ -15,6 +15,8 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace message_window_test {
+
 TEST_CASE("as many messages as there are come in their order, whether they stay planned or not") {
   Communicator ranks = everybody();
   if (ranks.size() < 2) return;
@@ -67,3 +69,5 @@ TEST_CASE("a server keeps little for each worker beside its gradients") {
     CHECK((kept[1] - kept[0]) / (256 - 32) < 256);
   }
 }
+
+}  // namespace message_window_test

@@ -21,6 +21,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace mirrored_test {
 namespace {
 
 struct Set {
@@ -638,3 +639,5 @@ TEST_CASE("what cannot be planned is refused on all ranks together") {
         Error);
   }
 }
+
+}  // namespace mirrored_test

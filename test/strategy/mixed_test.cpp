@@ -13,6 +13,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace mixed_test {
 namespace {
 
 constexpr DType halves[] = {DType::float16, DType::bfloat16};
@@ -329,3 +330,5 @@ TEST_CASE("of one rank's gradients a sum in float32 has the bits of one in bfloa
   set.reduce_dtype = DType::float16;
   CHECK_THROWS_WITH(DeviceRun(alone(), nullptr, mlp(), data, set), Contains("not in float16"));
 }
+
+}  // namespace mixed_test

@@ -20,6 +20,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace one_copy_test {
 namespace {
 
 DeviceSet with_one_copy(DeviceSet set, const DeviceRun& whole) {
@@ -190,3 +191,5 @@ TEST_CASE("between nodes, one copy is for ranks that are numbered one after the 
   require_mentions(message_of<InputError>([&] { static_cast<void>(share_sizes_by_node(64, dealt)); }),
                    {".one_copy", "one after the other", "--map-by slot", "leave it out"});
 }
+
+}  // namespace one_copy_test

@@ -17,6 +17,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace own_layers_test {
 namespace {
 
 /// A strategy for a model and its place in the data.
@@ -300,3 +301,5 @@ TEST_CASE("a model reads fields of the batch by their names, of whole numbers to
   CHECK_THROWS_AS(Run(Sequential(Flatten(), Dense(3)), loss, data),
                   InputError);  // begins with a field that is not there
 }
+
+}  // namespace own_layers_test

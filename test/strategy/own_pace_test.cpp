@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace own_pace_test {
 namespace {
 
 Sequential small_model() { return Sequential(Flatten(), Dense(33), ReLU(), Dense(4)); }
@@ -183,3 +184,5 @@ TEST_CASE("what cannot be at one's own pace is refused") {
   require_mentions(refused(small_model(), {.replicas_to_aggregate = 1, .asynchronous = true}),
                    {".replicas_to_aggregate", ".asynchronous"});
 }
+
+}  // namespace own_pace_test

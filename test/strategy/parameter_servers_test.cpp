@@ -23,6 +23,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace parameter_servers_test {
 namespace {
 
 DeviceSet served_by(int servers, DeviceSet set) {
@@ -323,3 +324,5 @@ TEST_CASE("what a server cannot do with its own part is refused, with the remedy
   const MemoryDataset data = toy_images(64, {9, 7, 1}, 4);
   require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.servers = 1}); }), {".device = cpu"});
 }
+
+}  // namespace parameter_servers_test

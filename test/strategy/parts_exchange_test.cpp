@@ -16,6 +16,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace parts_exchange_test {
 namespace {
 
 /// A pipeline of all ranks: the exchange of a stage is one rank's, of one gradient.
@@ -61,3 +62,5 @@ TEST_CASE("these numbers have several sums") {
   while (std::ranges::next_permutation(numbers).found);
   CHECK(std::ranges::count(sums, sums.front()) < std::ssize(sums));
 }
+
+}  // namespace parts_exchange_test

@@ -24,6 +24,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace pipeline_test {
 namespace {
 
 struct PipelineSet {
@@ -416,3 +417,5 @@ TEST_CASE("what a pipeline is not for is refused, with the remedy") {
   require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.memory_limit = 1000; }), {"memory_limit"});
   require_mentions(refused({}, perceptron(), [](MirroredOptions& o) { o.divide_states = true; }), {".divide_states"});
 }
+
+}  // namespace pipeline_test

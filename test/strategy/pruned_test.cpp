@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace pruned_test {
 namespace {
 
 ParameterGroup pruned(std::string_view name) { return {.pruned = name.ends_with(".weight") && name != "conv1.weight"}; }
@@ -142,3 +143,5 @@ TEST_CASE("a share that is none is refused, and so is pruning while steps are un
   run.strategy.state().prune(1);
   CHECK(run.strategy.state().zeros().zeros == run.strategy.state().zeros().weights);
 }
+
+}  // namespace pruned_test

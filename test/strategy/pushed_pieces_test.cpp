@@ -22,6 +22,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace pushed_pieces_test {
 namespace {
 
 constexpr Compression pushable[] = {Compression::none, Compression::bf16, Compression::fp16,
@@ -212,3 +213,5 @@ TEST_CASE("a compression that would have to be chosen is refused") {
   set.compression = Compression::automatic;
   require_mentions(refusal_of(set), {".compression", "auto", "2bit"});
 }
+
+}  // namespace pushed_pieces_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::rank_picker_test {
 namespace {
 
 using Candidates = std::vector<Candidate>;
@@ -46,4 +46,4 @@ TEST_CASE("a rank that fails between two questions is told of, and not taken for
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::rank_picker_test

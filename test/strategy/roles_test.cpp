@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace roles_test {
 namespace {
 
 Sequential with_statistics() {
@@ -109,3 +110,5 @@ TEST_CASE("asynchronous workers train with servers anywhere") {
     CHECK_FALSE(run.strategy.parameter_hash().empty());
   }
 }
+
+}  // namespace roles_test

@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace served_rows_test {
 namespace {
 
 constexpr std::int64_t served_rows = 500, text_length = 5;
@@ -140,3 +141,5 @@ TEST_CASE("rows need all workers in one step") {
   require_mentions(message_of<InputError>([&] { DeviceRun(everybody(), nullptr, bag_model(), data, set); }),
                    {"sparse", ".asynchronous", ".sparse = false"});
 }
+
+}  // namespace served_rows_test

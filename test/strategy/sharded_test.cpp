@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace sharded_test {
 namespace {
 
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
@@ -200,3 +201,5 @@ TEST_CASE("what needs more than its own share is refused, with the remedy") {
   require_mentions(message_of<InputError>([&] { DeviceRun(devices, mlp(), data, {.divide_states = true}); }),
                    {"GPU", ".strategy = sharded", ".device = cpu"});
 }
+
+}  // namespace sharded_test

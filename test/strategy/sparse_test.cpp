@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace sparse_test {
 namespace {
 
 constexpr std::int64_t rows = 40, length = 5;
@@ -309,3 +310,5 @@ TEST_CASE("the rows that travel are counted") {
     CHECK(sent == 2 * (ranks - 1) * (2 * row_bytes) + (messages ? 2 * ranks * (ranks - 1) * 4 : 0));
   }
 }
+
+}  // namespace sparse_test

@@ -25,6 +25,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace split_test {
 namespace {
 
 struct SplitSet {
@@ -352,3 +353,5 @@ TEST_CASE("what cannot be split, or be with it, is refused") {
   require_mentions(refusal({.split = {0, {"dense1=columns"}}}, Sequential(Flatten(), Dense(1))), {"1 output"});
   require_mentions(refusal({}, Sequential(Flatten(), Dense(1))), {"no operation", ".split.layers"});
 }
+
+}  // namespace split_test

@@ -14,8 +14,8 @@ class RunningMean final : public Layer {
   [[nodiscard]] std::string_view kind() const noexcept override { return "running_mean"; }
   Value build(Value x, GraphBuilder& b) const override {
     const auto means = b.state(*this, "mean", {x.shape[1]});
-    const auto steps = b.state(*this, "steps", {1}, DType::int64, 0, Scope::replicated);
-    return b.apply(std::make_shared<Loops>(), {x}, {}, {means, steps}, this);
+    const auto counted = b.state(*this, "steps", {1}, DType::int64, 0, Scope::replicated);
+    return b.apply(std::make_shared<Loops>(), {x}, {}, {means, counted}, this);
   }
 
  private:

@@ -6,6 +6,8 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace binding_test {
+
 TEST_CASE("threads that have a core each are no reason to complain") {
   REQUIRE(why_too_many_threads(2, {.mine = 2, .bound = 2}, 2, 8, 1).empty());
   REQUIRE(
@@ -31,3 +33,5 @@ TEST_CASE("a quota counts as what it leaves") {
   require_mentions(one_each, {"1 thread on the time of 0.5 cores", "start fewer ranks"});
   REQUIRE(one_each.find(".threads") == std::string::npos);
 }
+
+}  // namespace binding_test

@@ -14,6 +14,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace cluster_roles_test {
 namespace {
 
 const HostNames cluster_hosts{"a", "b", "a", "b", "a"};
@@ -98,3 +99,5 @@ TEST_CASE("beside workers, half of each host's ranks are servers") {
   options.servers = 2;
   require_mentions(message_of<InputError>([&] { check(options); }), {".servers ", ".servers_beside"});
 }
+
+}  // namespace cluster_roles_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::device_choice_test {
 namespace {
 
 const HostNames hosts{"a", "a", "b", "b", "c", "c"};
@@ -32,4 +32,4 @@ TEST_CASE("where some have one, those that have none are named") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::device_choice_test

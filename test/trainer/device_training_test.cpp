@@ -20,6 +20,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace device_training_test {
 namespace {
 
 /// Where a training's ranks compute: on their processors, or on a device each, connected so.
@@ -320,3 +321,5 @@ TEST_CASE("what devices do not do yet is refused") {
   options.faults = {parse_fault("flip-gradient@1")};
   refuses(options);
 }
+
+}  // namespace device_training_test

@@ -18,6 +18,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace fit_test {
 namespace {
 
 /// A small training of four steps an epoch, by plain loops, of a model with dropout, batch norms and a running mean.
@@ -192,3 +193,5 @@ TEST_CASE("replicas that are repaired over an epoch's end keep what their layers
   CHECK(repaired->hash() == whole->hash());
   CHECK(repaired->means() == whole->means());
 }
+
+}  // namespace fit_test

@@ -26,6 +26,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace hook_test {
 namespace {
 
 enum class Place { processor, device };
@@ -369,3 +370,5 @@ TEST_CASE("the best epoch's average is the model that remains, and one that begi
   late.trainer.fit(late.data);
   late.trainer.strategy().state().with_average([&] { CHECK(late.hash() == without.hash()); });
 }
+
+}  // namespace hook_test

@@ -17,6 +17,8 @@
 
 using namespace ronda;
 
+namespace leave_test {
+
 TEST_CASE("intervals, durations and limits are read, and what is none is refused") {
   CHECK(parse_checkpoint_interval("100").steps == 100);
   CHECK(parse_checkpoint_interval("30s").seconds == 30);
@@ -107,3 +109,5 @@ TEST_CASE("signals are wishes, and given back where none came") {
   }
   raise(SIGTERM);  // ignored from then on
 }
+
+}  // namespace leave_test

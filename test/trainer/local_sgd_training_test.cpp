@@ -23,6 +23,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace local_sgd_training_test {
 namespace {
 
 Sequential model_with_norm() {
@@ -298,3 +299,5 @@ TEST_CASE("audits find nothing between synchronisations, and are refused") {
   require_mentions(message_of<InputError>([&] { fitted(options); }),
                    {".audit_every", ".strategy = local_sgd", ".strategy = mirrored"});
 }
+
+}  // namespace local_sgd_training_test

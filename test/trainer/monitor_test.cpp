@@ -24,6 +24,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace monitor_test {
 namespace {
 
 enum class Place { processor, device };
@@ -359,3 +360,5 @@ TEST_CASE("metrics that a training cannot measure are refused before its first s
   if (world().size() == 1) return;
   require_mentions(refused(TopKAccuracy(1 + world().rank())), {"metrics"});
 }
+
+}  // namespace monitor_test

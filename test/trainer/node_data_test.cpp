@@ -10,6 +10,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace node_data_test {
 namespace {
 
 bool same_bytes(const Dataset& a, const Dataset& b) {
@@ -37,3 +38,5 @@ TEST_CASE("where it cannot be read all ranks hear of it") {
     require_mentions(message_of<InputError>([&] { (void)load_mnist(all, folder); }), {"/dev/null/nowhere"});
   }
 }
+
+}  // namespace node_data_test

@@ -22,6 +22,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace nonfinite_test {
 namespace {
 
 /// Softmax cross entropy whose gradient is infinite on the last rank from one step on, and whose loss never is.
@@ -123,3 +124,5 @@ TEST_CASE("all ranks of an update by parts see what one of them finds") {
     require_mentions(strategy.explain_nonfinite(batch), {last_rank(), "after the update"});
   }
 }
+
+}  // namespace nonfinite_test

@@ -25,6 +25,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace own_pace_training_test {
 namespace {
 
 /// Rank 0 takes longer for each step that it computes.
@@ -217,3 +218,5 @@ TEST_CASE("equal bits are not promised at one's own pace") {
     require_mentions(message_of<InputError>([&] { paced(options); }), {".exact", ".asynchronous"});
   }
 }
+
+}  // namespace own_pace_training_test

@@ -25,6 +25,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace parameter_server_training_test {
 namespace {
 
 Sequential served_model() {
@@ -252,3 +253,5 @@ TEST_CASE("what cannot be with servers is refused") {
   options.optimizer.name = "lamb";
   require_mentions(refused(options), {"lamb", ".strategy = mirrored"});
 }
+
+}  // namespace parameter_server_training_test

@@ -21,6 +21,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace pipeline_training_test {
 namespace {
 
 std::unique_ptr<ReportedTraining> run(TrainingOptions options, Sequential model = convolutions_with_norm()) {
@@ -263,3 +264,5 @@ TEST_CASE("options that make no sense with a pipeline are refused") {
   require_mentions(refused([](TrainingOptions& o) { o.device = DeviceChoice::cuda; }), {".device = cuda"});
   require_mentions(refused([](TrainingOptions& o) { o.pipeline.stages = 5; }), {".pipeline.stages", "multiple of 5"});
 }
+
+}  // namespace pipeline_training_test

@@ -27,6 +27,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace predictor_test {
 namespace {
 
 /// The inputs of some data alone.
@@ -222,3 +223,5 @@ TEST_CASE("predictions from a file, and files and data that do not fit") {
   CHECK_THROWS_AS(first.predict(toy_images(20, {6}, 4)), InputError);
   CHECK_THROWS_AS(predict(model, folder.path() / "none", data), InputError);
 }
+
+}  // namespace predictor_test

@@ -25,6 +25,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace pruning_test {
 namespace {
 
 enum class Place { processor, device };
@@ -225,3 +226,5 @@ TEST_CASE("what cannot be pruned is refused, by the options' names") {
   refused([](auto& o) { o.freeze = {"dense*"}; }, {".prune", "no weight", ".prune_only"});
   refused([](auto& o) { o.prune = 0, o.prune_only = {"dense1"}; }, {".prune_only", ".prune"});
 }
+
+}  // namespace pruning_test

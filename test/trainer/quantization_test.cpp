@@ -17,6 +17,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace quantization_test {
 namespace {
 
 /// A predictor's tensors, all weights of them set to some numbers.
@@ -127,3 +128,5 @@ TEST_CASE("a sample that is not finite gives NaN, and others in its batch are as
     else
       CHECK(after[i] == before[i]);
 }
+
+}  // namespace quantization_test

@@ -14,6 +14,8 @@
 
 using namespace ronda;
 using namespace ronda::test;
+
+namespace saving_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -194,3 +196,5 @@ TEST_CASE(
   CHECK_NOTHROW(Training(options, &none).fit());
   CHECK(none.text.find("contents are not compared") == std::string::npos);
 }
+
+}  // namespace saving_test

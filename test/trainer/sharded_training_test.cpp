@@ -26,6 +26,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace sharded_training_test {
 namespace {
 
 constexpr const char* both[] = {"mirrored", "sharded"};
@@ -234,3 +235,5 @@ TEST_CASE("audits are for mirrored replicas, and there is no other strategy") {
   require_mentions(message_of<InputError>([] { trained(by("shared")); }),
                    {"'shared'", ".strategy", "mirrored, sharded, local_sgd, parameter_server, pipeline or split"});
 }
+
+}  // namespace sharded_training_test

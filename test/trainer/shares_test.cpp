@@ -19,6 +19,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace shares_test {
 namespace {
 
 using Counts = std::vector<std::size_t>;
@@ -209,3 +210,5 @@ TEST_CASE("shares that cannot be measured are refused") {
   require_mentions(message(options), {".shares_every"});
   if (world().size() > 1) require_mentions(message(measured(), SyncBatchNorm()), {"SyncBatchNorm", ".shares = equal"});
 }
+
+}  // namespace shares_test

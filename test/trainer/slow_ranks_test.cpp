@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ronda {
+namespace ronda::slow_ranks_test {
 namespace {
 
 const HostNames hosts{"here", "there", "there"};
@@ -22,4 +22,4 @@ TEST_CASE("where all waited about as long nobody is to blame") {
 }
 
 }  // namespace
-}  // namespace ronda
+}  // namespace ronda::slow_ranks_test

@@ -20,6 +20,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace split_training_test {
 namespace {
 
 std::unique_ptr<ReportedTraining> run_split(TrainingOptions options) {
@@ -148,3 +149,5 @@ TEST_CASE("options that make no sense with a split model are refused") {
   if (world().size() > 1)
     require_mentions(refused([](TrainingOptions& o) { o.split.parts = 5; }), {".split.parts", "multiple of 5"});
 }
+
+}  // namespace split_training_test

@@ -16,6 +16,7 @@
 using namespace ronda;
 using namespace ronda::test;
 
+namespace trainer_test {
 namespace {
 
 /// A small training of 48 images, with no cache of plans.
@@ -120,3 +121,5 @@ TEST_CASE("going back over an epoch's end leaves the same bits, and a stop asked
   REQUIRE(run(2, 0) == expected);
   REQUIRE(run(3, 5).first == 6);
 }
+
+}  // namespace trainer_test
