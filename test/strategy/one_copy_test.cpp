@@ -58,7 +58,8 @@ TEST_CASE("one copy of the parameters has the bits of a copy each, by every rule
   }
 }
 
-TEST_CASE("so it has with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
+TEST_CASE(
+    "so has one copy with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
   for (const AllreduceAlgorithm algorithm : exchanges) {
     INFO(name_of(algorithm));
