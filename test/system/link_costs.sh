@@ -3,6 +3,7 @@
 # damaged. Two ranks that take themselves for two nodes.
 source "$(dirname "$0")/lib.sh"
 limit=60
+few_images
 export RONDA_RANKS_PER_NODE=1 RONDA_CACHE_DIR=$work/cache
 train() { mpi 2 "$apps/mnist_softmax" --steps 5 --batch-size 8 "$@"; }
 costs() { grep -ao '"links": "links 2 [^"]*"' "$@"; }

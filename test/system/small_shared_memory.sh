@@ -2,6 +2,7 @@
 # Many containers have 64 MB of /dev/shm, less than the gradients of a large model: training falls back, says so, goes on.
 source "$(dirname "$0")/lib.sh"
 limit=120
+few_images
 
 ((EUID == 0)) && unshare -m true 2>/dev/null || skip 'needs root, and the right to mount'
 what='64 MB of shared memory'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The records that ranks leave, and ronda_trace: after a good end, after a killed rank, and for files that are none.
 source "$(dirname "$0")/lib.sh"
+few_images
 stall=$(cd "${2:?usage: $0 APPS COLLECTIVES}" && pwd)/stall_program
 records=$work/records
 
