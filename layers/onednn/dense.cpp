@@ -274,6 +274,7 @@ class Rehearsal {
     b_ = arena.reserve(m.bias ? static_cast<std::size_t>(m.outputs) * size_of(m.dtype) : 0);
     has_bias_ = m.bias;
     x_ = arena.reserve(m.x.get_size());
+    dx_ = arena.reserve(context.input_gradient ? m.x.get_size() : 0);
     y_ = arena.reserve(m.y.get_size());
     scratch_ = arena.reserve(scratch);
     memory_ = Buffer::host(arena.bytes());
@@ -284,7 +285,7 @@ class Rehearsal {
     products.forward(at(x_), at(w_), has_bias_ ? at(b_) : nullptr, at(y_), scratch);
     if (context_.mode != Mode::training) return;
     products.backward_weights(at(x_), at(y_), at(dw_), scratch);
-    if (context_.input_gradient) products.backward_data(at(y_), at(w_), at(x_), scratch);
+    if (context_.input_gradient) products.backward_data(at(y_), at(w_), at(dx_), scratch);
   }
 
  private:
@@ -300,7 +301,7 @@ class Rehearsal {
   [[nodiscard]] void* at(std::size_t offset) const { return memory_.data() + offset; }
 
   const OperationContext& context_;
-  std::size_t w_, dw_, b_, x_, y_, scratch_;
+  std::size_t w_, dw_, b_, x_, dx_, y_, scratch_;
   bool has_bias_;
   Buffer memory_;
 };
