@@ -294,9 +294,9 @@ std::function<void()> rehearsal_of(const Strassen& product) {
   const auto floats = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
   return rehearsal(
       [&product, matrix] {
-        return std::make_shared<Memory>(Memory{
-            matrix(product.rows(), product.depth()), matrix(product.depth(), product.columns()),
-            matrix(product.rows(), product.columns()), Buffer::host(product.scratch_bytes())});
+        return std::make_shared<Memory>(
+            Memory{matrix(product.rows(), product.depth()), matrix(product.depth(), product.columns()),
+                   matrix(product.rows(), product.columns()), Buffer::host(product.scratch_bytes())});
       },
       [&product, floats](const Memory& memory) {
         product.run(floats(memory.a), floats(memory.b), nullptr, floats(memory.c), memory.scratch.data());

@@ -28,8 +28,8 @@ using Ahead = Strassen::Ahead;
 constexpr std::int64_t half_rows = 12, half_columns = 32;  ///< of a tile: what registers hold
 constexpr std::int64_t tile_rows = 2 * half_rows, tile_columns = 2 * half_columns;
 constexpr std::int64_t products = 7;
-constexpr std::int64_t most_half = 256;        ///< of the depth
-constexpr std::int64_t strips_at_once = 4;     ///< whose factors, with those of a panel, stay in the second-level cache
+constexpr std::int64_t most_half = 256;     ///< of the depth
+constexpr std::int64_t strips_at_once = 4;  ///< whose factors, with those of a panel, stay in the second-level cache
 
 constexpr std::int64_t floats_a_line = 16;
 constexpr std::int64_t bursts = 3;  ///< in a tile
@@ -269,7 +269,8 @@ void multiply_edge(Tile tile, std::int64_t rows, std::int64_t columns) {
     tile.start_row = tile_columns;
   }
   multiply_tile(tile);
-  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(whole.data() + row * tile_columns, columns, c + row * c_row);
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::copy_n(whole.data() + row * tile_columns, columns, c + row * c_row);
 }
 
 }  // namespace

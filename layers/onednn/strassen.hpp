@@ -19,13 +19,14 @@ namespace ronda::onednn {
 ///
 /// (Strassen, "Gaussian elimination is not optimal", Numerische Mathematik 1969; Higham, "Accuracy and Stability of
 /// Numerical Algorithms", chapter 23, for this form and its error.) The halves lie side by side: twelve rows and the
-/// twelve below them, 32 columns and the 32 beside them, up to 256 of the depth and as many behind them. So c's quarters
-/// are four tiles that stay in the first-level cache until they are whole, and what is added first is written where the
-/// kernel wants its factors to be copied anyway.
+/// twelve below them, 32 columns and the 32 beside them, up to 256 of the depth and as many behind them. So c's
+/// quarters are four tiles that stay in the first-level cache until they are whole, and what is added first is written
+/// where the kernel wants its factors to be copied anyway.
 ///
 /// Exact for small whole numbers, as any sum. Otherwise an element's error is a few roundings of the largest of its
-/// tile's products, not of its own terms alone: a row beside a far larger one gets its noise, and its NaN. So it is for
-/// training, where an element stands for nothing alone; not for predictions, which must not depend on their neighbours.
+/// tile's products, not of its own terms alone: a row beside a far larger one gets its noise, and its NaN. On random
+/// numbers it is as large as that of a plain sum in float32. So it is for training; not for predictions, which must not
+/// depend on their neighbours.
 /// Equal bits from run to run, whatever the threads.
 class Strassen {
  public:

@@ -83,7 +83,7 @@ bool has_strassen() {
   return false;
 }
 
-constexpr Sides odd_sides[] = {{1, 1, 1},     {24, 2, 64},   {23, 3, 63},    {25, 7, 65},   {11, 130, 31},
+constexpr Sides odd_sides[] = {{1, 1, 1},     {24, 2, 64},   {23, 3, 63},    {25, 7, 65},    {11, 130, 31},
                                {13, 511, 33}, {48, 512, 64}, {101, 513, 37}, {30, 1027, 70}, {150, 64, 129}};
 
 /// Takes Strassen's products wherever they are offered.
