@@ -4,6 +4,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/panels.hpp>
+#include <ronda/layers/onednn/strassen.hpp>
 
 #include <algorithm>
 #include <array>
@@ -59,14 +60,34 @@ class Products {
   virtual void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) = 0;
 };
 
-/// By the library, but for the ReLU: its own make 0 of NaN.
+/// One of the three products, by the library or, where the weights are plain, by Strassen.
+struct Direction {
+  std::unique_ptr<Computation> computation;
+  std::optional<Strassen> strassen;
+
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    if (strassen) return strassen->scratch_bytes();
+    return computation ? computation->scratch_bytes() : 0;
+  }
+  /// @param bias  null for none
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) {
+    const auto floats = [](const void* numbers) { return static_cast<const float*>(numbers); };
+    if (strassen)
+      strassen->run(floats(a), floats(b), floats(bias), static_cast<float*>(c), scratch);
+    else if (bias != nullptr)
+      computation->run({a, b, bias}, c, scratch);
+    else
+      computation->run({a, b}, c, scratch);
+  }
+};
+
+/// By the library, but for large products, and for the ReLU: its own make 0 of NaN.
 struct LibraryProducts final : Products {
   std::size_t rectified;  ///< how many outputs, where there is a ReLU
   int threads;
   DType dtype;
   memory::desc layout;
-  std::unique_ptr<Computation> forwards, backwards_weights,
-      backwards_data;  ///< the latter two empty where nobody needs them
+  Direction forwards, backwards_weights, backwards_data;  ///< the latter two empty where nobody needs them
   std::string names;
 
   LibraryProducts(const Matrices& m, int thread_count, const memory::desc& weight, std::string name)
@@ -79,25 +100,22 @@ struct LibraryProducts final : Products {
   [[nodiscard]] TensorDesc weight() const override { return to_tensor_desc(layout, Axes::weight).value(); }
   [[nodiscard]] std::string picks() const override { return names; }
   [[nodiscard]] std::size_t scratch_bytes() const override {
-    std::size_t bytes = 0;
-    for (const auto& direction : {forwards.get(), backwards_weights.get(), backwards_data.get()})
-      if (direction != nullptr) bytes = std::max(bytes, direction->scratch_bytes());
-    return bytes;
+    return std::max({forwards.scratch_bytes(), backwards_weights.scratch_bytes(), backwards_data.scratch_bytes()});
   }
   void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) override {
-    if (b != nullptr)
-      forwards->run({x, w, b}, y, scratch);
-    else
-      forwards->run({x, w}, y, scratch);
+    forwards.run(x, w, b, y, scratch);
     if (rectified > 0)
       with_layer_number(dtype,
                         [&]<class T>(std::type_identity<T>) { rectify(static_cast<T*>(y), rectified, threads); });
   }
   void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) override {
-    backwards_weights->run({x, dz}, dw, scratch);
+    if (backwards_weights.strassen)
+      backwards_weights.run(dz, x, nullptr, dw, scratch);
+    else
+      backwards_weights.run(x, dz, nullptr, dw, scratch);
   }
   void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) override {
-    backwards_data->run({dz, w}, dx, scratch);
+    backwards_data.run(dz, w, nullptr, dx, scratch);
   }
 };
 
@@ -221,27 +239,89 @@ std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrice
     const InnerProduct product(runtime, m, m.any_weight());
     if (!to_tensor_desc(product.weight(), Axes::weight)) return nullptr;
     auto result = std::make_unique<LibraryProducts>(m, runtime.threads, product.weight(), "blocked weights");
-    result->forwards = product.forward();
-    if (context.mode == Mode::training) result->backwards_weights = product.backward_weights();
-    if (context.mode == Mode::training && context.input_gradient) result->backwards_data = product.backward_data();
+    result->forwards.computation = product.forward();
+    if (context.mode != Mode::training) return result;
+    result->backwards_weights.computation = product.backward_weights();
+    if (context.input_gradient) result->backwards_data.computation = product.backward_data();
     return result;
   } catch (const dnnl::error&) {
     return nullptr;
   }
 }
 
-/// Weights in rows: the better of two implementations in each direction.
+/// The three products as Strassen takes them, with plain weights. It pays where all sides are long; and not in
+/// evaluation, where a sample's outputs must not depend on its neighbours'.
+class StrassenProducts {
+ public:
+  StrassenProducts(const Runtime& runtime, const Matrices& m, const OperationContext& context) : m_(m) {
+    constexpr std::int64_t shortest = 192, multiplications = 1 << 26;
+    if (!Strassen::suit_processor() || m.dtype != DType::float32 || context.mode != Mode::training) return;
+    if (std::min({m.batch, m.inputs, m.outputs}) < shortest || m.batch * m.inputs * m.outputs < multiplications) return;
+    threads_ = runtime.threads;
+  }
+
+  [[nodiscard]] std::optional<Strassen> forward() const {
+    return product(m_.batch, m_.inputs, m_.outputs, {m_.inputs, 1}, {m_.inputs, 1});
+  }
+  [[nodiscard]] std::optional<Strassen> backward_weights() const {
+    return product(m_.outputs, m_.batch, m_.inputs, {1, m_.outputs}, {1, m_.inputs});
+  }
+  [[nodiscard]] std::optional<Strassen> backward_data() const {
+    return product(m_.batch, m_.outputs, m_.inputs, {m_.outputs, 1}, {1, m_.inputs});
+  }
+
+  [[nodiscard]] bool pay() const noexcept { return threads_ > 0; }
+
+ private:
+  [[nodiscard]] std::optional<Strassen> product(std::int64_t rows, std::int64_t depth, std::int64_t columns,
+                                                Strassen::Strides a, Strassen::Strides b) const {
+    if (!pay()) return std::nullopt;
+    return Strassen(rows, depth, columns, a, b, threads_);
+  }
+
+  const Matrices& m_;
+  int threads_ = 0;  ///< 0 where it does not pay
+};
+
+/// For timing, on memory of its own.
+std::function<void()> rehearsal_of(const Strassen& product) {
+  struct Memory {
+    Buffer a, b, c, scratch;
+  };
+  const auto matrix = [](std::int64_t rows, std::int64_t columns) {
+    return Buffer::host(static_cast<std::size_t>(rows * columns) * sizeof(float));
+  };
+  const auto floats = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
+  return rehearsal(
+      [&product, matrix] {
+        return std::make_shared<Memory>(
+            Memory{matrix(product.rows(), product.depth()), matrix(product.depth(), product.columns()),
+                   matrix(product.rows(), product.columns()), Buffer::host(product.scratch_bytes())});
+      },
+      [&product, floats](const Memory& memory) {
+        product.run(floats(memory.a), floats(memory.b), nullptr, floats(memory.c), memory.scratch.data());
+      });
+}
+
+/// Weights in rows: the best implementation in each direction.
 std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
   const InnerProduct inner(runtime, m, m.plain_weight());
   const MatrixProduct matrix(runtime, m);
+  const StrassenProducts strassen(runtime, m, context);
   auto result = std::make_unique<LibraryProducts>(m, runtime.threads, m.plain_weight(), "plain weights");
-  const auto choose = [&](const char* direction, auto&& make) {
+  const auto choose = [&](const char* name, auto&& make) {
     std::vector<Option> options;
     options.push_back({"inner product", if_possible([&] { return make(inner); })});
     options.push_back({"matrix product", if_possible([&] { return make(matrix); })});
-    Option chosen = pick(context.picker, std::string("dense ") + direction + " " + m.text(), std::move(options));
-    result->names += std::string(", ") + direction + " " + chosen.name;
-    return std::move(chosen.computation);
+    std::vector<Candidate> ours;
+    Direction direction{nullptr, make(strassen)};
+    if (direction.strassen) ours.push_back({"Strassen", rehearsal_of(*direction.strassen)});
+    const std::string question = std::string("dense ") + name + " " + m.text() + (ours.empty() ? "" : ", or Strassen");
+    Option chosen = pick(context.picker, question, std::move(options), ours);
+    result->names += std::string(", ") + name + " " + chosen.name;
+    direction.computation = std::move(chosen.computation);
+    if (direction.computation) direction.strassen.reset();
+    return direction;
   };
   result->forwards = choose("forward", [](const auto& product) { return product.forward(); });
   if (context.mode == Mode::training)
@@ -274,6 +354,7 @@ class Rehearsal {
     b_ = arena.reserve(m.bias ? static_cast<std::size_t>(m.outputs) * size_of(m.dtype) : 0);
     has_bias_ = m.bias;
     x_ = arena.reserve(m.x.get_size());
+    dx_ = arena.reserve(context.input_gradient ? m.x.get_size() : 0);
     y_ = arena.reserve(m.y.get_size());
     scratch_ = arena.reserve(scratch);
     memory_ = Buffer::host(arena.bytes());
@@ -284,7 +365,7 @@ class Rehearsal {
     products.forward(at(x_), at(w_), has_bias_ ? at(b_) : nullptr, at(y_), scratch);
     if (context_.mode != Mode::training) return;
     products.backward_weights(at(x_), at(y_), at(dw_), scratch);
-    if (context_.input_gradient) products.backward_data(at(y_), at(w_), at(x_), scratch);
+    if (context_.input_gradient) products.backward_data(at(y_), at(w_), at(dx_), scratch);
   }
 
  private:
@@ -300,7 +381,7 @@ class Rehearsal {
   [[nodiscard]] void* at(std::size_t offset) const { return memory_.data() + offset; }
 
   const OperationContext& context_;
-  std::size_t w_, dw_, b_, x_, y_, scratch_;
+  std::size_t w_, dw_, b_, x_, dx_, y_, scratch_;
   bool has_bias_;
   Buffer memory_;
 };
@@ -327,6 +408,7 @@ std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices
     question += ", evaluation";
   else if (is_first_layer(context))
     question += ", no input gradient, half of the inputs 0";
+  if (StrassenProducts(runtime, m, context).pay()) question += ", or Strassen";
   return std::move(all[context.picker.pick(question, candidates)]);
 }
 

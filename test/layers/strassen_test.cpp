@@ -1,0 +1,152 @@
+// Strassen's products against sums in double, of sides that fill neither tiles nor pieces of the depth; and the dense
+// layers that take them.
+#include "layers/bench.hpp"
+#include "support/catch.hpp"
+#include "support/operations.hpp"
+#include "support/plain_model.hpp"
+#include "support/sanitizer.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <ronda/core/buffer.hpp>
+#include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/strassen.hpp>
+#include <ronda/layers/primitives.hpp>
+
+using namespace ronda;
+using namespace ronda::test;
+using onednn::Strassen;
+
+namespace {
+
+struct Sides {
+  std::int64_t rows, depth, columns;
+};
+
+/// A product's memory; c and scratch begin as NaN.
+class ProductBench {
+ public:
+  ProductBench(const Sides& sides, bool a_by_rows, bool b_by_columns, int threads)
+      : sides_(sides),
+        a_strides_(a_by_rows ? Strassen::Strides{sides.depth, 1} : Strassen::Strides{1, sides.rows}),
+        b_strides_(b_by_columns ? Strassen::Strides{sides.depth, 1} : Strassen::Strides{1, sides.columns}),
+        product_(sides.rows, sides.depth, sides.columns, a_strides_, b_strides_, threads),
+        a_(random_numbers(sides.rows * sides.depth, 1, 1)),
+        b_(random_numbers(sides.columns * sides.depth, 2, 1)),
+        bias_(random_numbers(sides.columns, 3, 1)),
+        scratch_(Buffer::host(product_.scratch_bytes())) {
+    std::fill_n(scratch_.data(), scratch_.bytes(), std::byte{0xff});
+  }
+
+  [[nodiscard]] std::vector<float> run(bool bias) const {
+    std::vector<float> c(static_cast<std::size_t>(sides_.rows * sides_.columns) + 1, garbage);
+    product_.run(a_.data(), b_.data(), bias ? bias_.data() : nullptr, c.data(), scratch_.data());
+    REQUIRE(std::isnan(c.back()));  // it writes nothing beyond c
+    c.pop_back();
+    return c;
+  }
+  /// By sums in double.
+  [[nodiscard]] std::vector<float> expected(bool bias) const {
+    std::vector<float> c;
+    for (std::int64_t row = 0; row < sides_.rows; ++row)
+      for (std::int64_t column = 0; column < sides_.columns; ++column) {
+        double sum = bias ? bias_[static_cast<std::size_t>(column)] : 0;
+        for (std::int64_t k = 0; k < sides_.depth; ++k)
+          sum += static_cast<double>(at(a_, a_strides_, row, k)) * at(b_, b_strides_, column, k);
+        c.push_back(static_cast<float>(sum));
+      }
+    return c;
+  }
+  void make_whole() {
+    for (auto* numbers : {&a_, &b_, &bias_})
+      for (float& number : *numbers) number = std::round(4 * number);
+  }
+
+ private:
+  static float at(const std::vector<float>& numbers, const Strassen::Strides& strides, std::int64_t line,
+                  std::int64_t step) {
+    return numbers[static_cast<std::size_t>(line * strides.line + step * strides.step)];
+  }
+
+  Sides sides_;
+  Strassen::Strides a_strides_, b_strides_;
+  Strassen product_;
+  std::vector<float> a_, b_, bias_;
+  Buffer scratch_;
+};
+
+bool has_strassen() {
+  if (Strassen::suit_processor()) return true;
+  WARN("this processor has no AVX-512: nothing to see");
+  return false;
+}
+
+constexpr Sides odd_sides[] = {{1, 1, 1},     {24, 2, 64},   {23, 3, 63},    {25, 7, 65},    {11, 130, 31},
+                               {13, 511, 33}, {48, 512, 64}, {101, 513, 37}, {30, 1027, 70}, {150, 64, 129}};
+
+/// Takes Strassen's products wherever they are offered.
+class StrassenPicker final : public Picker {
+ public:
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].name == "Strassen") {
+        candidates[i].run();  // as a timing would
+        return i;
+      }
+    return FirstPicker().pick(question, candidates);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Strassen's products equal sums in double, in every order of the factors") {
+  if (!has_strassen()) return;
+  for (const Sides& sides : odd_sides)
+    for (const bool a_by_rows : {true, false})
+      for (const bool b_by_columns : {true, false}) {
+        INFO(sides.rows << " x " << sides.depth << " x " << sides.columns << ", " << a_by_rows << b_by_columns);
+        const ProductBench bench(sides, a_by_rows, b_by_columns, 1);
+        for (const bool bias : {true, false}) check_close("c", bench.run(bias), bench.expected(bias), 2e-6F);
+      }
+}
+
+TEST_CASE("Strassen's products of small whole numbers are exact") {
+  if (!has_strassen()) return;
+  for (const Sides& sides : odd_sides) {
+    INFO(sides.rows << " x " << sides.depth << " x " << sides.columns);
+    ProductBench bench(sides, true, false, 1);
+    bench.make_whole();
+    CHECK(bench.run(true) == bench.expected(true));
+  }
+}
+
+TEST_CASE("the bits of Strassen's products do not depend on threads") {
+  if (!has_strassen()) return;
+  use_threads(3);
+  const Sides sides{250, 600, 200};
+  const ProductBench one(sides, true, true, 1), three(sides, true, true, 3);
+  const auto expected = one.run(true);
+  for (int round = 0; round < 2; ++round) CHECK(three.run(true) == expected);
+  use_threads(1);
+}
+
+TEST_CASE("a large dense layer by Strassen's products equals the plain loops, and takes none where it only predicts") {
+  if (!has_strassen() || sanitized) return;  // the plain loops would take long
+  StrassenPicker picker;
+  FirstPicker first;
+  const auto plain = make_reference_primitives(), library = make_onednn_primitives(1);
+  const TensorDesc input{Shape{777, 300}, DType::float32, {}};
+  const DenseSpec spec{301, true, Activation::relu};
+  const auto reference = make_dense(*plain, input, spec, {first}),
+             operation = make_dense(*library, input, spec, {picker}),
+             predicting = make_dense(*library, input, spec, {picker, Mode::evaluation});
+  REQUIRE(operation->plan().picks ==
+          "plain weights, forward Strassen, backward weights Strassen, backward data Strassen");
+  CHECK(predicting->plan().picks.find("Strassen") == std::string::npos);
+  Bench expected(*reference, input), found(*operation, input);
+  check_close("output", found.forward(), expected.forward(), 1e-5F);
+  const auto gradients = found.backward(), plain_gradients = expected.backward();
+  for (std::size_t i = 0; i < gradients.size(); ++i) check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+}
