@@ -109,8 +109,8 @@ struct ScatterSpec {
 };
 
 /// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are each rank's own: what it sends
-/// to, and receives from, each rank. The two tensors lie apart, but that a rank's part for itself may lie where it is to
-/// be.
+/// to, and receives from, each rank. The two tensors lie apart, but that a rank's part for itself may lie where it is
+/// to be.
 struct AlltoallSpec {
   Tensor outgoing, incoming;
   std::vector<std::size_t> outgoing_counts = {}, incoming_counts = {};
