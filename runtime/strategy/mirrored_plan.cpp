@@ -53,9 +53,10 @@ std::string elements(const Range& range, std::size_t all) {
 void tell_shares(const StrategyPlan& plan, const MirroredOptions& options, int ranks, std::size_t count,
                  EventSink& sink) {
   if (!plan.states) return;
+  const std::string kept = options.shard_gradients ? " and the sums of gradients" : "";
   if (options.servers == 0) {
-    sink.on_detail("this rank updates " + elements(*plan.states, count) +
-                   ", and keeps the optimizer's states of these alone");
+    sink.on_detail("this rank updates " + elements(*plan.states, count) + ", and keeps the optimizer's states" + kept +
+                   " of these alone");
     return;
   }
   const Roles roles = roles_of(options.key_values(), ranks);

@@ -12,7 +12,7 @@ namespace ronda {
 namespace {
 
 /// Buckets smaller than this would cost more in meetings than they save in memory.
-constexpr std::size_t worth_a_bucket = std::size_t{1} << 20;
+constexpr std::size_t worth_a_bucket = std::size_t{256} << 10;
 
 float* floats(std::byte* memory) { return reinterpret_cast<float*>(memory); }
 Tensor tensor_of(const Buffer& memory) {
