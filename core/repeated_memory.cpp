@@ -31,6 +31,12 @@ void touch(const std::byte* memory, std::size_t bytes, std::size_t page) noexcep
     static_cast<void>(*static_cast<const volatile std::byte*>(memory + at));
 }
 
+/// mremap gives shared memory a second mapping where the old length is 0: see its manual page.
+void map_again(std::byte* memory, std::size_t bytes, std::byte* where) {
+  if (bytes > 0 && ::mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, where) == MAP_FAILED)
+    fail("map once more", bytes);
+}
+
 }  // namespace
 
 std::size_t whole_pages(std::size_t bytes) noexcept {
@@ -38,24 +44,25 @@ std::size_t whole_pages(std::size_t bytes) noexcept {
   return (bytes + page - 1) / page * page;
 }
 
-/// mremap gives shared memory a second mapping where the old length is 0: see its manual page.
-Buffer repeat(std::byte* memory, std::size_t period, std::size_t bytes) {
-  if (period == 0 || period != whole_pages(period) || reinterpret_cast<std::uintptr_t>(memory) % whole_pages(1) != 0)
+Buffer repeat(std::byte* memory, const Repetition& repetition) {
+  const auto& [period, repeated, rest] = repetition;
+  if (period != whole_pages(period) || (period == 0 && repeated > 0) ||
+      (rest > 0 && repeated != whole_pages(repeated)) || reinterpret_cast<std::uintptr_t>(memory) % whole_pages(1) != 0)
     throw LogicError("memory that is to be repeated does not consist of whole pages");
-  if (bytes == 0) return {};
-  const std::size_t length = whole_pages(bytes);
+  if (repetition.addresses() == 0) return {};
+  const std::size_t length = whole_pages(repetition.addresses());
   auto addresses = mapped(length, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE);
   std::byte* const first = addresses.get();
-  for (std::size_t at = 0; at < length; at += period)
-    if (::mremap(memory, 0, std::min(period, length - at), MREMAP_MAYMOVE | MREMAP_FIXED, first + at) == MAP_FAILED)
-      fail("map once more", length);
+  for (std::size_t at = 0; at < repeated; at += period)
+    map_again(memory, whole_pages(std::min(period, repeated - at)), first + at);
+  map_again(memory + period, whole_pages(rest), first + repeated);
   touch(first, length, whole_pages(1));
-  return {first, bytes, Device{}, std::move(addresses)};
+  return {first, repetition.addresses(), Device{}, std::move(addresses)};
 }
 
-Buffer repeated_memory(std::size_t period, std::size_t bytes) {
-  const auto memory = mapped(period, PROT_READ | PROT_WRITE, MAP_SHARED);
-  return repeat(memory.get(), period, bytes);
+Buffer repeated_memory(const Repetition& repetition) {
+  const auto memory = mapped(std::max(repetition.memory(), whole_pages(1)), PROT_READ | PROT_WRITE, MAP_SHARED);
+  return repeat(memory.get(), repetition);
 }
 
 }  // namespace ronda

@@ -93,6 +93,8 @@ std::vector<GradientSlot> slots_of(const std::vector<std::size_t>& bytes) {
   return slots;
 }
 
+std::size_t bytes_of(const std::vector<GradientSlot>& slots) { return slots.back().offset + slots.back().bytes; }
+
 std::vector<ParameterId> ids(std::initializer_list<std::uint32_t> numbers) {
   std::vector<ParameterId> all;
   for (const std::uint32_t number : numbers) all.push_back(ParameterId{number});
@@ -108,9 +110,9 @@ TEST_CASE("a ring has the memory of two buckets, and none is written again befor
   const std::vector<GradientSlot> slots = slots_of({size, size, size, size});
   const std::vector<GradientWrites> writes{
       {ids({0}), ids({0})}, {ids({1}), ids({1})}, {}, {ids({2}), ids({2})}, {ids({3}), ids({3})}};
-  const GradientRing ring(slots, writes, page);
+  const GradientRing ring(slots, bytes_of(slots), writes, page);
   CHECK(ring.buckets.size() == 4);
-  CHECK(ring.bytes == 2 * size);
+  CHECK(ring.memory.memory() == 2 * size);
   CHECK(ring.summed_before == std::vector<std::size_t>{0, 0, 1, 2, 0});
 }
 
@@ -119,20 +121,22 @@ TEST_CASE("what one call writes is in one bucket, and small ones are together") 
   const std::vector<GradientSlot> slots = slots_of({64, size, 64, size, 64, 64, 64, 64});
   const std::vector<GradientWrites> writes{
       {ids({0, 1}), ids({0, 1})}, {ids({2, 3}), ids({2, 3})}, {ids({4, 5}), ids({4, 5})}, {ids({6, 7}), ids({6, 7})}};
-  const GradientRing ring(slots, writes, page);
+  const GradientRing ring(slots, bytes_of(slots), writes, page);
   REQUIRE(ring.buckets.size() == 3);
   CHECK(ring.buckets[1].first_slot == 2);
   CHECK(ring.buckets[2].first_slot == 4);
   CHECK(ring.buckets[2].end_slot == 8);
 }
 
-TEST_CASE("a gradient that backward begins with and ends with keeps all memory") {
+TEST_CASE("a gradient that backward begins with and ends with has memory of its own") {
   const std::size_t size = 8 * whole_pages(1);
   const std::vector<GradientSlot> slots = slots_of({size, size, size, size});
   const std::vector<GradientWrites> writes{
       {ids({3}), {}}, {ids({0}), ids({0})}, {ids({1}), ids({1})}, {ids({2}), ids({2})}, {{}, ids({3})}};
-  const GradientRing ring(slots, writes, size);
-  CHECK(ring.bytes == 4 * size);
+  const GradientRing ring(slots, bytes_of(slots), writes, size);
+  CHECK(ring.memory.period == 2 * size);
+  CHECK(ring.memory.repeated == 3 * size);
+  CHECK(ring.memory.memory() == 3 * size);
 }
 
 // ---- steps ----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ NodeBucketSums::NodeBucketSums(const Communicator& communicator, const GradientR
     const Range all = elements_of(bucket);
     const Range lines = part_of((all.size() + floats_a_line - 1) / floats_a_line, me, ranks);
     add_pieces(all.begin + lines.begin * floats_a_line, std::min(all.begin + lines.end * floats_a_line, all.end),
-               ring.bytes / sizeof(float), sums, count);
+               ring.memory, sums, count);
     ends_.push_back(pieces_.size());
   }
   for (const Piece& piece : pieces_) {
@@ -45,14 +45,16 @@ NodeBucketSums::NodeBucketSums(const Communicator& communicator, const GradientR
   }
 }
 
-/// Elements `first` to `end` of the arena, cut where a ring begins anew and where another rank's share begins.
-void NodeBucketSums::add_pieces(std::size_t first, std::size_t end, std::size_t ring_elements,
+/// Elements `first` to `end` of the arena, cut where another rank's share begins, and where their memory has an end.
+void NodeBucketSums::add_pieces(std::size_t first, std::size_t end, const Repetition& memory,
                                 std::span<float* const> sums, std::size_t count) {
+  const std::size_t period = memory.period / sizeof(float), repeated = memory.repeated / sizeof(float);
   for (std::size_t rank = 0; rank < sums.size(); ++rank) {
     const Range share = share_of_rank(count, rank, sums.size()), mine = common(share, {first, end});
     for (std::size_t at = mine.begin; at < mine.end;) {
-      const std::size_t place = at % ring_elements, length = std::min(mine.end - at, ring_elements - place);
-      pieces_.push_back({place, sums[rank] + (at - share.begin), length});
+      const std::size_t here = at < repeated ? std::min(repeated - at, period - at % period) : mine.end - at;
+      const std::size_t length = std::min(here, mine.end - at);
+      pieces_.push_back({memory.place(at * sizeof(float)) / sizeof(float), sums[rank] + (at - share.begin), length});
       at += length;
     }
   }

@@ -70,7 +70,7 @@ class NodeBucketSums final : public BucketSums {
     float* sums;
     std::size_t count;
   };
-  void add_pieces(std::size_t first, std::size_t end, std::size_t ring_elements, std::span<float* const> sums,
+  void add_pieces(std::size_t first, std::size_t end, const Repetition& memory, std::span<float* const> sums,
                   std::size_t count);
   void sum_up_to(std::size_t buckets);
   void sum(const Piece& piece) const;

@@ -1,5 +1,4 @@
 #include <ronda/collectives/ready_buckets.hpp>
-#include <ronda/core/repeated_memory.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_ring.hpp>
 
 #include <algorithm>
@@ -41,17 +40,28 @@ std::vector<FusionBuffer::Bucket> fill(std::span<const GradientSlot> slots, std:
   return buckets;
 }
 
-/// Element d: the end of what backward writes while the first d buckets are complete, and no more; 0: nothing.
+/// Bytes of the arena, its first and whole pages unless all, whose gradients are complete when the call is over that
+/// begins them.
+std::size_t bytes_in_order(std::span<const GradientSlot> slots, std::size_t bytes,
+                           std::span<const GradientWrites> writes, std::span<const std::size_t> calls) {
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (calls[i] == writes.size() || std::ranges::count(writes[calls[i]].complete, slots[i].id) == 0)
+      return slots[i].offset - slots[i].offset % whole_pages(1);
+  return bytes;
+}
+
+/// Element d: the end of what backward writes of the first `repeated` bytes of the arena while the first d buckets are
+/// complete, and no more; 0: nothing.
 std::vector<std::size_t> written_ends(std::span<const GradientSlot> slots, std::span<const GradientWrites> writes,
-                                      std::span<const std::size_t> calls,
-                                      std::span<const FusionBuffer::Bucket> buckets) {
+                                      std::span<const std::size_t> calls, std::span<const FusionBuffer::Bucket> buckets,
+                                      std::size_t repeated) {
   std::vector<std::size_t> ends(buckets.size() + 1);
   ReadyBuckets ready({slots.begin(), slots.end()}, buckets);
   ready.begin();
   for (std::size_t call = 0; call < writes.size(); ++call) {
     std::size_t& end = ends[ready.full()];
     for (std::size_t i = 0; i < slots.size(); ++i)
-      if (calls[i] == call) end = std::max(end, end_of(slots[i]));
+      if (calls[i] == call && slots[i].offset < repeated) end = std::max(end, std::min(end_of(slots[i]), repeated));
     for (const ParameterId id : writes[call].complete) ready.mark(id);
   }
   return ends;
@@ -59,18 +69,20 @@ std::vector<std::size_t> written_ends(std::span<const GradientSlot> slots, std::
 
 }  // namespace
 
-GradientRing::GradientRing(std::span<const GradientSlot> slots, std::span<const GradientWrites> writes,
-                           std::size_t most) {
+GradientRing::GradientRing(std::span<const GradientSlot> slots, std::size_t bytes,
+                           std::span<const GradientWrites> writes, std::size_t most) {
   const std::vector<std::size_t> calls = calls_of(slots, writes);
   buckets = fill(slots, calls, most);
-  const std::vector<std::size_t> ends = written_ends(slots, writes, calls, buckets);
+  memory.repeated = bytes_in_order(slots, bytes, writes, calls);
+  memory.rest = bytes - memory.repeated;
+  const std::vector<std::size_t> ends = written_ends(slots, writes, calls, buckets, memory.repeated);
   for (std::size_t d = 0; d < ends.size(); ++d) {
     const std::size_t open = buckets[d > 0 ? d - 1 : 0].offset;  // the first that may not be summed yet
-    bytes = std::max(bytes, whole_pages(ends[d] - std::min(open, ends[d])));
+    memory.period = std::max(memory.period, whole_pages(ends[d] - std::min(open, ends[d])));
   }
   for (std::size_t d = 0; d < ends.size(); ++d) {
     std::size_t& summed = summed_before.emplace_back();
-    while (summed < d && buckets[summed].offset + bytes < ends[d]) ++summed;
+    while (summed < d && buckets[summed].offset + memory.period < ends[d]) ++summed;
   }
 }
 

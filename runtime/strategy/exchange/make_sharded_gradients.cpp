@@ -34,7 +34,7 @@ struct OnNode {
 OnNode take_on_node(Communicator& communicator, const GradientRing& ring, std::size_t elements, EventSink& sink) {
   OnNode memory;
   if (communicator.topology().nodes > 1) return memory;
-  memory.ring = communicator.allocate(ring.bytes, Memory::node_shared);
+  memory.ring = communicator.allocate(ring.memory.memory(), Memory::node_shared);
   memory.share = communicator.allocate(largest_share(elements, communicator.size()), Memory::node_shared);
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);
   const auto rings = communicator.copies_on_node(tensor_of(memory.ring)),
@@ -70,12 +70,10 @@ bool reaches_all_values(Communicator& communicator, const Replica& replica) {
 
 void give_arenas(Communicator& communicator, Replica& replica, const GradientRing& ring, const OnNode& memory,
                  bool one_copy, EventSink& sink) {
-  const std::size_t bytes = replica.plan().arena_bytes;
   Buffer values = take_values(communicator, replica.plan(), memory, one_copy, *replica.device().context), gradients;
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);
   agree(communicator, [&] {
-    gradients =
-        memory.rings.empty() ? repeated_memory(ring.bytes, bytes) : repeat(memory.ring.data(), ring.bytes, bytes);
+    gradients = memory.rings.empty() ? repeated_memory(ring.memory) : repeat(memory.ring.data(), ring.memory);
   });
   replica.take_arenas(std::move(values), std::move(gradients), {});
 }
@@ -109,11 +107,11 @@ std::unique_ptr<NewValues> make_new_values(Communicator& communicator, const Rep
 
 GradientRing ring_of(const Replica& replica, const FusionOptions& options) {
   const auto writes = replica.program().gradient_writes();
-  return {replica.plan().slots, writes, std::min(options.bucket_bytes, worth_a_bucket)};
+  return {replica.plan().slots, replica.plan().arena_bytes, writes, std::min(options.bucket_bytes, worth_a_bucket)};
 }
 
 std::size_t bytes_of_sharded_gradients(const Replica& replica, const FusionOptions& options, int ranks) {
-  return ring_of(replica, options).bytes + largest_share(replica.plan().elements(), ranks);
+  return ring_of(replica, options).memory.memory() + largest_share(replica.plan().elements(), ranks);
 }
 
 void require_sharded_gradients(const ReplicaPlan& plan, const Optimizer& optimizer, const FusionOptions& options) {

@@ -83,7 +83,7 @@ std::vector<std::string> ShardedGradients::describe() const {
     lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
                     bucket.algorithm + ", kept by shares");
-  lines.push_back("gradients share " + std::to_string(parts_.ring.bytes) + " bytes until they are summed");
+  lines.push_back("gradients take " + std::to_string(parts_.ring.memory.memory()) + " bytes until they are summed");
   return lines;
 }
 
