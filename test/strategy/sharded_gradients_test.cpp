@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/error.hpp>
@@ -193,6 +194,26 @@ TEST_CASE("so they do where several layers read a parameter, and values have sev
   for (const AllreduceAlgorithm algorithm : exchanges)
     check_steps({.global_batch = 50, .optimizer = "adam", .library = true, .algorithm = algorithm}, data,
                 branching_model);
+}
+
+TEST_CASE("so they do where an embedding is an output layer, too") {
+  std::vector<std::int32_t> tokens, next;
+  const RngKey draw(5, Purpose::test, "tokens");
+  for (std::uint64_t i = 0; i < 60 * 6; ++i) {
+    tokens.push_back(static_cast<std::int32_t>(draw.below(50, i)));
+    next.push_back((tokens.back() + 1) % 50);
+  }
+  std::vector<Column> columns;
+  columns.push_back({"input", Shape{6}, std::move(tokens)});
+  columns.push_back({"target", Shape{6}, std::move(next)});
+  const MemoryDataset data(std::move(columns));
+  const auto model = [] {
+    const Embedding table(50, 32);
+    return Sequential(table, PositionalEmbedding(6), Dense(64), GELU(), Dense(64), GELU(), Dense(32), LayerNorm(),
+                      Dense(table));
+  };
+  for (const AllreduceAlgorithm algorithm : exchanges)
+    check_steps({.global_batch = 24, .optimizer = "momentum", .library = true, .algorithm = algorithm}, data, model);
 }
 
 TEST_CASE("padding of parameters stays what it is") {
