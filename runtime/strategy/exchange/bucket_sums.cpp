@@ -11,14 +11,14 @@
 namespace ronda {
 namespace {
 
-constexpr std::size_t floats_a_line = 16;
-constexpr std::size_t block = 2048;  ///< floats whose sums stay in a first-level cache
+constexpr std::size_t floats_cut_at = 16;
+constexpr std::size_t summed_at_once = 2048;  ///< floats whose sums stay in a first-level cache
 
 Range elements_of(const FusionBuffer::Bucket& bucket) {
   return {bucket.offset / sizeof(float), (bucket.offset + bucket.bytes) / sizeof(float)};
 }
 
-Range common(const Range& a, const Range& b) {
+Range overlap_of(const Range& a, const Range& b) {
   const std::size_t begin = std::max(a.begin, b.begin);
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
@@ -34,8 +34,8 @@ NodeBucketSums::NodeBucketSums(const Communicator& communicator, const GradientR
   const auto me = static_cast<std::size_t>(communicator.rank()), ranks = rings_.size();
   for (const FusionBuffer::Bucket& bucket : ring.buckets) {
     const Range all = elements_of(bucket);
-    const Range lines = part_of((all.size() + floats_a_line - 1) / floats_a_line, me, ranks);
-    add_pieces(all.begin + lines.begin * floats_a_line, std::min(all.begin + lines.end * floats_a_line, all.end),
+    const Range lines = part_of((all.size() + floats_cut_at - 1) / floats_cut_at, me, ranks);
+    add_pieces(all.begin + lines.begin * floats_cut_at, std::min(all.begin + lines.end * floats_cut_at, all.end),
                ring.memory, sums, count);
     ends_.push_back(pieces_.size());
   }
@@ -50,7 +50,7 @@ void NodeBucketSums::add_pieces(std::size_t first, std::size_t end, const Repeti
                                 std::span<float* const> sums, std::size_t count) {
   const std::size_t period = memory.period / sizeof(float), repeated = memory.repeated / sizeof(float);
   for (std::size_t rank = 0; rank < sums.size(); ++rank) {
-    const Range share = share_of_rank(count, rank, sums.size()), mine = common(share, {first, end});
+    const Range share = share_of_rank(count, rank, sums.size()), mine = overlap_of(share, {first, end});
     for (std::size_t at = mine.begin; at < mine.end;) {
       const std::size_t here = at < repeated ? std::min(repeated - at, period - at % period) : mine.end - at;
       const std::size_t length = std::min(here, mine.end - at);
@@ -92,15 +92,15 @@ void NodeBucketSums::sum(const Piece& piece) const {
       threads_, piece.count,
       [&](Range part) {
         const DenormalScope flushing(true);
-        for (std::size_t at = part.begin; at < part.end; at += block) {
-          const std::size_t length = std::min(block, part.end - at);
+        for (std::size_t at = part.begin; at < part.end; at += summed_at_once) {
+          const std::size_t length = std::min(summed_at_once, part.end - at);
           float* const sums = piece.sums + at;
           if (!adds_) std::copy_n(rings_[0] + piece.place + at, length, sums);
           for (std::size_t rank = adds_ ? 0 : 1; rank < rings_.size(); ++rank)
             add_floats(rings_[rank] + piece.place + at, sums, length);
         }
       },
-      floats_a_line);
+      floats_cut_at);
 }
 
 // ---- by messages ----------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ MessageBucketSums::MessageBucketSums(Communicator communicator, const GradientRi
     return Tensor(std::span(gradients + elements.begin, elements.size()));
   };
   for (const FusionBuffer::Bucket& bucket : ring.buckets) {
-    const Range all = elements_of(bucket), mine = common(shares[me], all);
+    const Range all = elements_of(bucket), mine = overlap_of(shares[me], all);
     std::vector<std::size_t> parts, to, from;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const auto part = [&](std::size_t r) {
@@ -122,8 +122,8 @@ MessageBucketSums::MessageBucketSums(Communicator communicator, const GradientRi
         return Range{all.begin + inner.begin, all.begin + inner.end};
       };
       parts.push_back(part(rank).size());
-      to.push_back(common(part(me), shares[rank]).size());
-      from.push_back(common(part(rank), shares[me]).size());
+      to.push_back(overlap_of(part(me), shares[rank]).size());
+      from.push_back(overlap_of(part(rank), shares[me]).size());
     }
     const Range summed_here{all.begin + part_of(all.size(), me, ranks).begin,
                             all.begin + part_of(all.size(), me, ranks).end};

@@ -14,9 +14,9 @@ namespace {
 /// Buckets smaller than this would cost more in meetings than they save in memory.
 constexpr std::size_t worth_a_bucket = std::size_t{256} << 10;
 
-float* floats(std::byte* memory) { return reinterpret_cast<float*>(memory); }
-Tensor tensor_of(const Buffer& memory) {
-  return Tensor(std::span(floats(memory.data()), memory.bytes() / sizeof(float)));
+float* shared_floats(std::byte* memory) { return reinterpret_cast<float*>(memory); }
+Tensor whole_tensor(const Buffer& memory) {
+  return Tensor(std::span(shared_floats(memory.data()), memory.bytes() / sizeof(float)));
 }
 
 /// Bytes of the largest share.
@@ -37,11 +37,11 @@ OnNode take_on_node(Communicator& communicator, const GradientRing& ring, std::s
   memory.ring = communicator.allocate(ring.memory.memory(), Memory::node_shared);
   memory.share = communicator.allocate(largest_share(elements, communicator.size()), Memory::node_shared);
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);
-  const auto rings = communicator.copies_on_node(tensor_of(memory.ring)),
-             shares = communicator.copies_on_node(tensor_of(memory.share));
+  const auto rings = communicator.copies_on_node(whole_tensor(memory.ring)),
+             shares = communicator.copies_on_node(whole_tensor(memory.share));
   if (rings.empty() || shares.empty()) return {};
-  for (std::byte* place : rings) memory.rings.push_back(floats(place));
-  for (std::byte* place : shares) memory.shares.push_back(floats(place));
+  for (std::byte* place : rings) memory.rings.push_back(shared_floats(place));
+  for (std::byte* place : shares) memory.shares.push_back(shared_floats(place));
   return memory;
 }
 
@@ -58,14 +58,14 @@ Buffer take_values(Communicator& communicator, const ReplicaPlan& plan, const On
 /// This rank's share of the others' copies.
 std::vector<float*> copies_of_share(Communicator& communicator, const Replica& replica) {
   std::vector<float*> copies;
-  for (std::byte* place : communicator.copies_on_node(tensor_of(replica.values())))
-    if (place != replica.values().data()) copies.push_back(floats(place) + replica.kept().begin);
+  for (std::byte* place : communicator.copies_on_node(whole_tensor(replica.values())))
+    if (place != replica.values().data()) copies.push_back(shared_floats(place) + replica.kept().begin);
   return copies;
 }
 
 /// Whether an update can write to all ranks' values. The same on all ranks.
 bool reaches_all_values(Communicator& communicator, const Replica& replica) {
-  return communicator.topology().nodes == 1 && !communicator.copies_on_node(tensor_of(replica.values())).empty();
+  return communicator.topology().nodes == 1 && !communicator.copies_on_node(whole_tensor(replica.values())).empty();
 }
 
 void give_arenas(Communicator& communicator, Replica& replica, const GradientRing& ring, const OnNode& memory,
@@ -93,8 +93,9 @@ std::unique_ptr<BucketSums> make_bucket_sums(const Communicator& communicator, c
   const int threads = replica.stream().threads();
   if (!memory.rings.empty())
     return std::make_unique<NodeBucketSums>(communicator, ring, memory.rings, memory.shares, elements, threads);
-  return std::make_unique<MessageBucketSums>(communicator, ring, floats(replica.gradients().data()),
-                                             std::span(floats(share.data()), replica.kept().size()), elements, threads);
+  return std::make_unique<MessageBucketSums>(communicator, ring, shared_floats(replica.gradients().data()),
+                                             std::span(shared_floats(share.data()), replica.kept().size()), elements,
+                                             threads);
 }
 
 std::unique_ptr<NewValues> make_new_values(Communicator& communicator, const Replica& replica, bool written) {
