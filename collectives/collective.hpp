@@ -82,6 +82,7 @@ struct ReduceScatterSpec {
   ReduceOp op = ReduceOp::sum;
   std::vector<std::size_t> counts = {};
   std::string label = "a reduce-scatter";
+  bool flush_denormals = false;  ///< as AllreduceSpec's
 };
 
 /// Rank r's part of `all` on rank r replaces that of the others.
@@ -108,7 +109,8 @@ struct ScatterSpec {
 };
 
 /// Part r of `outgoing` on rank s becomes part s of `incoming` on rank r. The counts are each rank's own: what it sends
-/// to, and receives from, each rank.
+/// to, and receives from, each rank. The two tensors lie apart, but that a rank's part for itself may lie where it is
+/// to be.
 struct AlltoallSpec {
   Tensor outgoing, incoming;
   std::vector<std::size_t> outgoing_counts = {}, incoming_counts = {};

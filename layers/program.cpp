@@ -104,6 +104,23 @@ std::vector<PartMessages> Program::part_messages() const {
   return all;
 }
 
+std::vector<GradientWrites> Program::gradient_writes() const {
+  std::vector<GradientWrites> all;
+  for (const GradientCall& call : plan_->backward.calls) {
+    GradientWrites writes;
+    if (const auto* step = std::get_if<BackwardCall>(&call)) {
+      const auto& parameters = plan_->lowered.steps[step->step].parameters;
+      for (std::size_t i = 0; i < parameters.size(); ++i)
+        if (!step->parameter_gradients[i]) writes.written.push_back(parameters[i]);
+      if (!step->ready_calls_follow) writes.complete.assign(parameters.begin(), parameters.end());
+    } else if (const auto* ready = std::get_if<ReadyCall>(&call)) {
+      writes.complete = {ready->parameter};
+    }
+    all.push_back(std::move(writes));
+  }
+  return all;
+}
+
 std::vector<OperationCosts> Program::costs() const {
   std::vector<OperationCosts> all;
   const auto& steps = plan_->lowered.steps;

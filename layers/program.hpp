@@ -16,6 +16,12 @@ namespace graph {
 struct Plan;
 }
 
+/// What one call of backward does to the gradients of parameters.
+struct GradientWrites {
+  std::vector<ParameterId> written;   ///< where they belong, from the call's beginning on
+  std::vector<ParameterId> complete;  ///< reported at its end, or before
+};
+
 struct ProgramOptions {
   Mode mode = Mode::training;   ///< `evaluation`: no memory is kept for backward, and `backward` may not be called
   bool input_gradient = false;  ///< whether backward also computes the gradients of the inputs
@@ -66,6 +72,8 @@ class Program {
   [[nodiscard]] std::vector<std::size_t> rank_sums() const;
   /// What its operations tell the ranks that have parts of them (PartExchange); each message once.
   [[nodiscard]] std::vector<PartMessages> part_messages() const;
+  /// Of the calls of backward, in their order.
+  [[nodiscard]] std::vector<GradientWrites> gradient_writes() const;
   /// By operation, without times.
   [[nodiscard]] std::vector<OperationCosts> costs() const;
 

@@ -34,6 +34,7 @@ class HostUpdater final : public Updater {
       : optimizer_(optimizer),
         schedule_(options.schedule),
         arena_{bindings.values, reinterpret_cast<const float*>(layers.gradients), count},
+        sums_(options.sums.value_or(arena_)),
         layers_(layers),
         average_(options.average),
         average_decay_(options.average_decay),
@@ -107,14 +108,15 @@ class HostUpdater final : public Updater {
   }
   /// Where the norm itself is not asked for, a number that is finite where all gradients are: a faster pass.
   [[nodiscard]] double norm_or_finiteness(Stream& stream) {
-    if (decide_.clip_norm > 0) return optimizer_.squared_norm(arena_, stream);
-    return optimizer_.gradients_are_finite(arena_, stream) ? 0 : std::numeric_limits<double>::quiet_NaN();
+    if (decide_.clip_norm > 0) return optimizer_.squared_norm(sums_, stream);
+    return optimizer_.gradients_are_finite(sums_, stream) ? 0 : std::numeric_limits<double>::quiet_NaN();
   }
   [[nodiscard]] double of_all_parts(double mine) { return parts_ != nullptr ? parts_->sum(mine) : mine; }
 
   Optimizer& optimizer_;
   Schedule schedule_;
   ArenaRange arena_;
+  ArenaRange sums_;  ///< of gradients, that are here
   LayerArenas layers_;
   float* average_;
   double average_decay_;

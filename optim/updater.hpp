@@ -74,6 +74,9 @@ struct UpdaterOptions {
   std::optional<Range> averaged = {};
   LossScale* more_scale = nullptr;  ///< in the memory of the values, to use and to keep up to date; null: 1
   SumOverParts* parts = nullptr;    ///< on the processor, of float32: the arenas are a part's; null: they are the whole
+  /// On the processor, of float32: the values whose sums of gradients are here, and these. Others are not read; `parts`
+  /// then adds up over the ranks that have the rest. Nothing: those of all, in the arena.
+  std::optional<ArenaRange> sums = {};
 
   [[nodiscard]] bool checks_gradients() const noexcept { return check_gradients || more_scale != nullptr; }
   [[nodiscard]] bool needs_norm() const noexcept { return clip_norm > 0 || checks_gradients(); }

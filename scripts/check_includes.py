@@ -56,6 +56,7 @@ PRIVATE = {
     # How what travels is compressed, and what rounding loses is kept.
     "runtime/strategy/exchange/pushed_pieces.hpp": ["collectives/host/algorithms/error_feedback.hpp"],
     "runtime/strategy/exchange/node_reduce.cpp": ["collectives/host/node/touch_pages.hpp"],
+    "runtime/strategy/exchange/bucket_sums.cpp": ["collectives/host/node/touch_pages.hpp"],
 }
 
 # header: the folders (or files) in which it may be included

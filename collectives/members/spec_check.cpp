@@ -97,6 +97,17 @@ struct OnDevice {
   }
 };
 
+/// Which elements of a whole are a rank's.
+Range part_of_rank(const Counts& counts, int rank) {
+  const auto at = counts.begin() + rank;
+  const std::size_t begin = std::accumulate(counts.begin(), at, std::size_t{0});
+  return {begin, begin + *at};
+}
+
+Tensor bytes_of(const Elements& elements) {
+  return {{Shape{static_cast<std::int64_t>(elements.bytes().size())}, DType::uint8, {}}, elements.data};
+}
+
 /// What one is to be written to, no other may be read from.
 void require_apart(std::vector<Tensor> tensors, const std::string& label) {
   std::erase_if(tensors, [](const Tensor& tensor) { return tensor.desc().count() == 0; });
@@ -198,10 +209,18 @@ std::string complete(ScatterSpec& spec, const SpecContext& context) { return com
 std::string complete(AlltoallSpec& spec, const SpecContext& context) {
   require_on_host(spec.outgoing, spec.label);
   require_on_host(spec.incoming, spec.label);
-  require_apart({{spec.outgoing, spec.incoming}}, spec.label);
   spec.outgoing_counts = shares(spec.outgoing_counts, spec.outgoing, context.size, spec.label);
   spec.incoming_counts = shares(spec.incoming_counts, spec.incoming, context.size, spec.label);
   require_type(elements_of(spec.outgoing), elements_of(spec.incoming), spec.label);
+  const Elements out = elements_of(spec.outgoing), in = elements_of(spec.incoming);
+  const Range from = part_of_rank(spec.outgoing_counts, context.rank),
+              to = part_of_rank(spec.incoming_counts, context.rank);
+  const bool stays = from.size() == to.size() && out.part(from).data == in.part(to).data;
+  std::vector<Tensor> tensors{spec.incoming};
+  for (const Range& sent :
+       stays ? std::vector<Range>{{0, from.begin}, {from.end, out.count}} : std::vector<Range>{{0, out.count}})
+    tensors.push_back(bytes_of(out.part(sent)));
+  require_apart(tensors, spec.label);
   return std::string(name_of(spec.outgoing.dtype()));
 }
 

@@ -75,6 +75,7 @@ Json to_json(const Summary& s) {
                {"steps", s.steps},
                {"samples", s.samples},
                {"parameters", s.parameters},
+               {"gradient_bytes", s.gradient_bytes},
                {"train_seconds", s.train_seconds},
                {"samples_per_second", s.samples_per_second},
                {"step_microseconds", {{"median", s.step_microseconds.median}, {"p99", s.step_microseconds.p99}}},

@@ -29,6 +29,7 @@ struct Summary {
   int world_size = 1, hosts = 1;
   std::string device, dtype;
   std::uint64_t global_batch_size = 0, epochs = 0, steps = 0, samples = 0, parameters = 0;
+  std::uint64_t gradient_bytes = 0;     ///< of memory, of this rank
   double train_seconds = unknown;       ///< training steps only
   double samples_per_second = unknown;  ///< over all ranks; see StepStatistics
   struct {

@@ -79,6 +79,15 @@ class GradientExchange {
   /// `steps`, the number of the step whose samples this rank computes. Nothing: it computes none.
   [[nodiscard]] virtual std::optional<std::size_t> samples_for(std::size_t step, std::size_t /*steps*/) { return step; }
 
+  /// Of sums of gradients of which a rank keeps those of its share alone.
+  struct SumsOfShare {
+    ArenaRange share;          ///< these; the update's range
+    SumOverParts& over_ranks;  ///< adds up what ranks make of theirs
+  };
+  /// Given (ShardedGradients): gradients are gone when backward has gone on. `begin` comes before each micro-batch,
+  /// whose gradients are all marked, and `reduce` once, after the last.
+  [[nodiscard]] virtual std::optional<SumsOfShare> sums_of_share() noexcept { return {}; }
+
   /// Shows what of one step's exchange the next builds on: see Collective.
   virtual void visit(StateVisitor& visitor) = 0;
 

@@ -53,6 +53,10 @@ struct MirroredOptions {
   /// rank, or all to the same; see TrainingState::meet. Throws as require_shareable, and ResourceError where the memory
   /// has no room.
   bool one_copy = false;
+  /// With `divide_states`: each rank keeps the sums of its share of the gradients alone, and the memory of the others
+  /// is used again during backward (ShardedGradients). Then there are no steps by hand, which could not see gradients,
+  /// and all ranks take the same number of micro-batches. Throws as require_sharded_gradients.
+  bool shard_gradients = false;
   /// Given: ranks make steps of their own between synchronisations, see LocalSteps. Throws as require_local_steps. Not
   /// with `divide_states`.
   std::optional<LocalSgdOptions> local_sgd = {};

@@ -3,6 +3,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
+#include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/mirrored_plan.hpp>
 
@@ -25,6 +26,23 @@ void require_possible(const MirroredOptions& options, const ReplicaPlan& planned
     throw InputError(
         "one copy of the parameters (.one_copy) is for ranks that each update a part of them, with .strategy = "
         "sharded");
+  if (!options.shard_gradients) return;
+  if (!options.divide_states)
+    throw InputError(
+        "a rank keeps a part of the gradients (.shard_gradients) where it updates that part alone, with .strategy = "
+        "sharded");
+  require_sharded_gradients(planned, optimizer, options.fusion);
+}
+
+std::size_t bytes_of_gradients(const MirroredOptions& options, const Replica& replica,
+                               const Communicator& communicator) {
+  const ReplicaPlan& planned = replica.plan();
+  if (shards_gradients(options, communicator))
+    return bytes_of_sharded_gradients(replica, options.fusion, communicator.size());
+  const std::size_t summed = planned.widens()
+                                 ? planned.elements() * sizeof(float)
+                                 : GradientAccumulator::bytes(planned.dense_elements(), options.micro_batches);
+  return planned.arena_bytes + planned.list_bytes() + summed;
 }
 
 std::string elements(const Range& range, std::size_t all) {
@@ -35,9 +53,10 @@ std::string elements(const Range& range, std::size_t all) {
 void tell_shares(const StrategyPlan& plan, const MirroredOptions& options, int ranks, std::size_t count,
                  EventSink& sink) {
   if (!plan.states) return;
+  const std::string kept = options.shard_gradients ? " and the sums of gradients" : "";
   if (options.servers == 0) {
-    sink.on_detail("this rank updates " + elements(*plan.states, count) +
-                   ", and keeps the optimizer's states of these alone");
+    sink.on_detail("this rank updates " + elements(*plan.states, count) + ", and keeps the optimizer's states" + kept +
+                   " of these alone");
     return;
   }
   const Roles roles = roles_of(options.key_values(), ranks);
@@ -53,6 +72,10 @@ void tell_shares(const StrategyPlan& plan, const MirroredOptions& options, int r
 
 bool has_one_copy(const MirroredOptions& options, const Communicator& communicator) noexcept {
   return options.one_copy && communicator.size() > 1;
+}
+
+bool shards_gradients(const MirroredOptions& options, const Communicator& communicator) noexcept {
+  return options.shard_gradients && communicator.size() > 1;
 }
 
 std::vector<Range> shares_of_states(const MirroredOptions& options, int ranks, std::size_t elements) {
@@ -86,9 +109,7 @@ StrategyPlan plan_mirrored(const MirroredOptions& options, const Replica& replic
   const std::size_t kept = plan.states ? plan.states->size() * sizeof(float) : exact;
   plan.memory = {
       .parameters = share_of_bytes(planned.arena_bytes, sharing) + (planned.mixed() ? exact : 0),
-      .gradients =
-          planned.arena_bytes + planned.list_bytes() +
-          (planned.widens() ? exact : GradientAccumulator::bytes(planned.dense_elements(), options.micro_batches)),
+      .gradients = bytes_of_gradients(options, replica, communicator),
       .optimizer = kept * optimizer.states().size() + (options.ema_decay > 0 ? share_of_bytes(exact, sharing) : 0),
       .activations =
           buffers.bytes - buffers.scratch_bytes + bytes_of_queue(options.platform.device, queue_options(options)),

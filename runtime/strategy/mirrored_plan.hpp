@@ -16,6 +16,9 @@ namespace ronda {
 /// Whether the ranks of a node share one copy of their parameters.
 [[nodiscard]] bool has_one_copy(const MirroredOptions& options, const Communicator& communicator) noexcept;
 
+/// Whether each rank keeps the sums of its share of the gradients alone.
+[[nodiscard]] bool shards_gradients(const MirroredOptions& options, const Communicator& communicator) noexcept;
+
 /// Elements of the arena whose optimizer states a rank has, by rank; empty: all ranks have all.
 [[nodiscard]] std::vector<Range> shares_of_states(const MirroredOptions& options, int ranks, std::size_t elements);
 

@@ -33,8 +33,9 @@ MirroredStrategy::MirroredStrategy(Communicator communicator, const Layer& model
   check_memory();
   agree(communicator_,
         [&] { replica_->take_memory(optimizer_->states().size(), plan_.states, options_.ema_decay > 0 && !one_copy); });
-  exchange_ = make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_,
-                            options_.local_sgd, options_.key_values(), one_copy, options_.ema_decay > 0);
+  exchange_ =
+      make_exchange(communicator_, *replica_, options_.fusion, options_.node_update_bytes, sink_, options_.local_sgd,
+                    options_.key_values(), one_copy, options_.ema_decay > 0, shards_gradients(options_, communicator_));
   for (const auto& line : exchange_->describe()) plan_.lines.push_back(line);
   plan_rank_sums();
   agree(communicator_, [&] { take_memory(schedule); });
@@ -81,8 +82,10 @@ void MirroredStrategy::check_memory() const {
 void MirroredStrategy::take_memory(const Schedule& schedule) {
   const ComputeDevice& device = options_.platform.device;
   replica_->bind();
-  accumulator_ = std::make_unique<GradientAccumulator>(*replica_, options_.micro_batches);
-  updater_ = make_updater(options_, *replica_, *optimizer_, schedule);
+  const auto sharded = exchange_->sums_of_share();
+  accumulator_ = std::make_unique<GradientAccumulator>(*replica_, sharded ? 1 : options_.micro_batches);
+  updater_ = sharded ? make_updater(options_, *replica_, *optimizer_, schedule, &sharded->over_ranks, sharded->share)
+                     : make_updater(options_, *replica_, *optimizer_, schedule);
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   StepQueueOptions queue = queue_options(options_);
@@ -112,6 +115,10 @@ void MirroredStrategy::set_micro_batches(std::size_t count) {
     throw InputError(
         "all ranks take the same number of micro-batches where layers add up over them, as a "
         "SyncBatchNorm does; take a BatchNorm, or .shares = equal");
+  if (exchange_->sums_of_share())
+    throw InputError(
+        "all ranks take the same number of micro-batches where they sum the gradients of each, with .shard_gradients; "
+        "leave that out, or take .shares = equal");
   if (count == 0 || (options_.micro_batches == 1 && count > 1))
     throw LogicError("a step of " + std::to_string(count) + " micro-batches was asked of a strategy for " +
                      std::to_string(options_.micro_batches));
@@ -125,7 +132,7 @@ void MirroredStrategy::begin_micro_batch(const Batch& given) {
   start(given);
   queue_->enqueue(given, raised(), [&](const Batch& batch) {
     const bool first = queue_->micro_batch() == 0, last = queue_->at_last();
-    if (last) exchange_->begin();
+    if (last || exchange_->sums_of_share()) exchange_->begin();
     if (!shard_.is_empty() && !idles_) compute(batch, first, last);
     if (!last) return;
     idles_ = false;
@@ -141,7 +148,7 @@ std::optional<std::size_t> MirroredStrategy::samples_for(std::size_t step, std::
 
 void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {
   Pass pass = training_pass(batch);
-  pass.on_ready = accumulator_->listen(first, last, *exchange_);
+  pass.on_ready = exchange_->sums_of_share() ? OnReady(*exchange_) : accumulator_->listen(first, last, *exchange_);
   replica_->compute(batch, pass, clock_);
 }
 
@@ -165,6 +172,10 @@ Pass MirroredStrategy::training_pass(const Batch& batch) {
 
 Pass MirroredStrategy::begin_pass(const Batch& batch) {
   require_none_in_flight(*queue_, "a step by hand");
+  if (exchange_->sums_of_share())
+    throw LogicError(
+        "a step by hand could not see the gradients, of which a rank keeps a part alone with .shard_gradients: take "
+        "train_step, or leave that out");
   start(batch);
   if (queue_->micro_batch() == 0) step_sums_->clear(raised());
   if (queue_->at_last()) exchange_->begin();

@@ -35,28 +35,49 @@ std::string clear_nonfinite_parameters(Replica& replica, Communicator communicat
   return first;
 }
 
-/// `the loss and the gradient of dense1.weight`; empty where all is finite.
-std::string nonfinite_here(Replica& replica, bool loss_is_finite, HostCopy& host) {
-  std::string mine = loss_is_finite ? "" : "the loss";
-  for (const auto& slot : replica.plan().slots) {  // in the order in which backward came to them
-    const Tensor gradient = host.of(replica.parameters()[index_of(slot.id)].gradient);
-    if (all_finite(1, floats_of(gradient))) continue;
-    return mine + (mine.empty() ? "" : " and ") + "the gradient of " + slot.name;
+/// Looks at each gradient when backward has finished it: it may be gone later (ShardedGradients).
+class SpoiledGradients {
+ public:
+  SpoiledGradients(const Replica& replica, HostCopy& host)
+      : replica_(replica), host_(host), spoiled_(replica.parameters().size()) {}
+
+  void mark_ready(ParameterId id, Stream& /*stream*/) {
+    const Tensor gradient = host_.of(replica_.parameters()[index_of(id)].gradient);
+    spoiled_[index_of(id)] = !all_finite(1, floats_of(gradient));
   }
+  /// The name of the first, in the order of the arena; empty where all are finite.
+  [[nodiscard]] std::string first() const {
+    for (const auto& slot : replica_.plan().slots)
+      if (spoiled_[index_of(slot.id)]) return slot.name;
+    return {};
+  }
+
+ private:
+  const Replica& replica_;
+  HostCopy& host_;
+  std::vector<bool> spoiled_;  ///< by ParameterId
+};
+
+/// `the loss and the gradient of dense1.weight`; empty where all is finite.
+std::string nonfinite_here(bool loss_is_finite, const std::string& gradient) {
+  std::string mine = loss_is_finite ? "" : "the loss";
+  if (!gradient.empty()) mine += (mine.empty() ? "" : " and ") + ("the gradient of " + gradient);
   return mine;
 }
 
 }  // namespace
 
 std::string explain_nonfinite(Replica& replica, const Communicator& communicator, HostCopy& host,
-                              FunctionRef<std::optional<double>()> compute) {
+                              FunctionRef<std::optional<double>(const OnReady&)> compute) {
   const auto lost = communicator.gather_texts(clear_nonfinite_parameters(replica, communicator, host));
   // Backward comes to the last ranks' parts first.
   const auto first_lost = std::find_if(lost.rbegin(), lost.rend(), [](const auto& name) { return !name.empty(); });
   replica.clear_sparse_gradients();
+  SpoiledGradients gradients(replica, host);
   std::optional<double> loss;
-  replica.with_states_kept([&] { loss = compute(); });
-  const auto all = communicator.gather_texts(loss ? nonfinite_here(replica, std::isfinite(*loss), host) : "");
+  replica.with_states_kept([&] { loss = compute(OnReady(gradients)); });
+  const auto all =
+      communicator.gather_texts(loss ? nonfinite_here(std::isfinite(*loss), gradients.first()) : std::string());
   std::string text;
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (!all[rank].empty())
@@ -69,11 +90,13 @@ std::string explain_nonfinite(Replica& replica, const Communicator& communicator
 
 std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
                               std::uint64_t step, ControlBlock& sums, HostCopy& host) {
-  return explain_nonfinite(replica, communicator, host, [&]() -> std::optional<double> {
+  return explain_nonfinite(replica, communicator, host, [&](const OnReady& on_ready) -> std::optional<double> {
     if (batch == nullptr) return std::nullopt;
-    StepClock clock;  // nobody asks for the times, and nobody hears of a gradient, so nothing is sent
+    StepClock clock;  // nobody asks for the times
     sums.clear();
-    replica.compute(*batch, replica.pass(Mode::training, *batch, step, sums.there()), clock);
+    Pass pass = replica.pass(Mode::training, *batch, step, sums.there());
+    pass.on_ready = on_ready;  // instead of the exchange: nothing is sent
+    replica.compute(*batch, pass, clock);
     return sums.read().loss;
   });
 }

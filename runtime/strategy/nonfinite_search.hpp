@@ -6,6 +6,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/core/host_copy.hpp>
+#include <ronda/layers/pass.hpp>
 #include <ronda/runtime/strategy/control_block.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
@@ -20,9 +21,9 @@ namespace ronda {
 [[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, const Batch* batch,
                                             std::uint64_t step, ControlBlock& sums, HostCopy& host);
 /// The same where ranks may have different parts of the model.
-/// @param compute  computes this rank's part, without reduction, and returns the sum of its losses; nothing: it has
-/// none
+/// @param compute  computes this rank's part, without reduction, tells of each gradient that is complete, and returns
+///                 the sum of its losses; nothing: it has none
 [[nodiscard]] std::string explain_nonfinite(Replica& replica, const Communicator& communicator, HostCopy& host,
-                                            FunctionRef<std::optional<double>()> compute);
+                                            FunctionRef<std::optional<double>(const OnReady&)> compute);
 
 }  // namespace ronda

@@ -205,7 +205,7 @@ Evaluation PipelineStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see
 
 std::string PipelineStrategy::explain_nonfinite(const Batch& batch) {
   const FlushDenormals flushing = flush_denormals();
-  return ronda::explain_nonfinite(*replica_, communicator_, host_copy_, [&] {
+  return ronda::explain_nonfinite(*replica_, communicator_, host_copy_, [&](const OnReady& on_ready) {
     StepClock clock;
     other_sums_->clear();
     stage_->begin(1, true);
@@ -213,7 +213,7 @@ std::string PipelineStrategy::explain_nonfinite(const Batch& batch) {
       return replica_->pass(Mode::training, here, state_->next_step(), other_sums_->there());
     };
     stage_->forward(batch, pass_over, clock);
-    stage_->backward({}, clock);
+    stage_->backward(on_ready, clock);
     stage_->settle();
     return other_sums_->read().loss;
   });

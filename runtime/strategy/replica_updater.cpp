@@ -6,7 +6,8 @@
 namespace ronda {
 
 std::unique_ptr<Updater> make_updater(const MirroredOptions& options, Replica& replica, Optimizer& optimizer,
-                                      const Schedule& schedule, SumOverParts* parts) {
+                                      const Schedule& schedule, SumOverParts* parts,
+                                      const std::optional<ArenaRange>& sums) {
   if (options.clip_norm > 0 && options.clip_value > 0)
     throw InputError("the mean gradient is clipped by its norm (.clip_norm) or by value (.clip_value), not both");
   if (!(options.ema_decay >= 0 && options.ema_decay < 1))
@@ -24,7 +25,8 @@ std::unique_ptr<Updater> make_updater(const MirroredOptions& options, Replica& r
                                         .average_decay = options.ema_decay,
                                         .averaged = replica.written(),
                                         .more_scale = replica.more_scale(),
-                                        .parts = parts},
+                                        .parts = parts,
+                                        .sums = sums},
                                        replica.stream());
 }
 

@@ -9,8 +9,8 @@
 namespace ronda {
 
 // Parameters, and their average, of which the ranks of a node share one copy (Replica::shares_values). In a step each
-// rank writes its share of them, between two meetings of the exchange (NodeReduce, OneCopyUpdate). What is here is for
-// those who write them outside steps. Where each rank has a copy of its own, nobody meets anybody.
+// rank writes its share of them, between two meetings of the exchange (NodeReduce, GatheredOneCopy). What is here is
+// for those who write them outside steps. Where each rank has a copy of its own, nobody meets anybody.
 //
 // A broadcast of these to the ranks of the node is no error: each byte that is written lies there already.
 

@@ -83,11 +83,12 @@ Evaluation SplitStrategy::evaluate(BatchLoader& loader, const SeeOutputs& see, c
 
 std::string SplitStrategy::explain_nonfinite(const Batch& batch) {
   const FlushDenormals flushing = flush_denormals();
-  return ronda::explain_nonfinite(*replica_, communicator_, host_copy_, [&] {
+  return ronda::explain_nonfinite(*replica_, communicator_, host_copy_, [&](const OnReady& on_ready) {
     StepClock clock;
     other_sums_->clear();
     Pass again = replica_->pass(Mode::training, batch, state_->next_step(), other_sums_->there());
     again.parts = parts_.get();
+    again.on_ready = on_ready;
     replica_->compute(batch, again, clock);
     return other_sums_->read().loss;
   });

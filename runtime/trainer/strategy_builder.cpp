@@ -32,6 +32,7 @@ MirroredOptions options_of(const StrategyParts& parts, const BatchPlan& plan) {
   options.asynchronous = given.asynchronous;
   options.max_staleness = given.max_staleness;
   options.one_copy = given.one_copy;
+  options.shard_gradients = given.shard_gradients;
   options.pipeline = given.pipeline;
   options.split = given.split;
   options.threads = parts.setup.threads;

@@ -170,6 +170,14 @@ void check_local_sgd(const TrainingOptions& o) {
         "take average");
 }
 
+void check_sharded(const TrainingOptions& o) {
+  if (o.shard_gradients && o.strategy == "sharded" && o.shares != "equal")
+    throw InputError(
+        ".shares = " + o.shares +
+        " gives ranks different micro-batches, and with .shard_gradients they sum the gradients of each together; take "
+        ".shares = equal, or leave .shard_gradients out");
+}
+
 void check_parameter_server(const TrainingOptions& o) {
   if (o.strategy != parameter_server) return;
   if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
@@ -226,6 +234,7 @@ void check(const TrainingOptions& options) {
     throw InputError(".audit_every would find nothing: with .strategy = " + options.strategy + " " +
                      std::string(strategy.why_no_audits) + "; take .strategy = mirrored");
   check_local_sgd(options);
+  check_sharded(options);
   check_parameter_server(options);
   check_parts(options);
   if (options.nondeterministic && options.device != DeviceChoice::cuda)

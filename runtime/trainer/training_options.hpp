@@ -113,6 +113,7 @@ struct TrainingOptions {
   int threads = 0;                     ///< of a rank; 0: the cores that it has
   std::string strategy = "mirrored";   ///< how the ranks train together: see strategy_rows
   bool one_copy = false;               ///< of strategy sharded: the ranks of a node share the parameters' memory
+  bool shard_gradients = false;        ///< likewise: each rank keeps a part of the gradients
   LocalSgdOptions local_sgd = {};      ///< of strategy local_sgd
   int servers = 1;                     ///< of strategy parameter_server: so many ranks, the last ones
   bool servers_beside = false;         ///< likewise: half of each host's ranks, the last ones

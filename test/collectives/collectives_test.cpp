@@ -352,8 +352,9 @@ TEST_CASE("a mistake of one rank alone is told to all of them, with its name") {
   const bool wrong = rank == last;
   const auto each = static_cast<std::size_t>(ranks);
   std::vector<float> whole(each * 10), part(10), other(wrong ? 9 : 10);
-  std::vector<float> sent(each * 10), nothing;
+  std::vector<float> sent(each * 10), longer(each * 10 + 1), nothing;
   std::vector<double> doubles(each * 10);
+  const Tensor first{std::span(longer).first(each * 10)}, one_later{std::span(longer).last(each * 10)};
   const TensorDesc ten{Shape{10}, DType::float32, {}};
   const Tensor of_other_type = wrong ? tensor(doubles) : tensor(whole);
   const std::vector<std::size_t> counts = wrong ? std::vector<std::size_t>(each + 1, 10) : std::vector<std::size_t>();
@@ -372,7 +373,7 @@ TEST_CASE("a mistake of one rank alone is told to all of them, with its name") {
       [&] { communicator.gather(tensor(part), tensor(whole), 0, counts); },
       [&] { communicator.alltoall(of_other_type, tensor(sent)); },
       [&] { communicator.alltoall(tensor(whole), tensor(sent), counts); },
-      [&] { communicator.alltoall(wrong ? tensor(sent) : tensor(whole), tensor(sent)); },
+      [&] { communicator.alltoall(wrong ? first : tensor(whole), wrong ? one_later : tensor(sent)); },
       [&] {
         communicator.plan(AllreduceSpec{{tensor(part), wrong ? tensor(part) : tensor(sent)}});
       },

@@ -58,7 +58,8 @@ TEST_CASE("a summary has the promised keys in their order, and null for what was
   for (const auto& [key, value] : json.items()) keys += key + " ";
   REQUIRE(keys ==
           "application version world_size hosts device dtype global_batch_size epochs steps samples parameters "
-          "train_seconds samples_per_second step_microseconds final_train_loss test_loss test_accuracy parameter_hash "
+          "gradient_bytes train_seconds samples_per_second step_microseconds final_train_loss test_loss test_accuracy "
+          "parameter_hash "
           "allreduce checkpoint guard startup_seconds plan_hash options epoch_history ");
   REQUIRE(json["samples_per_second"] == 0.1);
   REQUIRE(json["test_accuracy"].is_null());

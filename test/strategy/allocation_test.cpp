@@ -146,6 +146,25 @@ TEST_CASE("nor does a local step, or one with a synchronisation") {
     }
 }
 
+TEST_CASE("nor does one that keeps a part of the gradients") {
+  const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);
+  for (const auto algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring})
+    for (const std::size_t micro_batches : {1, 2}) {
+      DeviceRun run(everybody(), nullptr,
+                    Sequential(Flatten(), Dense(40), ReLU(), Dense(40), ReLU(), Dense(40), Dense(4)), data,
+                    {.global_batch = 16,
+                     .optimizer = "adam",
+                     .clip_norm = 1,
+                     .micro_batches = micro_batches,
+                     .ema_decay = 0.9,
+                     .divide_states = true,
+                     .shard_gradients = true,
+                     .algorithm = algorithm});
+      run.step();
+      CHECK(allocations_in(7, [&] { run.step(); }) == 0);
+    }
+}
+
 TEST_CASE("nor does a step of a pipeline, or of two pipelines") {
   if (world().size() == 1) return;
   const MemoryDataset data = toy_images(40, {9, 7, 1}, 4);

@@ -47,6 +47,7 @@ struct DeviceSet {
   Picks picks = {};  ///< of another run, for equal bits; others are timed
   bool divide_states = false;
   bool one_copy = false;
+  bool shard_gradients = false;
   std::optional<LocalSgdOptions> local_sgd = {};
   int servers = 0;
   std::vector<int> server_ranks = {};
@@ -96,6 +97,7 @@ struct DeviceRun {
     o.picks = set.picks;
     o.divide_states = set.divide_states;
     o.one_copy = set.one_copy;
+    o.shard_gradients = set.shard_gradients;
     o.local_sgd = set.local_sgd;
     o.servers = set.servers;
     o.server_ranks = set.server_ranks;

@@ -41,7 +41,7 @@ fi
 
 trained 2 mnist_softmax --epochs 2 --global-batch-size 7000 --metrics "$work/metrics"
 for key in application version world_size hosts device dtype global_batch_size epochs steps samples parameters \
-  train_seconds samples_per_second step_microseconds median p99 final_train_loss test_loss test_accuracy parameter_hash \
+  gradient_bytes train_seconds samples_per_second step_microseconds median p99 final_train_loss test_loss test_accuracy parameter_hash \
   allreduce algorithm bytes_per_step buckets exposed_seconds startup_seconds plan_hash epoch_history epoch train_loss \
   train_accuracy seconds; do
   expect "the key $key in the summary" grep -q "^ *\"$key\": " "$work/summary.json"

@@ -54,6 +54,12 @@ TrainingOptions with_one_copy() {
   return options;
 }
 
+TrainingOptions with_sharded_gradients(AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic) {
+  TrainingOptions options = by("sharded", algorithm);
+  options.shard_gradients = true;
+  return options;
+}
+
 /// Trains with copies of each rank's own, and with one a node; each in a folder of its own.
 void check_one_copy(const std::function<void(TrainingOptions&)>& change) {
   std::string hashes[2];
@@ -213,6 +219,69 @@ TEST_CASE("one copy is for divided updates") {
   TrainingOptions whole = by("mirrored");
   whole.one_copy = true;
   require_mentions(message_of<InputError>([&] { trained(whole); }), {".one_copy", ".strategy = sharded"});
+}
+
+TEST_CASE("a training that keeps a part of the gradients has the bits of one that was saved and went on") {
+  for (const AllreduceAlgorithm algorithm : exchanges) {
+    const TrainingOptions kinds[] = {by("mirrored", algorithm), by("sharded", algorithm),
+                                     with_sharded_gradients(algorithm)};
+    const std::string whole = trained(kinds[2])->hash();
+    const bool on_node = world().communicator().topology().nodes == 1 && algorithm == AllreduceAlgorithm::automatic;
+    if (on_node || world().size() <= 2) CHECK(trained(kinds[0])->hash() == whole);
+    for (const TrainingOptions& saves : kinds)
+      for (const TrainingOptions& resumes : kinds) {
+        if (!saves.shard_gradients && !resumes.shard_gradients) continue;
+        const bool same = saves.shard_gradients == resumes.shard_gradients;
+        INFO(saves.strategy << saves.shard_gradients << ", then " << resumes.strategy << resumes.shard_gradients);
+        const SharedFolder folder;
+        TrainingOptions options = saves;
+        options.checkpoint_dir = folder.path;
+        run_until(5, options, trained);
+        options.strategy = resumes.strategy;
+        options.shard_gradients = resumes.shard_gradients;
+        options.resume = true;
+        options.exact = same;
+        const std::string hash = trained(options)->hash();
+        if (same || on_node || world().size() <= 2) CHECK(hash == whole);
+      }
+  }
+}
+
+TEST_CASE("with a part of the gradients a training goes back, skips, accumulates and clips") {
+  const auto distance = [](const std::function<void(TrainingOptions&)>& change) {
+    std::vector<float> values[2];
+    for (int i = 0; i < 2; ++i) {
+      const SharedFolder folder;
+      TrainingOptions options = i == 0 ? by("mirrored") : with_sharded_gradients();
+      options.optimizer.name = "momentum";  // Adam makes whole steps of rounding errors
+      options.checkpoint_dir = folder.path;
+      change(options);
+      const auto training = trained(options);
+      for (const auto& parameter : training->trainer.strategy().parameters())
+        for (const float value : to_file(parameter, parameter.value)) values[i].push_back(value);
+    }
+    return relative_distance(values[1], values[0]);
+  };
+  CHECK(distance([](TrainingOptions& options) {
+          options.checkpoint_every.steps = 4;
+          options.on_nonfinite = OnNonfinite::rollback;
+          options.faults = {parse_fault("nan@7:0")};
+        }) < 1e-5);
+  CHECK(distance([](TrainingOptions& options) {
+          options.on_nonfinite = OnNonfinite::skip;
+          options.faults = {parse_fault("nan@7:0")};
+          options.accumulate = 2;
+          options.clip_norm = 0.5;
+        }) < 1e-5);
+}
+
+TEST_CASE("a part of the gradients is for divided updates, and for equal shares") {
+  TrainingOptions whole = by("mirrored"), uneven = with_sharded_gradients();
+  whole.shard_gradients = true;
+  uneven.shares = "measured";
+  uneven.accumulate = 4;
+  require_mentions(message_of<InputError>([&] { trained(whole); }), {".shard_gradients", ".strategy = sharded"});
+  require_mentions(message_of<InputError>([&] { trained(uneven); }), {".shard_gradients", ".shares = equal"});
 }
 
 TEST_CASE("another checkpoint than the optimizer's is said by name") {

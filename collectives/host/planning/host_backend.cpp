@@ -68,10 +68,12 @@ std::unique_ptr<Collective> HostBackend::planned(const ReduceSpec& spec, bool /*
 }
 
 std::unique_ptr<Collective> HostBackend::planned(const ReduceScatterSpec& spec, bool /*often*/) {
-  return links_.planned(
+  auto collective = links_.planned(
       std::make_unique<Ring>(links_.across_all(), elements_of(spec.all), Reduction{spec.op, members_.size()},
                              RingPart::reduce_scatter, ranges_of(spec.counts)),
       "ring", describe(spec));
+  collective->flush_denormals(spec.flush_denormals);
+  return collective;
 }
 
 std::unique_ptr<Collective> HostBackend::planned(const AllgatherSpec& spec, bool /*often*/) {

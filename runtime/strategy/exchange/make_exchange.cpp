@@ -7,6 +7,7 @@
 #include <ronda/runtime/strategy/exchange/one_copy_update.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace.hpp>
 #include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
+#include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_update.hpp>
 #include <ronda/runtime/strategy/exchange/sparse_exchange.hpp>
 #include <ronda/runtime/strategy/shared_values.hpp>
@@ -93,7 +94,6 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
                                                           const FusionOptions& options, bool keeps_average,
                                                           EventSink& sink) {
   const ReplicaPlan& plan = replica.plan();
-  agree(communicator, [&] { require_shareable(plan); });
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);  // what follows tells of this memory
   Buffer values = allocate_on_node(communicator, plan.arena_bytes, Memory::one_a_node),
          average = allocate_on_node(communicator, keeps_average ? plan.arena_bytes : 0, Memory::one_a_node),
@@ -159,7 +159,8 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
                                                 const std::optional<LocalSgdOptions>& local,
-                                                const KeyValueOptions& servers, bool one_copy, bool keeps_average) {
+                                                const KeyValueOptions& servers, bool one_copy, bool keeps_average,
+                                                bool shard_gradients) {
   const auto& context = replica.device().context;
   const DeviceKind kind = context->device().kind;
   agree(communicator, [&] { require_fitting(options.algorithm, kind); });
@@ -167,6 +168,8 @@ std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Repl
   options.dtype = replica.plan().reduce_dtype;
   if (servers.servers > 0) return make_parameter_servers(communicator, replica, options, servers);
   if (local) return make_local_steps(communicator, replica, options, *local);
+  if (one_copy) agree(communicator, [&] { require_shareable(replica.plan()); });
+  if (shard_gradients) return make_sharded_gradients(communicator, replica, options, one_copy, keeps_average, sink);
   if (one_copy) return make_update_of_one_copy(communicator, replica, options, keeps_average, sink);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);
   if (replica.plan().tables().empty()) return dense;

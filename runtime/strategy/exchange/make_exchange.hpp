@@ -21,10 +21,11 @@ namespace ronda {
 /// @param keeps_average      with that: and an average of them
 /// @param local              given: ranks make steps of their own, see LocalSteps
 /// @param servers            with any, some ranks are servers: see ParameterServers and OwnPace
+/// @param shard_gradients    each rank keeps the sums of its share of the gradients alone: see ShardedGradients
 std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Replica& replica, FusionOptions options,
                                                 std::size_t node_update_bytes, EventSink& sink,
                                                 const std::optional<LocalSgdOptions>& local = {},
                                                 const KeyValueOptions& servers = {.servers = 0}, bool one_copy = false,
-                                                bool keeps_average = false);
+                                                bool keeps_average = false, bool shard_gradients = false);
 
 }  // namespace ronda

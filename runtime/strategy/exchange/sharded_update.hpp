@@ -1,11 +1,11 @@
 #pragma once
 #include <cstddef>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
-#include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
+#include <ronda/runtime/strategy/exchange/new_values.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
@@ -21,27 +21,23 @@ class ShardedUpdate final : public BucketedAllreduce {
  public:
   /// Collective.
   /// @param replica  has its arenas, and keeps the states of this rank's share; outlives this object
-  ShardedUpdate(Communicator communicator, std::vector<GradientSlot> slots, const Replica& replica,
-                const FusionOptions& options);
+  ShardedUpdate(const Communicator& communicator, std::vector<GradientSlot> slots, const Replica& replica,
+                const FusionOptions& options)
+      : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), replica.kept_arena(), options),
+        values_(communicator, replica) {}
 
-  void publish(UpdateOutcome* outcome, Stream& stream) override;
+  void publish(UpdateOutcome* outcome, Stream& stream) override { values_.publish(outcome, stream); }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
-  [[nodiscard]] std::vector<std::string> report() const override;
-  [[nodiscard]] double exposed_seconds() const noexcept override {
-    return BucketedAllreduce::exposed_seconds() + exposed_seconds_;
+  [[nodiscard]] std::vector<std::string> report() const override {
+    return joined(BucketedAllreduce::report(), values_.report());
   }
-  [[nodiscard]] std::size_t memory() const noexcept override;
+  [[nodiscard]] double exposed_seconds() const noexcept override {
+    return BucketedAllreduce::exposed_seconds() + values_.exposed_seconds();
+  }
+  [[nodiscard]] std::size_t memory() const noexcept override { return BucketedAllreduce::memory() + values_.memory(); }
 
  private:
-  struct Gathering {
-    std::unique_ptr<Collective> all;
-    std::size_t bytes = 0;
-    Event done{};
-  };
-
-  std::vector<Gathering> gatherings_;  ///< of the values that are trained, and of those that layers read if they differ
-  SpoiledAnywhere spoiled_;
-  double exposed_seconds_ = 0;
+  GatheredValues values_;
 };
 
 }  // namespace ronda

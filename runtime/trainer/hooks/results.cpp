@@ -83,6 +83,7 @@ Summary summary_of(TrainingRun& run, std::span<const StageCosts> stages) {
   summary.steps = run.step();
   summary.samples = run.samples();
   summary.parameters = run.strategy().state().parameter_count();
+  summary.gradient_bytes = run.strategy().plan().memory.gradients;
   summary.train_seconds = run.train_seconds();
   summary.samples_per_second = run.statistics().samples_per_second();
   summary.step_microseconds = {run.statistics().microseconds(0.5), run.statistics().microseconds(0.99)};
