@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ronda/collectives/fusion_buffer.hpp>
+#include <ronda/core/function_ref.hpp>
 #include <ronda/core/state.hpp>
 #include <ronda/core/step_control.hpp>
 #include <ronda/core/stream.hpp>
@@ -30,7 +31,7 @@ struct ServerTraffic {
 
 /// How the ranks of a strategy exchange gradients. In every step, on all ranks alike:
 ///
-///     begin, mark_ready for each gradient, reduce, (the decision), ranges_to_update, (their update), publish
+///     begin, mark_ready for each gradient, reduce, (the decision), update, publish
 ///
 /// All are in the order of the stream and allocate nothing. Collective.
 class GradientExchange {
@@ -47,8 +48,12 @@ class GradientExchange {
   };
   /// From here on the step's sums are those of all ranks, and so are the gradients that are wanted.
   virtual void reduce(Sums wanted, Stream& stream) = 0;
-  /// What this rank is to update. From here on until `publish` other ranks may write into this one's parameters: nobody
-  /// reads them but the update of these ranges.
+  /// Has `apply` update what this rank is to update, range by range, which may come one after the other. From here on
+  /// until `publish` other ranks may write into this one's parameters: nobody reads them but these updates.
+  virtual void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) {
+    for (const ArenaRange& range : ranges_to_update(stream)) apply(range);
+  }
+  /// All of it at once; to be updated after this call.
   [[nodiscard]] virtual std::span<const ArenaRange> ranges_to_update(Stream& stream) = 0;
   /// All ranks have all new parameters, and `outcome->spoiled` tells of all of them; or, where ranks make steps of
   /// their own, each has its own until a synchronisation: then the sums and `outcome` tell of all since the last one,

@@ -216,7 +216,7 @@ StepResult MirroredStrategy::apply(const StepControl& total, const Pass& pass) {
   const FlushDenormals flushing = flush_denormals();
   step_sums_->write(total);  // the caller may have changed it
   updater_->decide(&exchange_->sums(), pass.stream);
-  updater_->apply(exchange_->ranges_to_update(pass.stream), pass.stream);
+  exchange_->update([&](const ArenaRange& range) { updater_->apply(range, pass.stream); }, pass.stream);
   exchange_->publish(updater_->outcome(), pass.stream);
   updater_->average(pass.stream);
   return count_step(queue_->outcome_by_hand(), *state_, clock_);

@@ -16,7 +16,7 @@ inline void update(GradientExchange& exchange, Updater& updater, Stream& stream,
                   stream);
   clock.lap(&StepTimes::communication);
   updater.decide(&exchange.sums(), stream);
-  updater.apply(exchange.ranges_to_update(stream), stream);
+  exchange.update([&](const ArenaRange& range) { updater.apply(range, stream); }, stream);
   clock.lap(&StepTimes::optimizer);
   exchange.publish(updater.outcome(), stream);
   clock.lap(&StepTimes::communication);

@@ -1,10 +1,14 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
+#include <ronda/runtime/trainer/host_addresses.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ronda {
@@ -15,6 +19,12 @@ std::map<std::string, std::vector<int>, std::less<>> ranks_by_host(const HostNam
   for (std::size_t rank = 0; rank < hosts.size(); ++rank)
     ranks[std::string(hosts[rank])].push_back(static_cast<int>(rank));
   return ranks;
+}
+
+/// Names of hosts are compared without regard to upper and lower case.
+std::string lower(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
 }
 
 /// `a` and `a.example.org`, but not two addresses of four numbers.
@@ -62,22 +72,32 @@ class Matching {
   }
 
  private:
-  /// The host of that name; or else the only one that it may be.
+  /// The host of that name; or else the only one that it may be by its name, or by its address.
   [[nodiscard]] const std::string& host_of(const std::string& task, const std::string& name) const {
     const std::string wanted = host_of_task(task);
     if (const auto known = ranks_.find(wanted); known != ranks_.end()) return known->first;
+    const std::string* found = only_one(
+        task, name, [&](const std::string& host) { return is_host(lower(wanted), lower(host), ranks_.size() == 1); });
+    if (found == nullptr)
+      found = only_one(task, name, [&](const std::string& host) { return has_address(host, wanted); });
+    if (found == nullptr)
+      throw InputError(source_ + ": " + name + " (" + task + ") has no rank: none is on its host; ranks are on " +
+                       ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : ""));
+    return *found;
+  }
+
+  /// Of the hosts with ranks; null: it is none of them.
+  template <class IsIt>
+  [[nodiscard]] const std::string* only_one(const std::string& task, const std::string& name, const IsIt& is_it) const {
     const std::string* found = nullptr;
     for (const auto& [host, ranks] : ranks_) {
-      if (!is_host(wanted, host, ranks_.size() == 1)) continue;
+      if (!is_it(host)) continue;
       if (found != nullptr)
         throw InputError(source_ + ": " + name + " (" + task + ") may be on host " + *found + " or on host " + host +
                          ": give the whole name of its host");
       found = &host;
     }
-    if (found == nullptr)
-      throw InputError(source_ + ": " + name + " (" + task + ") has no rank: none is on its host; ranks are on " +
-                       ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : ""));
-    return *found;
+    return found;
   }
 
   std::string source_;
@@ -117,8 +137,13 @@ void place_servers(TrainingOptions& options, const HostNames& hosts) {
   const Roles roles = options.servers_beside
                           ? roles_beside(hosts)
                           : roles_of_tasks(read_cluster(options.cluster), hosts, options.cluster.string());
-  options.server_ranks.clear();
-  for (int i = 0; i < roles.servers(); ++i) options.server_ranks.push_back(roles.rank_of_server(i));
+  std::vector<int> servers;
+  for (int i = 0; i < roles.servers(); ++i) servers.push_back(roles.rank_of_server(i));
+  std::ranges::sort(options.server_ranks);
+  if (!options.server_ranks.empty() && options.server_ranks != servers)
+    throw InputError(std::string(".server_ranks and ") + (options.servers_beside ? ".servers_beside" : ".cluster") +
+                     " both say which ranks are servers, and not the same; give one of them");
+  options.server_ranks = std::move(servers);
 }
 
 }  // namespace ronda

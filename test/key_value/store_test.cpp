@@ -1,5 +1,6 @@
 // A key-value store over MPI.
 #include "support/catch.hpp"
+#include "support/heap.hpp"
 #include "support/ranks.hpp"
 #include "support/refusal.hpp"
 #include "support/sanitizer.hpp"
@@ -7,6 +8,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
+#include <ronda/runtime/key_value/detail/channel.hpp>
 #include <ronda/runtime/key_value/key_value_store.hpp>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +79,36 @@ Numbers mean_noise(std::size_t count, int workers, int step) {
   if (workers > 1)
     for (float& number : sum) number *= 1 / static_cast<float>(workers);
   return sum;
+}
+
+TEST_CASE("a channel keeps little of the messages that once waited in it") {
+  if (ranks() < 2 || !test::counts_heap()) return;
+  Communicator all = test::world().communicator();
+  constexpr std::uint64_t count = 500;
+  std::vector<std::byte> bytes(20'000);       // long enough to wait for who receives them
+  std::int64_t kept = std::int64_t{1} << 40;  // the least: MPI takes memory for so many, and keeps it
+  for (int round = 0; round < 4; ++round) {
+    const std::int64_t before = test::heap_bytes();
+    std::optional<Channel> channel;
+    if (rank() < 2) channel.emplace(all, 1 - rank());
+    for (std::uint64_t i = 0; rank() == 0 && i < count; ++i)
+      channel->send({.operation = i, .bytes = bytes.size()}, bytes);
+    all.barrier();
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; rank() == 1 && i < count; ++i) {
+      channel->listen();
+      all.wait_until([&] {
+        const MessageHeader* header = channel->receive([&](const MessageHeader&) { return std::span(bytes); });
+        if (header != nullptr) sum += header->operation;
+        return header != nullptr;
+      });
+    }
+    if (rank() == 1) CHECK(sum == count * (count - 1) / 2);
+    if (rank() == 0) all.wait_until([&] { return !channel->sending(); });
+    kept = std::min(kept, test::heap_bytes() - before);
+    all.barrier();
+  }
+  CHECK(kept < std::int64_t{100} << 10);
 }
 
 TEST_CASE("there are a server and a worker, or one message says why not") {

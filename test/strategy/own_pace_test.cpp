@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -126,6 +129,66 @@ TEST_CASE("what a server and what a worker raises is heard by all in the same st
         CHECK(std::ranges::all_of(steps, [&](const std::string& text) { return text == steps.front(); }));
         CHECK_FALSE(run.strategy.parameter_hash().empty());  // a step that stops settles
       }
+}
+
+TEST_CASE("rounding noise is counted by steps, which are the same on all ranks, so that a checkpoint has one count") {
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const int servers : server_counts())
+    for (const bool asynchronous : {false, true}) {
+      DeviceSet set{.global_batch = 50, .optimizer = "sgd", .compression = Compression::int8};
+      set.servers = servers;
+      set.asynchronous = asynchronous;
+      set.replicas_to_aggregate = asynchronous ? 0 : 1;
+      DeviceRun run(everybody(), nullptr, small_model(), data, set);
+      for (int epoch = 1; epoch <= 2; ++epoch) {
+        paced_steps(run, 20, 0);  // worker 0 pushes less often
+        StateList states;
+        run.strategy.state().visit(states);
+        const auto runs = std::ranges::find(states.states(), "pushes.runs", &State::name);
+        REQUIRE(runs != states.states().end());
+        CHECK(runs->tensor.as<std::int64_t>()[0] == 20 * epoch);
+      }
+    }
+}
+
+TEST_CASE("what a push carried of earlier losses is not lost where the step is skipped for all") {
+  MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const int servers : server_counts()) {
+    DeviceSet set{.global_batch = 50, .optimizer = "sgd", .check_gradients = true, .compression = Compression::int8};
+    set.servers = servers;
+    set.replicas_to_aggregate = world().size() - servers;
+    DeviceRun run(everybody(), nullptr, small_model(), data, set);
+    const auto lost = [&] {
+      StateList states;
+      run.strategy.state().visit(states);
+      const auto found = std::ranges::find(states.states(), "pushes.residual", &State::name);
+      if (found == states.states().end()) return std::vector<float>();  // a server
+      const auto values = found->tensor.as<float>();
+      return std::vector<float>(values.begin(), values.end());
+    };
+    paced_steps(run, 3);
+    const auto before = lost();
+    // One worker's picture is no number: its gradients are none, those of the others are.
+    const Batch& batch = run.loader.next();
+    const bool spoils = world().rank() == 0;
+    const auto pixels = batch.input().as<float>();
+    const float pixel = spoils ? pixels[0] : 0;
+    if (spoils) pixels[0] = std::numeric_limits<float>::quiet_NaN();
+    static_cast<void>(run.strategy.samples_for(0, 1));
+    run.strategy.synchronise_next();
+    const StepResult result = run.strategy.train_step(batch);
+    if (spoils) pixels[0] = pixel;
+    CHECK(result.nonfinite);
+    if (spoils || before.empty()) continue;
+    const auto after = lost();
+    float most = 0, difference = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      most = std::max(most, std::abs(before[i]));
+      difference = std::max(difference, std::abs(after[i] - before[i]));
+    }
+    CHECK(most > 0);
+    CHECK(difference < 1e-3F * most);  // roundings of gradients, which are larger
+  }
 }
 
 TEST_CASE("workers without samples of a small batch are not the first K") {

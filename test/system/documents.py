@@ -42,6 +42,9 @@ NOT_RUN = {
     "--checkpoint-every 1m": NEEDS_HOSTS,
     "test/beds/netns.sh --rate 1gbit --delay 100us 4 2 mpirun build/release/apps/mnist_mlp --verbose":
         "needs root and network namespaces; system.several_hosts runs the bed",
+    "test/beds/netns.sh --rate 1gbit 4 1 mpirun --mca btl_tcp_flags send,inplace build/release/apps/mnist_mlp --hidden 4096,4096,4096 "
+    "--global-batch-size 8 --learning-rate 0.001 --steps 15 --strategy parameter_server --servers 2":
+        "needs root and network namespaces; system.several_hosts runs the bed",
     "sbatch scripts/slurm/srun.sbatch": NEEDS_SLURM,
     "srun --mpi=pmix -N 4 --ntasks-per-node=4 build/release/apps/mnist_cnn": NEEDS_SLURM,
     "sbatch scripts/slurm/mpirun.sbatch build/release/apps/mnist_cnn --epochs 5": NEEDS_SLURM,

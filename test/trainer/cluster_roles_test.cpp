@@ -43,8 +43,19 @@ TEST_CASE("a host's last ranks are the servers that its tasks ask for") {
   CHECK(roles_of_tasks(tasks, cluster_hosts, "cluster.json") == Roles::of_servers(5, {3, 4}));
   const std::string plain = R"({"ps": ["a:1", "a:2"], "worker": ["b:1", "b:2", "a:3"]})";  // a ClusterSpec by itself
   CHECK(roles_of_tasks(tasks_in(plain), cluster_hosts, "cluster.json") == Roles::of_servers(5, {2, 4}));
+  const std::string shouted = R"({"ps": ["A:1", "a.Example.org:2"], "worker": ["B:1", "b:2", "A:3"]})";
+  CHECK(roles_of_tasks(tasks_in(shouted), cluster_hosts, "cluster.json") == Roles::of_servers(5, {2, 4}));
   const std::string local = R"({"worker": ["localhost:1", "127.0.0.1:2"], "ps": ["[::1]:3"]})";
   CHECK(roles_of_tasks(tasks_in(local), {"n1", "n1", "n1"}, "cluster.json") == Roles::of_servers(3, {2}));
+}
+
+TEST_CASE("a task with an address is on the host that has it") {
+  const std::string text = R"({"worker": ["127.0.0.1:1", "127.0.0.2:1"], "ps": ["127.0.0.1:2"]})";
+  CHECK(roles_of_tasks(tasks_in(text), {"127.0.0.2", "localhost", "localhost"}, "cluster.json") ==
+        Roles::of_servers(3, {2}));
+  require_mentions(
+      refusal_of_tasks(R"({"worker": ["127.0.0.3:1"], "ps": ["localhost:1"]})", {"127.0.0.2", "localhost"}),
+      {"worker 0 (127.0.0.3:1)", "no rank"});
 }
 
 TEST_CASE("a task without a rank is named, and a rank without a task") {
@@ -93,6 +104,12 @@ TEST_CASE("beside workers, half of each host's ranks are servers") {
   place_servers(options, cluster_hosts);
   CHECK(options.server_ranks == std::vector<int>{3, 4});
   CHECK(servers_of(options) == 2);
+  options.server_ranks = {4, 3};
+  place_servers(options, cluster_hosts);
+  CHECK(options.server_ranks == std::vector<int>{3, 4});
+  options.server_ranks = {0};
+  require_mentions(message_of<InputError>([&] { place_servers(options, cluster_hosts); }),
+                   {".server_ranks", ".servers_beside"});
   options.cluster = "some.json";
   require_mentions(message_of<InputError>([&] { check(options); }), {".servers_beside", ".cluster"});
   options.cluster.clear();

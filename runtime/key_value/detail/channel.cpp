@@ -8,6 +8,7 @@ namespace {
 
 /// Messages of a pair may be 8192 at a time: see SendSpec. A header and its bytes are two.
 constexpr std::size_t most_under_way = 1024;
+constexpr std::size_t most_idle = 8;
 
 constexpr const char* label = "a message of the key-value store";
 
@@ -25,11 +26,7 @@ Channel::Channel(const Communicator& communicator, int peer)
       header_receive_(communicator_.plan(ReceiveSpec{tensor_of(incoming_), peer_, label})) {}
 
 std::unique_ptr<Channel::Sending> Channel::take_sending() {
-  if (idle_.empty()) {
-    auto sending = std::make_unique<Sending>();
-    sending->header_send = communicator_.plan(SendSpec{tensor_of(sending->header), peer_, label});
-    return sending;
-  }
+  if (idle_.empty()) return std::make_unique<Sending>();
   auto sending = std::move(idle_.back());
   idle_.pop_back();
   return sending;
@@ -46,6 +43,7 @@ void Channel::send(const MessageHeader& header, std::span<const std::byte> bytes
 }
 
 void Channel::start(Sending& next) {
+  if (!next.header_send) next.header_send = communicator_.plan(SendSpec{tensor_of(next.header), peer_, label});
   next.header_sent = next.header_send->start();
   if (next.bytes.empty()) return;
   next.bytes_send = communicator_.plan(SendSpec{tensor_of(next.bytes), peer_, label});
@@ -58,7 +56,7 @@ bool Channel::sending() {
     sent.header_sent = sent.bytes_sent = {};
     sent.bytes_send.reset();
     sent.keeper.reset();
-    idle_.push_back(std::move(sending_.front()));
+    if (idle_.size() < most_idle) idle_.push_back(std::move(sending_.front()));
     sending_.pop_front();
   }
   while (started_ < std::min(sending_.size(), most_under_way)) start(*sending_[started_++]);

@@ -14,7 +14,8 @@
 namespace ronda {
 
 /// Messages between this rank and one other, both ways: a header, then the bytes that it announces. They arrive in the
-/// order in which they were sent. Nothing here waits; errors of communication are thrown where it is asked.
+/// order in which they were sent. What is kept does not grow with the messages that once waited. Nothing here waits;
+/// errors of communication are thrown where it is asked.
 class Channel {
  public:
   Channel(const Communicator& communicator, int peer);
@@ -55,7 +56,7 @@ class Channel {
   int peer_;
   std::deque<std::unique_ptr<Sending>> sending_;
   std::size_t started_ = 0;                     ///< of these, the first
-  std::vector<std::unique_ptr<Sending>> idle_;  ///< whose header can be sent again
+  std::vector<std::unique_ptr<Sending>> idle_;  ///< a few, whose header can be sent again
   MessageHeader incoming_;
   std::unique_ptr<Collective> header_receive_, bytes_receive_;
   Event header_received_, bytes_received_;

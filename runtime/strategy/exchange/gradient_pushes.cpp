@@ -1,6 +1,7 @@
 #include <ronda/core/add_floats.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -12,43 +13,66 @@ GradientPushes::GradientPushes(Communicator communicator, int worker, std::vecto
                                std::span<const FusionBuffer::Bucket> buckets, const std::vector<PushedPiece>& pieces,
                                const Buffer& arena, const FusionOptions& options)
     : ready_(std::move(slots), buckets), packed_(options, worker, pieces, arena) {
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    pushes_.push_back({.bucket = pieces[i].bucket,
-                       .send = communicator.plan(SendSpec{packed_.message(i), pieces[i].server, label_of(pieces[i])})});
+  std::vector<int> servers;                     // by lane
+  std::vector<std::vector<std::size_t>> lanes;  // numbers of pieces
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto lane = static_cast<std::size_t>(std::ranges::find(servers, pieces[i].server) - servers.begin());
+    if (lane == servers.size()) {
+      servers.push_back(pieces[i].server);
+      lanes.emplace_back();
+    }
+    lanes[lane].push_back(i);
+    pieces_.push_back({pieces[i].bucket, lane});
+  }
+  std::vector<std::size_t> counts;
+  for (const auto& lane : lanes) counts.push_back(lane.size());
+  released_.resize(lanes.size());
+  sends_ =
+      std::make_unique<MessageWindow>(communicator, counts,
+                                      [this, communicator, servers = std::move(servers), lanes = std::move(lanes)](
+                                          std::size_t lane, std::size_t number) mutable {
+                                        const std::size_t piece = lanes[lane][number];
+                                        return communicator.plan(SendSpec{packed_.message(piece), servers[lane],
+                                                                          label_of({.bucket = pieces_[piece].bucket})});
+                                      });
 }
 
 void GradientPushes::begin() {
   ready_.begin();
   packed_.begin_push();
-  started_ = oldest_ = 0;
+  next_ = 0;
 }
 
 void GradientPushes::mark_ready(ParameterId id, Stream& stream) {
   ready_.mark(id);
-  start_full_buckets(stream);
-  while (oldest_ < started_ && pushes_[oldest_].sent.ready()) ++oldest_;
+  release_full_buckets(stream);
 }
 
-/// In the order of buckets: a server receives in it.
-void GradientPushes::start_full_buckets(Stream& stream) {
-  for (; started_ < pushes_.size() && pushes_[started_].bucket < ready_.full(); ++started_) {
-    packed_.pack(started_, stream.threads());
-    start_next(stream);
+void GradientPushes::release_full_buckets(Stream& stream) {
+  for (; next_ < pieces_.size() && pieces_[next_].bucket < ready_.full(); ++next_) {
+    packed_.pack(next_, stream.threads());
+    release_next(stream);
   }
+  static_cast<void>(move_on());
+}
+
+void GradientPushes::release_next(Stream& stream) {
+  if (next_ == 0) {
+    std::ranges::fill(released_, 0);
+    sends_->start(stream, 0);
+  }
+  const std::size_t lane = pieces_[next_].lane;
+  sends_->release(lane, ++released_[lane], stream);
 }
 
 void GradientPushes::finish(Stream& stream) {
   ready_.require_all();
-  start_full_buckets(stream);
+  release_full_buckets(stream);
 }
 
 void GradientPushes::start_all(Stream& stream) {
   ready_.mark_all();
-  for (; started_ < pushes_.size(); ++started_) start_next(stream);
-}
-
-void GradientPushes::wait(Stream& stream) {
-  for (; oldest_ < started_; ++oldest_) stream.wait(pushes_[oldest_].sent);
+  for (; next_ < pieces_.size(); ++next_) release_next(stream);
 }
 
 // ---- on a server ----------------------------------------------------------------------------------------------------
@@ -67,14 +91,13 @@ GradientArrivals::GradientArrivals(Communicator communicator, const Roles& roles
     if (!in_arena && !pieces_.packed()) others_.push_back(reinterpret_cast<const float*>(pushes_.back()));
     bytes_ += pieces_.bytes();
   }
-  auto receive = [this, communicator, roles](std::size_t number) mutable {
-    const std::size_t piece = number / pushes_.size(), worker = number % pushes_.size();
+  auto receive = [this, communicator, roles](std::size_t worker, std::size_t piece) mutable {
     return communicator.plan(ReceiveSpec{pieces_.message(piece, pushes_[worker]),
                                          roles.rank_of_worker(static_cast<int>(worker)),
                                          label_of(pieces_.pieces()[piece])});
   };
-  receives_ =
-      std::make_unique<MessageWindow>(communicator, pieces_.pieces().size() * pushes_.size(), std::move(receive));
+  receives_ = std::make_unique<MessageWindow>(
+      communicator, std::vector<std::size_t>(pushes_.size(), pieces_.pieces().size()), std::move(receive));
 }
 
 void GradientArrivals::start(Stream& stream) {
@@ -87,14 +110,19 @@ void GradientArrivals::visit(StateVisitor& visitor) {
   if (keeps_lost(pieces_.compression())) visitor.visit({"pushes.runs", Tensor(std::span(&runs_, 1)), Scope::per_rank});
 }
 
-void GradientArrivals::wait(Stream& stream) {
-  receives_->wait();
-  if (!pieces_.packed()) return;
-  for (const std::byte* push : pushes_)
-    if (push == pushes_.front())
-      pieces_.unpack(push, first_, stream.threads());
-    else
-      pieces_.unpack_and_add(push, first_, stream.threads());
+std::span<const float* const> GradientArrivals::take(std::size_t piece, Stream& stream) {
+  if (pieces_.packed())
+    for (const std::byte* push : pushes_)
+      pieces_.unpack(piece, push, first_, push != pushes_.front(), stream.threads());
+  others_of_piece_.clear();
+  const std::size_t offset = pieces()[piece].elements.begin - pieces_.share().begin;
+  for (const float* share : others_) others_of_piece_.push_back(share + offset);
+  return others_of_piece_;
+}
+
+std::span<const float* const> GradientArrivals::take_all(Stream& stream) {
+  for (std::size_t piece = 0; piece < pieces().size(); ++piece) static_cast<void>(take(piece, stream));
+  return others_;
 }
 
 void GradientArrivals::add_up(Stream& stream) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,8 +18,8 @@
 
 namespace ronda {
 
-/// A worker's gradients on their way to the servers: a bucket goes when its last gradient is ready, beside the rest of
-/// backward. Sent from where they lie, if not compressed.
+/// A worker's gradients on their way to the servers: the pieces of a bucket go when its last gradient is ready, beside
+/// the rest of backward, a few at a time to each server. Sent from where they lie, if not compressed.
 class GradientPushes {
  public:
   /// @param slots    of the gradients, in the order of `buckets`
@@ -30,6 +31,8 @@ class GradientPushes {
                  const Buffer& arena, const FusionOptions& options);
 
   void begin();
+  /// Instead of `begin`, in a step without a push: what rounds by noise counts steps, which are the same on all ranks.
+  void skip() { packed_.begin_push(); }
   /// The gradient of `id` is complete. Lets what was sent before go on. Throws LogicError where that was said before in
   /// this step, or there is no such gradient.
   void mark_ready(ParameterId id, Stream& stream);
@@ -37,8 +40,9 @@ class GradientPushes {
   void finish(Stream& stream);
   /// Instead of `finish`, where there are no gradients: sends what lies there, for nobody to look at.
   void start_all(Stream& stream);
-  /// Returns when all is sent; until then no gradient changes.
-  void wait(Stream& stream);
+  /// After one of these two: sends what may go next. Whether all is sent; until then no gradient changes.
+  [[nodiscard]] bool move_on() { return sends_->move_on(); }
+  void wait() { sends_->wait(); }
   /// The servers dropped the last push. Before gradients change.
   void take_back(Stream& stream) { packed_.take_back(stream.threads()); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return packed_.bytes(); }  ///< of a step, as sent
@@ -47,18 +51,18 @@ class GradientPushes {
   void visit(StateVisitor& visitor) { packed_.visit(visitor); }
 
  private:
-  struct Push {
-    std::size_t bucket = 0;
-    std::unique_ptr<Collective> send = {};
-    Event sent = {};
+  struct Piece {
+    std::size_t bucket = 0, lane = 0;
   };
-  void start_full_buckets(Stream& stream);
-  void start_next(Stream& stream) { pushes_[started_].sent = pushes_[started_].send->start(stream.record()); }
+  void release_full_buckets(Stream& stream);
+  void release_next(Stream& stream);
 
   ReadyBuckets ready_;
   PackedPieces packed_;
-  std::vector<Push> pushes_;
-  std::size_t started_ = 0, oldest_ = 0;  ///< pushes: those before it are started, are known to be done
+  std::vector<Piece> pieces_;             ///< in the order in which gradients become ready
+  std::unique_ptr<MessageWindow> sends_;  ///< a lane for each server
+  std::vector<std::size_t> released_;     ///< of a step, by lane
+  std::size_t next_ = 0;                  ///< pieces before it are released
 };
 
 /// Gradients of a server's share that come from the workers.
@@ -72,10 +76,16 @@ class GradientArrivals {
                    const Buffer& arena, const FusionOptions& options);
 
   void start(Stream& stream);
-  /// All have come. Compressed ones are added up.
-  void wait(Stream& stream);
-  /// This share of the gradients of the workers whose gradients are not in the arena yet, in the order of their ranks.
-  [[nodiscard]] std::span<const float* const> others() const noexcept { return others_; }
+  /// Lets them come. Whether all have.
+  [[nodiscard]] bool move_on() { return receives_->move_on(); }
+  [[nodiscard]] std::span<const PushedPiece> pieces() const noexcept { return pieces_.pieces(); }
+  /// Pieces, from the first on, that have come from all workers.
+  [[nodiscard]] std::size_t come() const noexcept { return std::min(receives_->done_in_all(), pieces().size()); }
+  /// Of a piece that has come: the gradients of the workers that are not in the arena yet, in the order of their ranks.
+  /// Compressed ones are added up there. Until the next call.
+  [[nodiscard]] std::span<const float* const> take(std::size_t piece, Stream& stream);
+  /// All that have come, piece by piece: the same of the whole share.
+  [[nodiscard]] std::span<const float* const> take_all(Stream& stream);
   /// The arena's share becomes the sum, in the order of ranks.
   void add_up(Stream& stream);
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of a step, as sent
@@ -88,7 +98,8 @@ class GradientArrivals {
   Buffer memory_;  ///< of pushes that do not come to the arena, one after the other
   float* first_;   ///< of the share, in the arena
   std::size_t count_;
-  std::vector<const float*> others_;
+  std::vector<const float*> others_;  ///< their shares
+  std::vector<const float*> others_of_piece_;
   std::vector<std::byte*> pushes_;  ///< by worker
   std::unique_ptr<MessageWindow> receives_;
   std::uint64_t bytes_ = 0;

@@ -5,38 +5,69 @@
 
 namespace ronda {
 
-MessageWindow::MessageWindow(Communicator communicator, std::size_t count,
-                             std::function<std::unique_ptr<Collective>(std::size_t)> make)
-    : communicator_(std::move(communicator)), count_(count), make_(std::move(make)), places_(std::min(count, most)) {
-  for (std::size_t i = 0; i < places_.size() && stay_planned(); ++i) places_[i].message = make_(i);
+MessageWindow::MessageWindow(Communicator communicator, const std::vector<std::size_t>& counts, Make make)
+    : communicator_(std::move(communicator)), make_(std::move(make)), lanes_(counts.size()) {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    lanes_[lane].count = lanes_[lane].started = lanes_[lane].done = counts[lane];
+    if (!lanes_[lane].stays_planned()) continue;
+    for (std::size_t number = 0; number < counts[lane]; ++number)
+      lanes_[lane].places.push_back({.message = make_(lane, number)});
+  }
 }
 
-void MessageWindow::start(Stream& stream) {
+void MessageWindow::start(Stream& stream, std::size_t released) {
+  for (Lane& lane : lanes_) {
+    lane.started = lane.done = 0;
+    lane.places.resize(std::min(lane.count, most));
+  }
+  release_in_all(released, stream);
+}
+
+void MessageWindow::release(std::size_t lane, std::size_t count, Stream& stream) {
   ready_ = stream.record();
-  next_ = done_ = 0;
-  for (Place& place : places_) start_next(place);
+  lanes_[lane].released = count;
+  start_next(lane);
 }
 
-void MessageWindow::start_next(Place& place) {
-  if (!stay_planned()) place.message = make_(next_);
-  ++next_;
-  place.done = place.message->start(ready_);
-  place.under_way = true;
+void MessageWindow::release_in_all(std::size_t count, Stream& stream) {
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) release(lane, count, stream);
+}
+
+/// As many as may be under way.
+void MessageWindow::start_next(std::size_t number_of_lane) {
+  Lane& lane = lanes_[number_of_lane];
+  const std::size_t end = std::min({lane.count, lane.released, lane.done + lane.places.size()});
+  for (; lane.started < end; ++lane.started) {
+    Place& place = lane.place_of(lane.started);
+    if (!lane.stays_planned()) place.message = make_(number_of_lane, lane.started);
+    place.done = place.message->start(ready_);
+  }
+}
+
+bool MessageWindow::move_on(std::size_t number_of_lane) {
+  Lane& lane = lanes_[number_of_lane];
+  while (lane.done < lane.started && lane.place_of(lane.done).done.ready()) {
+    if (!lane.stays_planned()) lane.place_of(lane.done).message.reset();
+    ++lane.done;
+  }
+  start_next(number_of_lane);
+  return lane.done == lane.count;
 }
 
 bool MessageWindow::move_on() {
-  for (Place& place : places_) {
-    if (!place.under_way || !place.done.ready()) continue;
-    place.under_way = false;
-    ++done_;
-    if (!stay_planned()) place.message.reset();
-    if (next_ < count_) start_next(place);
-  }
-  return done_ == count_;
+  bool all_done = true;
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) all_done = move_on(lane) && all_done;
+  return all_done;
 }
 
 void MessageWindow::wait() {
-  if (count_ > 0) communicator_.wait_until([&] { return move_on(); });
+  if (!move_on()) communicator_.wait_until([&] { return move_on(); });
+}
+
+std::size_t MessageWindow::done_in_all() const noexcept {
+  std::size_t fewest = all;
+  for (const Lane& lane : lanes_) fewest = std::min(fewest, lane.done);
+  return fewest;
 }
 
 }  // namespace ronda

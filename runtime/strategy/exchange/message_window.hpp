@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -9,42 +10,54 @@
 
 namespace ronda {
 
-/// The messages that a rank has with many others in each step, of which few are under way at a time: what is planned
-/// and kept for them does not grow with the ranks. Where all may be under way, they stay planned; else each is planned
-/// when its turn comes. A rank that is late holds up its own messages, and in the end those of others: one message
-/// after the other waits for it in a place.
+/// The messages that a rank has with others in each step, of which few are under way at a time: what is planned and
+/// kept for them does not grow with their number. A *lane* is the messages with one other rank, in the order in which
+/// that one starts them. Where all messages of a lane may be under way, they stay planned; else each is planned when
+/// its turn comes. A rank that is late holds up its own lane alone.
 class MessageWindow {
  public:
-  static constexpr std::size_t most = 16;  ///< under way
+  static constexpr std::size_t most = 4;  ///< under way, of a lane
+  static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+  using Make = std::function<std::unique_ptr<Collective>(std::size_t lane, std::size_t number)>;
 
   /// Not collective.
-  /// @param count  messages of a step; those with one rank are started in the order in which that starts them
-  /// @param make   plans the message of this number: a send, or a receive. Called again and again, as long as this
-  /// lives
-  MessageWindow(Communicator communicator, std::size_t count,
-                std::function<std::unique_ptr<Collective>(std::size_t number)> make);
+  /// @param counts  messages of a step, by lane
+  /// @param make    plans a message: a send, or a receive. Called again and again, as long as this lives
+  MessageWindow(Communicator communicator, const std::vector<std::size_t>& counts, Make make);
 
-  /// Starts the first ones.
-  void start(Stream& stream);
-  /// Starts the others, and returns when all are done. To the stream's end before `start`, for what is sent.
+  /// Begins a step, with those messages that may go.
+  /// @param released  as many of each lane may go until `release` says more
+  void start(Stream& stream, std::size_t released = all);
+  /// From here on the first `count` of the lane may go. In the order of the stream, for what is sent.
+  void release(std::size_t lane, std::size_t count, Stream& stream);
+  /// The same of each lane.
+  void release_in_all(std::size_t count, Stream& stream);
+  /// Starts what may go next. Whether all messages of the step are done; before the first one, too.
+  [[nodiscard]] bool move_on();
+  /// Calls move_on until that says so; all are released.
   void wait();
-  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  /// The messages of each lane before this one are done, as the last move_on saw.
+  [[nodiscard]] std::size_t done_in_all() const noexcept;
 
  private:
   struct Place {
     std::unique_ptr<Collective> message = {};
     Event done = {};
-    bool under_way = false;
   };
-  /// Whether all are done.
-  [[nodiscard]] bool move_on();
-  void start_next(Place& place);
-  [[nodiscard]] bool stay_planned() const noexcept { return count_ <= most; }
+  /// Message n has the place n modulo the number of places.
+  struct Lane {
+    std::size_t count = 0;
+    std::size_t released = 0, started = 0, done = 0;  ///< of a step, from its first on
+    std::vector<Place> places = {};                   ///< made when they are needed
+    [[nodiscard]] bool stays_planned() const noexcept { return count <= most; }
+    [[nodiscard]] Place& place_of(std::size_t number) { return places[number % places.size()]; }
+  };
+  [[nodiscard]] bool move_on(std::size_t lane);
+  void start_next(std::size_t lane);
 
   Communicator communicator_;
-  std::size_t count_, next_ = 0, done_ = 0;
-  std::function<std::unique_ptr<Collective>(std::size_t)> make_;
-  std::vector<Place> places_;
+  Make make_;
+  std::vector<Lane> lanes_;
   Event ready_;  ///< of what is sent
 };
 

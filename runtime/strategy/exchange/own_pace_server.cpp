@@ -1,6 +1,7 @@
 #include <ronda/core/add_floats.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace_server.hpp>
 #include <ronda/runtime/strategy/exchange/own_steps.hpp>
@@ -34,17 +35,25 @@ OwnPaceServer::OwnPaceServer(const Communicator& communicator, const KeyValueOpt
 
 void OwnPaceServer::plan_worker(Worker& worker) {
   const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
+  const std::size_t pieces = arriving_.pieces().size(), bytes = share.size() * sizeof(float);
   worker.gradients = Buffer::host(arriving_.memory());
-  for (std::size_t i = 0; i < arriving_.pieces().size(); ++i)
-    worker.receives.push_back(communicator_.plan(
-        ReceiveSpec{arriving_.message(i, worker.gradients.data()), worker.rank, label_of(arriving_.pieces()[i])}));
-  worker.receives.push_back(communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"}));
-  worker.received.resize(worker.receives.size());
-  worker.answered = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
-  float* const values = reinterpret_cast<float*>(replica_.values().data()) + share.begin;
+  if (arriving_.memory() < bytes) worker.values = Buffer::host(bytes);
+  worker.receives = std::make_unique<MessageWindow>(
+      communicator_, std::vector{pieces + 1}, [this, &worker, pieces](std::size_t /*lane*/, std::size_t number) {
+        if (number == pieces) return communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"});
+        return communicator_.plan(ReceiveSpec{arriving_.message(number, worker.gradients.data()), worker.rank,
+                                              label_of(arriving_.pieces()[number])});
+      });
+  worker.send_answer = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
   if (share.size() > 0)
-    worker.values =
-        communicator_.plan(SendSpec{Tensor(std::span(values, share.size())), worker.rank, "the new parameters"});
+    worker.send_values = communicator_.plan(
+        SendSpec{Tensor(std::span(worker.values_to_send(), share.size())), worker.rank, "the new parameters"});
+}
+
+/// As GradientArrivals does.
+void OwnPaceServer::visit(StateVisitor& visitor) {
+  if (keeps_lost(arriving_.compression()))
+    visitor.visit({"pushes.runs", Tensor(std::span(&runs_, 1)), Scope::per_rank});
 }
 
 void OwnPaceServer::set_updates(std::uint64_t /*updates*/) {
@@ -54,7 +63,7 @@ void OwnPaceServer::set_updates(std::uint64_t /*updates*/) {
 
 std::size_t OwnPaceServer::memory() const noexcept {
   std::size_t bytes = 0;
-  for (const auto& worker : workers_) bytes += worker->gradients.bytes();
+  for (const auto& worker : workers_) bytes += worker->gradients.bytes() + worker->values.bytes();
   return bytes + records_.capacity() * sizeof(Record);
 }
 
@@ -62,37 +71,45 @@ std::size_t OwnPaceServer::memory() const noexcept {
 
 void OwnPaceServer::reduce(Sums wanted, Stream& stream) {
   const double begin = steady_seconds();
-  expect_pushes(stream);
-  if (leads()) pick();
-  tell_servers();
-  for (const auto& worker : workers_)
-    if (worker->fate != Fate::none) wait_for(*worker);
+  if (leads()) pick(stream);
+  tell_servers(stream);
+  wait_for([](const Worker& worker) { return worker.fate != Fate::none; }, stream);
   add_gradients(wanted, stream);
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-/// Of all that were answered.
-void OwnPaceServer::expect_pushes(Stream& stream) {
-  for (const auto& worker : workers_) {
-    if (worker->expected || worker->waits) continue;
-    for (std::size_t i = 0; i < worker->receives.size(); ++i)
-      worker->received[i] = worker->receives[i]->start(stream.record());
-    worker->expected = true;
-    worker->come = 0;
-  }
+/// Whether all of the last answer is sent.
+bool OwnPaceServer::is_answered(Worker& worker) {
+  while (!worker.sending.empty() && worker.sending.back().ready()) worker.sending.pop_back();
+  return worker.sending.empty();
 }
 
-/// All of its messages, which come in order.
-bool OwnPaceServer::has_come(Worker& worker) {
-  while (worker.come < worker.received.size() && worker.received[worker.come].ready()) ++worker.come;
-  return worker.come == worker.received.size();
+/// Lets its messages come, when it has been answered. Whether its push has come.
+bool OwnPaceServer::move_on(Worker& worker, Stream& stream) {
+  if (worker.waits || !is_answered(worker)) return false;
+  if (!worker.expected) worker.receives->start(stream);
+  worker.expected = true;
+  return worker.receives->move_on();
+}
+
+/// Until the pushes of these workers have come; lets all others come too.
+template <class Chosen>
+void OwnPaceServer::wait_for(const Chosen& chosen, Stream& stream) {
+  communicator_.wait_until([&] {
+    bool all_come = true;
+    for (const auto& worker : workers_) {
+      const bool come = move_on(*worker, stream);
+      all_come = all_come && (come || !chosen(*worker));
+    }
+    return all_come;
+  });
 }
 
 /// The leader's: waits until there are as many gradients as a step takes.
-void OwnPaceServer::pick() {
+void OwnPaceServer::pick(Stream& stream) {
   communicator_.wait_until([&] {
     for (const auto& worker : workers_)
-      if (worker->expected && !worker->queued && has_come(*worker)) {
+      if (move_on(*worker, stream) && !worker->queued) {
         order_.push_back(worker->number);
         worker->queued = true;
       }
@@ -136,7 +153,7 @@ bool OwnPaceServer::decide_fates() {
 }
 
 /// The leader's sums and fates; flags of all servers.
-void OwnPaceServer::tell_servers() {
+void OwnPaceServer::tell_servers(Stream& stream) {
   if (!told_) return;
   std::ranges::fill(ballot_, 0.0);
   const StepControl mine = leads() ? sums_ : StepControl{.flags = sums_.flags};
@@ -144,14 +161,14 @@ void OwnPaceServer::tell_servers() {
   if (leads())
     for (const auto& worker : workers_)
       ballot_[StepControl::count + worker->number] = static_cast<double>(worker->fate);
-  told_->start().wait();
+  const Event told = told_->start();
+  communicator_.wait_until([&] {
+    for (const auto& worker : workers_) static_cast<void>(move_on(*worker, stream));
+    return told.ready();
+  });
   std::copy_n(ballot_.begin(), StepControl::count, &sums_.loss);
   for (const auto& worker : workers_)
     worker->fate = static_cast<Fate>(static_cast<std::uint8_t>(ballot_[StepControl::count + worker->number]));
-}
-
-void OwnPaceServer::wait_for(Worker& worker) {
-  for (; worker.come < worker.received.size(); ++worker.come) worker.received[worker.come].wait();
 }
 
 /// In the order of ranks; packed ones are added up as they are unpacked.
@@ -203,7 +220,7 @@ void OwnPaceServer::publish(UpdateOutcome* outcome, Stream& stream) {
   const bool settling = settles(*outcome);
   note_fates();
   records_.push_back({sums_, *outcome, settling ? 1U : 0U});
-  if (settling) wait_for_all();
+  if (settling) wait_for_all(stream);
   answer_all(settling, stream);
   asked_ = false;
   differs_ = true;
@@ -247,10 +264,10 @@ void OwnPaceServer::note_fates() {
 }
 
 /// What comes now is too late.
-void OwnPaceServer::wait_for_all() {
+void OwnPaceServer::wait_for_all(Stream& stream) {
+  wait_for([](const Worker& worker) { return !worker.waits; }, stream);
   for (const auto& worker : workers_) {
     if (worker->waits) continue;
-    wait_for(*worker);
     worker->expected = false;
     worker->waits = true;
     worker->dropped = worker->push.idle == 0;
@@ -266,30 +283,41 @@ std::uint64_t OwnPaceServer::fewest_pushes() const {
   return fewest;
 }
 
-/// All that wait; where the step does not settle, but for idle workers and those that are too far ahead. Values do not
-/// change until they are sent.
+/// All that wait; where the step does not settle, but for idle workers and those that are too far ahead.
 void OwnPaceServer::answer_all(bool settling, Stream& stream) {
-  std::vector<Event> sent;
   const std::uint64_t fewest = how_.max_staleness && !settling ? fewest_pushes() : 0;
   const auto is_held = [&](const Worker& worker) {
     return how_.max_staleness && worker.pushes > fewest && worker.pushes - fewest > *how_.max_staleness;
   };
-  for (const auto& worker : workers_) {
-    if (!worker->waits || (!settling && (worker->idle || is_held(*worker)))) continue;
-    worker->answer = {leads() ? steps() - worker->heard : 0, worker->taken, worker->dropped ? 1U : 0U};
-    sent.push_back(worker->answered->start(stream.record()));
-    if (leads()) {
-      const auto news = std::span(records_).subspan(static_cast<std::size_t>(worker->heard - forgotten_));
-      worker->records = communicator_.plan(SendSpec{bytes_of(news), worker->rank, "the steps since the last answer"});
-      sent.push_back(worker->records->start(stream.record()));
-    }
-    if (worker->values) sent.push_back(worker->values->start(stream.record()));
-    traffic_.pulled_bytes += share_bytes(communicator_.rank());
-    worker->heard = steps();
-    worker->waits = false;
-  }
-  for (const Event& event : sent) stream.wait(event);
+  for (const auto& worker : workers_)
+    if (worker->waits && (settling || (!worker->idle && !is_held(*worker)))) answer(*worker, stream);
+  if (settling)
+    communicator_.wait_until(
+        [&] { return std::ranges::all_of(workers_, [](const auto& worker) { return is_answered(*worker); }); });
   forget_records();
+}
+
+/// From copies. Its gradients are done with.
+void OwnPaceServer::answer(Worker& worker, Stream& stream) {
+  const Range share = shares_[static_cast<std::size_t>(communicator_.rank())];
+  worker.answer = {leads() ? steps() - worker.heard : 0, worker.taken, worker.dropped ? 1U : 0U};
+  worker.sending.push_back(worker.send_answer->start(stream.record()));
+  if (leads()) {
+    worker.news.assign(records_.begin() + static_cast<std::ptrdiff_t>(worker.heard - forgotten_), records_.end());
+    worker.send_news =
+        communicator_.plan(SendSpec{bytes_of(std::span(worker.news)), worker.rank, "the steps since the last answer"});
+    worker.sending.push_back(worker.send_news->start(stream.record()));
+  }
+  if (worker.send_values) {
+    const float* const values = reinterpret_cast<const float*>(replica_.values().data()) + share.begin;
+    float* const copy = worker.values_to_send();
+    parallel_for(stream.threads(), share.size(),
+                 [&](Range part) { std::copy_n(values + part.begin, part.size(), copy + part.begin); });
+    worker.sending.push_back(worker.send_values->start(stream.record()));
+  }
+  traffic_.pulled_bytes += share_bytes(communicator_.rank());
+  worker.heard = steps();
+  worker.waits = false;
 }
 
 /// Those that all workers have, once they are the most: an epoch may be long.

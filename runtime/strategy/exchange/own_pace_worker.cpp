@@ -52,7 +52,7 @@ std::optional<std::size_t> OwnPaceWorker::samples_for(std::size_t step, std::siz
 
 void OwnPaceWorker::begin() {
   late_ = !known_.empty();
-  if (!late_) pushes_.begin();
+  late_ ? pushes_.skip() : pushes_.begin();
 }
 
 void OwnPaceWorker::mark_ready(ParameterId id, Stream& stream) {
@@ -68,18 +68,25 @@ void OwnPaceWorker::reduce(Sums /*wanted*/, Stream& stream) {
 
 void OwnPaceWorker::ask(Stream& stream) {
   push_ = {sums_, steps_, end_, idle_ ? 1U : 0U};
-  if (std::exchange(idle_, false))
+  const bool pushes_gradients = !std::exchange(idle_, false);
+  if (!pushes_gradients)
     pushes_.start_all(stream);  // a server has a place for them, and does not look
   else
     pushes_.finish(stream);
+  pushes_.wait();  // messages to a server come in the order in which they begin
   std::vector<Event> sent;
   for (const auto& server : servers_) sent.push_back(server->push->start(stream.record()));
   for (const auto& server : servers_) hear(*server, stream);
   for (const Event& event : sent) stream.wait(event);
-  pushes_.wait(stream);
   traffic_.pushed_bytes += pushes_.bytes();
-  if (servers_.front()->answer.dropped != 0) pushes_.take_back(stream);
+  if (pushes_gradients && !was_applied(servers_.front()->answer)) pushes_.take_back(stream);
   next_ = servers_.front()->answer.taken + static_cast<std::uint64_t>(roles_.workers());
+}
+
+/// Whether the gradients that were pushed last changed the parameters: not where they came too late, or the step that
+/// took them was skipped for all.
+bool OwnPaceWorker::was_applied(const Answer& answer) const {
+  return answer.dropped == 0 && known_[static_cast<std::size_t>(answer.taken - steps_)].outcome.applied != 0;
 }
 
 void OwnPaceWorker::hear(Server& server, Stream& stream) {

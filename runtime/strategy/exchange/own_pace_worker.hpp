@@ -37,6 +37,7 @@ class OwnPaceWorker final : public OwnPace {
   void plan_server(int rank, const Replica& replica);
   void ask(Stream& stream);
   void hear(Server& server, Stream& stream);
+  [[nodiscard]] bool was_applied(const Answer& answer) const;
   void begin_anew();
 
   GradientPushes pushes_;

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 namespace ronda {
 namespace {
 
-constexpr const char* pull_label = "the new parameters";
+/// The last piece goes back when it has come and all else is back: a share has enough of them that this hardly counts.
+constexpr std::size_t pieces_of_share = 64;
 
 /// Of each share what lies before the sparse tables.
 std::vector<Range> before_tables(std::vector<Range> shares, const ReplicaPlan& plan) {
@@ -21,12 +23,6 @@ std::vector<Range> before_tables(std::vector<Range> shares, const ReplicaPlan& p
 
 std::vector<GradientSlot> dense_slots(const ReplicaPlan& plan) {
   return {plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables())};
-}
-
-FusionOptions for_sums() {
-  FusionOptions options;
-  options.label = "the step's sums";
-  return options;
 }
 
 }  // namespace
@@ -39,25 +35,13 @@ ParameterServers::ParameterServers(Communicator communicator, const Roles& roles
       shares_(shares_of_servers(replica.plan().elements(), roles)),
       dense_shares_(before_tables(shares_, replica.plan())),
       buckets_(buckets_to_push(dense_slots(replica.plan()), options)),
-      control_(communicator_, {}, replica.gradients(), for_sums()),
       spoiled_(communicator_) {
-  const auto pieces = cut_buckets(buckets_, dense_shares_);
+  const auto pieces = cut_buckets(buckets_, dense_shares_, pieces_of_share);
   const Communicator alike = communicator_.split(is_server() ? 1 : 0, communicator_.rank());
+  sums_ = std::make_unique<ServedControl>(communicator_, alike, roles_);
   agree(communicator_, [&] {  // sends and receives are planned by each rank for itself
-    if (!is_server()) {
-      pushes_ =
-          std::make_unique<GradientPushes>(communicator_, roles_.index_of(communicator_.rank()),
-                                           dense_slots(replica.plan()), buckets_, pieces, replica.gradients(), options);
-    } else {
-      arrivals_ =
-          std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), replica.gradients(), options);
-      to_sum_ = replica.dense_arena();
-      to_sum_.values += share().begin;
-      to_sum_.gradients += share().begin;
-      to_sum_.count = share().size();
-      to_sum_.more_gradients = arrivals_->others();
-    }
-    plan_pulls();
+    plan_pushes(pieces, options);
+    plan_pulls(pieces);
   });
   all_sums_ = communicator_.plan(AllgatherSpec{floats_in(replica.gradients(), {0, replica.plan().dense_elements()}),
                                                sizes_of(dense_shares_), "the sums of gradients"});
@@ -67,22 +51,35 @@ ParameterServers::ParameterServers(Communicator communicator, const Roles& roles
 }
 
 /// Not collective.
-void ParameterServers::plan_pulls() {
-  const auto share_of = [this](int rank) { return dense_shares_[static_cast<std::size_t>(rank)]; };
-  std::vector<int> others;  // with whom values are exchanged
-  for (int i = 0; is_server() && i < roles_.workers() && share().size() > 0; ++i)
-    others.push_back(roles_.rank_of_worker(i));
-  for (int i = 0; !is_server() && i < roles_.servers(); ++i)
-    if (share_of(roles_.rank_of_server(i)).size() > 0) others.push_back(roles_.rank_of_server(i));
-  for (const int other : others)
-    pulled_bytes_ += share_of(is_server() ? communicator_.rank() : other).size() * sizeof(float);
-  const std::size_t count = others.size();
-  pulls_ = std::make_unique<MessageWindow>(
-      communicator_, count, [this, share_of, others = std::move(others)](std::size_t number) {
-        const int other = others[number];
-        if (is_server()) return communicator_.plan(SendSpec{floats_in(replica_.values(), share()), other, pull_label});
-        return communicator_.plan(ReceiveSpec{floats_in(replica_.values(), share_of(other)), other, pull_label});
-      });
+void ParameterServers::plan_pushes(const std::vector<PushedPiece>& pieces, const FusionOptions& options) {
+  const Buffer& gradients = replica_.gradients();
+  if (is_server())
+    arrivals_ = std::make_unique<GradientArrivals>(communicator_, roles_, pieces, share(), gradients, options);
+  else
+    pushes_ = std::make_unique<GradientPushes>(communicator_, roles_.index_of(communicator_.rank()),
+                                               dense_slots(replica_.plan()), buckets_, pieces, gradients, options);
+}
+
+/// Not collective. Values travel in the pieces that gradients come in, uncompressed.
+void ParameterServers::plan_pulls(const std::vector<PushedPiece>& pieces) {
+  const int others = is_server() ? roles_.workers() : roles_.servers();
+  std::vector<std::vector<Range>> lanes(static_cast<std::size_t>(others));
+  for (const PushedPiece& piece : pieces)
+    for (int other = 0; other < others; ++other)
+      if (piece.server == (is_server() ? communicator_.rank() : roles_.rank_of_server(other)))
+        lanes[static_cast<std::size_t>(other)].push_back(piece.elements);
+  std::vector<std::size_t> counts;
+  for (const auto& lane : lanes) {
+    counts.push_back(lane.size());
+    for (const Range& elements : lane) pulled_bytes_ += elements.size() * sizeof(float);
+  }
+  auto make = [this, lanes = std::move(lanes)](std::size_t lane, std::size_t number) {
+    const Tensor values = floats_in(replica_.values(), lanes[lane][number]);
+    const std::string label = "new parameters, piece " + std::to_string(number);
+    if (is_server()) return communicator_.plan(SendSpec{values, roles_.rank_of_worker(static_cast<int>(lane)), label});
+    return communicator_.plan(ReceiveSpec{values, roles_.rank_of_server(static_cast<int>(lane)), label});
+  };
+  pulls_ = std::make_unique<MessageWindow>(communicator_, counts, std::move(make));
 }
 
 /// Collective over the servers.
@@ -98,46 +95,112 @@ void ParameterServers::plan_among_servers(Communicator servers) {
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
 void ParameterServers::begin() {
-  control_.begin();
+  sums_started_ = false;
   if (pushes_) pushes_->begin();
+}
+
+/// When the loss is known, before the first gradient goes.
+void ParameterServers::start_sums(Stream& stream) {
+  if (!std::exchange(sums_started_, true)) sums_->start(stream);
 }
 
 /// A server that computes, in a step by hand, has no samples. Rows go when all others have.
 void ParameterServers::mark_ready(ParameterId id, Stream& stream) {
+  if (pushes_) start_sums(stream);
   const bool sparse = replica_.parameters()[index_of(id)].touched != nullptr;
   if (pushes_ && !sparse) pushes_->mark_ready(id, stream);
 }
 
 void ParameterServers::reduce(Sums wanted, Stream& stream) {
+  start_sums(stream);
   if (pushes_)
     pushes_->finish(stream);
   else
     arrivals_->start(stream);
   const double begin = steady_seconds();
-  if (arrivals_) arrivals_->wait(stream);  // before the sums of the step, which wait for the slowest worker's backward
-  control_.wait(stream);
-  if (pushes_) pushes_->wait(stream);
-  if (rows_) rows_->push(stream);
+  by_pieces_ = wanted == Sums::of_range && !rows_;
+  sum_up(wanted, stream);
   traffic_.pushed_bytes += pushes_ ? pushes_->bytes() : arrivals_->bytes();
-  if (arrivals_) updated_ = {to_sum_};
-  if (arrivals_ && rows_) updated_.push_back(rows_->range());
-  if (wanted == Sums::of_all) {
-    if (arrivals_) {
-      arrivals_->add_up(stream);
-      updated_.front().more_gradients = {};
-    }
-    stream.wait(all_sums_->start(stream.record()));
-    if (rows_) rows_->tell_sums(stream);
-    traffic_.pulled_bytes += pulled_bytes_;
-  }
   exposed_seconds_ += steady_seconds() - begin;
+}
+
+/// The step's sums, which wait for the slowest worker's backward; and the gradients, unless they are taken piece by
+/// piece.
+void ParameterServers::sum_up(Sums wanted, Stream& stream) {
+  communicator_.wait_until([&] {
+    const bool passed = pushes_ ? pushes_->move_on() : arrivals_->move_on();
+    return sums_->move_on(stream) && (passed || by_pieces_);
+  });
+  if (by_pieces_) return;
+  if (rows_) rows_->push(stream);
+  if (arrivals_) {
+    updated_ = {part_of_arena(share())};
+    updated_.front().more_gradients = arrivals_->take_all(stream);
+    if (rows_) updated_.push_back(rows_->range());
+  }
+  if (wanted == Sums::of_all) tell_sums(stream);
+}
+
+/// To all ranks.
+void ParameterServers::tell_sums(Stream& stream) {
+  if (arrivals_) {
+    arrivals_->add_up(stream);
+    updated_.front().more_gradients = {};
+  }
+  stream.wait(all_sums_->start(stream.record()));
+  if (rows_) rows_->tell_sums(stream);
+  traffic_.pulled_bytes += pulled_bytes_;
+}
+
+/// Of what has no sparse gradients.
+ArenaRange ParameterServers::part_of_arena(const Range& elements) const {
+  ArenaRange range = replica_.dense_arena();
+  range.values += elements.begin;
+  range.gradients += elements.begin;
+  range.count = elements.size();
+  return range;
+}
+
+void ParameterServers::update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) {
+  if (by_pieces_) {
+    if (arrivals_) return update_pieces(apply, stream);
+    pulls_->start(stream);
+    return;
+  }
+  GradientExchange::update(apply, stream);
+  pulls_->start(stream);
+}
+
+/// A piece goes to the workers when it is updated.
+void ParameterServers::update_pieces(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) {
+  const double begin = steady_seconds();
+  double updating = 0;
+  std::size_t updated = 0;  // pieces
+  pulls_->start(stream, updated);
+  const auto update_next = [&] {
+    const double start = steady_seconds();
+    ArenaRange range = part_of_arena(arrivals_->pieces()[updated].elements);
+    range.more_gradients = arrivals_->take(updated, stream);
+    apply(range);
+    pulls_->release_in_all(++updated, stream);
+    updating += steady_seconds() - start;
+  };
+  communicator_.wait_until([&] {
+    static_cast<void>(arrivals_->move_on());
+    static_cast<void>(pulls_->move_on());
+    if (updated < arrivals_->come()) update_next();
+    return updated == arrivals_->pieces().size();
+  });
+  exposed_seconds_ += steady_seconds() - begin - updating;
 }
 
 void ParameterServers::publish(UpdateOutcome* outcome, Stream& stream) {
   const double begin = steady_seconds();
-  pulls_->start(stream);
-  stream.wait(spoiled_.start(*outcome, stream));
-  pulls_->wait();
+  const Event told = spoiled_.start(*outcome, stream);
+  communicator_.wait_until([&] {  // servers tell when they have updated all, while values are already on their way
+    const bool pulled = pulls_->move_on(), pushed = !pushes_ || pushes_->move_on();
+    return told.ready() && pulled && pushed;
+  });
   if (rows_) rows_->pull(stream);
   spoiled_.set(outcome);
   traffic_.pulled_bytes += pulled_bytes_;

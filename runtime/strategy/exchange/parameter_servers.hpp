@@ -9,6 +9,7 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
+#include <ronda/runtime/strategy/exchange/served_control.hpp>
 #include <ronda/runtime/strategy/exchange/served_rows.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
@@ -24,10 +25,14 @@ namespace ronda {
 ///     server 2        a0 + a1 -> optimizer -> A        -> A to all workers
 ///     server 3        b0 + b1 -> optimizer -> B        -> B to all workers
 ///
+/// Both go in pieces: a piece that has come from all workers is updated and sent back while later ones still come, so
+/// that links carry gradients one way and values the other at the same time. Not where something looks at all gradients
+/// before an update, nor with sparse tables: there a server begins when all have come.
+///
 /// Gradients are summed in the order of the workers' ranks, whichever comes first: two runs have the same bits. A
 /// worker sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each
 /// other's new values where a synchronisation is asked for (synchronise_next, settle). Of tables with sparse gradients
-/// the touched rows travel (ServedRows). The step's sums go over all ranks in an allreduce. Where all gradients are
+/// the touched rows travel (ServedRows). The step's sums go the same way (ServedControl). Where all gradients are
 /// looked at before an update, servers also give all ranks the sums.
 ///
 /// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
@@ -42,6 +47,7 @@ class ParameterServers final : public GradientExchange {
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
   void reduce(Sums wanted, Stream& stream) override;
+  void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override;
   [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return updated_; }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
 
@@ -49,7 +55,7 @@ class ParameterServers final : public GradientExchange {
   void settle(Stream& stream) override;
   void set_updates(std::uint64_t /*updates*/) override { values_differ_ = averages_differ_ = false; }
 
-  [[nodiscard]] StepControl& sums() noexcept override { return control_.control(); }
+  [[nodiscard]] StepControl& sums() noexcept override { return sums_->control(); }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
   void visit(StateVisitor& visitor) override;
   [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return buckets_; }
@@ -60,9 +66,15 @@ class ParameterServers final : public GradientExchange {
   [[nodiscard]] ServerTraffic server_traffic() const override;
 
  private:
-  void plan_pulls();
+  void plan_pulls(const std::vector<PushedPiece>& pieces);
+  void plan_pushes(const std::vector<PushedPiece>& pieces, const FusionOptions& options);
   void plan_among_servers(Communicator servers);
   void gather_values(Stream& stream);
+  void start_sums(Stream& stream);
+  void sum_up(Sums wanted, Stream& stream);
+  void tell_sums(Stream& stream);
+  void update_pieces(FunctionRef<void(const ArenaRange&)> apply, Stream& stream);
+  [[nodiscard]] ArenaRange part_of_arena(const Range& elements) const;
   /// Of the tables with whole gradients, which lie before the others.
   [[nodiscard]] Range share() const { return dense_shares_[static_cast<std::size_t>(communicator_.rank())]; }
   [[nodiscard]] bool is_server() const noexcept { return roles_.is_server(communicator_.rank()); }
@@ -73,7 +85,8 @@ class ParameterServers final : public GradientExchange {
   std::vector<Range> shares_;        ///< of the arena, by rank
   std::vector<Range> dense_shares_;  ///< of these, what is before sparse tables
   std::vector<FusionBuffer::Bucket> buckets_;
-  FusionBuffer control_;                                   ///< of no gradients: the step's sums
+  std::unique_ptr<ServedControl> sums_;
+  bool sums_started_ = false;                              ///< in this step
   std::unique_ptr<GradientPushes> pushes_;                 ///< null on a server
   std::unique_ptr<GradientArrivals> arrivals_;             ///< null on a worker
   std::unique_ptr<ServedRows> rows_;                       ///< null without sparse tables
@@ -81,8 +94,8 @@ class ParameterServers final : public GradientExchange {
   std::unique_ptr<Collective> all_sums_;                   ///< of gradients, from servers to all
   std::unique_ptr<Collective> all_values_, all_averages_;  ///< among servers; null where there is nothing to tell
   SpoiledAnywhere spoiled_;
-  ArenaRange to_sum_;                                     ///< this rank's share, with the gradients of all workers
-  std::vector<ArenaRange> updated_;                       ///< empty on a worker
+  std::vector<ArenaRange> updated_;                       ///< at once; empty on a worker
+  bool by_pieces_ = false;                                ///< this step is updated as its gradients come
   bool asked_ = false;                                    ///< for a synchronisation after this step
   bool values_differ_ = false, averages_differ_ = false;  ///< each server knows those of its own share
   std::uint64_t pulled_bytes_ = 0;                        ///< of a step

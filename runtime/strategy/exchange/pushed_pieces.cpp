@@ -30,6 +30,13 @@ Tensor bytes_at(std::byte* place, std::size_t bytes) {
   return Tensor(std::span(reinterpret_cast<std::uint8_t*>(place), bytes));
 }
 
+/// Elements of a piece: whole chunks, so that compression packs all of it by the same pattern.
+std::size_t longest_piece(const Range& share, std::size_t parts) {
+  if (parts == 1) return std::max<std::size_t>(share.size(), 1);
+  const std::size_t least = (std::size_t{512} << 10) / sizeof(float), wanted = (share.size() + parts - 1) / parts;
+  return (std::max(least, wanted) + chunk_elements - 1) / chunk_elements * chunk_elements;
+}
+
 /// What a piece takes in a buffer of several.
 std::size_t room_of(Compression compression, const PushedPiece& piece) {
   return Buffer::aligned(wire_bytes(compression, piece.elements.size()));
@@ -66,14 +73,17 @@ std::string describe_roles(const Roles& roles) {
   return text;
 }
 
-std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets, std::span<const Range> shares) {
+std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets, std::span<const Range> shares,
+                                     std::size_t parts) {
   std::vector<PushedPiece> pieces;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     const std::size_t first = buckets[bucket].offset / sizeof(float);
     const std::size_t end = first + buckets[bucket].bytes / sizeof(float);
     for (std::size_t rank = 0; rank < shares.size(); ++rank) {
       const Range part{std::max(first, shares[rank].begin), std::min(end, shares[rank].end)};
-      if (part.begin < part.end) pieces.push_back({bucket, static_cast<int>(rank), part});
+      const std::size_t longest = longest_piece(shares[rank], parts);
+      for (std::size_t at = part.begin; at < part.end; at += longest)
+        pieces.push_back({bucket, static_cast<int>(rank), {at, std::min(at + longest, part.end)}});
     }
   }
   return pieces;
@@ -148,16 +158,18 @@ Tensor ArrivingPieces::message(std::size_t piece, std::byte* push) const {
   return Tensor(std::span(reinterpret_cast<float*>(place), count));
 }
 
-void ArrivingPieces::decode_all(const std::byte* push, float* share, bool adds, int threads) const {
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    const Range& elements = pieces_[i].elements;
-    float* const first = share + (elements.begin - share_.begin);
-    for_each_chunk(threads, elements.size(), [&](Range part) {
-      const std::byte* const wire = push + offsets_[i] + wire_bytes(compression_, part.begin);
-      const std::span values(first + part.begin, part.size());
-      adds ? decode_and_add(compression_, wire, values) : decode(compression_, wire, values);
-    });
-  }
+void ArrivingPieces::unpack(std::size_t piece, const std::byte* push, float* share, bool adds, int threads) const {
+  const Range& elements = pieces_[piece].elements;
+  float* const first = share + (elements.begin - share_.begin);
+  for_each_chunk(threads, elements.size(), [&](Range part) {
+    const std::byte* const wire = push + offsets_[piece] + wire_bytes(compression_, part.begin);
+    const std::span values(first + part.begin, part.size());
+    adds ? decode_and_add(compression_, wire, values) : decode(compression_, wire, values);
+  });
+}
+
+void ArrivingPieces::unpack_all(const std::byte* push, float* share, bool adds, int threads) const {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) unpack(i, push, share, adds, threads);
 }
 
 }  // namespace ronda

@@ -34,8 +34,9 @@ struct PushedPiece {
 
 /// Cuts buckets where the shares of two servers meet. In the order of buckets, and so of messages between two ranks.
 /// @param shares  of the arena's elements, by rank
+/// @param parts   of a share: no piece is longer than one of so many parts of it, or 512 KiB
 [[nodiscard]] std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> buckets,
-                                                   std::span<const Range> shares);
+                                                   std::span<const Range> shares, std::size_t parts = 1);
 
 /// A worker's gradients as they travel: as they lie in the arena, or compressed, each piece by itself. What int8, int4
 /// and 2bit lose of a number is added to it in the next push, so that servers get the sum of all gradients in the
@@ -92,17 +93,20 @@ class ArrivingPieces {
   [[nodiscard]] std::size_t memory() const noexcept { return memory_; }  ///< bytes of one push
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of its messages
   [[nodiscard]] std::span<const PushedPiece> pieces() const noexcept { return pieces_; }
+  [[nodiscard]] const Range& share() const noexcept { return share_; }
   /// Where this piece comes to, in the memory of a push.
   [[nodiscard]] Tensor message(std::size_t piece, std::byte* push) const;
 
-  /// Of a packed push; `share` becomes its gradients, or gains them.
-  void unpack(const std::byte* push, float* share, int threads) const { decode_all(push, share, false, threads); }
+  /// A piece of a packed push: its part of `share` becomes its gradients, or gains them.
+  void unpack(std::size_t piece, const std::byte* push, float* share, bool adds, int threads) const;
+  /// The same of all pieces.
+  void unpack(const std::byte* push, float* share, int threads) const { unpack_all(push, share, false, threads); }
   void unpack_and_add(const std::byte* push, float* share, int threads) const {
-    decode_all(push, share, true, threads);
+    unpack_all(push, share, true, threads);
   }
 
  private:
-  void decode_all(const std::byte* push, float* share, bool adds, int threads) const;
+  void unpack_all(const std::byte* push, float* share, bool adds, int threads) const;
 
   Compression compression_;
   Range share_;

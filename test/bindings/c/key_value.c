@@ -120,6 +120,13 @@ static int fail(ronda_kv* store, int server) {
   return ronda_kv_close(store) == RONDA_ERROR_COMMUNICATION ? 1 : 3;
 }
 
+/* Beside one that is open. The first is as it was. */
+static void open_again(void) {
+  ronda_kv* second = NULL;
+  REQUIRE(fails(ronda_kv_open(NULL, &second), RONDA_ERROR_LOGIC, "MPI"));
+  REQUIRE(second == NULL);
+}
+
 int main(int argc, char** argv) {
   ronda_kv* store = NULL;
   ronda_kv_options options;
@@ -128,6 +135,7 @@ int main(int argc, char** argv) {
   REQUIRE(ronda_kv_default_options(&options, sizeof options) == RONDA_OK);
   REQUIRE(ronda_kv_open(&options, &store) == RONDA_OK);
   if (store == NULL) return 1;
+  open_again();
   REQUIRE(ronda_kv_is_server(store, &server) == RONDA_OK && ronda_kv_index(store, &index, &of) == RONDA_OK);
   if (argc > 1 && strcmp(argv[1], "leaves") == 0) return leave(store, server, index);
   if (argc > 1 && strcmp(argv[1], "fails") == 0) return fail(store, server);
