@@ -19,7 +19,7 @@ namespace ronda {
 struct PushedPiece {
   std::size_t bucket = 0;
   int server = 0;  ///< its rank
-  Range elements;  ///< of the arena
+  Range elements{};  ///< of the arena
 };
 [[nodiscard]] std::string label_of(const PushedPiece& piece);
 
