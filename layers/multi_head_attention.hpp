@@ -23,7 +23,8 @@ struct MultiHeadAttentionOptions {
 /// queries, keys and values, `.in_proj_bias`, `.out_proj.weight` (width, width), `.out_proj.bias`.
 ///
 /// Scores are never in memory as a whole: forward and backward compute some rows of them at a time. Where it is causal,
-/// what lies behind a step does not reach it, not even NaN. For the processor, in float32.
+/// what lies behind a step does not reach it, not even NaN; but in training large projections may mix the roundings,
+/// and NaN, of neighbours (`onednn::Strassen`). For the processor, in float32.
 class MultiHeadAttention final : public Layer {
  public:
   /// Building throws InputError for inputs that are no (N, T, width), for a width that `heads` do not divide, and for a

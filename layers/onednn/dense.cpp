@@ -55,7 +55,8 @@ class Products {
 
   // Numbers of the matrices' type. `b` is null for none.
 
-  virtual void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) = 0;
+  /// In evaluation a sample's outputs do not depend on its neighbours.
+  virtual void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch, Mode mode) = 0;
   virtual void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) = 0;
   virtual void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) = 0;
 };
@@ -88,6 +89,7 @@ struct LibraryProducts final : Products {
   DType dtype;
   memory::desc layout;
   Direction forwards, backwards_weights, backwards_data;  ///< the latter two empty where nobody needs them
+  Direction evaluates;                                    ///< instead of `forwards` by Strassen; else empty
   std::string names;
 
   LibraryProducts(const Matrices& m, int thread_count, const memory::desc& weight, std::string name)
@@ -100,10 +102,11 @@ struct LibraryProducts final : Products {
   [[nodiscard]] TensorDesc weight() const override { return to_tensor_desc(layout, Axes::weight).value(); }
   [[nodiscard]] std::string picks() const override { return names; }
   [[nodiscard]] std::size_t scratch_bytes() const override {
-    return std::max({forwards.scratch_bytes(), backwards_weights.scratch_bytes(), backwards_data.scratch_bytes()});
+    return std::max({forwards.scratch_bytes(), backwards_weights.scratch_bytes(), backwards_data.scratch_bytes(),
+                     evaluates.scratch_bytes()});
   }
-  void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) override {
-    forwards.run(x, w, b, y, scratch);
+  void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch, Mode mode) override {
+    (mode == Mode::evaluation && evaluates.computation ? evaluates : forwards).run(x, w, b, y, scratch);
     if (rectified > 0)
       with_layer_number(dtype,
                         [&]<class T>(std::type_identity<T>) { rectify(static_cast<T*>(y), rectified, threads); });
@@ -127,7 +130,7 @@ class PanelProducts final : public Products {
   [[nodiscard]] TensorDesc weight() const override { return panels_.weight(); }
   [[nodiscard]] std::string picks() const override { return "weights in panels"; }
   [[nodiscard]] std::size_t scratch_bytes() const override { return panels_.scratch_bytes(); }
-  void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch) override {
+  void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch, Mode) override {
     panels_.forward(floats(x), floats(w), floats(b), static_cast<float*>(y), scratch);
   }
   void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) override {
@@ -249,16 +252,17 @@ std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrice
   }
 }
 
-/// The three products as Strassen takes them, with plain weights. It pays where all sides are long; and not in
-/// evaluation, where a sample's outputs must not depend on its neighbours'.
+/// The three products of a training as Strassen takes them, with plain weights. It pays where all sides are long.
 class StrassenProducts {
  public:
   StrassenProducts(const Runtime& runtime, const Matrices& m, const OperationContext& context) : m_(m) {
     constexpr std::int64_t shortest = 192, multiplications = 1 << 26;
-    if (!Strassen::suit_processor() || m.dtype != DType::float32 || context.mode != Mode::training) return;
+    if (m.dtype != DType::float32 || context.mode != Mode::training) return;
     if (std::min({m.batch, m.inputs, m.outputs}) < shortest || m.batch * m.inputs * m.outputs < multiplications) return;
     threads_ = runtime.threads;
   }
+
+  // Empty where it does not pay, and on a processor without its instructions.
 
   [[nodiscard]] std::optional<Strassen> forward() const {
     return product(m_.batch, m_.inputs, m_.outputs, {m_.inputs, 1}, {m_.inputs, 1});
@@ -270,12 +274,13 @@ class StrassenProducts {
     return product(m_.batch, m_.outputs, m_.inputs, {m_.outputs, 1}, {1, m_.inputs});
   }
 
+  /// The same on all ranks, whatever their processors.
   [[nodiscard]] bool pay() const noexcept { return threads_ > 0; }
 
  private:
   [[nodiscard]] std::optional<Strassen> product(std::int64_t rows, std::int64_t depth, std::int64_t columns,
                                                 Strassen::Strides a, Strassen::Strides b) const {
-    if (!pay()) return std::nullopt;
+    if (!pay() || !Strassen::suit_processor()) return std::nullopt;
     return Strassen(rows, depth, columns, a, b, threads_);
   }
 
@@ -315,7 +320,7 @@ std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices&
     options.push_back({"matrix product", if_possible([&] { return make(matrix); })});
     std::vector<Candidate> ours;
     Direction direction{nullptr, make(strassen)};
-    if (direction.strassen) ours.push_back({"Strassen", rehearsal_of(*direction.strassen)});
+    if (strassen.pay()) ours.push_back({"Strassen", direction.strassen ? rehearsal_of(*direction.strassen) : nullptr});
     const std::string question = std::string("dense ") + name + " " + m.text() + (ours.empty() ? "" : ", or Strassen");
     Option chosen = pick(context.picker, question, std::move(options), ours);
     result->names += std::string(", ") + name + " " + chosen.name;
@@ -324,6 +329,10 @@ std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices&
     return direction;
   };
   result->forwards = choose("forward", [](const auto& product) { return product.forward(); });
+  if (result->forwards.strassen) {
+    result->evaluates.computation = if_possible([&] { return inner.forward(); });
+    if (!result->evaluates.computation) result->evaluates.computation = matrix.forward();
+  }
   if (context.mode == Mode::training)
     result->backwards_weights =
         choose("backward weights", [](const auto& product) { return product.backward_weights(); });
@@ -362,7 +371,7 @@ class Rehearsal {
   }
   void operator()(Products& products) const {
     std::byte* scratch = memory_.data() + scratch_;
-    products.forward(at(x_), at(w_), has_bias_ ? at(b_) : nullptr, at(y_), scratch);
+    products.forward(at(x_), at(w_), has_bias_ ? at(b_) : nullptr, at(y_), scratch, context_.mode);
     if (context_.mode != Mode::training) return;
     products.backward_weights(at(x_), at(y_), at(dw_), scratch);
     if (context_.input_gradient) products.backward_data(at(y_), at(w_), at(dx_), scratch);
@@ -435,11 +444,11 @@ class Dense final : public Operation {
 
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
-  void forward(Inputs inputs, const Pass&) override {
+  void forward(Inputs inputs, const Pass& pass) override {
     const Tensor& input = inputs.front();
     const T* bias = m_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr;
     products_->forward(input.pointer<T>(), memory_.parameters[0]->value.pointer<T>(), bias, memory_.output.pointer<T>(),
-                       memory_.scratch + computation_offset_);
+                       memory_.scratch + computation_offset_, pass.mode);
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {

@@ -24,9 +24,10 @@ namespace ronda::onednn {
 /// where the kernel wants its factors to be copied anyway.
 ///
 /// Exact for small whole numbers, as any sum. Otherwise an element's error is a few roundings of the largest of its
-/// tile's products, not of its own terms alone: a row beside a far larger one gets its noise, and its NaN. On random
-/// numbers it is as large as that of a plain sum in float32. So it is for training; not for predictions, which must not
-/// depend on their neighbours.
+/// tile's products, not of its own terms alone: a row gets the noise of a far larger one 12 rows away, and its NaN. On
+/// random numbers it is one to four times that of a plain sum in float32. Sums of four numbers are multiplied, so that
+/// factors beyond a quarter of the largest float may overflow where a plain sum does not. So it is for training; not for
+/// tests and predictions, in which samples must not depend on their neighbours.
 /// Equal bits from run to run, whatever the threads.
 class Strassen {
  public:

@@ -101,6 +101,14 @@ class Bench {
     operation_.forward({&input_.tensor, 1}, pass_on(stream));
     return plain_copy(output_.tensor);
   }
+  /// As a test within a training.
+  std::vector<float> evaluate() {
+    CpuStream stream(1);
+    Pass pass = pass_on(stream);
+    pass.mode = Mode::evaluation;
+    operation_.forward({&input_.tensor, 1}, pass);
+    return plain_copy(output_.tensor);
+  }
   /// Of the input, then of the parameters.
   std::vector<std::vector<float>> backward(int threads = 1) {
     CpuStream stream(threads);

@@ -6,6 +6,7 @@
 #include "support/plain_model.hpp"
 #include "support/sanitizer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -149,4 +150,11 @@ TEST_CASE("a large dense layer by Strassen's products equals the plain loops, an
   check_close("output", found.forward(), expected.forward(), 1e-5F);
   const auto gradients = found.backward(), plain_gradients = expected.backward();
   for (std::size_t i = 0; i < gradients.size(); ++i) check_close("gradient", gradients[i], plain_gradients[i], 1e-5F);
+
+  // In a test within the training a sample that is no number reaches no other.
+  const auto before = found.evaluate();
+  std::fill_n(found.input().pointer<float>(), 300, garbage);
+  const auto after = found.evaluate();
+  CHECK(std::isnan(after[0]));
+  CHECK(std::equal(before.begin() + 301, before.end(), after.begin() + 301));
 }

@@ -16,9 +16,9 @@ on_hosts() { # on_hosts HOSTS RANKS COMMAND…: by mpirun; succeeds
   expect_status 0
 }
 
-on_hosts 2 2 "$collectives/test_allreduce"
+on_hosts 2 2 "$collectives/test_collectives" --filenames-as-tags '[#allreduce_test]'
 on_hosts 2 2 "$collectives/test_collectives" --filenames-as-tags '[#fusion_buffer_test]'
-on_hosts 4 1 "$collectives/test_allreduce"
+on_hosts 4 1 "$collectives/test_collectives" --filenames-as-tags '[#allreduce_test]'
 
 train() { # train HOSTS RANKS OPTION…: 20 steps, with the loss that one rank has, but for roundings
   rm -f "$work/summary.json"
