@@ -141,6 +141,26 @@ TEST_CASE("a gradient that backward begins with and ends with has memory of its 
   CHECK(ring.memory.memory() == 3 * size);
 }
 
+TEST_CASE("a gradient that is complete before backward writes to the next one needs no memory of its own") {
+  const std::size_t size = 8 * whole_pages(1);
+  const std::vector<GradientSlot> slots = slots_of({size, size, size, size, size});
+  const std::vector<GradientWrites> writes{{ids({0, 4}), {}},    {{}, ids({0})},       {ids({1}), ids({1})},
+                                           {ids({2}), ids({2})}, {ids({3}), ids({3})}, {{}, ids({4})}};
+  const GradientRing ring(slots, bytes_of(slots), writes, size);
+  CHECK(ring.memory.repeated == 4 * size);
+  CHECK(ring.memory.period == 2 * size);
+}
+
+TEST_CASE("a large gradient with memory of its own makes no bucket larger") {
+  const std::size_t size = 8 * whole_pages(1);
+  const std::vector<GradientSlot> slots = slots_of({size, size, size, 20 * size});
+  const std::vector<GradientWrites> writes{
+      {ids({3}), {}}, {ids({0}), ids({0})}, {ids({1}), ids({1})}, {ids({2}), ids({2})}, {{}, ids({3})}};
+  const GradientRing ring(slots, bytes_of(slots), writes, size);
+  CHECK(ring.buckets.size() == 4);
+  CHECK(ring.memory.memory() == 22 * size);
+}
+
 // ---- steps ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("sharded gradients make the steps of whole ones, by every rule") {

@@ -22,7 +22,6 @@ std::vector<FusionBuffer::Bucket> fill(std::span<const GradientSlot> slots, std:
                                        std::size_t most) {
   std::vector<GradientSlot> whole;  // neighbours of one call as one slot
   std::vector<std::size_t> ends;    // of their slots
-  std::size_t largest = most;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (i == 0 || calls[i] != calls[i - 1]) {
       whole.push_back(slots[i]);
@@ -30,9 +29,8 @@ std::vector<FusionBuffer::Bucket> fill(std::span<const GradientSlot> slots, std:
     }
     whole.back().bytes = end_of(slots[i]) - whole.back().offset;
     ends.back() = i + 1;
-    largest = std::max(largest, whole.back().bytes);
   }
-  auto buckets = FusionBuffer::fill(whole, {.first_bucket_bytes = largest, .bucket_bytes = largest});
+  auto buckets = FusionBuffer::fill(whole, {.first_bucket_bytes = most, .bucket_bytes = most});
   for (FusionBuffer::Bucket& bucket : buckets) {
     bucket.first_slot = bucket.first_slot > 0 ? ends[bucket.first_slot - 1] : 0;
     bucket.end_slot = bucket.end_slot > 0 ? ends[bucket.end_slot - 1] : 0;
@@ -40,13 +38,19 @@ std::vector<FusionBuffer::Bucket> fill(std::span<const GradientSlot> slots, std:
   return buckets;
 }
 
-/// Bytes of the arena, its first and whole pages unless all, whose gradients are complete when the call is over that
-/// begins them.
+/// Whether the gradient is complete before a call writes to any, after the one that begins it.
+bool is_completed_alone(ParameterId id, std::size_t call, std::span<const GradientWrites> writes) {
+  for (std::size_t next = call; next < writes.size() && (next == call || writes[next].written.empty()); ++next)
+    if (std::ranges::count(writes[next].complete, id) > 0) return true;
+  return false;
+}
+
+/// Bytes of the arena, its first and whole pages unless all, whose gradients are complete before backward writes to
+/// the next one.
 std::size_t bytes_in_order(std::span<const GradientSlot> slots, std::size_t bytes,
                            std::span<const GradientWrites> writes, std::span<const std::size_t> calls) {
   for (std::size_t i = 0; i < slots.size(); ++i)
-    if (calls[i] == writes.size() || std::ranges::count(writes[calls[i]].complete, slots[i].id) == 0)
-      return slots[i].offset - slots[i].offset % whole_pages(1);
+    if (!is_completed_alone(slots[i].id, calls[i], writes)) return slots[i].offset - slots[i].offset % whole_pages(1);
   return bytes;
 }
 

@@ -25,12 +25,13 @@ struct GradientRing {
   /// @param slots   of the arena, in its order
   /// @param bytes   of the arena
   /// @param writes  of backward (Program::gradient_writes)
-  /// @param most    bytes of a bucket; what one call of backward writes is never cut, and may make it larger
+  /// @param most    bytes of a bucket; but what one call of backward writes is never cut, and one gradient may be
+  /// larger
   GradientRing(std::span<const GradientSlot> slots, std::size_t bytes, std::span<const GradientWrites> writes,
                std::size_t most);
 
   std::vector<FusionBuffer::Bucket> buckets;
-  /// Of the arena. The period is as long as two neighbours that backward is at.
+  /// Of the arena. The period is as long as two neighbours that backward is at; the rest is not shown again.
   Repetition memory;
   /// Element d: when the first d buckets are complete, so many of them must be summed before backward goes on; at most
   /// d - 1.

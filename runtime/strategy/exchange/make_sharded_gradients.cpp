@@ -11,8 +11,8 @@
 namespace ronda {
 namespace {
 
-/// Buckets smaller than this would cost more in meetings than they save in memory.
-constexpr std::size_t worth_a_bucket = std::size_t{256} << 10;
+/// Bytes of a bucket where nobody says how many: larger ones take more memory, smaller ones more meetings.
+constexpr std::size_t usual_bucket = std::size_t{256} << 10;
 
 float* shared_floats(std::byte* memory) { return reinterpret_cast<float*>(memory); }
 Tensor whole_tensor(const Buffer& memory) {
@@ -35,8 +35,13 @@ OnNode take_on_node(Communicator& communicator, const GradientRing& ring, std::s
   OnNode memory;
   if (communicator.topology().nodes > 1) return memory;
   memory.ring = communicator.allocate(ring.memory.memory(), Memory::node_shared);
-  memory.share = communicator.allocate(largest_share(elements, communicator.size()), Memory::node_shared);
-  for (const auto& note : communicator.take_notes()) sink.on_warning(note);
+  auto notes = communicator.take_notes();
+  if (notes.empty()) {
+    memory.share = communicator.allocate(largest_share(elements, communicator.size()), Memory::node_shared);
+    notes = communicator.take_notes();
+  }
+  for (const auto& note : notes) sink.on_warning(note);
+  if (!notes.empty()) return {};
   const auto rings = communicator.copies_on_node(whole_tensor(memory.ring)),
              shares = communicator.copies_on_node(whole_tensor(memory.share));
   if (rings.empty() || shares.empty()) return {};
@@ -69,9 +74,9 @@ bool reaches_all_values(Communicator& communicator, const Replica& replica) {
 }
 
 void give_arenas(Communicator& communicator, Replica& replica, const GradientRing& ring, const OnNode& memory,
-                 bool one_copy, EventSink& sink) {
+                 bool one_copy) {
   Buffer values = take_values(communicator, replica.plan(), memory, one_copy, *replica.device().context), gradients;
-  for (const auto& note : communicator.take_notes()) sink.on_warning(note);
+  static_cast<void>(communicator.take_notes());  // without memory in common new parameters are sent, as the plan says
   agree(communicator, [&] {
     gradients = memory.rings.empty() ? repeated_memory(ring.memory) : repeat(memory.ring.data(), ring.memory);
   });
@@ -108,7 +113,8 @@ std::unique_ptr<NewValues> make_new_values(Communicator& communicator, const Rep
 
 GradientRing ring_of(const Replica& replica, const FusionOptions& options) {
   const auto writes = replica.program().gradient_writes();
-  return {replica.plan().slots, replica.plan().arena_bytes, writes, std::min(options.bucket_bytes, worth_a_bucket)};
+  const bool asked_for = options.bucket_bytes != FusionOptions{}.bucket_bytes;
+  return {replica.plan().slots, replica.plan().arena_bytes, writes, asked_for ? options.bucket_bytes : usual_bucket};
 }
 
 std::size_t bytes_of_sharded_gradients(const Replica& replica, const FusionOptions& options, int ranks) {
@@ -139,7 +145,7 @@ std::unique_ptr<GradientExchange> make_sharded_gradients(Communicator& communica
   OnNode memory;
   if (options.algorithm != AllreduceAlgorithm::ring)
     memory = take_on_node(communicator, ring, replica.plan().elements(), sink);
-  give_arenas(communicator, replica, ring, memory, one_copy, sink);
+  give_arenas(communicator, replica, ring, memory, one_copy);
   if (one_copy) share_values(communicator, replica, keeps_average);
   Buffer share = std::move(memory.share);
   if (memory.rings.empty()) agree(communicator, [&] { share = Buffer::host(replica.kept().size() * sizeof(float)); });

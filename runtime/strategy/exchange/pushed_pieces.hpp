@@ -18,7 +18,7 @@ namespace ronda {
 /// The part of a bucket of gradients that goes to one server.
 struct PushedPiece {
   std::size_t bucket = 0;
-  int server = 0;  ///< its rank
+  int server = 0;    ///< its rank
   Range elements{};  ///< of the arena
 };
 [[nodiscard]] std::string label_of(const PushedPiece& piece);
