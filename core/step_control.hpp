@@ -13,8 +13,8 @@ struct StepFlags {
   double unwritten = 0;  ///< … could not be written
 };
 
-/// What all ranks must know of a step beside its gradients. Each rank fills in its own part; the sums over all ranks
-/// arrive with the last bucket. Float64 throughout: sums of counts are exact, and one reduction takes them all.
+/// What all ranks must know of a step beside its gradients. Each fills in its part; the sums over all ranks arrive with
+/// the last bucket, by servers before the first. Float64 throughout: sums of counts are exact, one reduction takes all.
 struct alignas(64) StepControl {
   double loss = 0;    ///< sum of the weighted losses of this step's samples
   double weight = 0;  ///< sum of their weights

@@ -33,7 +33,9 @@ struct ServerTraffic {
 ///
 ///     begin, mark_ready for each gradient, reduce, (the decision), update, publish
 ///
-/// All are in the order of the stream and allocate nothing. Collective.
+/// All are in the order of the stream. They allocate nothing, but for those of servers, whose messages are planned anew
+/// in each step where few of many are under way at a time (MessageWindow), or workers do not wait for each other.
+/// Collective.
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
@@ -105,7 +107,7 @@ class GradientExchange {
   [[nodiscard]] virtual double sparse_bytes_per_step() const noexcept { return 0; }
   /// A line a bucket: the time that its runs took on this rank, and that of the cost model, where there is one.
   [[nodiscard]] virtual std::vector<std::string> report() const = 0;
-  /// Seconds that `reduce` has waited so far: communication that nothing hid.
+  /// Seconds that `reduce`, `update` and `publish` have waited so far: communication that nothing hid.
   [[nodiscard]] virtual double exposed_seconds() const noexcept = 0;
   /// Bytes of the host that this rank keeps beside the arenas.
   [[nodiscard]] virtual std::size_t memory() const noexcept = 0;

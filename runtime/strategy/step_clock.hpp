@@ -17,6 +17,11 @@ class StepClock {
     times_.*phase += now - last_;
     last_ = now;
   }
+  /// Of the time that went to `from`, these seconds belong to `to`.
+  void move(double seconds, double StepTimes::*from, double StepTimes::*to) noexcept {
+    times_.*from -= seconds;
+    times_.*to += seconds;
+  }
   /// All since the last `take`.
   StepTimes take() noexcept { return std::exchange(times_, {}); }
 

@@ -16,8 +16,10 @@ inline void update(GradientExchange& exchange, Updater& updater, Stream& stream,
                   stream);
   clock.lap(&StepTimes::communication);
   updater.decide(&exchange.sums(), stream);
+  const double exposed = exchange.exposed_seconds();
   exchange.update([&](const ArenaRange& range) { updater.apply(range, stream); }, stream);
   clock.lap(&StepTimes::optimizer);
+  clock.move(exchange.exposed_seconds() - exposed, &StepTimes::optimizer, &StepTimes::communication);
   exchange.publish(updater.outcome(), stream);
   clock.lap(&StepTimes::communication);
   updater.average(stream);

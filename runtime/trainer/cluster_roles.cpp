@@ -73,13 +73,13 @@ class Matching {
 
  private:
   /// The host of that name; or else the only one that it may be by its name, or by its address.
-  [[nodiscard]] const std::string& host_of(const std::string& task, const std::string& name) const {
+  [[nodiscard]] const std::string& host_of(const std::string& task, const std::string& name) {
     const std::string wanted = host_of_task(task);
     if (const auto known = ranks_.find(wanted); known != ranks_.end()) return known->first;
     const std::string* found = only_one(
         task, name, [&](const std::string& host) { return is_host(lower(wanted), lower(host), ranks_.size() == 1); });
     if (found == nullptr)
-      found = only_one(task, name, [&](const std::string& host) { return has_address(host, wanted); });
+      found = only_one(task, name, [&](const std::string& host) { return addresses_.has(host, wanted); });
     if (found == nullptr)
       throw InputError(source_ + ": " + name + " (" + task + ") has no rank: none is on its host; ranks are on " +
                        ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : ""));
@@ -103,6 +103,7 @@ class Matching {
   std::string source_;
   std::map<std::string, std::vector<int>, std::less<>> ranks_;
   std::map<std::string, HostTasks, std::less<>> tasks_;
+  HostAddresses addresses_;
 };
 
 void add_all(Matching& matching, const std::vector<std::string>& tasks, const std::string& job) {

@@ -16,8 +16,8 @@ namespace ronda {
 /// A host's ranks take its tasks: the first ones those of chiefs and workers, the last ones those of servers. Hosts
 /// have one name where they are equal, in upper or lower case, or one is the other with a domain; `localhost` is the
 /// host where all ranks are on one. A task whose host is no name of these but an address is on the host that has it, as
-/// this machine finds it by the host's name. Throws InputError that names a task without a rank, or a rank without a
-/// task.
+/// this machine finds it by the host's name or its own interfaces; no loopback address. Throws InputError that names a
+/// task without a rank, or a rank without a task.
 /// @param hosts   by rank
 /// @param source  of the tasks, for messages
 [[nodiscard]] Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const std::string& source);

@@ -179,6 +179,9 @@ void check_sharded(const TrainingOptions& o) {
 }
 
 void check_parameter_server(const TrainingOptions& o) {
+  if (o.strategy != parameter_server && !o.server_ranks.empty())
+    throw InputError(".server_ranks says which ranks are servers, and .strategy = " + o.strategy +
+                     " has none; take .strategy = parameter_server, or leave .server_ranks out");
   if (o.strategy != parameter_server) return;
   if (o.servers < 1) throw InputError(".servers is at least 1, not " + std::to_string(o.servers));
   if (o.servers_beside && !o.cluster.empty())

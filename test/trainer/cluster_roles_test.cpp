@@ -1,11 +1,18 @@
 // Roles by hosts, and by a file of tasks as TensorFlow has it.
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/cluster_file.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
+#include <ronda/runtime/trainer/host_addresses.hpp>
 
 #include "support/catch.hpp"
 #include "support/message.hpp"
@@ -50,12 +57,34 @@ TEST_CASE("a host's last ranks are the servers that its tasks ask for") {
 }
 
 TEST_CASE("a task with an address is on the host that has it") {
-  const std::string text = R"({"worker": ["127.0.0.1:1", "127.0.0.2:1"], "ps": ["127.0.0.1:2"]})";
-  CHECK(roles_of_tasks(tasks_in(text), {"127.0.0.2", "localhost", "localhost"}, "cluster.json") ==
-        Roles::of_servers(3, {2}));
-  require_mentions(
-      refusal_of_tasks(R"({"worker": ["127.0.0.3:1"], "ps": ["localhost:1"]})", {"127.0.0.2", "localhost"}),
-      {"worker 0 (127.0.0.3:1)", "no rank"});
+  const HostNames hosts{"fd00::a1", "fd00::a2", "fd00::a2"};
+  const std::string text = R"({"worker": ["[fd00:0::a2]:1", "[fd00:0::a1]:1"], "ps": ["[fd00:0::a2]:2"]})";
+  CHECK(roles_of_tasks(tasks_in(text), hosts, "cluster.json") == Roles::of_servers(3, {2}));
+  require_mentions(refusal_of_tasks(R"({"worker": ["[fd00:0::a3]:1"], "ps": ["[fd00::a1]:1"]})", hosts),
+                   {"worker 0 ([fd00:0::a3]:1)", "no rank"});
+}
+
+TEST_CASE("a loopback address is no host's among several, and this machine has those of its interfaces") {
+  for (const std::string loopback : {"127.0.0.1", "127.0.1.1", "[::1]", "[::ffff:127.0.0.1]"})
+    require_mentions(
+        refusal_of_tasks(R"({"worker": [")" + loopback + R"(:1"], "ps": ["[fd00::a1]:1"]})", {"localhost", "fd00::a1"}),
+        {"worker 0 (" + loopback + ":1)", "no rank"});
+  std::string own(256, '\0');
+  REQUIRE(gethostname(own.data(), own.size() - 1) == 0);
+  own.resize(own.find('\0'));
+  HostAddresses addresses;
+  CHECK_FALSE(addresses.has(own, "127.0.0.1"));
+  CHECK_FALSE(addresses.has(own, "no address"));
+  ifaddrs* first = nullptr;
+  REQUIRE(getifaddrs(&first) == 0);
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(first, freeifaddrs);
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    const std::string address = inet_ntoa(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr);
+    INFO(address);
+    CHECK(addresses.has(own, address) == !address.starts_with("127."));
+    CHECK_FALSE(addresses.has("fd00::a1", address));
+  }
 }
 
 TEST_CASE("a task without a rank is named, and a rank without a task") {

@@ -252,6 +252,9 @@ TEST_CASE("what cannot be with servers is refused") {
   options = with_servers(1);
   options.optimizer.name = "lamb";
   require_mentions(refused(options), {"lamb", ".strategy = mirrored"});
+  options = mirrored_with_adam();
+  options.server_ranks = {0};
+  require_mentions(refused(options), {".server_ranks", ".strategy = mirrored", ".strategy = parameter_server"});
 }
 
 }  // namespace parameter_server_training_test

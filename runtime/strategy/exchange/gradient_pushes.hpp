@@ -43,7 +43,8 @@ class GradientPushes {
   /// After one of these two: sends what may go next. Whether all is sent; until then no gradient changes.
   [[nodiscard]] bool move_on() { return sends_->move_on(); }
   void wait() { sends_->wait(); }
-  /// The servers dropped the last push. Before gradients change.
+  /// The last push changed no parameter: the servers dropped it, or the step that took it was skipped. Before gradients
+  /// change.
   void take_back(Stream& stream) { packed_.take_back(stream.threads()); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return packed_.bytes(); }  ///< of a step, as sent
   [[nodiscard]] std::size_t memory() const noexcept { return packed_.memory(); }

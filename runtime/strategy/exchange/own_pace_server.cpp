@@ -78,10 +78,13 @@ void OwnPaceServer::reduce(Sums wanted, Stream& stream) {
   exposed_seconds_ += steady_seconds() - begin;
 }
 
-/// Whether all of the last answer is sent.
+/// Whether all of the last answer is sent. Its news, many after a long absence, are freed then.
 bool OwnPaceServer::is_answered(Worker& worker) {
   while (!worker.sending.empty() && worker.sending.back().ready()) worker.sending.pop_back();
-  return worker.sending.empty();
+  if (!worker.sending.empty()) return false;
+  worker.send_news.reset();
+  worker.news = std::vector<Record>();
+  return true;
 }
 
 /// Lets its messages come, when it has been answered. Whether its push has come.
