@@ -26,9 +26,9 @@ namespace ronda::onednn {
 /// Exact for small whole numbers, as any sum. Otherwise an element's error is a few roundings of the largest of its
 /// tile's products, not of its own terms alone: a row gets the noise of a far larger one 12 rows away, and its NaN. On
 /// random numbers it is one to four times that of a plain sum in float32. Sums of four numbers are multiplied, so that
-/// factors beyond a quarter of the largest float may overflow where a plain sum does not. So it is for training; not for
-/// tests and predictions, in which samples must not depend on their neighbours.
-/// Equal bits from run to run, whatever the threads.
+/// factors beyond a quarter of the largest float may overflow where a plain sum does not. So it is for training; not
+/// for tests and predictions, in which samples must not depend on their neighbours. Equal bits from run to run,
+/// whatever the threads.
 class Strassen {
  public:
   /// Where an element (i, k) of a factor lies: at i · line + k · step. One of them is 1. k goes along the depth.
