@@ -17,6 +17,11 @@ struct Range {
   const auto begin_of = [&](std::size_t i) { return i * base + (i * extra) / workers; };
   return {begin_of(index), begin_of(index + 1)};
 }
+/// What is in both; empty where nothing is.
+[[nodiscard]] constexpr Range overlap_of(const Range& a, const Range& b) noexcept {
+  const std::size_t begin = a.begin > b.begin ? a.begin : b.begin, end = a.end < b.end ? a.end : b.end;
+  return {begin, begin > end ? begin : end};
+}
 
 namespace detail {
 using RangeFunction = void (*)(void* context, Range range);

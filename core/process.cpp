@@ -57,6 +57,11 @@ std::string processor_name(std::istream& cpuinfo) {
   return numbers.empty() ? "unknown" : numbers;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
 bool is_launcher(int process) {
   static constexpr std::array<std::string_view, 9> names{"mpirun",         "mpiexec",       "orterun",
                                                          "prterun",        "orted",         "prted",

@@ -17,6 +17,9 @@ namespace ronda {
 /// The same of what is in a /proc/cpuinfo.
 [[nodiscard]] std::string processor_name(std::istream& cpuinfo);
 
+/// This machine's name; "localhost" where the system gives none.
+[[nodiscard]] std::string host_name();
+
 /// Whether that process is an MPI launcher or a daemon of one, by its name: mpirun and its kin. False where it is gone.
 [[nodiscard]] bool is_launcher(int process);
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 
 namespace ronda {
@@ -25,5 +26,14 @@ struct alignas(64) StepControl {
   static constexpr std::size_t count = 16;  ///< float64 numbers on the wire
 };
 static_assert(sizeof(StepControl) == StepControl::count * sizeof(double));
+
+/// `all` also tells what `more` does.
+inline void add(StepControl& all, const StepControl& more) noexcept {
+  using Numbers = std::array<double, StepControl::count>;
+  auto sums = std::bit_cast<Numbers>(all);
+  const auto terms = std::bit_cast<Numbers>(more);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += terms[i];
+  all = std::bit_cast<StepControl>(sums);
+}
 
 }  // namespace ronda

@@ -1,3 +1,4 @@
+#include <ronda/core/process.hpp>
 #include <ronda/collectives/watch/record_view.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/core/error.hpp>
@@ -61,11 +62,6 @@ std::string job_name() {
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
   return name.empty() ? "launcher." + std::to_string(::getppid()) : name;
-}
-
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 /// This process's program, without its folder, and its arguments.
@@ -230,7 +226,7 @@ Recorder::Recorder(const fs::path& folder, bool keep, int rank, int size, std::s
   head.size = size;
   head.process = ::getpid();
   head.launch = Hash().add(job_name()).value();
-  head.host = std::string_view(own_host());
+  head.host = std::string_view(host_name());
   head.program = std::string_view(command_line());
   head.wall_nanoseconds = nanoseconds_of(std::chrono::system_clock::now());
   beat();

@@ -1,10 +1,10 @@
+#include <ronda/core/lower_case.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/data/detail/picture_list.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 namespace ronda {
@@ -13,8 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_picture(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = lower_case(path.extension().string());
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 

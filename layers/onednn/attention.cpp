@@ -6,6 +6,7 @@
 #include <ronda/layers/dropout_mask.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/small_product.hpp>
+#include <ronda/layers/onednn/transpose_four.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -105,23 +106,6 @@ RONDA_MULTIVERSION void score_gradients(float* __restrict scores, float* __restr
     });
 }
 
-using Four = float __attribute__((vector_size(16)));
-
-/// to[i, t] = from[t, i] of 4 x 4 elements; a row of `to` is a panel's.
-[[gnu::always_inline]] inline void transpose_four(const float* from, std::int64_t row, float* to) {
-  Four a, b, c, d;
-  std::memcpy(&a, from, sizeof(a));
-  std::memcpy(&b, from + row, sizeof(b));
-  std::memcpy(&c, from + 2 * row, sizeof(c));
-  std::memcpy(&d, from + 3 * row, sizeof(d));
-  const Four ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-  const Four bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-  const Four columns[] = {
-      __builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5), __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
-      __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5), __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)};
-  for (std::int64_t i = 0; i < 4; ++i) std::memcpy(to + i * panel, &columns[i], sizeof(Four));
-}
-
 /// Vectors of a head, as a matrix (depth, steps) in panels of 32 steps: step t is column t % 32 of panel t / 32. The
 /// last panel is filled up with zeros.
 RONDA_MULTIVERSION void pack(const float* vectors, std::int64_t row, std::int64_t steps, std::int64_t depth,
@@ -132,7 +116,7 @@ RONDA_MULTIVERSION void pack(const float* vectors, std::int64_t row, std::int64_
     const std::int64_t whole_steps = count / 4 * 4, whole_depth = depth / 4 * 4;
     for (std::int64_t t = 0; t < whole_steps; t += 4)
       for (std::int64_t i = 0; i < whole_depth; i += 4)
-        transpose_four(vectors + t * row + i, row, panels + i * panel + t);
+        transpose_four(vectors + t * row + i, row, panels + i * panel + t, panel);
     for (std::int64_t t = 0; t < count; ++t)
       for (std::int64_t i = t < whole_steps ? whole_depth : 0; i < depth; ++i)
         panels[i * panel + t] = vectors[t * row + i];

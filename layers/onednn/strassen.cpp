@@ -1,6 +1,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/strassen.hpp>
+#include <ronda/layers/onednn/transpose_four.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -144,24 +145,6 @@ RONDA_KERNEL void fetch(Ahead& ahead) {
 void multiply_tile(const Tile&) {}  // `suit_processor` says no
 #endif
 
-using Four = float __attribute__((vector_size(16)));
-
-/// to[k, i] = from[i, k] of 4 x 4 elements.
-template <std::int64_t width>
-[[gnu::always_inline]] inline void transpose_four(const float* from, std::int64_t line, float* to) {
-  Four a, b, c, d;
-  std::memcpy(&a, from, sizeof(a));
-  std::memcpy(&b, from + line, sizeof(b));
-  std::memcpy(&c, from + 2 * line, sizeof(c));
-  std::memcpy(&d, from + 3 * line, sizeof(d));
-  const Four ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-  const Four bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-  const Four columns[] = {
-      __builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5), __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
-      __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5), __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)};
-  for (std::int64_t k = 0; k < 4; ++k) std::memcpy(to + k * width, &columns[k], sizeof(Four));
-}
-
 /// A quarter of a factor as the kernel reads it: to (depth, width) = from's lines and their first steps, of which only
 /// so many are there; zeros elsewhere.
 template <std::int64_t width>
@@ -174,7 +157,7 @@ template <std::int64_t width>
   const std::int64_t whole_lines = along ? lines / 4 * 4 : 0, whole_steps = steps / 4 * 4;
   for (std::int64_t i = 0; i < whole_lines; i += 4)
     for (std::int64_t k = 0; k < whole_steps; k += 4)
-      transpose_four<width>(from + i * strides.line + k, strides.line, to + k * width + i);
+      transpose_four(from + i * strides.line + k, strides.line, to + k * width + i, width);
   if (!along && lines == width) {
     constexpr std::int64_t ahead = 16;
     for (std::int64_t k = 0; k < steps; ++k) {
@@ -254,6 +237,34 @@ RONDA_MULTIVERSION void sum_columns(float* factors, std::int64_t factor, std::in
   for (; i < count; ++i) sum_columns_at(Factors<float>{factors + i, factor});
 }
 
+/// The lines of a factor that a tile needs, rows of a or columns of b, from the first step of a piece of the depth on.
+struct Side {
+  const float* first;
+  Strassen::Strides strides;
+  std::int64_t lines, steps;  ///< so many are there
+};
+
+/// Some steps of both halves of the depth: quarters, then what is made of them.
+/// @param half     steps of half a piece
+/// @param factors  of the seven products
+template <std::int64_t width>
+void pack_side(const Side& side, std::int64_t half, Range steps, float* factors) {
+  constexpr bool rows = width == half_rows;
+  const auto begin = static_cast<std::int64_t>(steps.begin), count = static_cast<std::int64_t>(steps.size());
+  factors += begin * width;
+  const auto pack = [&](std::int64_t line, std::int64_t step, std::int64_t place) {
+    step += begin;
+    const float* const from = side.first + line * side.strides.line + step * side.strides.step;
+    (rows ? pack_rows_quarter : pack_columns_quarter)(from, side.strides, side.lines - line, side.steps - step, count,
+                                                      factors + place * half * width);
+  };
+  pack(0, 0, 0);
+  pack(width, 0, 5);
+  pack(0, half, 1);
+  pack(width, half, rows ? 4 : 6);
+  (rows ? sum_rows : sum_columns)(factors, half * width, count * width);
+}
+
 /// A tile of which only `rows` and `columns` are there.
 void multiply_edge(Tile tile, std::int64_t rows, std::int64_t columns) {
   alignas(64) std::array<float, tile_rows * tile_columns> whole{};
@@ -303,40 +314,17 @@ std::size_t Strassen::scratch_bytes() const noexcept {
   return static_cast<std::size_t>(panels_ * panel_floats() + threads_ * strips) * sizeof(float);
 }
 
-/// The factors of 24 rows: their steps `begin` to `end` of the piece of the depth that begins at k.
+/// The factors of 24 rows: some steps of the piece of the depth that begins at k.
 void Strassen::pack_strip(const float* a, std::int64_t strip, std::int64_t k, Range steps, float* factors) const {
-  const auto begin = static_cast<std::int64_t>(steps.begin), count = static_cast<std::int64_t>(steps.size());
-  const std::int64_t factor = half_ * half_rows;
-  factors += begin * half_rows;
-  const auto pack = [&](std::int64_t row, std::int64_t step, std::int64_t place) {
-    row += strip * tile_rows;
-    step += k + begin;
-    pack_rows_quarter(a + row * a_.line + step * a_.step, a_, rows_ - row, depth_ - step, count,
-                      factors + place * factor);
-  };
-  pack(0, 0, 0);
-  pack(half_rows, 0, 5);
-  pack(0, half_, 1);
-  pack(half_rows, half_, 4);
-  sum_rows(factors, factor, count * half_rows);
+  const std::int64_t row = strip * tile_rows;
+  pack_side<half_rows>({a + row * a_.line + k * a_.step, a_, rows_ - row, depth_ - k}, half_, steps, factors);
 }
 
 /// Likewise of 64 columns.
 void Strassen::pack_panel(const float* b, std::int64_t panel, std::int64_t k, Range steps, float* factors) const {
-  const auto begin = static_cast<std::int64_t>(steps.begin), count = static_cast<std::int64_t>(steps.size());
-  const std::int64_t factor = half_ * half_columns;
-  factors += begin * half_columns;
-  const auto pack = [&](std::int64_t column, std::int64_t step, std::int64_t place) {
-    column += panel * tile_columns;
-    step += k + begin;
-    pack_columns_quarter(b + column * b_.line + step * b_.step, b_, columns_ - column, depth_ - step, count,
-                         factors + place * factor);
-  };
-  pack(0, 0, 0);
-  pack(half_columns, 0, 5);
-  pack(0, half_, 1);
-  pack(half_columns, half_, 6);
-  sum_columns(factors, factor, count * half_columns);
+  const std::int64_t column = panel * tile_columns;
+  pack_side<half_columns>({b + column * b_.line + k * b_.step, b_, columns_ - column, depth_ - k}, half_, steps,
+                          factors);
 }
 
 /// body(steps) for some steps of half a piece of the depth at a time, whose quarters stay in the first-level cache.
@@ -375,37 +363,44 @@ void Strassen::multiply(std::int64_t strip, std::int64_t panel, std::int64_t k, 
     multiply_edge(tile, rows, columns);
 }
 
+/// Strips `first` to `last`, whose factors stay in the second-level cache, with all panels.
+void Strassen::multiply_strips(const Operands& with, std::int64_t k, std::int64_t first, std::int64_t last,
+                               float* factors, Ahead next) const {
+  each_steps(128, [&](Range steps) {
+    for (std::int64_t strip = first; strip < last; ++strip)
+      pack_strip(with.a, strip, k, steps, factors + (strip - first) * strip_floats());
+  });
+  next.burst = next.last / (bursts * panels_ * (last - first)) + 1;
+  for (std::int64_t panel = 0; panel < panels_; ++panel)
+    for (std::int64_t strip = first; strip < last; ++strip)
+      multiply(strip, panel, k, factors + (strip - first) * strip_floats(), with.panels + panel * panel_floats(),
+               with.bias, with.c, next);
+}
+
+/// A thread's strips.
+void Strassen::multiply_part(const Operands& with, std::int64_t k, Range strips, float* factors) const {
+  const auto begin = static_cast<std::int64_t>(strips.begin), end = static_cast<std::int64_t>(strips.end);
+  for (std::int64_t first = begin; first < end; first += strips_at_once) {
+    const std::int64_t last = std::min(first + strips_at_once, end);
+    const Ahead next = last < end ? ahead(with.a, last, std::min(last + strips_at_once, end), k)
+                                  : ahead(with.a, begin, std::min(begin + strips_at_once, end), k + 2 * half_);
+    multiply_strips(with, k, first, last, factors, next);
+  }
+}
+
 void Strassen::run(const float* a, const float* b, const float* bias, float* c, std::byte* scratch) const {
   auto* const panels = reinterpret_cast<float*>(scratch);
   float* const strips = panels + panels_ * panel_floats();
   const auto workers = static_cast<std::size_t>(threads_);
   for (std::int64_t k = 0; k < depth_; k += 2 * half_) {
     parallel_for(threads_, static_cast<std::size_t>(panels_), [&](Range range) {
-      for (std::size_t panel = range.begin; panel < range.end; ++panel) {
-        const auto index = static_cast<std::int64_t>(panel);
-        each_steps(32, [&](Range steps) { pack_panel(b, index, k, steps, panels + index * panel_floats()); });
-      }
+      for (auto panel = static_cast<std::int64_t>(range.begin); panel < static_cast<std::int64_t>(range.end); ++panel)
+        each_steps(32, [&](Range steps) { pack_panel(b, panel, k, steps, panels + panel * panel_floats()); });
     });
     parallel_for(threads_, workers, [&](Range range) {
-      for (std::size_t worker = range.begin; worker < range.end; ++worker) {
-        const Range mine = part_of(static_cast<std::size_t>(strips_), worker, workers);
-        const auto begin = static_cast<std::int64_t>(mine.begin), end = static_cast<std::int64_t>(mine.end);
-        float* const factors = strips + static_cast<std::int64_t>(worker) * strips_at_once * strip_floats();
-        for (std::int64_t first = begin; first < end; first += strips_at_once) {
-          const std::int64_t last = std::min(first + strips_at_once, end);
-          each_steps(128, [&](Range steps) {
-            for (std::int64_t strip = first; strip < last; ++strip)
-              pack_strip(a, strip, k, steps, factors + (strip - first) * strip_floats());
-          });
-          Ahead next = last < end ? ahead(a, last, std::min(last + strips_at_once, end), k)
-                                  : ahead(a, begin, std::min(begin + strips_at_once, end), k + 2 * half_);
-          next.burst = next.last / (bursts * panels_ * (last - first)) + 1;
-          for (std::int64_t panel = 0; panel < panels_; ++panel)
-            for (std::int64_t strip = first; strip < last; ++strip)
-              multiply(strip, panel, k, factors + (strip - first) * strip_floats(), panels + panel * panel_floats(),
-                       bias, c, next);
-        }
-      }
+      for (std::size_t worker = range.begin; worker < range.end; ++worker)
+        multiply_part({a, panels, bias, c}, k, part_of(static_cast<std::size_t>(strips_), worker, workers),
+                      strips + static_cast<std::int64_t>(worker) * strips_at_once * strip_floats());
     });
   }
 }

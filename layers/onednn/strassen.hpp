@@ -62,6 +62,14 @@ class Strassen {
   void each_steps(std::int64_t at_once, Body&& body) const;
   void multiply(std::int64_t strip, std::int64_t panel, std::int64_t k, const float* a, const float* b,
                 const float* bias, float* c, Ahead& next) const;
+  /// Of one piece of the depth; b's factors are packed.
+  struct Operands {
+    const float *a, *panels, *bias;
+    float* c;
+  };
+  void multiply_strips(const Operands& with, std::int64_t k, std::int64_t first, std::int64_t last, float* factors,
+                       Ahead next) const;
+  void multiply_part(const Operands& with, std::int64_t k, Range strips, float* factors) const;
   [[nodiscard]] Ahead ahead(const float* a, std::int64_t first, std::int64_t last, std::int64_t k) const;
   [[nodiscard]] std::int64_t strip_floats() const noexcept;
   [[nodiscard]] std::int64_t panel_floats() const noexcept;

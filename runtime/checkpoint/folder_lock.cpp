@@ -1,3 +1,4 @@
+#include <ronda/core/process.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/checkpoint/folder_lock.hpp>
@@ -12,11 +13,7 @@
 namespace ronda {
 namespace {
 
-std::string this_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return std::string("host ") + name.data() + ",";
-}
+std::string this_host() { return "host " + host_name() + ","; }
 
 /// As it stands in the file and in messages.
 std::string this_run() {

@@ -1,3 +1,4 @@
+#include <ronda/core/process.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
 #include <ronda/runtime/io/detail/write_all.hpp>
@@ -63,11 +64,6 @@ constexpr unsigned event_wall_time = 1, event_step = 2, event_file_version = 3, 
                    event_session_log = 7;
 constexpr unsigned summary_value = 1, value_tag = 1, value_simple = 2;
 constexpr std::string_view session_starts{"\x08\x01", 2};  // SessionLog{status: START}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
 
 /// No other run has it: a process writes one after the other, and a host has one process of a number at a time.
 std::filesystem::path new_name(const std::filesystem::path& folder) {

@@ -49,6 +49,10 @@ std::vector<std::size_t> sizes_of(std::span<const Range> shares) {
   return sizes;
 }
 
+Range elements_of(const FusionBuffer::Bucket& bucket) noexcept {
+  return {bucket.offset / sizeof(float), (bucket.offset + bucket.bytes) / sizeof(float)};
+}
+
 Tensor floats_in(const Buffer& arena, const Range& elements) {
   return Tensor(std::span(reinterpret_cast<float*>(arena.data()) + elements.begin, elements.size()));
 }

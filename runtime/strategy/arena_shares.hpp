@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include <ronda/collectives/fusion_buffer.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/parallel.hpp>
@@ -25,6 +26,8 @@ namespace ronda {
 /// @param shares  by rank
 [[nodiscard]] std::vector<std::size_t> sizes_of_servers(std::span<const Range> shares, const Roles& roles);
 [[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const Range> shares);
+/// Those of a float32 arena that a bucket has.
+[[nodiscard]] Range elements_of(const FusionBuffer::Bucket& bucket) noexcept;
 /// These elements of a float32 arena.
 [[nodiscard]] Tensor floats_in(const Buffer& arena, const Range& elements);
 /// Elements of all shares, by rank.

@@ -19,8 +19,8 @@ namespace ronda {
 class GradientAccumulator {
  public:
   /// @param replica        bound; outlives this object
-  /// @param micro_batches  of a step; for one no memory is taken, and the exchange hears of gradients
-  ///                       directly, unless they are widened
+  /// @param micro_batches  whose gradients are summed here; for one no memory is taken, and the exchange hears of
+  ///                       gradients directly, unless they are widened: of each micro-batch, where it sums itself
   GradientAccumulator(Replica& replica, std::size_t micro_batches);
 
   /// Bytes of the sums of `elements` gradients.
@@ -37,7 +37,7 @@ class GradientAccumulator {
   void add(const Tensor& fresh, Stream& stream);
 
   Replica& replica_;
-  bool wide_;
+  bool wide_, sums_none_;
   Buffer own_;
   float* sums_;
   bool first_ = true;

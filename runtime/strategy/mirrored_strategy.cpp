@@ -148,7 +148,7 @@ std::optional<std::size_t> MirroredStrategy::samples_for(std::size_t step, std::
 
 void MirroredStrategy::compute(const Batch& batch, bool first, bool last) {
   Pass pass = training_pass(batch);
-  pass.on_ready = exchange_->sums_of_share() ? OnReady(*exchange_) : accumulator_->listen(first, last, *exchange_);
+  pass.on_ready = accumulator_->listen(first, last, *exchange_);
   replica_->compute(batch, pass, clock_);
 }
 

@@ -1,3 +1,4 @@
+#include <ronda/core/process.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/runtime/supervise/roll_call.hpp>
 
@@ -8,11 +9,7 @@
 
 namespace ronda {
 
-bool is_this_machine(const std::string& name) {
-  std::array<char, 256> own{};
-  gethostname(own.data(), own.size() - 1);
-  return name == "localhost" || name == own.data();
-}
+bool is_this_machine(const std::string& name) { return name == "localhost" || name == host_name(); }
 
 RollCall::RollCall(std::span<const std::string> agent, std::span<const Host> hosts, double patience)
     : end_(steady_seconds() + patience) {

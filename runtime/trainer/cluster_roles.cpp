@@ -1,10 +1,10 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/lower_case.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
 #include <ronda/runtime/trainer/host_addresses.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <map>
 #include <string_view>
@@ -19,12 +19,6 @@ std::map<std::string, std::vector<int>, std::less<>> ranks_by_host(const HostNam
   for (std::size_t rank = 0; rank < hosts.size(); ++rank)
     ranks[std::string(hosts[rank])].push_back(static_cast<int>(rank));
   return ranks;
-}
-
-/// Names of hosts are compared without regard to upper and lower case.
-std::string lower(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
 }
 
 /// `a` and `a.example.org`, but not two addresses of four numbers.
@@ -76,8 +70,9 @@ class Matching {
   [[nodiscard]] const std::string& host_of(const std::string& task, const std::string& name) {
     const std::string wanted = host_of_task(task);
     if (const auto known = ranks_.find(wanted); known != ranks_.end()) return known->first;
-    const std::string* found = only_one(
-        task, name, [&](const std::string& host) { return is_host(lower(wanted), lower(host), ranks_.size() == 1); });
+    const std::string* found = only_one(task, name, [&](const std::string& host) {
+      return is_host(lower_case(wanted), lower_case(host), ranks_.size() == 1);
+    });
     if (found == nullptr)
       found = only_one(task, name, [&](const std::string& host) { return addresses_.has(host, wanted); });
     if (found == nullptr)

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ronda/core/process.hpp>
 #include <ronda/runtime/trainer/host_addresses.hpp>
 
 #include <array>
@@ -42,11 +43,9 @@ std::set<std::string> addresses_of(const std::string& name, int flags) {
 }
 
 /// With its domain or without.
-bool is_this_machine(const std::string& host) {
-  std::array<char, 256> own{};
-  if (gethostname(own.data(), own.size() - 1) != 0) return false;
-  const std::string name = own.data();
-  return name == host || name.starts_with(host + ".");
+bool is_own_name(const std::string& host) {
+  const std::string own = host_name();
+  return own == host || own.starts_with(host + ".");
 }
 
 /// Of this machine's interfaces: its name may be known as a loopback address alone, as 127.0.1.1.
@@ -65,7 +64,7 @@ bool HostAddresses::has(const std::string& host, const std::string& address) {
   const auto [known, is_new] = known_.try_emplace(host);
   if (is_new) {
     known->second = addresses_of(host, 0);
-    if (is_this_machine(host)) add_interfaces(known->second);
+    if (is_own_name(host)) add_interfaces(known->second);
   }
   return known->second.contains(*wanted.begin());
 }

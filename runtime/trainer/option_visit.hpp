@@ -289,9 +289,10 @@ void visit(Options& o, Visitor&& see) {
   see(option_of_strategy("one-copy", "the ranks of a node share one copy of the parameters in its memory", "sharded",
                          o.strategy),
       o.one_copy);
-  see(option_of_strategy("shard-gradients",
-                         "each rank keeps a part of the gradients, and sums the others away during backward", "sharded",
-                         o.strategy),
+  see(option_of_strategy(
+          "shard-gradients",
+          "each rank keeps the sums of its part of the gradients alone, which the ranks add up during backward",
+          "sharded", o.strategy),
       o.shard_gradients);
   auto& local = o.local_sgd;
   const auto of_local = [&](std::string_view name, std::string_view field, std::string help) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -47,6 +48,21 @@ inline std::array<DeviceSet, 3> with_all_that_steps_do(DeviceSet set) {
   return sets;
 }
 
+/// Calls check(set, model) with each of these, by each exchange: with the dense model, and with the convolutions.
+template <class Check>
+void check_all_that_steps_do(std::initializer_list<const char*> optimizers, Sequential (*dense)(),
+                             Sequential (*convolutions)(), const Check& check) {
+  for (const char* optimizer : optimizers)
+    for (const AllreduceAlgorithm algorithm : exchanges) {
+      INFO(optimizer << " by " << name_of(algorithm));
+      const auto [accumulating, clipping, averaging] =
+          with_all_that_steps_do({.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm});
+      check(accumulating, dense);
+      check(clipping, convolutions);
+      check(averaging, convolutions);
+    }
+}
+
 using Numbers = std::map<std::string, std::vector<float>>;
 
 /// The states in float32 that it is shown, in file layout, by name.
@@ -86,6 +102,18 @@ inline void check_same_steps(DeviceRun& whole, DeviceRun& other, std::size_t ste
     CHECK(b.loss == a.loss);
     CHECK(b.gradient_norm == a.gradient_norm);
   }
+}
+
+/// Both overflow, in their updates, and tell the same cause.
+inline void check_same_cause(DeviceRun& whole, DeviceRun& other) {
+  std::vector<std::string> told;
+  for (DeviceRun* run : {&whole, &other}) {
+    run->step();
+    run->strategy.state().set_rate_factor(1e300);
+    CHECK(run->step().spoiled);
+    told.push_back(run->strategy.explain_nonfinite(run->loader.next()));
+  }
+  CHECK(told[1] == told[0]);
 }
 
 inline std::int64_t sum_over_ranks(std::int64_t mine) {

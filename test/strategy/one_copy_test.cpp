@@ -61,14 +61,8 @@ TEST_CASE("one copy of the parameters has the bits of a copy each, by every rule
 TEST_CASE(
     "so has one copy with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
-  for (const AllreduceAlgorithm algorithm : exchanges) {
-    INFO(name_of(algorithm));
-    const auto [accumulating, clipping, averaging] =
-        with_all_that_steps_do({.global_batch = 50, .optimizer = "adam", .library = true, .algorithm = algorithm});
-    check_steps(accumulating, data, three_layers);
-    check_steps(clipping, data, cnn);
-    check_steps(averaging, data, cnn);
-  }
+  check_all_that_steps_do({"adam"}, three_layers, cnn,
+                          [&](const DeviceSet& set, auto model) { check_steps(set, data, model); });
 }
 
 TEST_CASE("an average lies once, too, and takes the parameters' place while it is looked at") {
@@ -140,14 +134,7 @@ TEST_CASE("the cause of numbers that are not finite is found as with a copy each
   DeviceSet set{.global_batch = 32, .optimizer = "sgd", .algorithm = algorithm};
   DeviceRun whole(everybody(), nullptr, three_layers(), data, set);
   DeviceRun one(everybody(), nullptr, three_layers(), data, with_one_copy(set, whole));
-  std::vector<std::string> told;
-  for (DeviceRun* run : {&whole, &one}) {
-    run->step();
-    run->strategy.state().set_rate_factor(1e300);
-    CHECK(run->step().spoiled);
-    told.push_back(run->strategy.explain_nonfinite(run->loader.next()));
-  }
-  CHECK(told[1] == told[0]);
+  check_same_cause(whole, one);
   CHECK(one.parameters() == whole.parameters());  // what was not finite is zero
 }
 

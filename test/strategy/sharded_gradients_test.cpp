@@ -177,15 +177,8 @@ TEST_CASE("sharded gradients make the steps of whole ones, by every rule") {
 
 TEST_CASE("so they do with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
-  for (const char* optimizer : {"momentum", "adam"})
-    for (const AllreduceAlgorithm algorithm : exchanges) {
-      INFO(optimizer << " by " << name_of(algorithm));
-      const auto [accumulating, clipping, averaging] =
-          with_all_that_steps_do({.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm});
-      check_steps(accumulating, data, deep);
-      check_steps(clipping, data, deep_cnn);
-      check_steps(averaging, data, deep_cnn);
-    }
+  check_all_that_steps_do({"momentum", "adam"}, deep, deep_cnn,
+                          [&](const DeviceSet& set, auto model) { check_steps(set, data, model); });
 }
 
 TEST_CASE("so they do with one copy of the parameters and an average of it") {
@@ -265,14 +258,7 @@ TEST_CASE("all ranks hear of an update that overflows in the share of one, and w
     DeviceSet set{.global_batch = 32, .optimizer = "sgd", .algorithm = algorithm};
     DeviceRun whole(everybody(), nullptr, deep(), data, set);
     DeviceRun parts(everybody(), nullptr, deep(), data, sharded(set, whole));
-    std::vector<std::string> told;
-    for (DeviceRun* run : {&whole, &parts}) {
-      run->step();
-      run->strategy.state().set_rate_factor(1e300);
-      CHECK(run->step().spoiled);
-      told.push_back(run->strategy.explain_nonfinite(run->loader.next()));
-    }
-    CHECK(told[1] == told[0]);
+    check_same_cause(whole, parts);
   }
 }
 

@@ -77,15 +77,8 @@ TEST_CASE("a divided optimizer has the bits of a whole one, by every rule, in a 
 
 TEST_CASE("so it has with accumulation, clipping, the finite check, an average and convolutions in blocked layouts") {
   const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
-  for (const char* optimizer : {"momentum", "adam"})
-    for (const AllreduceAlgorithm algorithm : exchanges) {
-      INFO(optimizer << " by " << name_of(algorithm));
-      const auto [accumulating, clipping, averaging] =
-          with_all_that_steps_do({.global_batch = 50, .optimizer = optimizer, .library = true, .algorithm = algorithm});
-      check_equal_steps(accumulating, data, three_layers);
-      check_equal_steps(clipping, data, cnn);
-      check_equal_steps(averaging, data, cnn);
-    }
+  check_all_that_steps_do({"momentum", "adam"}, three_layers, cnn,
+                          [&](const DeviceSet& set, auto model) { check_equal_steps(set, data, model); });
 }
 
 TEST_CASE("so it has with synchronised batch norms, and with frozen parameters and rates of their own") {

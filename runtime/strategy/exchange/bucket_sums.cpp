@@ -14,15 +14,6 @@ namespace {
 constexpr std::size_t floats_cut_at = 16;
 constexpr std::size_t summed_at_once = 2048;  ///< floats whose sums stay in a first-level cache
 
-Range elements_of(const FusionBuffer::Bucket& bucket) {
-  return {bucket.offset / sizeof(float), (bucket.offset + bucket.bytes) / sizeof(float)};
-}
-
-Range overlap_of(const Range& a, const Range& b) {
-  const std::size_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
 }  // namespace
 
 // ---- in a node's memory ---------------------------------------------------------------------------------------------
@@ -115,22 +106,20 @@ MessageBucketSums::MessageBucketSums(Communicator communicator, const GradientRi
   };
   for (const FusionBuffer::Bucket& bucket : ring.buckets) {
     const Range all = elements_of(bucket), mine = overlap_of(shares[me], all);
+    const auto part = [&](std::size_t rank) {
+      const Range inner = part_of(all.size(), rank, ranks);
+      return Range{all.begin + inner.begin, all.begin + inner.end};
+    };
     std::vector<std::size_t> parts, to, from;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const auto part = [&](std::size_t r) {
-        const Range inner = part_of(all.size(), r, ranks);
-        return Range{all.begin + inner.begin, all.begin + inner.end};
-      };
       parts.push_back(part(rank).size());
       to.push_back(overlap_of(part(me), shares[rank]).size());
       from.push_back(overlap_of(part(rank), shares[me]).size());
     }
-    const Range summed_here{all.begin + part_of(all.size(), me, ranks).begin,
-                            all.begin + part_of(all.size(), me, ranks).end};
     const std::string label = "bucket " + std::to_string(buckets_.size());
     auto scatter = communicator.plan(
         ReduceScatterSpec{.all = tensor_of(all), .counts = parts, .label = label, .flush_denormals = true});
-    auto deliver = communicator.plan(AlltoallSpec{.outgoing = tensor_of(summed_here),
+    auto deliver = communicator.plan(AlltoallSpec{.outgoing = tensor_of(part(me)),
                                                   .incoming = tensor_of(mine),
                                                   .outgoing_counts = to,
                                                   .incoming_counts = from,

@@ -27,14 +27,13 @@ GradientPushes::GradientPushes(Communicator communicator, int worker, std::vecto
   std::vector<std::size_t> counts;
   for (const auto& lane : lanes) counts.push_back(lane.size());
   released_.resize(lanes.size());
-  sends_ =
-      std::make_unique<MessageWindow>(communicator, counts,
-                                      [this, communicator, servers = std::move(servers), lanes = std::move(lanes)](
-                                          std::size_t lane, std::size_t number) mutable {
-                                        const std::size_t piece = lanes[lane][number];
-                                        return communicator.plan(SendSpec{packed_.message(piece), servers[lane],
-                                                                          label_of({.bucket = pieces_[piece].bucket})});
-                                      });
+  sends_ = std::make_unique<MessageWindow>(communicator, counts,
+                                           [this, communicator, servers = std::move(servers), lanes = std::move(lanes)](
+                                               std::size_t lane, std::size_t number) mutable {
+                                             const std::size_t piece = lanes[lane][number];
+                                             return communicator.plan(SendSpec{packed_.message(piece), servers[lane],
+                                                                               label_of_bucket(pieces_[piece].bucket)});
+                                           });
 }
 
 void GradientPushes::begin() {
@@ -94,7 +93,7 @@ GradientArrivals::GradientArrivals(Communicator communicator, const Roles& roles
   auto receive = [this, communicator, roles](std::size_t worker, std::size_t piece) mutable {
     return communicator.plan(ReceiveSpec{pieces_.message(piece, pushes_[worker]),
                                          roles.rank_of_worker(static_cast<int>(worker)),
-                                         label_of(pieces_.pieces()[piece])});
+                                         label_of_bucket(pieces_.pieces()[piece].bucket)});
   };
   receives_ = std::make_unique<MessageWindow>(
       communicator, std::vector<std::size_t>(pushes_.size(), pieces_.pieces().size()), std::move(receive));

@@ -4,7 +4,6 @@
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
 #include <ronda/runtime/strategy/exchange/node_reduce.hpp>
-#include <ronda/runtime/strategy/exchange/one_copy_update.hpp>
 #include <ronda/runtime/strategy/exchange/own_pace.hpp>
 #include <ronda/runtime/strategy/exchange/parameter_servers.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
@@ -40,7 +39,8 @@ Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& s
 std::unique_ptr<GradientExchange> make_allreduce(const Communicator& communicator, std::vector<GradientSlot> slots,
                                                  const Replica& replica, const FusionOptions& options) {
   if (!replica.keeps_all_states())
-    return std::make_unique<ShardedUpdate>(communicator, std::move(slots), replica, options);
+    return std::make_unique<ShardedUpdate>(communicator, std::move(slots), replica, options,
+                                           std::make_unique<GatheredValues>(communicator, replica));
   return std::make_unique<BucketedAllreduce>(communicator, std::move(slots), replica.reduced(), replica.dense_arena(),
                                              options);
 }
@@ -108,7 +108,8 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
     if (auto shared = NodeReduce::make(communicator, plan.slots, replica.values(), replica.gradients(),
                                        plan.dense_elements(), options))
       return shared;
-  return std::make_unique<OneCopyUpdate>(communicator, plan.slots, replica, options);
+  return std::make_unique<ShardedUpdate>(communicator, plan.slots, replica, options,
+                                         std::make_unique<GatheredOneCopy>(communicator, replica));
 }
 
 /// Takes the arenas.

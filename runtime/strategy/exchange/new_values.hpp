@@ -26,6 +26,8 @@ namespace ronda {
 class NewValues {
  public:
   virtual ~NewValues() = default;
+  /// Before the update, where it writes to values that other ranks may still be reading. Collective.
+  virtual void before_update() {}
   /// After every rank's update: all ranks have all values, and `outcome->spoiled` tells of all. In the order of the
   /// stream; allocates nothing. Collective.
   virtual void publish(UpdateOutcome* outcome, Stream& stream) = 0;
@@ -85,8 +87,9 @@ class GatheredOneCopy final : public NewValues {
   /// @param replica  has its arenas, of which it shares the values (Replica::share_values), float32; outlives this
   /// object
   GatheredOneCopy(Communicator communicator, const Replica& replica);
-  /// Returns when all ranks of the node have come: nobody reads the values any more.
-  void meet() { static_cast<void>(node_.meet()); }
+  /// Returns when all ranks of the node have come: an allreduce is done when all have come to it, and some may be
+  /// computing then.
+  void before_update() override { static_cast<void>(node_.meet()); }
   void publish(UpdateOutcome* outcome, Stream& stream) override;
   [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override { return exposed_seconds_; }

@@ -42,7 +42,7 @@ void OwnPaceServer::plan_worker(Worker& worker) {
       communicator_, std::vector{pieces + 1}, [this, &worker, pieces](std::size_t /*lane*/, std::size_t number) {
         if (number == pieces) return communicator_.plan(ReceiveSpec{bytes_of(worker.push), worker.rank, "a push"});
         return communicator_.plan(ReceiveSpec{arriving_.message(number, worker.gradients.data()), worker.rank,
-                                              label_of(arriving_.pieces()[number])});
+                                              label_of_bucket(arriving_.pieces()[number].bucket)});
       });
   worker.send_answer = communicator_.plan(SendSpec{bytes_of(worker.answer), worker.rank, "the answer to a push"});
   if (share.size() > 0)

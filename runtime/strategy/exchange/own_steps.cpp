@@ -46,18 +46,6 @@ StepControl OwnSteps::told() const noexcept {
 bool tells_nonfinite(const StepControl& all) noexcept { return all.reserved[nonfinite_place] != 0; }
 bool tells_spoiled(const StepControl& all) noexcept { return all.reserved[spoiled_place] != 0; }
 
-void add(StepControl& all, const StepControl& more) noexcept {
-  all.loss += more.loss;
-  all.weight += more.weight;
-  all.metric += more.metric;
-  all.flags.stop += more.flags.stop;
-  all.flags.leave += more.flags.leave;
-  all.flags.save += more.flags.save;
-  all.flags.written += more.flags.written;
-  all.flags.unwritten += more.flags.unwritten;
-  for (std::size_t i = 0; i < all.reserved.size(); ++i) all.reserved[i] += more.reserved[i];
-}
-
 void forget_writing(StepControl& all) noexcept { all.flags.written = all.flags.unwritten = 0; }
 
 }  // namespace ronda

@@ -24,8 +24,6 @@ struct OwnSteps {
 /// Whether what all ranks told, summed, has a step that was not finite; or that left such parameters.
 [[nodiscard]] bool tells_nonfinite(const StepControl& all) noexcept;
 [[nodiscard]] bool tells_spoiled(const StepControl& all) noexcept;
-/// `all` also tells what `more` does.
-void add(StepControl& all, const StepControl& more) noexcept;
 /// Not whether ranks have written their part of a checkpoint.
 void forget_writing(StepControl& all) noexcept;
 

@@ -9,6 +9,7 @@
 #include <ronda/core/tensor.hpp>
 #include <ronda/optim/updater.hpp>
 #include <ronda/runtime/strategy/exchange/spoiled_anywhere.hpp>
+#include <ronda/runtime/strategy/exchange/sum_in_order.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 
 namespace ronda {
@@ -32,7 +33,7 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
   void begin() override { part_->begin(); }
   void mark_ready(ParameterId id, Stream& stream) override { part_->mark_ready(id, stream); }
   void reduce(Sums wanted, Stream& stream) override;
-  double sum(double mine) override;
+  double sum(double mine) override { return norms_.sum(mine); }
   [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override {
     return part_->ranges_to_update(stream);
   }
@@ -44,7 +45,9 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
   [[nodiscard]] std::span<const FusionBuffer::Bucket> buckets() const noexcept override { return part_->buckets(); }
   [[nodiscard]] std::vector<std::string> describe() const override { return part_->describe(); }
   [[nodiscard]] std::vector<std::string> report() const override { return part_->report(); }
-  [[nodiscard]] double exposed_seconds() const noexcept override { return part_->exposed_seconds() + exposed_seconds_; }
+  [[nodiscard]] double exposed_seconds() const noexcept override {
+    return part_->exposed_seconds() + norms_.exposed_seconds() + exposed_seconds_;
+  }
   [[nodiscard]] std::size_t memory() const noexcept override { return part_->memory() + alike_memory_.bytes(); }
 
  private:
@@ -53,8 +56,8 @@ class PartsExchange final : public GradientExchange, public SumOverParts {
 
   Communicator group_;
   std::unique_ptr<GradientExchange> part_;
-  std::vector<double> numbers_;  ///< of the parts
-  std::unique_ptr<Collective> sums_, sum_;
+  std::unique_ptr<Collective> sums_;
+  SumInOrder norms_;
   std::vector<Tensor> alike_;
   Buffer alike_memory_;  ///< their bytes, one after another, as they are told
   std::unique_ptr<Collective> tell_;

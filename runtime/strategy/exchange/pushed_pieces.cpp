@@ -44,7 +44,7 @@ std::size_t room_of(Compression compression, const PushedPiece& piece) {
 
 }  // namespace
 
-std::string label_of(const PushedPiece& piece) { return "bucket " + std::to_string(piece.bucket); }
+std::string label_of_bucket(std::size_t bucket) { return "bucket " + std::to_string(bucket); }
 
 std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,
                                                   const FusionOptions& options) {
@@ -77,10 +77,8 @@ std::vector<PushedPiece> cut_buckets(std::span<const FusionBuffer::Bucket> bucke
                                      std::size_t parts) {
   std::vector<PushedPiece> pieces;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
-    const std::size_t first = buckets[bucket].offset / sizeof(float);
-    const std::size_t end = first + buckets[bucket].bytes / sizeof(float);
     for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-      const Range part{std::max(first, shares[rank].begin), std::min(end, shares[rank].end)};
+      const Range part = overlap_of(elements_of(buckets[bucket]), shares[rank]);
       const std::size_t longest = longest_piece(shares[rank], parts);
       for (std::size_t at = part.begin; at < part.end; at += longest)
         pieces.push_back({bucket, static_cast<int>(rank), {at, std::min(at + longest, part.end)}});

@@ -1,5 +1,4 @@
 #include <ronda/core/tensor.hpp>
-#include <ronda/runtime/strategy/exchange/own_steps.hpp>
 #include <ronda/runtime/strategy/exchange/served_control.hpp>
 
 #include <span>

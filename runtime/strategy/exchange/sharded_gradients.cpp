@@ -1,16 +1,13 @@
 #include <ronda/core/clock.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 
-#include <algorithm>
 #include <new>
-#include <numeric>
 #include <utility>
 
 namespace ronda {
 
 ShardedGradients::ShardedGradients(Communicator communicator, Parts parts)
     : parts_(std::move(parts)),
-      rank_(communicator.rank()),
       ready_(parts_.replica.plan().slots, parts_.ring.buckets),
       updated_{reinterpret_cast<float*>(parts_.replica.trained().data()) + parts_.replica.kept().begin,
                reinterpret_cast<const float*>(parts_.share.data()),
@@ -18,13 +15,11 @@ ShardedGradients::ShardedGradients(Communicator communicator, Parts parts)
                {},
                parts_.copies},
       control_memory_(communicator.allocate(sizeof(StepControl), Memory::node_shared)),
-      numbers_(static_cast<std::size_t>(communicator.size())) {
+      norms_(communicator, "the squared norms of the shares") {
   for (FusionBuffer::Bucket& bucket : parts_.ring.buckets) bucket.algorithm = parts_.sums->algorithm();
   auto* const control = new (control_memory_.data()) StepControl();
   control_ = communicator.plan(
       AllreduceSpec{.tensors = {Tensor(std::span(&control->loss, StepControl::count))}, .label = "the control block"});
-  sum_ = communicator.plan(
-      AllreduceSpec{.tensors = {Tensor(std::span(numbers_))}, .label = "the squared norms of the shares"});
 }
 
 StepControl& ShardedGradients::sums() noexcept { return *reinterpret_cast<StepControl*>(control_memory_.data()); }
@@ -66,15 +61,6 @@ void ShardedGradients::reduce(Sums /*wanted*/, Stream& stream) {
   const double begin = steady_seconds();
   stream.wait(control_->start(stream.record()));
   exposed_seconds_ += steady_seconds() - begin;
-}
-
-double ShardedGradients::sum(double mine) {
-  std::ranges::fill(numbers_, 0.0);
-  numbers_[static_cast<std::size_t>(rank_)] = mine;
-  const double begin = steady_seconds();
-  sum_->start().wait();
-  exposed_seconds_ += steady_seconds() - begin;
-  return std::accumulate(numbers_.begin(), numbers_.end(), 0.0);
 }
 
 std::vector<std::string> ShardedGradients::describe() const {

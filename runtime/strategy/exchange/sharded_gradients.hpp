@@ -14,6 +14,7 @@
 #include <ronda/runtime/strategy/exchange/bucket_sums.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_ring.hpp>
 #include <ronda/runtime/strategy/exchange/new_values.hpp>
+#include <ronda/runtime/strategy/exchange/sum_in_order.hpp>
 #include <ronda/runtime/strategy/gradient_exchange.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
@@ -47,8 +48,7 @@ class ShardedGradients final : public GradientExchange, public SumOverParts {
   [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return {&updated_, 1}; }
   void publish(UpdateOutcome* outcome, Stream& stream) override { parts_.values->publish(outcome, stream); }
 
-  /// In the order of the ranks, by whatever algorithm.
-  double sum(double mine) override;
+  double sum(double mine) override { return norms_.sum(mine); }
   [[nodiscard]] std::optional<SumsOfShare> sums_of_share() noexcept override { return SumsOfShare{updated_, *this}; }
 
   [[nodiscard]] StepControl& sums() noexcept override;
@@ -58,7 +58,7 @@ class ShardedGradients final : public GradientExchange, public SumOverParts {
   [[nodiscard]] std::vector<std::string> describe() const override;
   [[nodiscard]] std::vector<std::string> report() const override;
   [[nodiscard]] double exposed_seconds() const noexcept override {
-    return exposed_seconds_ + parts_.values->exposed_seconds();
+    return exposed_seconds_ + norms_.exposed_seconds() + parts_.values->exposed_seconds();
   }
   [[nodiscard]] std::size_t memory() const noexcept override { return parts_.sums->memory() + parts_.values->memory(); }
 
@@ -67,13 +67,11 @@ class ShardedGradients final : public GradientExchange, public SumOverParts {
   void finish_pass();
 
   Parts parts_;
-  int rank_;
   ReadyBuckets ready_;
   ArenaRange updated_;
   Buffer control_memory_;
   std::unique_ptr<Collective> control_;
-  std::vector<double> numbers_;  ///< of the ranks
-  std::unique_ptr<Collective> sum_;
+  SumInOrder norms_;
   std::size_t started_ = 0;  ///< buckets, in this pass
   std::size_t passes_ = 0;   ///< of this step that were begun
   double exposed_seconds_ = 0;

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +13,9 @@
 namespace ronda {
 
 /// Every rank gets all sums, by an allreduce a bucket beside the backward pass, and updates its share of the arena
-/// alone, the elements whose optimizer states it keeps; then an allgather gives all ranks the new values. Between
-/// nodes: the ranks of one node have NodeReduce.
+/// alone, the elements whose optimizer states it keeps; then all ranks get the new values (GatheredValues, or
+/// GatheredOneCopy where the ranks of a node share one copy). For all that NodeReduce does not do: several nodes,
+/// compression, allreduces by messages.
 ///
 /// The first stage of Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC
 /// 2020. Sums are those of the allreduce, so that the bits are the same as where everybody updates everything; that
@@ -22,22 +25,26 @@ class ShardedUpdate final : public BucketedAllreduce {
   /// Collective.
   /// @param replica  has its arenas, and keeps the states of this rank's share; outlives this object
   ShardedUpdate(const Communicator& communicator, std::vector<GradientSlot> slots, const Replica& replica,
-                const FusionOptions& options)
+                const FusionOptions& options, std::unique_ptr<NewValues> values)
       : BucketedAllreduce(communicator, std::move(slots), replica.reduced(), replica.kept_arena(), options),
-        values_(communicator, replica) {}
+        values_(std::move(values)) {}
 
-  void publish(UpdateOutcome* outcome, Stream& stream) override { values_.publish(outcome, stream); }
+  [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& stream) override {
+    values_->before_update();
+    return BucketedAllreduce::ranges_to_update(stream);
+  }
+  void publish(UpdateOutcome* outcome, Stream& stream) override { values_->publish(outcome, stream); }
   [[nodiscard]] bool moves_alone() const noexcept override { return false; }
   [[nodiscard]] std::vector<std::string> report() const override {
-    return joined(BucketedAllreduce::report(), values_.report());
+    return joined(BucketedAllreduce::report(), values_->report());
   }
   [[nodiscard]] double exposed_seconds() const noexcept override {
-    return BucketedAllreduce::exposed_seconds() + values_.exposed_seconds();
+    return BucketedAllreduce::exposed_seconds() + values_->exposed_seconds();
   }
-  [[nodiscard]] std::size_t memory() const noexcept override { return BucketedAllreduce::memory() + values_.memory(); }
+  [[nodiscard]] std::size_t memory() const noexcept override { return BucketedAllreduce::memory() + values_->memory(); }
 
  private:
-  GatheredValues values_;
+  std::unique_ptr<NewValues> values_;
 };
 
 }  // namespace ronda

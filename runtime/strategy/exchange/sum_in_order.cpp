@@ -1,0 +1,25 @@
+#include <ronda/core/clock.hpp>
+#include <ronda/core/tensor.hpp>
+#include <ronda/runtime/strategy/exchange/sum_in_order.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+namespace ronda {
+
+SumInOrder::SumInOrder(Communicator& ranks, const std::string& label)
+    : rank_(static_cast<std::size_t>(ranks.rank())),
+      numbers_(static_cast<std::size_t>(ranks.size())),
+      all_(ranks.plan(AllreduceSpec{.tensors = {Tensor(std::span(numbers_))}, .label = label})) {}
+
+double SumInOrder::sum(double mine) {
+  const double begin = steady_seconds();
+  std::ranges::fill(numbers_, 0.0);
+  numbers_[rank_] = mine;
+  all_->start().wait();
+  exposed_seconds_ += steady_seconds() - begin;
+  return std::accumulate(numbers_.begin(), numbers_.end(), 0.0);
+}
+
+}  // namespace ronda
