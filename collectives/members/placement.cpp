@@ -12,7 +12,7 @@
 namespace ronda {
 namespace {
 
-std::string host_name() {
+std::string mpi_processor_name() {
   std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
   int length = 0;
   mpi::check(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name");
@@ -55,7 +55,7 @@ Placement Placement::of(const mpi::Communicator& communicator, int ranks_per_nod
 
   const int lowest_here = placement.node.allgather(communicator.rank()).front();
   const bool speaks = lowest_here == communicator.rank();  // for its node
-  const auto names = communicator.allgather_texts(speaks ? host_name() : std::string());
+  const auto names = communicator.allgather_texts(speaks ? mpi_processor_name() : std::string());
   std::map<int, std::vector<int>> ranks_by_lowest;
   int rank = 0;
   for (const int lowest : communicator.allgather(lowest_here)) {
