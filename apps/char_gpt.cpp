@@ -3,6 +3,8 @@
 #include <optional>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/printable.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/text_windows.hpp>

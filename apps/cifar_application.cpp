@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/layers/metrics.hpp>

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <type_traits>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -86,15 +88,15 @@ struct AddOption {
 }  // namespace
 
 CommandLine::CommandLine(std::string application, const std::string& description, Defaults defaults)
-    : app_(description, application), defaults_(std::move(defaults)) {
+    : app_(std::make_unique<CLI::App>(description, application)), defaults_(std::move(defaults)) {
   training.application = std::move(application);
   training.optimizer.name = defaults_.optimizer;
   training.schedule = "cosine";
-  app_.option_defaults()->always_capture_default();
-  app_.allow_config_extras(CLI::config_extras_mode::error);
-  app_.set_version_flag("--version", training.application + " (Ronda) " + version(), "The version")->group("Output");
-  app_.get_formatter()->column_width(42);
-  app_.set_help_flag("-h,--help", "This help")->group("Output");
+  app_->option_defaults()->always_capture_default();
+  app_->allow_config_extras(CLI::config_extras_mode::error);
+  app_->set_version_flag("--version", training.application + " (Ronda) " + version(), "The version")->group("Output");
+  app_->get_formatter()->column_width(42);
+  app_->set_help_flag("-h,--help", "This help")->group("Output");
   add_training_options();
   add_world_options();
   add_output();
@@ -107,7 +109,7 @@ void CommandLine::add_training_options() {
   rate << defaults_.learning_rate << " with " << defaults_.optimizer << ", otherwise the --optimizer's";
   const std::map<std::string_view, std::string> otherwise{
       {"epochs", std::to_string(defaults_.epochs) + ", or what --steps needs"}, {"learning-rate", rate.str()}};
-  visit(training, AddOption{app_, otherwise});
+  visit(training, AddOption{*app_, otherwise});
   visit(training, [&](const Option& option, auto&...) {
     names_.add(option.field_name(), (option.negated ? "no-" : "") + std::string(option.name));
   });
@@ -115,13 +117,13 @@ void CommandLine::add_training_options() {
 
 void CommandLine::add_world_options() {
   const char* const group = "Where and how";
-  app_.add_option("--communication-progress,--progress", progress_, "Who moves messages along: auto, inline, thread")
+  app_->add_option("--communication-progress,--progress", progress_, "Who moves messages along: auto, inline, thread")
       ->group(group);
-  app_.add_option("--communication-timeout", world.communication_timeout,
-                  "Seconds a rank is waited for before the job ends, by name; 0: for ever")
+  app_->add_option("--communication-timeout", world.communication_timeout,
+                   "Seconds a rank is waited for before the job ends, by name; 0: for ever")
       ->check(CLI::Range(0.0, 1e6))
       ->group(group);
-  app_.add_option("--trace", world.trace, "Keep each rank's last collectives in this folder, for ronda_trace")
+  app_->add_option("--trace", world.trace, "Keep each rank's last collectives in this folder, for ronda_trace")
       ->default_str("")
       ->group("Files");
   names_.add("communication_timeout", "communication-timeout");
@@ -129,19 +131,19 @@ void CommandLine::add_world_options() {
 }
 
 void CommandLine::add_output() {
-  app_.set_config("--config", "", "Read options from a TOML or INI file")->default_str("")->group("Files");
-  auto* quiet_flag = app_.add_flag("--quiet", quiet, "Say nothing but warnings and errors");
+  app_->set_config("--config", "", "Read options from a TOML or INI file")->default_str("")->group("Files");
+  auto* quiet_flag = app_->add_flag("--quiet", quiet, "Say nothing but warnings and errors");
   quiet_flag->group("Output");
-  app_.add_flag("--verbose", verbose, "Show the plan, and where the time goes")->group("Output")->excludes(quiet_flag);
+  app_->add_flag("--verbose", verbose, "Show the plan, and where the time goes")->group("Output")->excludes(quiet_flag);
 }
 
 bool CommandLine::parse(int argc, char** argv) {
   bool goes_on = false;
-  names_.translate_errors([&] { goes_on = apps::parse(app_, argc, argv); });
+  names_.translate_errors([&] { goes_on = apps::parse(*app_, argc, argv); });
   if (!goes_on) return false;
-  if (app_.count("--epochs") == 0 && app_.count("--steps") == 0) training.epochs = defaults_.epochs;
+  if (app_->count("--epochs") == 0 && app_->count("--steps") == 0) training.epochs = defaults_.epochs;
   refuse_what_is_not_read();
-  if (app_.count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)
+  if (app_->count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);
   names_.translate_errors([&] { check(training); });
@@ -156,7 +158,8 @@ void CommandLine::refuse_what_is_not_read() const {
   static_cast<void>(schedule_row(training.schedule));
   visit(training, [&](const Option& option, const auto&...) {
     const std::string flag = "--" + std::string(option.name);
-    if (!option.unread.empty() && app_.count(flag) > 0) throw InputError(flag + " has no meaning for " + option.unread);
+    if (!option.unread.empty() && app_->count(flag) > 0)
+      throw InputError(flag + " has no meaning for " + option.unread);
   });
 }
 

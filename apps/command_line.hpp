@@ -1,17 +1,20 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include <ronda/collectives/world.hpp>
 #include <ronda/runtime/trainer/stop_signals.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 #include "option_names.hpp"
+
+namespace CLI {
+class App;  // <CLI/CLI.hpp>, for those who add options
+}
 
 namespace ronda::apps {
 
@@ -33,7 +36,7 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   /// For options of one application's own.
-  [[nodiscard]] CLI::App& app() noexcept { return app_; }
+  [[nodiscard]] CLI::App& app() noexcept { return *app_; }
   /// Is called at the end of parse, once all options are set; may throw InputError.
   void check_by(std::function<void()> check) { checks_.push_back(std::move(check)); }
 
@@ -56,7 +59,7 @@ class CommandLine {
   void add_output();
   void refuse_what_is_not_read() const;
 
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
   Defaults defaults_;
   OptionNames names_;
   std::vector<std::function<void()>> checks_;

@@ -1,6 +1,8 @@
 // ResNet-50 on folders of pictures, a subfolder a class, as ImageNet is kept.
 #include <optional>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/data/image_folder.hpp>
 

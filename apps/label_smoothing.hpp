@@ -12,11 +12,7 @@ namespace ronda::apps {
 class LabelSmoothing {
  public:
   /// @param share  the default
-  explicit LabelSmoothing(CommandLine& command_line, double share = 0) : share_(share) {
-    command_line.app()
-        .add_option("--label-smoothing", share_, "Share of the target that is spread over all classes")
-        ->group("Learning");
-  }
+  explicit LabelSmoothing(CommandLine& command_line, double share = 0);
   LabelSmoothing(const LabelSmoothing&) = delete;  // the command line writes into it
 
   [[nodiscard]] SoftmaxCrossEntropy loss() const { return SoftmaxCrossEntropy(share_); }

@@ -12,12 +12,7 @@ namespace ronda::apps {
 /// --mixup, of applications that tell pictures apart.
 class Mixup {
  public:
-  explicit Mixup(CommandLine& command_line) {
-    command_line.app()
-        .add_option("--mixup", alpha_, "Mix each sample with another, by a share from Beta(ALPHA, ALPHA); 0: do not")
-        ->check(CLI::Range(0.0, 1e3))
-        ->group("Data and length");
-  }
+  explicit Mixup(CommandLine& command_line);
   Mixup(const Mixup&) = delete;  // the command line writes into it
 
   /// Null where nothing is to be mixed. Of test data too: its samples stay as they are, with targets like the

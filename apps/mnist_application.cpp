@@ -1,5 +1,7 @@
 #include "mnist_application.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/node_data.hpp>
 

@@ -1,4 +1,6 @@
 // A multi-layer perceptron: 784-128 ReLU-10, or other hidden layers by --hidden.
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 
 #include "mnist_application.hpp"

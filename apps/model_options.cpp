@@ -1,6 +1,8 @@
 #include "model_options.hpp"
 
 #include <algorithm>
+#include <CLI/CLI.hpp>
+
 #include <thread>
 
 namespace ronda::apps {

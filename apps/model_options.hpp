@@ -2,9 +2,11 @@
 #include <filesystem>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include <ronda/runtime/trainer/predictor.hpp>
+
+namespace CLI {
+class App;
+}
 
 /// The options that tools for saved models share: MODEL and --describe, which read_saved_model takes, and what a
 /// Predictor does.

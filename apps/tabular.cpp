@@ -3,6 +3,8 @@
 #include <numeric>
 #include <sstream>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/dataset_part.hpp>

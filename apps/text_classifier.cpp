@@ -1,6 +1,8 @@
 // A text classifier: words as hashed tokens, the mean of their embeddings, a dense layer.
 #include <algorithm>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/data/labelled_text.hpp>
 

@@ -7,6 +7,8 @@
 #include <exception>
 #include <iostream>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/printable.hpp>

@@ -4,9 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <ronda/collectives/world.hpp>
+
+namespace CLI {
+class App;
+}
 
 namespace ronda::apps {
 

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include <ronda/core/error.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/data/hdf5.hpp>

@@ -3,6 +3,8 @@
 //   COUNT_LOG      PREFIX: rank R appends to PREFIX.R a line a step, `ATTEMPT STEP SAMPLE…`
 //   COUNT_ATTEMPT  which start of the training this is
 //   COUNT_DELAY    microseconds that a step takes longer
+#include <CLI/CLI.hpp>
+
 #include <ronda/layers/layers.hpp>
 
 #include "../../apps/training_application.hpp"

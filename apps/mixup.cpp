@@ -1,0 +1,14 @@
+#include "mixup.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace ronda::apps {
+
+Mixup::Mixup(CommandLine& command_line) {
+  command_line.app()
+      .add_option("--mixup", alpha_, "Mix each sample with another, by a share from Beta(ALPHA, ALPHA); 0: do not")
+      ->check(CLI::Range(0.0, 1e3))
+      ->group("Data and length");
+}
+
+}  // namespace ronda::apps
