@@ -114,7 +114,7 @@ TEST_CASE("numbers on the wire are those of the type, and as many bytes as said"
   }
 }
 
-TEST_CASE("what rounding loses is the residual, less than a step of its block") {
+TEST_CASE("what rounding loses is the residual, less than a step of its block", "[arithmetic]") {
   for (const Compression compression : with_feedback)
     for (const std::size_t count : {1, 2, 3, 511, 512, 513, 5000}) {
       INFO(name_of(compression) << " of " << count);
@@ -131,7 +131,7 @@ TEST_CASE("what rounding loses is the residual, less than a step of its block") 
     }
 }
 
-TEST_CASE("int8 and int4 round so that the mean is exact, and as the seed says") {
+TEST_CASE("int8 and int4 round so that the mean is exact, and as the seed says", "[arithmetic]") {
   for (const auto& [compression, side] : {std::pair(Compression::int8, 127.0F), {Compression::int4, 7.0F}}) {
     INFO(name_of(compression));
     const std::vector<float> values{1, 0.3F / side, -0.7F / side, 1e-4F, 0, -0.5F};
@@ -429,7 +429,7 @@ TEST_CASE("long chunks go in several segments, and more of them than are under w
   for (const Compression compression : all_compressions) {
     constexpr int ranks = 3;
     constexpr std::size_t count = (std::size_t{3} << 20) + 5;
-    if (test::watched_for_races && !keeps_lost(compression)) continue;
+    if (test::watched_for_races && compression != Compression::int8) continue;  // all go the same way
     const Results results = run(make_ring, ranks, count, ReduceOp::sum, compression);
     for (const auto& mine : results) REQUIRE(same_bits(mine, results[0]));
     const auto exact = exact_sum(count, ranks);

@@ -11,7 +11,7 @@ std::atomic<long> count{0};
 long ronda::test::allocations() { return count; }
 
 // A sanitizer has operators of its own, which find more than these: under it nothing is counted.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(RONDA_ADDRESS_SANITIZER) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t bytes) {
   ++count;
   if (void* memory = std::malloc(bytes)) return memory;

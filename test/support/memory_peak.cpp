@@ -20,7 +20,7 @@ std::size_t MemoryPeak::bytes() const { return most - before_; }
 
 }  // namespace ronda::test
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(RONDA_ADDRESS_SANITIZER) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t bytes) {
   void* memory = std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();

@@ -7,7 +7,7 @@ constexpr bool watched_for_races = true;
 #else
 constexpr bool watched_for_races = false;
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RONDA_ADDRESS_SANITIZER  // tests are linked with it, but not compiled
 constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = watched_for_races;
