@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ronda/collectives/world.hpp>
 #include <ronda/data/batch_plan.hpp>

@@ -59,7 +59,7 @@ class PackedPieces {
   /// From the next push on `take_back` works also when the gradients have changed. Takes as much memory as the losses.
   void keep_before();
   /// The push was dropped: what it carried of earlier losses is not lost. Without `keep_before` this is computed from
-  /// the gradients, which have not changed, but where one is not finite.
+  /// the gradients, which have not changed, but in blocks with one that is not finite.
   void take_back(int threads);
 
   /// Shows what of one push the next builds on.
