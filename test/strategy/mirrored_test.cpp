@@ -46,7 +46,7 @@ struct Run {
   BatchLoader loader;
   MirroredStrategy strategy;
 
-  Run(Communicator communicator, Sequential m, const Dataset& data, const Set& set)
+  Run(const Communicator& communicator, Sequential m, const Dataset& data, const Set& set)
       : model(std::move(m)),
         plan(data.size(), set.global_batch, shard_of(communicator), set.accumulate),
         loader(data, SampleOrder(data.size(), 1, true), plan),
