@@ -139,7 +139,7 @@ class Communicator {
 
   /// What messages cost between these ranks, from which `automatic` chooses: measured on first use (a few tenths of a
   /// second where messages take milliseconds), which is in the first plan whose best algorithm depends on it. Groups
-  /// that are split off afterwards have the same.
+  /// that are split off afterwards have the same, and try nothing: they choose alike in every run with these costs.
   [[nodiscard]] const LinkCosts& link_costs() const;
   /// Takes what was measured before, by a group of the same ranks in the same places: nothing is measured then. The
   /// same on all ranks.

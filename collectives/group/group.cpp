@@ -116,9 +116,7 @@ std::shared_ptr<Communicator::Group> Communicator::Group::split(int color, int k
     return std::make_shared<Group>(members_->engine(), std::move(ranks), members_->limits(),
                                    Ledger{ledger.recorder, identity.value(), 0, std::move(world_ranks)});
   });
-  auto costs = host_.allreduces().known_costs();
-  if (costs) costs->trials.clear();
-  part->host_.allreduces().use(std::move(costs));
+  part->host_.allreduces().inherit(host_.allreduces().known_costs());
   return part;
 }
 

@@ -234,13 +234,36 @@ void for_each_block(Compression compression, std::size_t count, Byte* wire, cons
   }
 }
 
-/// By the format's unpack or unpack_and_add.
-void decode_by(decltype(Format::unpack) unpack_block, Compression compression, const std::byte* wire,
+/// The quanta of a block that is not finite: which of its numbers are not zero.
+void mark_all_but_zeros(std::span<const float> values, Bytes& quanta) {
+  for (std::size_t i = 0; i < values.size(); ++i) quanta[i] = values[i] == 0.0F ? 0 : 1;
+}
+
+/// A block that is not finite.
+/// @param adds  to `values`, which may be NaN already
+void unpack_nans(const Format& format, const std::uint8_t* bytes, bool adds, std::span<float> values) {
+  Floats marks;
+  format.unpack(bytes, 1.0F, marks.data(), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (marks[i] != 0.0F)
+      values[i] = std::numeric_limits<float>::quiet_NaN();
+    else if (!adds)
+      values[i] = 0.0F;
+  }
+}
+
+void unpack_block(const Format& format, const std::uint8_t* bytes, float scale, bool adds, std::span<float> values) {
+  if (std::isnan(scale)) return unpack_nans(format, bytes, adds, values);
+  (adds ? format.unpack_and_add : format.unpack)(bytes, scale, values.data(), values.size());
+}
+
+void decode_by(const Format& format, Compression compression, bool adds, const std::byte* wire,
                std::span<float> values) {
   for_each_block(compression, values.size(), wire, [&](std::size_t at, std::size_t count, const std::byte* source) {
     float scale = 0;
     std::memcpy(&scale, source, sizeof scale);
-    unpack_block(reinterpret_cast<const std::uint8_t*>(source + sizeof scale), scale, values.data() + at, count);
+    unpack_block(format, reinterpret_cast<const std::uint8_t*>(source + sizeof scale), scale, adds,
+                 values.subspan(at, count));
   });
 }
 
@@ -255,19 +278,20 @@ void encode_blocks(Compression compression, std::span<const float> values, float
     const float scale = count == block_size
                             ? format.quantize(values.data() + at, residual + at, of_block, quanta.data())
                             : quantize_short(format, values.subspan(at), residual + at, of_block, quanta.data());
+    if (std::isnan(scale)) mark_all_but_zeros(values.subspan(at, count), quanta);
     std::memcpy(target, &scale, sizeof scale);
     auto* const bytes = reinterpret_cast<std::uint8_t*>(target + sizeof scale);
     format.pack(quanta.data(), count, bytes);
-    if (kept != nullptr) format.unpack(bytes, scale, kept + at, count);
+    if (kept != nullptr) unpack_block(format, bytes, scale, false, {kept + at, count});
   });
 }
 
 void decode_blocks(Compression compression, const std::byte* wire, std::span<float> values) {
-  decode_by(format_of(compression).unpack, compression, wire, values);
+  decode_by(format_of(compression), compression, false, wire, values);
 }
 
 void decode_and_add_blocks(Compression compression, const std::byte* wire, std::span<float> values) {
-  decode_by(format_of(compression).unpack_and_add, compression, wire, values);
+  decode_by(format_of(compression), compression, true, wire, values);
 }
 
 }  // namespace ronda

@@ -17,7 +17,8 @@ namespace ronda {
 //                  with a threshold for each block; TernGrad, which rounds to 0 or m at random, loses far more)
 //
 // Bytes hold 8/bits numbers each: byte j of a block of n bytes has the numbers j, j + n, …, from its low bits up.
-// A block with a number that is not finite is decoded as NaN throughout, so that nothing looks sound that is not.
+// A block with a number that is not finite has NaN for its scale, and is decoded as NaN, so that nothing looks sound
+// that is not; but its zeros stay zero. Gradients have zeros between them, which nobody would write again.
 
 /// @param kept  null, or where what others will decode goes; may be the memory of `values`
 void encode_blocks(Compression compression, std::span<const float> values, float* residual, Noise noise,

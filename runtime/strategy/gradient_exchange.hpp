@@ -48,6 +48,8 @@ class GradientExchange {
     of_range,  ///< of the range that this rank is to update, and as late as its update
     of_all,    ///< of the whole arena, in place, on every rank
   };
+  /// Before the first step for which `reduce` is asked for these: takes the memory that this needs, if it has none yet.
+  virtual void prepare(Sums /*wanted*/) {}
   /// From here on the step's sums are those of all ranks, and so are the gradients that are wanted.
   virtual void reduce(Sums wanted, Stream& stream) = 0;
   /// Has `apply` update what this rank is to update, range by range, which may come one after the other. From here on

@@ -86,6 +86,7 @@ void MirroredStrategy::take_memory(const Schedule& schedule) {
   accumulator_ = std::make_unique<GradientAccumulator>(*replica_, sharded ? 1 : options_.micro_batches);
   updater_ = sharded ? make_updater(options_, *replica_, *optimizer_, schedule, &sharded->over_ranks, sharded->share)
                      : make_updater(options_, *replica_, *optimizer_, schedule);
+  if (updater_->reads_all_gradients()) exchange_->prepare(GradientExchange::Sums::of_all);
   step_sums_ = std::make_unique<ControlBlock>(device, exchange_->sums());
   other_sums_ = std::make_unique<ControlBlock>(device);
   StepQueueOptions queue = queue_options(options_);
@@ -176,6 +177,7 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
     throw LogicError(
         "a step by hand could not see the gradients, of which a rank keeps a part alone with .shard_gradients: take "
         "train_step, or leave that out");
+  exchange_->prepare(GradientExchange::Sums::of_all);
   start(batch);
   if (queue_->micro_batch() == 0) step_sums_->clear(raised());
   if (queue_->at_last()) exchange_->begin();

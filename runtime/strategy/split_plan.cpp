@@ -39,6 +39,16 @@ std::function<ParameterGroup(std::string_view)> counted_once(const SplitModel& m
   };
 }
 
+/// What the ranks of each group tell each other in a pass. Collective.
+std::vector<std::string> describe_parts(Communicator& all, const RankGroups& ranks, const PlannedPartExchange& parts) {
+  const auto texts = all.gather_texts(listed(
+      parts.describe(), [](const std::string& line) { return line; }, ", "));
+  std::vector<std::string> lines;
+  for (std::size_t group = 0; group < ranks.shard.count; ++group)
+    lines.push_back("group " + std::to_string(group) + " in a pass: " + texts[group * ranks.parts]);
+  return lines;
+}
+
 }  // namespace
 
 SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, const Loss& loss,
@@ -65,6 +75,8 @@ SplitStrategy::SplitStrategy(Communicator communicator, const Layer& model, cons
   agree(communicator_, [&] { make_parts(schedule); });
   agree_on_groups(communicator_, [&] { keep_alike(); });
   for (auto& line : describe_sums(communicator_, ranks_, *exchange_, "part")) plan_.lines.push_back(std::move(line));
+  if (parts_ != nullptr)
+    for (auto& line : describe_parts(communicator_, ranks_, *parts_)) plan_.lines.push_back(std::move(line));
   plan_.memory.exchange = exchange_->memory() + (parts_ != nullptr ? parts_->memory() : 0);
   check_memory();
   plan_.picks = picker.answered();

@@ -97,7 +97,8 @@ class TrainingState {
   [[nodiscard]] std::uint64_t updates() const noexcept { return updates_; }
   /// The number of the step that begins next.
   [[nodiscard]] std::uint64_t next_step() const noexcept { return updates_ + parts_.queue.in_flight() + 1; }
-  /// For a training that goes on from a checkpoint; called after `visit` has written.
+  /// For a training that goes on from a checkpoint; called after `visit` has written. Where a rank computes a part of
+  /// the model, `gather_state` comes before both.
   virtual void set_updates(std::uint64_t updates);
   /// After a step: `updates` is its outcome's.
   void count(std::uint64_t updates) noexcept { updates_ = updates; }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,9 +29,19 @@ bool is_with_domain(std::string_view name, std::string_view longer) {
          name.find_first_not_of("0123456789.") != std::string_view::npos;
 }
 
-bool is_host(std::string_view task, std::string_view host, bool alone) {
-  const bool local = task == "localhost" || task == "127.0.0.1" || task == "::1";
-  return task == host || is_with_domain(task, host) || is_with_domain(host, task) || (alone && local);
+bool is_host(const std::string& task, std::string_view host, bool alone) {
+  return task == host || is_with_domain(task, host) || is_with_domain(host, task) ||
+         (alone && (task == "localhost" || is_loopback(task)));
+}
+
+/// By host, what its ranks take for their machine.
+std::map<std::string, std::set<std::string>> own_by_host(const HostNames& hosts, const std::vector<std::string>& own) {
+  std::map<std::string, std::set<std::string>> names;
+  for (std::size_t rank = 0; rank < own.size(); ++rank) {
+    std::istringstream lines(own[rank]);
+    for (std::string line; std::getline(lines, line);) names[std::string(hosts[rank])].insert(line);
+  }
+  return names;
 }
 
 /// Of one host.
@@ -39,7 +51,8 @@ struct HostTasks {
 
 class Matching {
  public:
-  Matching(const HostNames& hosts, const std::string& source) : source_(source), ranks_(ranks_by_host(hosts)) {}
+  Matching(const HostNames& hosts, const std::string& source, const std::vector<std::string>& own)
+      : source_(source), ranks_(ranks_by_host(hosts)), own_(own_by_host(hosts, own)) {}
 
   /// @param name  of the task, for messages: `ps 1`
   void add(const std::string& task, const std::string& name, bool server) {
@@ -66,7 +79,7 @@ class Matching {
   }
 
  private:
-  /// The host of that name; or else the only one that it may be by its name, or by its address.
+  /// The host of that name; or else the only one that it may be by its name, takes it for itself, or has its address.
   [[nodiscard]] const std::string& host_of(const std::string& task, const std::string& name) {
     const std::string wanted = host_of_task(task);
     if (const auto known = ranks_.find(wanted); known != ranks_.end()) return known->first;
@@ -74,11 +87,25 @@ class Matching {
       return is_host(lower_case(wanted), lower_case(host), ranks_.size() == 1);
     });
     if (found == nullptr)
-      found = only_one(task, name, [&](const std::string& host) { return addresses_.has(host, wanted); });
+      found = only_one(task, name, [&](const std::string& host) { return takes_for_itself(host, wanted); });
     if (found == nullptr)
-      throw InputError(source_ + ": " + name + " (" + task + ") has no rank: none is on its host; ranks are on " +
-                       ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : ""));
+      found = only_one(task, name, [&](const std::string& host) { return addresses_.has(host, wanted); });
+    if (found == nullptr) refuse(task, name, is_loopback(wanted));
     return *found;
+  }
+
+  [[nodiscard]] bool takes_for_itself(const std::string& host, const std::string& wanted) const {
+    const auto names = own_.find(host);
+    return names != own_.end() && names->second.contains(wanted);
+  }
+
+  [[noreturn]] void refuse(const std::string& task, const std::string& name, bool loopback) const {
+    const std::string hosts = ranks_.begin()->first + (ranks_.size() > 1 ? " and others" : "");
+    throw InputError(
+        source_ + ": " + name + " (" + task + ") has no rank: " +
+        (loopback ? "ranks are on " + hosts + ", and each of these has this loopback address"
+                  : "no host with ranks, which are " + hosts + ", has this name or address, or takes it for itself") +
+        "; give the name by which mpirun has the host");
   }
 
   /// Of the hosts with ranks; null: it is none of them.
@@ -98,6 +125,7 @@ class Matching {
   std::string source_;
   std::map<std::string, std::vector<int>, std::less<>> ranks_;
   std::map<std::string, HostTasks, std::less<>> tasks_;
+  std::map<std::string, std::set<std::string>> own_;  ///< by host
   HostAddresses addresses_;
 };
 
@@ -118,8 +146,9 @@ Roles roles_beside(const HostNames& hosts) {
   return Roles::of_servers(static_cast<int>(hosts.size()), std::move(servers));
 }
 
-Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const std::string& source) {
-  Matching matching(hosts, source);
+Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const std::string& source,
+                     const std::vector<std::string>& own) {
+  Matching matching(hosts, source, own);
   add_all(matching, tasks.chiefs, "chief");
   add_all(matching, tasks.workers, "worker");
   add_all(matching, tasks.servers, "ps");
@@ -128,11 +157,26 @@ Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const st
   return Roles::of_servers(static_cast<int>(hosts.size()), matching.server_ranks());
 }
 
-void place_servers(TrainingOptions& options, const HostNames& hosts) {
+std::string own_task_hosts(const TrainingOptions& options) {
+  if (options.strategy != "parameter_server" || options.cluster.empty()) return {};
+  std::set<std::string> hosts;
+  try {
+    const ClusterTasks all = read_cluster(options.cluster);
+    for (const auto* tasks : {&all.chiefs, &all.workers, &all.servers})
+      for (const std::string& task : *tasks) hosts.insert(host_of_task(task));
+  } catch (const Error&) {  // place_servers tells
+  }
+  std::string own;
+  for (const std::string& host : hosts)
+    if (is_this_host(host)) own += host + "\n";
+  return own;
+}
+
+void place_servers(TrainingOptions& options, const HostNames& hosts, const std::vector<std::string>& own) {
   if (options.strategy != "parameter_server" || (!options.servers_beside && options.cluster.empty())) return;
   const Roles roles = options.servers_beside
                           ? roles_beside(hosts)
-                          : roles_of_tasks(read_cluster(options.cluster), hosts, options.cluster.string());
+                          : roles_of_tasks(read_cluster(options.cluster), hosts, options.cluster.string(), own);
   std::vector<int> servers;
   for (int i = 0; i < roles.servers(); ++i) servers.push_back(roles.rank_of_server(i));
   std::ranges::sort(options.server_ranks);

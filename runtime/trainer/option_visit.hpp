@@ -313,7 +313,7 @@ void visit(Options& o, Visitor&& see) {
   see(momentum, local.outer_momentum);
   see(of_local("local-after", "local_sgd.local_after", "so many steps are mirrored ones before"), local.local_after);
   see(of_local("delta-compression", "local_sgd.delta_compression",
-               "of changes on the wire: none, bf16, fp16, int8, int4, 2bit"),
+               "of changes on the wire: none, bf16, fp16, int8, int4, 2bit; auto: as --compression"),
       local.delta_compression, parse_compression);
   see(of_local("fragments", "local_sgd.fragments",
                "pieces of the parameters that synchronise each at its own time, beside the next steps"),

@@ -4,6 +4,7 @@
 #include <ronda/core/state.hpp>
 #include <ronda/data/dataset_part.hpp>
 #include <ronda/runtime/trainer/binding.hpp>
+#include <ronda/runtime/trainer/cluster_roles.hpp>
 #include <ronda/runtime/trainer/device_choice.hpp>
 #include <ronda/runtime/trainer/file_sinks.hpp>
 #include <ronda/runtime/trainer/going_on.hpp>
@@ -148,6 +149,7 @@ Evaluation Trainer::fit_on(const FitData& data) {
 
 TrainingSetup Trainer::prepare(const FitData& data) {
   TrainingSetup setup;
+  const auto own = world_.communicator().gather_texts(own_task_hosts(options_));
   agree(world_.communicator(), [&] {
     if (data.test.size() > 0) check_fields(data.train, data.test);
     if (data.test.size() + data.validation.size() == 0) check_without_tests(options_);
@@ -155,7 +157,7 @@ TrainingSetup Trainer::prepare(const FitData& data) {
     if (strategy_ && !options_.checkpoint_dir.empty())
       throw InputError(
           "checkpoint_dir: a training that is saved is one call of fit; give it all its epochs, or no checkpoint_dir");
-    setup = complete(options_, world_, data.train, progress_.step, progress_.history.size());
+    setup = complete(options_, world_, data.train, progress_.step, progress_.history.size(), own);
   });
   require_equal_on_ranks(setup, world_.communicator(), data.test);
   agree(world_.communicator(), [&] {

@@ -43,12 +43,12 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
 }  // namespace
 
 TrainingSetup complete(TrainingOptions given, const World& world, const Dataset& train, std::uint64_t steps,
-                       std::uint64_t epochs) {
+                       std::uint64_t epochs, const std::vector<std::string>& own) {
   if (train.size() == 0) throw InputError("there are no training samples");
   check(given);
   TrainingSetup setup{.options = std::move(given), .first_step = steps};
   TrainingOptions& options = setup.options;
-  place_servers(options, world.communicator().topology().hosts);
+  place_servers(options, world.communicator().topology().hosts, own);
   if (servers_of(options) > 0)
     require_sense({.servers = options.servers,
                    .server_ranks = options.server_ranks,

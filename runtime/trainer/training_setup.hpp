@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ronda/collectives/world.hpp>
 #include <ronda/data/batch_plan.hpp>
@@ -26,8 +27,9 @@ struct TrainingSetup {
 /// Throws InputError for options that cannot work with this data and these ranks, or whose files cannot be created. Not
 /// collective.
 /// @param steps, epochs  done by earlier fits
+/// @param own            by rank, what own_task_hosts has there
 [[nodiscard]] TrainingSetup complete(TrainingOptions options, const World& world, const Dataset& train,
-                                     std::uint64_t steps, std::uint64_t epochs);
+                                     std::uint64_t steps, std::uint64_t epochs, const std::vector<std::string>& own);
 
 /// Throws InputError, agreed, where ranks have other options or data. Collective.
 void require_equal_on_ranks(const TrainingSetup& setup, const Communicator& communicator, const Dataset& test);

@@ -76,7 +76,7 @@ TEST_CASE("with the costs that one run came to another chooses the same, in any 
   CHECK(*second.known_link_costs() == *first.known_link_costs());  // nothing was tried once more
 }
 
-TEST_CASE("groups that are split off have their parent's costs") {
+TEST_CASE("groups that are split off have their parent's costs, and try nothing, so that each run chooses alike") {
   Communicator communicator = fresh();
   LinkCosts costs;
   costs.combine_seconds = 0.5;
@@ -86,6 +86,12 @@ TEST_CASE("groups that are split off have their parent's costs") {
   REQUIRE(part.known_link_costs() != nullptr);
   CHECK(part.known_link_costs()->combine_seconds == 0.5);
   CHECK(part.known_link_costs()->trials.empty());  // those were of other ranks
+  const CostCurve curve({{8, 1e-6}, {1 << 20, 1e-3}});
+  for (MessageCosts* level : {&costs.node, &costs.network}) *level = {curve, curve};
+  communicator.use_link_costs(costs);
+  const Communicator again = communicator.split(communicator.rank() % 2, communicator.rank());
+  for (const std::size_t count : {300, 20'000, 200'000}) static_cast<void>(chosen(again, count));
+  CHECK(again.known_link_costs()->trials.empty());
 }
 
 TEST_CASE("ranks that were given different costs are told so, on all ranks") {

@@ -34,6 +34,8 @@ struct Set {
   std::size_t node_update_bytes = std::numeric_limits<std::size_t>::max();
   Picks picks = {};
   std::shared_ptr<Primitives> primitives = nullptr;
+  Compression compression = Compression::none;
+  bool check_gradients = false;
 };
 
 /// A strategy with its model, its loss and its place in the data.
@@ -44,7 +46,7 @@ struct Run {
   BatchLoader loader;
   MirroredStrategy strategy;
 
-  Run(Communicator communicator, Sequential m, const Dataset& data, const Set& set)
+  Run(const Communicator& communicator, Sequential m, const Dataset& data, const Set& set)
       : model(std::move(m)),
         plan(data.size(), set.global_batch, shard_of(communicator), set.accumulate),
         loader(data, SampleOrder(data.size(), 1, true), plan),
@@ -60,7 +62,11 @@ struct Run {
     o.clip_norm = set.clip_norm;
     o.clip_value = set.clip_value;
     o.ema_decay = set.ema_decay;
-    o.fusion = {.first_bucket_bytes = 1024, .bucket_bytes = set.bucket_bytes, .algorithm = set.algorithm};
+    o.check_gradients = set.check_gradients;
+    o.fusion = {.first_bucket_bytes = 1024,
+                .bucket_bytes = set.bucket_bytes,
+                .algorithm = set.algorithm,
+                .compression = set.compression};
     o.node_update_bytes = set.node_update_bytes;
     o.threads = set.threads;
     o.picks = set.picks;
@@ -208,6 +214,23 @@ TEST_CASE("a sample that is not finite spoils the step that it is in, and no oth
         const StepResult result = run.step();
         CHECK((result.nonfinite || result.spoiled) == (sample != 0));
       }
+}
+
+TEST_CASE("steps after one that is not finite are finite, where gradients are compressed too") {
+  constexpr std::size_t size = 400, pixels = 6;
+  std::vector<std::uint64_t> order(size);
+  SampleOrder(size, 1, true).write(1, order);
+  std::vector<float> inputs(size * pixels, 1.0F);
+  inputs[order[100] * pixels] = std::numeric_limits<float>::quiet_NaN();  // of the second step
+  const MemoryDataset data(std::move(inputs), {2, 3, 1}, std::vector<std::int32_t>(size, 1));
+  for (const Compression compression : {Compression::fp16, Compression::int8, Compression::int4, Compression::two_bit})
+    for (const AllreduceAlgorithm algorithm :
+         {AllreduceAlgorithm::ring, AllreduceAlgorithm::halving, AllreduceAlgorithm::doubling}) {
+      INFO(name_of(compression) << " by " << name_of(algorithm));
+      const Set set{.global_batch = 100, .algorithm = algorithm, .compression = compression, .check_gradients = true};
+      Run run(everybody(), mlp(), data, set);
+      for (int step = 1; step <= 4; ++step) CHECK(run.step().nonfinite == (step == 2));
+    }
 }
 
 TEST_CASE("synchronised batch norms normalise as one rank does, and keep the same bits on all") {

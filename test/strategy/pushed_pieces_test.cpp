@@ -136,6 +136,15 @@ TEST_CASE("a push that was dropped leaves what is kept as it was") {
     if (compression != Compression::none) CHECK(std::isnan(both.arrived().back()));
     both.sent.take_back(1);
     CHECK(std::ranges::all_of(both.lost(), [](float x) { return std::isfinite(x); }));
+    both.sent.keep_before();
+    both.draw(4);
+    both.push();
+    const auto kept = both.lost();
+    both.gradients()[5] = std::numeric_limits<float>::infinity();
+    both.push();
+    both.draw(5);  // sums come to where the gradients were
+    both.sent.take_back(3);
+    CHECK(both.lost() == kept);
   }
 }
 

@@ -330,6 +330,28 @@ TEST_CASE("a number that is none is found on whatever rank, and none updates") {
   }
 }
 
+TEST_CASE("what is set in a split model is set after it was gathered, or refused") {
+  const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);
+  for (const std::size_t parts : part_counts()) {
+    INFO(parts << " parts");
+    NamedRun run = in_parts(four_dense(), data, by_hand(parts));
+    TrainingState& state = run.strategy->state();
+    run.step();
+    require_mentions(message_of<LogicError>([&] { state.set_updates(1); }), {"gather_state"});
+    require_mentions(message_of<LogicError>([&] { state.broadcast_parameters(); }), {"gather_state"});
+    const std::string before = state.parameter_hash();  // gathers
+    state.set_updates(1);
+    CHECK(state.parameter_hash() == before);
+    run.step();
+    state.gather_state();
+    state.parameters()[1].value.as<float>()[0] = 3;
+    state.broadcast_parameters();
+    static_cast<void>(state.parameter_hash());
+    CHECK(state.parameters()[1].value.as<float>()[0] == 3);
+    run.step();
+  }
+}
+
 TEST_CASE("what cannot be split, or be with it, is refused") {
   const auto refusal = [](SplitSet set, Sequential model = four_dense()) {
     const MemoryDataset data = toy_images(131, {12, 12, 1}, 4);

@@ -8,13 +8,21 @@ limit=60
 source "$(dirname "$0")/counting.sh"
 ranks=3
 export COUNT_DELAY=1000
-toy=(--global-batch-size 100 --plan "$work/plan.json" --quiet)
-count $ranks "${toy[@]}" --steps 1
+toy=(--global-batch-size 100 --quiet)
+# What may take turns with the same bits.
+all_gradients=('--strategy mirrored' '--strategy sharded' '--strategy sharded --one-copy')
+own_gradients=('--strategy sharded --shard-gradients' '--strategy sharded --shard-gradients --one-copy')
+hashes=()
+for way in "${all_gradients[0]}" "${own_gradients[0]}"; do
+  read -ra options <<<"$way --plan $work/plan${#hashes[@]}.json"
+  count $ranks "${toy[@]}" "${options[@]}" --steps 1
+  count $ranks "${toy[@]}" "${options[@]}" --epochs 30
+  expect_status 0
+  hashes+=("$(summary parameter_hash)")
+  all_seen_once 30
+  rm -f "$work"/log.*
+done
 toy+=(--epochs 30)
-count $ranks "${toy[@]}"
-expect_status 0
-hash=$(summary parameter_hash)
-all_seen_once 30
 
 # kill_from_outside: a random rank of the next start, at a random time.
 kill_from_outside() {
@@ -30,18 +38,21 @@ kill_from_outside() {
   ((${#processes[@]} < ranks)) || kill -9 "${processes[RANDOM % ranks]}" 2>/dev/null
 }
 
-ways=('--strategy mirrored' '--strategy sharded' '--strategy sharded --one-copy')
 restarts=0 done_with=0 writing=0
-while ((restarts < kills)) || ((done_with == 0)); do # trainings
+while ((restarts < kills)) || ((done_with < 2)); do # trainings, the first of which has half of the kills at most
+  kind=$((done_with % 2)) most=$kills
+  ways=("${all_gradients[@]}")
+  ((kind == 0)) || ways=("${own_gradients[@]}")
+  ((done_with > 0)) || most=$((kills / 2))
   rm -rf "$work/checkpoints" "$work"/log.* "$work/metrics"
   for ((start = 0; start < 100; ++start)); do # starts
-    read -ra options <<<"${ways[RANDOM % 3]}"
+    read -ra options <<<"${ways[RANDOM % ${#ways[@]}]}"
     rank=$((RANDOM % ranks)) step=0
     if [[ -d $work/checkpoints ]]; then
       step=$(find "$work/checkpoints" -maxdepth 1 -name 'step-*' | sed 's/.*-//' | sort -n | tail -1)
     fi
     step=$((${step:-0} + 1 + RANDOM % 60))
-    if ((restarts < kills)); then
+    if ((restarts < most)); then
       case $((RANDOM % 4)) in
         0) options+=(--inject "kill@$step:$rank") ;;
         1) options+=(--inject "kill-write@$step:$rank") ;;
@@ -51,7 +62,7 @@ while ((restarts < kills)) || ((done_with == 0)); do # trainings
       [[ ${options[*]} != *kill-* ]] || writing=$((writing + 1))
     fi
     count $ranks "${toy[@]}" --checkpoint-dir "$work/checkpoints" --checkpoint-every 5 --keep 2 --resume --exact \
-      --metrics "$work/metrics" "${options[@]}"
+      --plan "$work/plan$kind.json" --metrics "$work/metrics" "${options[@]}"
     [[ -z ${killer:-} ]] || wait "$killer"
     killer=
     ((status != 0)) || break
@@ -59,7 +70,7 @@ while ((restarts < kills)) || ((done_with == 0)); do # trainings
     expect 'no error of ours' test "$(grep -c '^ronda: error' "$work/err")" -eq 0
   done
   expect_status 0
-  [[ $(summary parameter_hash) == "$hash" ]] || fail "parameters $(summary parameter_hash), expected $hash"
+  [[ $(summary parameter_hash) == "${hashes[kind]}" ]] || fail "parameters $(summary parameter_hash), expected ${hashes[kind]}"
   all_seen_once 30
   expect 'a line of metrics for each step' test "$(sed 's/{"step": \([0-9]*\).*/\1/' "$work/metrics" | tr '\n' ' ')" = "$(echo {1..300}) "
   expect 'nothing half-written' test -z "$(find "$work/checkpoints" -name '.*' ! -name .lock)"

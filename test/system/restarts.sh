@@ -32,4 +32,5 @@ aside goes_on 3 2 "${server[@]}" # the server
 aside goes_on 3 0 "${server[@]}"
 aside goes_on 3 1 "${server[@]}" --asynchronous
 aside goes_on 2 1 --strategy pipeline --accumulate 4
+aside goes_on 3 1 --strategy sharded --shard-gradients --one-copy
 wait

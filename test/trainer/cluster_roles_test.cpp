@@ -64,17 +64,23 @@ TEST_CASE("a task with an address is on the host that has it") {
                    {"worker 0 ([fd00:0::a3]:1)", "no rank"});
 }
 
-TEST_CASE("a loopback address is no host's among several, and this machine has those of its interfaces") {
+TEST_CASE("a loopback address is no host's among several") {
+  const HostNames one{"n1", "n1"};
+  const std::string text = R"({"worker": ["127.0.1.1:1"], "ps": ["[::1]:2"]})";
+  CHECK(roles_of_tasks(tasks_in(text), one, "cluster.json") == Roles::of_servers(2, {1}));
   for (const std::string loopback : {"127.0.0.1", "127.0.1.1", "[::1]", "[::ffff:127.0.0.1]"})
     require_mentions(
         refusal_of_tasks(R"({"worker": [")" + loopback + R"(:1"], "ps": ["[fd00::a1]:1"]})", {"localhost", "fd00::a1"}),
-        {"worker 0 (" + loopback + ":1)", "no rank"});
+        {"worker 0 (" + loopback + ":1)", "no rank", "loopback", "give the name"});
+}
+
+TEST_CASE("a machine takes the addresses of its interfaces for its own, and names that it finds these for") {
   std::string own(256, '\0');
   REQUIRE(gethostname(own.data(), own.size() - 1) == 0);
   own.resize(own.find('\0'));
-  HostAddresses addresses;
-  CHECK_FALSE(addresses.has(own, "127.0.0.1"));
-  CHECK_FALSE(addresses.has(own, "no address"));
+  CHECK(is_this_host("localhost"));
+  for (const char* other : {"127.0.0.1", "127.0.1.1", "::1", "192.0.2.1", "no address"})
+    CHECK_FALSE(is_this_host(other));
   ifaddrs* first = nullptr;
   REQUIRE(getifaddrs(&first) == 0);
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(first, freeifaddrs);
@@ -82,9 +88,33 @@ TEST_CASE("a loopback address is no host's among several, and this machine has t
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
     const std::string address = inet_ntoa(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr);
     INFO(address);
-    CHECK(addresses.has(own, address) == !address.starts_with("127."));
+    CHECK(is_this_host(address) == !address.starts_with("127."));
+    HostAddresses addresses;
     CHECK_FALSE(addresses.has("fd00::a1", address));
   }
+}
+
+TEST_CASE("a name or an address that its host alone knows is that host's") {
+  const TemporaryFolder folder;
+  TrainingOptions options;
+  options.cluster = folder / "cluster.json";
+  write_file(options.cluster, R"({"worker": ["localhost:1"], "ps": ["192.0.2.1:2", "127.0.0.1:3"]})");
+  CHECK(own_task_hosts(options).empty());  // of another strategy
+  options.strategy = "parameter_server";
+  CHECK(own_task_hosts(options) == "localhost\n");
+  options.cluster = folder / "none.json";
+  CHECK(own_task_hosts(options).empty());
+
+  const ClusterTasks tasks = tasks_in(R"({"worker": ["front:1", "b:1"], "ps": ["10.9.9.9:2"]})");
+  const HostNames hosts{"a", "b", "a"};
+  const std::vector<std::string> known{"front\n", "10.9.9.9\n", "front\n"}, by_both{"front\n", "front\n", "front\n"};
+  const ClusterTasks more = tasks_in(R"({"worker": ["front:1", "front:3"], "ps": ["10.9.9.9:2"]})");
+  CHECK(roles_of_tasks(more, hosts, "cluster.json", known) == Roles::of_servers(3, {1}));
+  const auto refused = [&](const std::vector<std::string>& own) {
+    return message_of<InputError>([&] { static_cast<void>(roles_of_tasks(tasks, hosts, "cluster.json", own)); });
+  };
+  require_mentions(refused(by_both), {"worker 0 (front:1)", "may be on host a or on host b"});
+  require_mentions(refused({}), {"worker 0 (front:1)", "no rank", "takes it for itself", "a and others"});
 }
 
 TEST_CASE("a task without a rank is named, and a rank without a task") {

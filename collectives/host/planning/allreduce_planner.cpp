@@ -111,7 +111,7 @@ std::vector<AllreduceChoice> AllreducePlanner::choose(const AllreduceSpec& spec,
     if (members_.size() == 1 || tensors[i].count == 0) continue;
     if (depends_on_costs(task, members_.topology())) {
       link_costs();
-      if (often) rehearse(task);
+      if (often && tries_) rehearse(task);
     }
     std::optional<CostModel> model;
     if (costs_) model.emplace(*costs_, members_.ranks_of_node(), often);

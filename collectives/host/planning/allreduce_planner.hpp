@@ -41,7 +41,18 @@ class AllreducePlanner {
   /// Measured now, if they are not known.
   const LinkCosts& link_costs();
   [[nodiscard]] const std::optional<LinkCosts>& known_costs() const noexcept { return costs_; }  ///< not collective
-  void use(std::optional<LinkCosts> costs) { costs_ = std::move(costs); }                        ///< not collective
+  /// Not collective.
+  void use(LinkCosts costs) {
+    costs_ = std::move(costs);
+    tries_ = true;
+  }
+  /// Not collective. Of the group that this one is split off from. Where they are known, formulas alone choose: what is
+  /// tried is known to nobody who keeps costs, so that equal runs would choose differently.
+  void inherit(std::optional<LinkCosts> costs) {
+    costs_ = std::move(costs);
+    tries_ = !costs_;
+    if (costs_) costs_->trials.clear();
+  }
 
  private:
   [[nodiscard]] std::vector<AllreduceChoice> choose(const AllreduceSpec& spec, std::span<const Elements> tensors,
@@ -58,6 +69,7 @@ class AllreducePlanner {
   NodeMemory& memory_;
   Calibration calibration_;
   std::optional<LinkCosts> costs_;  ///< the same on all ranks
+  bool tries_ = true;               ///< what formulas have as nearly equal
 };
 
 }  // namespace ronda

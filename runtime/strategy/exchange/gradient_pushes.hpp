@@ -43,8 +43,10 @@ class GradientPushes {
   /// After one of these two: sends what may go next. Whether all is sent; until then no gradient changes.
   [[nodiscard]] bool move_on() { return sends_->move_on(); }
   void wait() { sends_->wait(); }
+  /// From the next step on `take_back` works also when gradients have changed. Takes memory.
+  void keep_before() { packed_.keep_before(); }
   /// The last push changed no parameter: the servers dropped it, or the step that took it was skipped. Before gradients
-  /// change.
+  /// change, but with `keep_before`.
   void take_back(Stream& stream) { packed_.take_back(stream.threads()); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return packed_.bytes(); }  ///< of a step, as sent
   [[nodiscard]] std::size_t memory() const noexcept { return packed_.memory(); }

@@ -111,6 +111,11 @@ void ParameterServers::mark_ready(ParameterId id, Stream& stream) {
   if (pushes_ && !sparse) pushes_->mark_ready(id, stream);
 }
 
+/// Sums come to where a worker's gradients are.
+void ParameterServers::prepare(Sums wanted) {
+  if (pushes_ && wanted == Sums::of_all) pushes_->keep_before();
+}
+
 void ParameterServers::reduce(Sums wanted, Stream& stream) {
   start_sums(stream);
   if (pushes_)
@@ -202,6 +207,7 @@ void ParameterServers::publish(UpdateOutcome* outcome, Stream& stream) {
     return told.ready() && pulled && pushed;
   });
   if (rows_) rows_->pull(stream);
+  if (pushes_ && outcome->applied == 0) pushes_->take_back(stream);
   spoiled_.set(outcome);
   traffic_.pulled_bytes += pulled_bytes_;
   values_differ_ = averages_differ_ = true;

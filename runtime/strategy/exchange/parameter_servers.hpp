@@ -33,7 +33,8 @@ namespace ronda {
 /// worker sends and receives each parameter once a step; a server W times its share, of W workers. Servers have each
 /// other's new values where a synchronisation is asked for (synchronise_next, settle). Of tables with sparse gradients
 /// the touched rows travel (ServedRows). The step's sums go the same way (ServedControl). Where all gradients are
-/// looked at before an update, servers also give all ranks the sums.
+/// looked at before an update, servers also give all ranks the sums, in the place of the gradients. Of a step that is
+/// skipped for all, workers take back what their compressed pushes carried of earlier losses.
 ///
 /// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014, with a barrier each step;
 /// TensorFlow's SyncReplicasOptimizer, of all replicas.
@@ -46,6 +47,7 @@ class ParameterServers final : public GradientExchange {
 
   void begin() override;
   void mark_ready(ParameterId id, Stream& stream) override;
+  void prepare(Sums wanted) override;
   void reduce(Sums wanted, Stream& stream) override;
   void update(FunctionRef<void(const ArenaRange&)> apply, Stream& stream) override;
   [[nodiscard]] std::span<const ArenaRange> ranges_to_update(Stream& /*stream*/) override { return updated_; }

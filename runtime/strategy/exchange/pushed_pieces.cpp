@@ -30,6 +30,8 @@ Tensor bytes_at(std::byte* place, std::size_t bytes) {
   return Tensor(std::span(reinterpret_cast<std::uint8_t*>(place), bytes));
 }
 
+float* floats_at(const Buffer& memory) { return reinterpret_cast<float*>(memory.data()); }
+
 /// Elements of a piece: whole chunks, so that compression packs all of it by the same pattern.
 std::size_t longest_piece(const Range& share, std::size_t parts) {
   if (parts == 1) return std::max<std::size_t>(share.size(), 1);
@@ -114,14 +116,26 @@ void PackedPieces::pack(std::size_t piece, int threads) {
   auto* const wire = reinterpret_cast<std::byte*>(message.data());
   const Noise noise = feedback_.noise(noise_, worker_).at(piece);
   for_each_chunk(threads, gradients.size(), [&, gradients = gradients, place = place](Range part) {
-    encode(compression_, gradients.subspan(part.begin, part.size()), feedback_.lost(place + part.begin),
-           noise.at(part.begin), wire + wire_bytes(compression_, part.begin));
+    float* const lost = feedback_.lost(place + part.begin);
+    if (before_.bytes() > 0) std::copy_n(lost, part.size(), floats_at(before_) + place + part.begin);
+    encode(compression_, gradients.subspan(part.begin, part.size()), lost, noise.at(part.begin),
+           wire + wire_bytes(compression_, part.begin));
   });
+}
+
+void PackedPieces::keep_before() {
+  if (before_.bytes() == 0) before_ = Buffer::host(feedback_.bytes());
 }
 
 /// What was lost before a push is what is lost after it, and was sent, less the gradient.
 void PackedPieces::take_back(int threads) {
   if (!keeps_lost(compression_)) return;
+  if (const std::size_t count = before_.bytes() / sizeof(float); count > 0) {
+    parallel_for(threads, count, [&](Range part) {
+      std::copy_n(floats_at(before_) + part.begin, part.size(), feedback_.lost(part.begin));
+    });
+    return;
+  }
   for (const auto& [gradients, message, place] : pieces_) {
     const auto* const wire = reinterpret_cast<const std::byte*>(message.data());
     for_each_chunk(threads, gradients.size(), [&, gradients = gradients, place = place](Range part) {

@@ -56,13 +56,15 @@ class PackedPieces {
   void begin_push() noexcept { feedback_.begin_run(); }
   /// The message is that of the gradients as they are now.
   void pack(std::size_t piece, int threads);
-  /// The push was dropped: what it carried of earlier losses is not lost, but where a gradient was not finite. Before
-  /// the gradients change.
+  /// From the next push on `take_back` works also when the gradients have changed. Takes as much memory as the losses.
+  void keep_before();
+  /// The push was dropped: what it carried of earlier losses is not lost. Without `keep_before` this is computed from
+  /// the gradients, which have not changed, but in blocks with one that is not finite.
   void take_back(int threads);
 
   /// Shows what of one push the next builds on.
   void visit(StateVisitor& visitor) { feedback_.visit("pushes", visitor); }
-  [[nodiscard]] std::size_t memory() const noexcept { return wire_.bytes() + feedback_.bytes(); }
+  [[nodiscard]] std::size_t memory() const noexcept { return wire_.bytes() + feedback_.bytes() + before_.bytes(); }
 
  private:
   struct Piece {
@@ -78,6 +80,7 @@ class PackedPieces {
   std::vector<Piece> pieces_;
   std::uint64_t bytes_ = 0;
   ErrorFeedback feedback_;
+  Buffer before_;  ///< what was lost before the last push; empty without `keep_before`
 };
 
 /// Where the pieces of one worker's push come to on a server, and what they become. Uncompressed, the memory of a push

@@ -81,6 +81,15 @@ void PlannedPartExchange::gather(std::span<const float> mine, std::span<float> a
   costs_.bytes += all.size_bytes();
 }
 
+std::vector<std::string> PlannedPartExchange::describe() const {
+  std::vector<std::string> lines;
+  for (const Planned& planned : planned_)
+    lines.push_back(std::to_string(numbers_of(planned.message)) + " numbers " +
+                    (planned.message.sums > 0 ? "added up by " : "gathered by ") +
+                    std::string(planned.collective->algorithm()));
+  return lines;
+}
+
 std::size_t PlannedPartExchange::memory() const noexcept {
   std::size_t bytes = staging_.bytes();
   for (const Planned& planned : planned_) bytes += planned.collective->memory();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/communicator.hpp>
@@ -32,6 +33,8 @@ class PlannedPartExchange final : public PartExchange {
   /// Sets them to what they were once: for what is not to count.
   void set_costs(const Costs& costs) noexcept { costs_ = costs; }
   [[nodiscard]] std::size_t memory() const noexcept;
+  /// For the plan: what is told, and by which algorithm, on which the bits depend.
+  [[nodiscard]] std::vector<std::string> describe() const;
 
  private:
   struct Planned {

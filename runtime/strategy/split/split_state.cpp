@@ -22,12 +22,27 @@ SplitState::SplitState(const Parts& given, RankGroups& ranks, const SplitModel& 
 
 /// Parameters of which all ranks have all are each rank's own here: they differ where a rank made an error.
 std::string SplitState::parameter_hash() const {
-  whole_.gather(ranks_.group);
+  gather_whole();
   HostCopy host(parts().replica.device());
   return equal_on_ranks(parts().communicator, hash_of(parameters(), host));
 }
 
+/// Else what is not set would become what it was at the last gathering.
+void SplitState::require_gathered() const {
+  if (gathered_at_ != updates())
+    throw LogicError(
+        "what is set in a split model reaches its parts together with all that is shown, which is older than the last "
+        "step: call gather_state on all ranks, before you set");
+}
+
+/// Shows all ranks' parts.
+void SplitState::gather_whole() const {
+  whole_.gather(ranks_.group);
+  gathered_at_ = updates();
+}
+
 void SplitState::broadcast_parameters() {
+  require_gathered();
   parts().communicator.broadcast(whole_.all());
   whole_.restart_average();
   whole_.spread();
@@ -56,18 +71,20 @@ void SplitState::visit_model(StateVisitor& visitor) {
 }
 
 void SplitState::gather_state() {
-  whole_.gather(ranks_.group);
+  gather_whole();
   divided().gather();
 }
 
 void SplitState::average_states() {
   // All ranks of a group have them, and after a checkpoint of another strategy others each: so the mean is over all.
   ronda::average_states(parts().replica, parts().communicator, shard_of(parts().communicator));
-  whole_.gather(ranks_.group);
+  gather_whole();
 }
 
 void SplitState::set_updates(std::uint64_t updates) {
+  require_gathered();
   TrainingState::set_updates(updates);
+  gathered_at_ = updates;
   whole_.spread();
 }
 
@@ -82,7 +99,7 @@ void SplitState::for_each_pruned(FunctionRef<void(const Parameter&, const Tensor
 void SplitState::prune(double share) {
   if (!(share >= 0 && share <= 1))
     throw InputError("a share of the weights is from 0 to 1, not " + std::to_string(share));
-  whole_.gather(ranks_.group);
+  gather_whole();
   std::vector<std::int32_t> magnitudes;
   for_each_pruned([&](const Parameter& parameter, const Tensor& average) {
     const std::span<float> values = parameter.value.as<float>();
@@ -95,7 +112,7 @@ void SplitState::prune(double share) {
 }
 
 TrainingState::Zeros SplitState::zeros() const {
-  whole_.gather(ranks_.group);
+  gather_whole();
   Zeros found;
   for_each_pruned([&](const Parameter& parameter, const Tensor&) {
     const std::span<const float> values = parameter.value.as<const float>();

@@ -13,8 +13,8 @@
 namespace ronda {
 
 /// The state of a training whose ranks each compute a part of the model's operations: it shows the whole model, on
-/// every rank. What is set in it reaches the parts by `set_updates` or `broadcast_parameters`: before these, it is
-/// gathered, or all of it is set.
+/// every rank. What is set in it reaches the parts by `set_updates` or `broadcast_parameters`, which throw LogicError
+/// where it was not gathered since the last step.
 class SplitState final : public TrainingState {
  public:
   /// @param parts  of this rank's part; the communicator is all ranks'
@@ -41,10 +41,13 @@ class SplitState final : public TrainingState {
  private:
   /// Calls body(parameter, its average) for each that is pruned.
   void for_each_pruned(FunctionRef<void(const Parameter&, const Tensor&)> body) const;
+  void gather_whole() const;
+  void require_gathered() const;
 
   RankGroups& ranks_;
   const WholeValues& whole_;
   std::function<ParameterGroup(std::string_view)> group_of_;
+  mutable std::uint64_t gathered_at_ = 0;  ///< updates after which the whole was up to date
 };
 
 }  // namespace ronda
