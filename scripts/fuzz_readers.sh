@@ -11,6 +11,7 @@ done
 
 install_packages "${packages[@]}" "${formats[@]}"
 build asan test_data
+export LSAN_OPTIONS=suppressions=test/support/lsan.txt  # what Open MPI does not give back
 echo "== $files files, seed $seed"
 RONDA_FUZZ_ROUNDS=$files RONDA_TEST_SEED=$seed build/asan/test/data/test_data '[damage]' || {
   echo "fallen: RONDA_FUZZ_ROUNDS=$files RONDA_TEST_SEED=$seed build/asan/test/data/test_data '[damage]'"
