@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/strassen_tile.hpp>
 
 namespace ronda::onednn {
 
@@ -53,32 +54,22 @@ class Strassen {
   [[nodiscard]] std::int64_t depth() const noexcept { return depth_; }
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
 
-  struct Ahead;
-
  private:
-  void pack_strip(const float* a, std::int64_t strip, std::int64_t k, Range steps, float* factors) const;
-  void pack_panel(const float* b, std::int64_t panel, std::int64_t k, Range steps, float* factors) const;
-  template <class Body>
-  void each_steps(std::int64_t at_once, Body&& body) const;
-  void multiply(std::int64_t strip, std::int64_t panel, std::int64_t k, const float* a, const float* b,
-                const float* bias, float* c, Ahead& next) const;
-  /// Of one piece of the depth; b's factors are packed.
-  struct Operands {
-    const float *a, *panels, *bias;
-    float* c;
-  };
-  void multiply_strips(const Operands& with, std::int64_t k, std::int64_t first, std::int64_t last, float* factors,
-                       Ahead next) const;
-  void multiply_part(const Operands& with, std::int64_t k, Range strips, float* factors) const;
-  [[nodiscard]] Ahead ahead(const float* a, std::int64_t first, std::int64_t last, std::int64_t k) const;
-  [[nodiscard]] std::int64_t strip_floats() const noexcept;
+  struct Operands;  ///< of one piece of the depth
+
+  void pack_panels(const Operands& with, Range panels) const;
+  void multiply_strips(const Operands& with, Range strips, float* scratch, strassen::Ahead ahead) const;
+  void multiply_part(const Operands& with, Range strips, float* scratch) const;
+  [[nodiscard]] strassen::Ahead ahead(const float* a, Range strips, std::int64_t k) const;
   [[nodiscard]] std::int64_t panel_floats() const noexcept;
+  [[nodiscard]] std::int64_t strip_floats() const noexcept;
+  [[nodiscard]] std::int64_t worker_floats() const noexcept;
 
   std::int64_t rows_, depth_, columns_;
   Strides a_, b_;
-  std::int64_t half_;    ///< of the depth that is multiplied at once
-  std::int64_t strips_;  ///< of 24 rows
-  std::int64_t panels_;  ///< of 64 columns
+  std::int64_t quarter_;  ///< of the depth that is multiplied at once
+  std::int64_t strips_;   ///< of 48 rows
+  std::int64_t panels_;   ///< of 128 columns
   int threads_;
 };
 
