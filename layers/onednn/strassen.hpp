@@ -55,21 +55,22 @@ class Strassen {
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
 
  private:
-  struct Operands;  ///< of one piece of the depth
+  struct Operand;
+  /// c's part of a strip and a panel, from the piece of the depth that begins at k.
+  struct Tile {
+    std::int64_t strip, panel, k;
+    const float *a, *b;  ///< packed
+  };
 
-  void pack_panels(const Operands& with, Range panels) const;
-  void multiply_strips(const Operands& with, Range strips, float* scratch, strassen::Ahead ahead) const;
-  void multiply_part(const Operands& with, Range strips, float* scratch) const;
-  [[nodiscard]] strassen::Ahead ahead(const float* a, Range strips, std::int64_t k) const;
-  [[nodiscard]] std::int64_t panel_floats() const noexcept;
-  [[nodiscard]] std::int64_t strip_floats() const noexcept;
-  [[nodiscard]] std::int64_t worker_floats() const noexcept;
+  [[nodiscard]] Operand rows_of(const float* a) const;
+  [[nodiscard]] Operand columns_of(const float* b) const;
+  [[nodiscard]] strassen::Ahead ahead(const Operand& operand, std::int64_t strip, std::int64_t k,
+                                      std::int64_t turns) const;
+  void multiply(const Tile& tile, const float* bias, float* c, strassen::Ahead& next) const;
 
   std::int64_t rows_, depth_, columns_;
   Strides a_, b_;
   std::int64_t quarter_;  ///< of the depth that is multiplied at once
-  std::int64_t strips_;   ///< of 48 rows
-  std::int64_t panels_;   ///< of 128 columns
   int threads_;
 };
 

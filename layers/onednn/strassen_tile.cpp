@@ -80,6 +80,11 @@ template <int... terms>
     for (__m512& vector : row) vector = _mm512_setzero_ps();
   fetch(ahead);
   const std::int64_t rows = std::min(product_rows, factors.depth / 2);
+  for (std::int64_t r = 0; r < (factors.depth / 2 - rows) / 2; ++r, later += 2 * lanes) {
+    add_steps(result, a, b);
+    __builtin_prefetch(later, 0, 2);
+    __builtin_prefetch(later + lanes, 0, 2);
+  }
   for (std::int64_t r = 0; r < rows; ++r, later += 2 * lanes) {
     add_steps(result, a, b);
     const Sum* sum = sums;
@@ -87,7 +92,7 @@ template <int... terms>
     __builtin_prefetch(later, 0, 2);
     __builtin_prefetch(later + lanes, 0, 2);
   }
-  for (std::int64_t r = rows; r < factors.depth / 2; ++r, later += 2 * lanes) {
+  for (std::int64_t r = rows + (factors.depth / 2 - rows) / 2; r < factors.depth / 2; ++r, later += 2 * lanes) {
     add_steps(result, a, b);
     __builtin_prefetch(later, 0, 2);
     __builtin_prefetch(later + lanes, 0, 2);
