@@ -7,8 +7,6 @@
 
 namespace ronda::onednn {
 
-using namespace strassen;
-
 namespace {
 
 constexpr std::int64_t most_quarter = 128;  ///< of the depth: a strip's factors stay in the second-level cache
@@ -17,7 +15,7 @@ constexpr std::int64_t floats_a_line = 16;
 constexpr std::int64_t parts(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
 /// A tile's start where nothing is added.
-constexpr std::array<float, tile_columns> no_start{};
+constexpr std::array<float, strassen::tile_columns> no_start{};
 
 }  // namespace
 
@@ -27,12 +25,14 @@ struct Strassen::Operand {
   Strides strides;
   std::int64_t lines, depth;
   std::int64_t width;  ///< lines of a strip
-  void (*pack_strip)(const Side& side, std::int64_t quarter, float* factors);
+  void (*pack_strip)(const strassen::Side& side, std::int64_t quarter, float* factors);
 
   [[nodiscard]] std::int64_t strips() const { return parts(lines, width); }
-  [[nodiscard]] std::int64_t floats(std::int64_t quarter) const { return products * factor_floats(quarter, width / 4); }
+  [[nodiscard]] std::int64_t floats(std::int64_t quarter) const {
+    return strassen::products * strassen::factor_floats(quarter, width / 4);
+  }
   /// The piece of the depth that begins at k.
-  [[nodiscard]] Side side(std::int64_t strip, std::int64_t k) const {
+  [[nodiscard]] strassen::Side side(std::int64_t strip, std::int64_t k) const {
     const std::int64_t line = strip * width;
     return {first + line * strides.line + k * strides.step, strides.line, strides.step, lines - line, depth - k};
   }
@@ -55,78 +55,85 @@ Strassen::Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, 
       quarter_(4 * parts(parts(depth, 4 * parts(depth, 4 * most_quarter)), 4)),
       threads_(threads) {}
 
-Strassen::Operand Strassen::rows_of(const float* a) const { return {a, a_, rows_, depth_, tile_rows, pack_rows}; }
-Strassen::Operand Strassen::columns_of(const float* b) const {
-  return {b, b_, columns_, depth_, tile_columns, pack_columns};
+/// The strips of one operand stay packed; those of the other, which has more, pass by one after the other: they are
+/// packed into the second-level cache.
+struct Strassen::Roles {
+  Operand staying, passing;
+  bool rows_stay;
+};
+Strassen::Roles Strassen::roles(const float* a, const float* b) const {
+  const Operand rows{a, a_, rows_, depth_, strassen::tile_rows, strassen::pack_rows},
+      columns{b, b_, columns_, depth_, strassen::tile_columns, strassen::pack_columns};
+  const bool rows_stay = rows.strips() * rows.floats(quarter_) < columns.strips() * columns.floats(quarter_);
+  return rows_stay ? Roles{rows, columns, true} : Roles{columns, rows, false};
 }
 
 std::size_t Strassen::scratch_bytes() const noexcept {
-  const Operand a = rows_of(nullptr), b = columns_of(nullptr);
-  const std::int64_t all_a = a.strips() * a.floats(quarter_), all_b = b.strips() * b.floats(quarter_);
-  const std::int64_t floats =
-      all_a < all_b ? all_a + threads_ * b.floats(quarter_) : all_b + threads_ * a.floats(quarter_);
-  return static_cast<std::size_t>(floats) * sizeof(float);
+  const auto [staying, passing, rows_stay] = roles(nullptr, nullptr);
+  return static_cast<std::size_t>(staying.strips() * staying.floats(quarter_) + threads_ * passing.floats(quarter_)) *
+         sizeof(float);
 }
 
 /// What a strip is packed from, to be fetched in so many turns.
-Ahead Strassen::ahead(const Operand& operand, std::int64_t strip, std::int64_t k, std::int64_t turns) const {
-  const Side side = operand.side(strip, k);
+strassen::Ahead Strassen::ahead(const Operand& operand, std::int64_t strip, std::int64_t k, std::int64_t turns) const {
+  const strassen::Side side = operand.side(strip, k);
   const std::int64_t lines = std::min(operand.width, side.lines), steps = std::min(4 * quarter_, side.steps);
   if (lines <= 0 || steps <= 0) return {};
   const bool along = side.step == 1;
-  Ahead result{.from = side.first, .row = along ? side.line : side.step};
+  strassen::Ahead result{.from = side.first, .row = along ? side.line : side.step};
   result.lines = parts(along ? steps : lines, floats_a_line);
   result.last = (along ? lines : steps) * result.lines;
   result.burst = result.last / turns + 1;
   return result;
 }
 
-void Strassen::multiply(const Tile& tile, const float* bias, float* c, Ahead& next) const {
-  const std::int64_t row = tile.strip * tile_rows, column = tile.panel * tile_columns;
-  const Rows<float> first{c + row * columns_ + column, columns_};
-  Destination to{first, first, rows_ - row, columns_ - column};
-  if (tile.k == 0) to.start = {bias == nullptr ? no_start.data() : bias + column, 0};
-  Partial partial;
-  Factors factors{tile.a, tile.b, quarter_, nullptr};
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    factors.later = factors.b + blocks * factor_floats(quarter_, product_columns);
-    multiply_block(block, factors, to, partial, next);
-    factors.a += blocks * factor_floats(quarter_, product_rows);
+void Strassen::multiply(const Piece& piece, const Tile& tile, strassen::Ahead& next) const {
+  const std::int64_t row = tile.strip * strassen::tile_rows, column = tile.panel * strassen::tile_columns;
+  const strassen::Rows<float> first{piece.c + row * columns_ + column, columns_};
+  strassen::Destination to{first, first, rows_ - row, columns_ - column};
+  if (piece.k == 0) to.start = {piece.bias == nullptr ? no_start.data() : piece.bias + column, 0};
+  strassen::Partial partial;
+  strassen::Factors factors{tile.a, tile.b, quarter_, nullptr};
+  for (std::int64_t block = 0; block < strassen::blocks; ++block) {
+    factors.later = factors.b + strassen::blocks * strassen::factor_floats(quarter_, strassen::kernel_columns);
+    strassen::multiply_block(block, factors, to, partial, next);
+    factors.a += strassen::blocks * strassen::factor_floats(quarter_, strassen::kernel_rows);
     factors.b = factors.later;
   }
 }
 
-/// The strips of one operand stay packed; those of the other, which has more, pass by one after the other: they are
-/// packed into the second-level cache.
+/// A thread's strips, `begin` to `end`, with all that stay.
+void Strassen::pass_by(const Roles& roles, const Piece& piece, std::int64_t begin, std::int64_t end,
+                       float* packed) const {
+  const Operand &staying = roles.staying, &passing = roles.passing;
+  const std::int64_t turns = staying.strips() * strassen::products;
+  for (std::int64_t i = begin; i < end; ++i) {
+    passing.pack_strip(passing.side(i, piece.k), quarter_, packed);
+    auto next =
+        i + 1 < end ? ahead(passing, i + 1, piece.k, turns) : ahead(passing, begin, piece.k + 4 * quarter_, turns);
+    for (std::int64_t j = 0; j < staying.strips(); ++j) {
+      const float* const stays = piece.staying + j * staying.floats(quarter_);
+      multiply(piece, roles.rows_stay ? Tile{j, i, stays, packed} : Tile{i, j, packed, stays}, next);
+    }
+  }
+}
+
 void Strassen::run(const float* a, const float* b, const float* bias, float* c, std::byte* scratch) const {
-  const Operand by_rows = rows_of(a), by_columns = columns_of(b);
-  const std::int64_t row_floats = by_rows.floats(quarter_), column_floats = by_columns.floats(quarter_);
-  const bool rows_stay = by_rows.strips() * row_floats < by_columns.strips() * column_floats;
-  const Operand &staying = rows_stay ? by_rows : by_columns, &passing = rows_stay ? by_columns : by_rows;
-  const std::int64_t staying_floats = rows_stay ? row_floats : column_floats,
-                     passing_floats = rows_stay ? column_floats : row_floats;
+  const Roles roles = this->roles(a, b);
+  const Operand &staying = roles.staying, &passing = roles.passing;
   auto* const stay = reinterpret_cast<float*>(scratch);
-  float* const pass = stay + staying.strips() * staying_floats;
+  float* const packed = stay + staying.strips() * staying.floats(quarter_);
   const auto workers = static_cast<std::size_t>(threads_);
   for (std::int64_t k = 0; k < depth_; k += 4 * quarter_) {
     parallel_for(threads_, static_cast<std::size_t>(staying.strips()), [&](Range range) {
       for (auto i = static_cast<std::int64_t>(range.begin); i < static_cast<std::int64_t>(range.end); ++i)
-        staying.pack_strip(staying.side(i, k), quarter_, stay + i * staying_floats);
+        staying.pack_strip(staying.side(i, k), quarter_, stay + i * staying.floats(quarter_));
     });
     parallel_for(threads_, workers, [&](Range range) {
       for (std::size_t worker = range.begin; worker < range.end; ++worker) {
         const Range mine = part_of(static_cast<std::size_t>(passing.strips()), worker, workers);
-        const auto begin = static_cast<std::int64_t>(mine.begin), end = static_cast<std::int64_t>(mine.end);
-        float* const packed = pass + static_cast<std::int64_t>(worker) * passing_floats;
-        for (std::int64_t i = begin; i < end; ++i) {
-          passing.pack_strip(passing.side(i, k), quarter_, packed);
-          const std::int64_t turns = staying.strips() * products;
-          Ahead next = i + 1 < end ? ahead(passing, i + 1, k, turns) : ahead(passing, begin, k + 4 * quarter_, turns);
-          for (std::int64_t j = 0; j < staying.strips(); ++j) {
-            const float* const stays = stay + j * staying_floats;
-            multiply(rows_stay ? Tile{j, i, k, stays, packed} : Tile{i, j, k, packed, stays}, bias, c, next);
-          }
-        }
+        pass_by(roles, {k, stay, bias, c}, static_cast<std::int64_t>(mine.begin), static_cast<std::int64_t>(mine.end),
+                packed + static_cast<std::int64_t>(worker) * passing.floats(quarter_));
       }
     });
   }

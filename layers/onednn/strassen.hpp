@@ -58,17 +58,24 @@ class Strassen {
 
  private:
   struct Operand;
-  /// c's part of a strip and a panel, from the piece of the depth that begins at k.
+  struct Roles;
+  /// Of the depth.
+  struct Piece {
+    std::int64_t k;  ///< where it begins
+    const float *staying, *bias;
+    float* c;
+  };
+  /// c's part of a strip of a and a panel of b.
   struct Tile {
-    std::int64_t strip, panel, k;
+    std::int64_t strip, panel;
     const float *a, *b;  ///< packed
   };
 
-  [[nodiscard]] Operand rows_of(const float* a) const;
-  [[nodiscard]] Operand columns_of(const float* b) const;
+  [[nodiscard]] Roles roles(const float* a, const float* b) const;
   [[nodiscard]] strassen::Ahead ahead(const Operand& operand, std::int64_t strip, std::int64_t k,
                                       std::int64_t turns) const;
-  void multiply(const Tile& tile, const float* bias, float* c, strassen::Ahead& next) const;
+  void multiply(const Piece& piece, const Tile& tile, strassen::Ahead& next) const;
+  void pass_by(const Roles& roles, const Piece& piece, std::int64_t begin, std::int64_t end, float* packed) const;
 
   std::int64_t rows_, depth_, columns_;
   Strides a_, b_;

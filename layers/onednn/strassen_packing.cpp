@@ -13,11 +13,7 @@ constexpr std::int64_t lanes = 16;
 using Sixteen = float __attribute__((vector_size(4 * lanes)));
 using Four = float __attribute__((vector_size(16)));
 
-[[gnu::always_inline]] inline Sixteen load(const float* from) {
-  Sixteen result;
-  std::memcpy(&result, from, sizeof(result));
-  return result;
-}
+[[gnu::always_inline]] inline void load(const float* from, Sixteen& into) { std::memcpy(&into, from, sizeof(into)); }
 template <int first>
 [[gnu::always_inline]] inline void store_four(const Sixteen& from, float* to) {
   const Four four = __builtin_shufflevector(from, from, first, first + 1, first + 2, first + 3);
@@ -27,7 +23,11 @@ template <int first>
 /// to[k, i] = from[i, k], 4 lines of 16 steps, in registers.
 /// @param from_row, to_row  elements from one row to the next
 [[gnu::always_inline]] inline void transpose(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  const Sixteen a = load(from), b = load(from + from_row), c = load(from + 2 * from_row), d = load(from + 3 * from_row);
+  Sixteen a, b, c, d;
+  load(from, a);
+  load(from + from_row, b);
+  load(from + 2 * from_row, c);
+  load(from + 3 * from_row, d);
   const Sixteen ab_low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
   const Sixteen ab_high = __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
   const Sixteen cd_low = __builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
@@ -75,14 +75,14 @@ template <std::int64_t width, std::int64_t ahead>
 /// Seven factors of one level, in the order of a tile's products: a11, a12, s2, s3, a22, s1, s4, or b11, b21, t2, t3,
 /// -t4, t1, b22. Both are made of parts [line][depth], so that b12 is x10.
 template <bool rows>
-[[gnu::always_inline]] inline std::array<Sixteen, 7> factors_of(const Sixteen& x00, const Sixteen& x01,
-                                                                const Sixteen& x10, const Sixteen& x11) {
+[[gnu::always_inline]] inline void sum_level(const std::array<Sixteen, 4>& x, std::array<Sixteen, 7>& factors) {
+  const auto& [x00, x01, x10, x11] = x;
   if constexpr (rows) {
     const Sixteen s1 = x10 + x11, s2 = s1 - x00;
-    return {x00, x01, s2, x00 - x10, x11, s1, x01 - s2};
+    factors = {x00, x01, s2, x00 - x10, x11, s1, x01 - s2};
   } else {
     const Sixteen t1 = x10 - x00, t2 = x11 - t1;
-    return {x00, x01, t2, x11 - x10, x01 - t2, t1, x11};
+    factors = {x00, x01, t2, x11 - x10, x01 - t2, t1, x11};
   }
 }
 
@@ -97,11 +97,17 @@ template <bool rows>
 #pragma GCC unroll 4
     for (std::int64_t inner = 0; inner < 4; ++inner) {
       const float* const at = parts + (inner / 2 * 4 + inner % 2) * part + i;
-      outer[inner] = factors_of<rows>(load(at), load(at + 2 * part), load(at + 8 * part), load(at + 10 * part));
+      std::array<Sixteen, 4> x;
+      load(at, x[0]);
+      load(at + 2 * part, x[1]);
+      load(at + 8 * part, x[2]);
+      load(at + 10 * part, x[3]);
+      sum_level<rows>(x, outer[inner]);
     }
 #pragma GCC unroll 7
     for (std::int64_t block = 0; block < 7; ++block) {
-      const auto sums = factors_of<rows>(outer[0][block], outer[1][block], outer[2][block], outer[3][block]);
+      std::array<Sixteen, 7> sums;
+      sum_level<rows>({outer[0][block], outer[1][block], outer[2][block], outer[3][block]}, sums);
 #pragma GCC unroll 7
       for (std::int64_t j = 0; j < 7; ++j)
         std::memcpy(factors + (block * 7 + j) * factor + i, &sums[j], sizeof(Sixteen));
@@ -121,18 +127,18 @@ template <std::int64_t width, std::int64_t at_once>
                       side.steps - step};
       copy_part<width, at_once>(part, count, parts.data() + i * at_once * width);
     }
-    sum_parts<width == product_rows>(parts.data(), at_once * width, count * width, factors + begin * width,
-                                     factor_floats(depth, width));
+    sum_parts<width == kernel_rows>(parts.data(), at_once * width, count * width, factors + begin * width,
+                                    factor_floats(depth, width));
   }
 }
 
 }  // namespace
 
 RONDA_MULTIVERSION void pack_rows(const Side& a, std::int64_t depth, float* factors) {
-  pack<product_rows, 32>(a, depth, factors);
+  pack<kernel_rows, 32>(a, depth, factors);
 }
 RONDA_MULTIVERSION void pack_columns(const Side& b, std::int64_t depth, float* factors) {
-  pack<product_columns, 16>(b, depth, factors);
+  pack<kernel_columns, 16>(b, depth, factors);
 }
 
 }  // namespace ronda::onednn::strassen

@@ -13,7 +13,7 @@ namespace ronda::onednn::strassen {
 
 namespace {
 
-constexpr int lanes = 16, vectors = product_columns / lanes;
+constexpr int lanes = 16, vectors = kernel_columns / lanes;
 
 /// `to` = a product's result and some terms.
 struct Sum {
@@ -23,20 +23,21 @@ struct Sum {
 
 #define RONDA_KERNEL [[gnu::target("avx512f"), gnu::always_inline]] inline
 
-using Registers = __m512[product_rows][vectors];
+using Registers = __m512[kernel_rows][vectors];
 
 /// Two steps of the depth.
-RONDA_KERNEL void add_steps(Registers& sums, const float*& a, const float*& b) {
+RONDA_KERNEL void add_steps(Registers& sums, const float*& a, const float*& b, const float*& later) {
   constexpr std::int64_t ahead = 16;
 #pragma GCC unroll 2
-  for (int k = 0; k < 2; ++k, a += product_rows, b += product_columns) {
-    __builtin_prefetch(b + ahead * product_columns);
-    __builtin_prefetch(b + ahead * product_columns + lanes);
-    __builtin_prefetch(a + ahead * product_rows);
+  for (int k = 0; k < 2; ++k, a += kernel_rows, b += kernel_columns, later += lanes) {
+    __builtin_prefetch(b + ahead * kernel_columns);
+    __builtin_prefetch(b + ahead * kernel_columns + lanes);
+    __builtin_prefetch(a + ahead * kernel_rows);
+    __builtin_prefetch(later, 0, 2);
     __m512 row_of_b[vectors];
     for (int v = 0; v < vectors; ++v) row_of_b[v] = _mm512_load_ps(b + v * lanes);
 #pragma GCC unroll 12
-    for (int r = 0; r < product_rows; ++r) {
+    for (int r = 0; r < kernel_rows; ++r) {
       const __m512 element = _mm512_set1_ps(a[r]);
       for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_fmadd_ps(element, row_of_b[v], sums[r][v]);
     }
@@ -54,7 +55,7 @@ RONDA_KERNEL void fetch_row(const Sum& sum, std::int64_t r) {
 template <int terms>
 RONDA_KERNEL void write(const Registers& sums, const Sum& sum) {
 #pragma GCC unroll 12
-  for (int r = 0; r < product_rows; ++r)
+  for (int r = 0; r < kernel_rows; ++r)
     for (int v = 0; v < vectors; ++v) {
       __m512 value = sums[r][v];
 #pragma GCC unroll 3
@@ -79,24 +80,15 @@ template <int... terms>
   for (auto& row : result)
     for (__m512& vector : row) vector = _mm512_setzero_ps();
   fetch(ahead);
-  const std::int64_t rows = std::min(product_rows, factors.depth / 2);
-  for (std::int64_t r = 0; r < (factors.depth / 2 - rows) / 2; ++r, later += 2 * lanes) {
-    add_steps(result, a, b);
-    __builtin_prefetch(later, 0, 2);
-    __builtin_prefetch(later + lanes, 0, 2);
-  }
-  for (std::int64_t r = 0; r < rows; ++r, later += 2 * lanes) {
-    add_steps(result, a, b);
+  // What is added and where it goes has often left the first-level cache. It is fetched in the middle: not for long.
+  const std::int64_t pairs = factors.depth / 2, rows = std::min(kernel_rows, pairs), before = (pairs - rows) / 2;
+  for (std::int64_t i = 0; i < before; ++i) add_steps(result, a, b, later);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    add_steps(result, a, b, later);
     const Sum* sum = sums;
     (fetch_row<terms>(*sum++, r), ...);
-    __builtin_prefetch(later, 0, 2);
-    __builtin_prefetch(later + lanes, 0, 2);
   }
-  for (std::int64_t r = rows + (factors.depth / 2 - rows) / 2; r < factors.depth / 2; ++r, later += 2 * lanes) {
-    add_steps(result, a, b);
-    __builtin_prefetch(later, 0, 2);
-    __builtin_prefetch(later + lanes, 0, 2);
-  }
+  for (std::int64_t i = before + rows; i < pairs; ++i) add_steps(result, a, b, later);
   const Sum* sum = sums;
   (write<terms>(result, *sum++), ...);
 }
@@ -106,9 +98,9 @@ template <int... terms>
 template <int... terms>
 void multiply_block(Factors factors, const Sum* sums, Ahead& ahead) {
   constexpr int count = sizeof...(terms);
-  alignas(64) float p1[product_rows * product_columns], u2[product_rows * product_columns],
-      u3[product_rows * product_columns];
-  const auto rows = [](float* first) { return Rows<float>{first, product_columns}; };
+  alignas(64) float p1[kernel_rows * kernel_columns], u2[kernel_rows * kernel_columns],
+      u3[kernel_rows * kernel_columns];
+  const auto rows = [](float* first) { return Rows<float>{first, kernel_columns}; };
   std::array<Sum, count + 1> now;
   const auto keep = [&](float* to, float* term) { now[0] = {rows(to), {rows(term)}}; };
   const auto finish = [&](int index, std::int64_t row, std::int64_t column, float* term) {
@@ -118,8 +110,8 @@ void multiply_block(Factors factors, const Sum* sums, Ahead& ahead) {
     }
   };
   const auto go_on = [&factors] {
-    factors.a += factor_floats(factors.depth, product_rows);
-    factors.b += factor_floats(factors.depth, product_columns);
+    factors.a += factor_floats(factors.depth, kernel_rows);
+    factors.b += factor_floats(factors.depth, kernel_columns);
     factors.later += factors.depth * lanes;
   };
   keep(p1, nullptr);
@@ -134,14 +126,14 @@ void multiply_block(Factors factors, const Sum* sums, Ahead& ahead) {
   keep(u3, u2);  // + p7
   multiply<1>(factors, now.data(), ahead);
   go_on();
-  finish(0, product_rows, 0, u3);  // - p4
+  finish(0, kernel_rows, 0, u3);  // - p4
   multiply<terms + 1 ...>(factors, now.data(), ahead);
   go_on();
   keep(p1, u2);  // + p5
-  finish(1, product_rows, product_columns, u3);
+  finish(1, kernel_rows, kernel_columns, u3);
   multiply<1, terms + 1 ...>(factors, now.data(), ahead);
   go_on();
-  finish(0, 0, product_columns, p1);  // + p3
+  finish(0, 0, kernel_columns, p1);  // + p3
   multiply<terms + 1 ...>(factors, now.data(), ahead);
 }
 

@@ -7,8 +7,8 @@
 /// 128 columns of b. Seven *blocks*, the outer level's products, are each made of seven products of the inner level.
 namespace ronda::onednn::strassen {
 
-inline constexpr std::int64_t product_rows = 12, product_columns = 32;  ///< what registers hold
-inline constexpr std::int64_t block_rows = 2 * product_rows, block_columns = 2 * product_columns;
+inline constexpr std::int64_t kernel_rows = 12, kernel_columns = 32;  ///< what registers hold
+inline constexpr std::int64_t block_rows = 2 * kernel_rows, block_columns = 2 * kernel_columns;
 inline constexpr std::int64_t tile_rows = 2 * block_rows, tile_columns = 2 * block_columns;
 inline constexpr std::int64_t blocks = 7, products = 7 * blocks;
 
