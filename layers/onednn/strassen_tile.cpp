@@ -96,7 +96,7 @@ template <int... terms>
 
 /// The inner level: one block, and a sum with it for each of `terms`.
 template <int... terms>
-void multiply_block(Factors factors, const Sum* sums, Ahead& ahead) {
+void multiply_inner(Factors factors, const Sum* sums, Ahead& ahead) {
   constexpr int count = sizeof...(terms);
   alignas(64) float p1[kernel_rows * kernel_columns], u2[kernel_rows * kernel_columns],
       u3[kernel_rows * kernel_columns];
@@ -137,24 +137,24 @@ void multiply_block(Factors factors, const Sum* sums, Ahead& ahead) {
   multiply<terms + 1 ...>(factors, now.data(), ahead);
 }
 
-/// The outer level: where the block's result goes.
-void multiply_whole(std::int64_t block, const Factors& factors, const Destination& to, Partial& partial, Ahead& ahead) {
+/// The outer level: where the block's result goes. From block 5 on, p1 is u2 + p5.
+void multiply_outer(std::int64_t block, const Factors& factors, const Destination& to, Partial& partial, Ahead& ahead) {
   const Rows<float> p1{partial.p1.data(), block_columns}, u2{partial.u2.data(), block_columns},
       u3{partial.u3.data(), block_columns};
   const auto finish = [&](const Rows<float>& term) { return Sum{to.c, {term, to.start}}; };
   std::array<Sum, 2> sums;
   const auto keep = [&](const Rows<float>& where, const Rows<float>& term) { sums[0] = {where, {term}}; };
   switch (block) {
-    case 0: keep(p1, {}); return multiply_block<0>(factors, sums.data(), ahead);
-    case 2: keep(u2, p1); return multiply_block<1>(factors, sums.data(), ahead);
-    case 3: keep(u3, u2); return multiply_block<1>(factors, sums.data(), ahead);
+    case 0: keep(p1, {}); return multiply_inner<0>(factors, sums.data(), ahead);
+    case 2: keep(u2, p1); return multiply_inner<1>(factors, sums.data(), ahead);
+    case 3: keep(u3, u2); return multiply_inner<1>(factors, sums.data(), ahead);
     case 5:
       keep(p1, u2);
       sums[1] = finish(u3);
-      return multiply_block<1, 2>(factors, sums.data(), ahead);
+      return multiply_inner<1, 2>(factors, sums.data(), ahead);
     case 1:
-    case 6: sums[0] = finish(p1); return multiply_block<2>(factors, sums.data(), ahead);
-    default: sums[0] = finish(u3); return multiply_block<2>(factors, sums.data(), ahead);
+    case 6: sums[0] = finish(p1); return multiply_inner<2>(factors, sums.data(), ahead);
+    default: sums[0] = finish(u3); return multiply_inner<2>(factors, sums.data(), ahead);
   }
 }
 
@@ -174,12 +174,12 @@ void multiply_block(std::int64_t block, const Factors& factors, const Destinatio
                          std::clamp<std::int64_t>(to.rows - row, 0, block_rows),
                          std::clamp<std::int64_t>(to.columns - column, 0, block_columns)};
   if (!finishes[block] || (part.rows == block_rows && part.columns == block_columns))
-    return multiply_whole(block, factors, part, partial, ahead);
+    return multiply_outer(block, factors, part, partial, ahead);
   alignas(64) std::array<float, block_rows * block_columns> whole{};
   for (std::int64_t r = 0; r < part.rows; ++r)
     std::copy_n(part.start.first + r * part.start.row, part.columns, whole.data() + r * block_columns);
   const Rows<float> inner{whole.data(), block_columns};
-  multiply_whole(block, factors, {{whole.data(), block_columns}, inner, block_rows, block_columns}, partial, ahead);
+  multiply_outer(block, factors, {{whole.data(), block_columns}, inner, block_rows, block_columns}, partial, ahead);
   for (std::int64_t r = 0; r < part.rows; ++r)
     std::copy_n(whole.data() + r * block_columns, part.columns, part.c.first + r * part.c.row);
 }

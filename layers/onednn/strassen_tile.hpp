@@ -23,7 +23,9 @@ struct Rows {
   Number* first = nullptr;
   std::int64_t row = 0;  ///< from one row to the next; 0 where all are the same
 
-  [[nodiscard]] Rows at(std::int64_t r, std::int64_t column) const { return {first + r * row + column, row}; }
+  [[nodiscard]] Rows at(std::int64_t r, std::int64_t column) const {
+    return first == nullptr ? Rows() : Rows{first + r * row + column, row};
+  }
   operator Rows<const Number>() const requires(!std::is_const_v<Number>) { return {first, row}; }
 };
 
