@@ -149,7 +149,9 @@ std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const Tensor
   };
   switch (spec.function) {
     case ElementwiseFunction::relu: return make_relu(runtime, input);
-    case ElementwiseFunction::gelu: return library({algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_erf, true});
+    case ElementwiseFunction::gelu:
+      if (input.dtype == DType::float32) return make_gelu(runtime, input);
+      return library({algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_erf, true});
     case ElementwiseFunction::silu: return library({algorithm::eltwise_swish, algorithm::eltwise_swish, true, 1});
     case ElementwiseFunction::tanh:
       return library({algorithm::eltwise_tanh, algorithm::eltwise_tanh_use_dst_for_bwd, false});

@@ -1,0 +1,21 @@
+#pragma once
+#include <cstdint>
+
+namespace ronda::onednn::strassen {
+
+/// What a tile needs of a product's factor: lines (rows of a or columns of b) from a piece of the depth on. An element
+/// (i, k) lies at first[i · line + k · step]; k goes along the depth. What is not there counts as zeros.
+struct Side {
+  const float* first;
+  std::int64_t line, step;    ///< one of them is 1
+  std::int64_t lines, steps;  ///< so many are there
+};
+
+/// The factors of 49 products, made of 4 x 4 parts of a side, (k, width) each and one after another at `factor_floats`:
+/// first the outer level's sums, then the inner level's sums of these.
+/// @param depth  of each part, a quarter of the piece
+
+void pack_rows(const Side& a, std::int64_t depth, float* factors);     ///< of 48 rows
+void pack_columns(const Side& b, std::int64_t depth, float* factors);  ///< of 128 columns
+
+}  // namespace ronda::onednn::strassen

@@ -1,0 +1,191 @@
+#include <ronda/layers/onednn/strassen_tile.hpp>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+
+namespace ronda::onednn::strassen {
+
+#if defined(__x86_64__)
+// Written out, as the products of Panels are.
+
+namespace {
+
+constexpr int lanes = 16, vectors = kernel_columns / lanes;
+
+/// `to` = a product's result and some terms.
+struct Sum {
+  Rows<float> to;
+  std::array<Rows<const float>, 3> terms;
+};
+
+#define RONDA_KERNEL [[gnu::target("avx512f"), gnu::always_inline]] inline
+
+using Registers = __m512[kernel_rows][vectors];
+
+/// Two steps of the depth.
+RONDA_KERNEL void add_steps(Registers& sums, const float*& a, const float*& b, const float*& later) {
+  constexpr std::int64_t ahead = 16;
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; ++k, a += kernel_rows, b += kernel_columns, later += lanes) {
+    __builtin_prefetch(b + ahead * kernel_columns);
+    __builtin_prefetch(b + ahead * kernel_columns + lanes);
+    __builtin_prefetch(a + ahead * kernel_rows);
+    __builtin_prefetch(later, 0, 2);
+    __m512 row_of_b[vectors];
+    for (int v = 0; v < vectors; ++v) row_of_b[v] = _mm512_load_ps(b + v * lanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < kernel_rows; ++r) {
+      const __m512 element = _mm512_set1_ps(a[r]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_fmadd_ps(element, row_of_b[v], sums[r][v]);
+    }
+  }
+}
+
+template <int terms>
+RONDA_KERNEL void fetch_row(const Sum& sum, std::int64_t r) {
+  for (int v = 0; v < vectors; ++v) {
+    __builtin_prefetch(sum.to.first + r * sum.to.row + v * lanes, 1);
+    for (int t = 0; t < terms; ++t) __builtin_prefetch(sum.terms[t].first + r * sum.terms[t].row + v * lanes);
+  }
+}
+
+template <int terms>
+RONDA_KERNEL void write(const Registers& sums, const Sum& sum) {
+#pragma GCC unroll 12
+  for (int r = 0; r < kernel_rows; ++r)
+    for (int v = 0; v < vectors; ++v) {
+      __m512 value = sums[r][v];
+#pragma GCC unroll 3
+      for (int t = 0; t < terms; ++t)
+        value = _mm512_add_ps(value, _mm512_loadu_ps(sum.terms[t].first + r * sum.terms[t].row + v * lanes));
+      _mm512_storeu_ps(sum.to.first + r * sum.to.row + v * lanes, value);
+    }
+}
+
+RONDA_KERNEL void fetch(Ahead& ahead) {
+  const std::int64_t end = std::min(ahead.next + ahead.burst, ahead.last);
+  for (; ahead.next < end; ++ahead.next)
+    __builtin_prefetch(ahead.from + ahead.next / ahead.lines * ahead.row + ahead.next % ahead.lines * lanes, 0, 2);
+}
+
+/// One product, and so many sums with it as `terms`, of so many terms each.
+template <int... terms>
+[[gnu::target("avx512f"), gnu::noinline]] void multiply(const Factors& factors, const Sum* sums, Ahead& ahead) {
+  const float *a = factors.a, *b = factors.b, *later = factors.later;
+  Registers result;
+#pragma GCC unroll 12
+  for (auto& row : result)
+    for (__m512& vector : row) vector = _mm512_setzero_ps();
+  fetch(ahead);
+  // What is added and where it goes has often left the first-level cache. It is fetched in the middle: not for long.
+  const std::int64_t pairs = factors.depth / 2, rows = std::min(kernel_rows, pairs), before = (pairs - rows) / 2;
+  for (std::int64_t i = 0; i < before; ++i) add_steps(result, a, b, later);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    add_steps(result, a, b, later);
+    const Sum* sum = sums;
+    (fetch_row<terms>(*sum++, r), ...);
+  }
+  for (std::int64_t i = before + rows; i < pairs; ++i) add_steps(result, a, b, later);
+  const Sum* sum = sums;
+  (write<terms>(result, *sum++), ...);
+}
+#undef RONDA_KERNEL
+
+/// The inner level: one block, and a sum with it for each of `terms`.
+template <int... terms>
+void multiply_inner(Factors factors, const Sum* sums, Ahead& ahead) {
+  constexpr int count = sizeof...(terms);
+  alignas(64) float p1[kernel_rows * kernel_columns], u2[kernel_rows * kernel_columns],
+      u3[kernel_rows * kernel_columns];
+  const auto rows = [](float* first) { return Rows<float>{first, kernel_columns}; };
+  std::array<Sum, count + 1> now;
+  const auto keep = [&](float* to, float* term) { now[0] = {rows(to), {rows(term)}}; };
+  const auto finish = [&](int index, std::int64_t row, std::int64_t column, float* term) {
+    for (int i = 0; i < count; ++i) {
+      now[index + i].to = sums[i].to.at(row, column);
+      now[index + i].terms = {rows(term), sums[i].terms[0].at(row, column), sums[i].terms[1].at(row, column)};
+    }
+  };
+  const auto go_on = [&factors] {
+    factors.a += factor_floats(factors.depth, kernel_rows);
+    factors.b += factor_floats(factors.depth, kernel_columns);
+    factors.later += factors.depth * lanes;
+  };
+  keep(p1, nullptr);
+  multiply<0>(factors, now.data(), ahead);
+  go_on();
+  finish(0, 0, 0, p1);  // + p2
+  multiply<terms + 1 ...>(factors, now.data(), ahead);
+  go_on();
+  keep(u2, p1);  // + p6
+  multiply<1>(factors, now.data(), ahead);
+  go_on();
+  keep(u3, u2);  // + p7
+  multiply<1>(factors, now.data(), ahead);
+  go_on();
+  finish(0, kernel_rows, 0, u3);  // - p4
+  multiply<terms + 1 ...>(factors, now.data(), ahead);
+  go_on();
+  keep(p1, u2);  // + p5
+  finish(1, kernel_rows, kernel_columns, u3);
+  multiply<1, terms + 1 ...>(factors, now.data(), ahead);
+  go_on();
+  finish(0, 0, kernel_columns, p1);  // + p3
+  multiply<terms + 1 ...>(factors, now.data(), ahead);
+}
+
+/// The outer level: where the block's result goes. From block 5 on, p1 is u2 + p5.
+void multiply_outer(std::int64_t block, const Factors& factors, const Destination& to, Partial& partial, Ahead& ahead) {
+  const Rows<float> p1{partial.p1.data(), block_columns}, u2{partial.u2.data(), block_columns},
+      u3{partial.u3.data(), block_columns};
+  const auto finish = [&](const Rows<float>& term) { return Sum{to.c, {term, to.start}}; };
+  std::array<Sum, 2> sums;
+  const auto keep = [&](const Rows<float>& where, const Rows<float>& term) { sums[0] = {where, {term}}; };
+  switch (block) {
+    case 0: keep(p1, {}); return multiply_inner<0>(factors, sums.data(), ahead);
+    case 2: keep(u2, p1); return multiply_inner<1>(factors, sums.data(), ahead);
+    case 3: keep(u3, u2); return multiply_inner<1>(factors, sums.data(), ahead);
+    case 5:
+      keep(p1, u2);
+      sums[1] = finish(u3);
+      return multiply_inner<1, 2>(factors, sums.data(), ahead);
+    case 1:
+    case 6: sums[0] = finish(p1); return multiply_inner<2>(factors, sums.data(), ahead);
+    default: sums[0] = finish(u3); return multiply_inner<2>(factors, sums.data(), ahead);
+  }
+}
+
+/// c's part that a block finishes; where it finishes none, (0, 0).
+struct Place {
+  std::int64_t row, column;
+};
+constexpr std::array<Place, blocks> places{
+    Place{0, 0}, {0, 0}, {0, 0}, {0, 0}, {block_rows, 0}, {block_rows, block_columns}, {0, block_columns}};
+constexpr std::array<bool, blocks> finishes{false, true, false, false, true, true, true};
+
+}  // namespace
+
+void multiply_block(std::int64_t block, const Factors& factors, const Destination& to, Partial& partial, Ahead& ahead) {
+  const auto [row, column] = places[block];
+  const Destination part{to.start.at(row, column), to.c.at(row, column),
+                         std::clamp<std::int64_t>(to.rows - row, 0, block_rows),
+                         std::clamp<std::int64_t>(to.columns - column, 0, block_columns)};
+  if (!finishes[block] || (part.rows == block_rows && part.columns == block_columns))
+    return multiply_outer(block, factors, part, partial, ahead);
+  alignas(64) std::array<float, block_rows * block_columns> whole{};
+  for (std::int64_t r = 0; r < part.rows; ++r)
+    std::copy_n(part.start.first + r * part.start.row, part.columns, whole.data() + r * block_columns);
+  const Rows<float> inner{whole.data(), block_columns};
+  multiply_outer(block, factors, {{whole.data(), block_columns}, inner, block_rows, block_columns}, partial, ahead);
+  for (std::int64_t r = 0; r < part.rows; ++r)
+    std::copy_n(whole.data() + r * block_columns, part.columns, part.c.first + r * part.c.row);
+}
+
+#else
+void multiply_block(std::int64_t, const Factors&, const Destination&, Partial&, Ahead&) {}  // `suit_processor` says no
+#endif
+
+}  // namespace ronda::onednn::strassen
