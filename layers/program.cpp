@@ -53,6 +53,8 @@ struct Program::Bound {
 
   /// Sets the addresses of the caller's inputs, for one pass.
   void feed(Inputs given);
+  /// These calls.
+  void run_backward(std::size_t begin, std::size_t end, const Pass& pass) const;
 
  private:
   void bind_inputs(const Plan& plan, std::size_t step);
@@ -255,10 +257,20 @@ void Program::Bound::feed(Inputs given) {
   }
 }
 
+void Program::Bound::run_backward(std::size_t begin, std::size_t end, const Pass& pass) const {
+  for (std::size_t i = begin; i < end; ++i) {
+    backward[i].run(pass);
+    pass.after_operation();
+  }
+}
+
 const Tensor& Program::forward(Inputs inputs, const Pass& pass) {
   bound_->feed(inputs);
   const graph::Lowered& lowered = plan_->lowered;
-  for (std::size_t i = 0; i < lowered.steps.size(); ++i) lowered.steps[i].operation->forward(bound_->inputs[i], pass);
+  for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
+    lowered.steps[i].operation->forward(bound_->inputs[i], pass);
+    pass.after_operation();
+  }
   if (const auto input = lowered.values[lowered.values[lowered.output].base].input)
     output_ = Tensor(output_.desc(), inputs[*input].data(), inputs[*input].device());
   return output_;
@@ -297,12 +309,10 @@ void Program::backward(const Pass& pass) {
   backward_parameters(pass);
 }
 
-void Program::backward_inputs(const Pass& pass) {
-  for (std::size_t i = 0; i < plan_->backward.second_half; ++i) bound_->backward[i].run(pass);
-}
+void Program::backward_inputs(const Pass& pass) { bound_->run_backward(0, plan_->backward.second_half, pass); }
 
 void Program::backward_parameters(const Pass& pass) {
-  for (std::size_t i = plan_->backward.second_half; i < bound_->backward.size(); ++i) bound_->backward[i].run(pass);
+  bound_->run_backward(plan_->backward.second_half, bound_->backward.size(), pass);
 }
 
 std::vector<Tensor> Program::passed() const {

@@ -99,8 +99,21 @@ void Stage::plan_received() {
     }
 }
 
-void Stage::start(std::vector<Message>& messages) const {
+void Stage::start(std::vector<Message>& messages) {
   for (Message& message : messages) message.done = message.planned->start();
+}
+
+bool Stage::are_done(const std::vector<Message>& messages) {
+  return std::ranges::all_of(messages, [](const Message& message) { return message.done.ready(); });
+}
+
+/// Who asks for one that is not done moves all on.
+void Stage::move_on() {
+  for (const Received& one : received_)
+    if (!are_done(one.receives)) return;
+  for (const Slot& slot : slots_)
+    for (const std::vector<Message>* some : {&slot.send_outputs, &slot.receive_gradients, &slot.send_gradients})
+      if (!are_done(*some)) return;
 }
 
 void Stage::await(std::vector<Message>& messages, StepClock& clock) {
@@ -148,7 +161,7 @@ const Tensor& Stage::forward(const Batch& given, FunctionRef<Pass(const Batch&)>
   const bool holds = trains_ && slot.held;
   if (holds) slot.held->copy_from(given);
   slot.batch = holds ? &*slot.held : &given;
-  slot.pass.emplace(pass(*slot.batch));
+  slot.pass.emplace(pass(*slot.batch)).after_operation = AfterOperation(*this);
   if (!first()) {
     Received& here = received_[forwards_ % received_.size()];
     await(here.receives, clock);

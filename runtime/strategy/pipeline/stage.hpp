@@ -19,7 +19,8 @@ namespace ronda {
 ///
 /// Several micro-batches are in flight, forward done and not all of backward. Each has a *slot*: a program of its own
 /// over the stage's one set of parameters, with its activations. What is received has one buffer more, so that the next
-/// micro-batch arrives while this one is computed. Sends are begun and not waited for until their slot is used again.
+/// micro-batch arrives while this one is computed. Sends are begun and not waited for until their slot is used again;
+/// they go on between operations.
 ///
 /// Backward has two halves, so that the stage before does not wait for the gradients of parameters: the first ends with
 /// the gradients of what was received, which are sent. A stage does not let the second follow at once, but, with w
@@ -67,6 +68,8 @@ class Stage {
   /// The next half of backward, of the oldest micro-batch of which it is to come.
   void backward_inputs(const OnReady& on_ready, StepClock& clock);
   void backward_parameters(const OnReady& on_ready, StepClock& clock);
+  /// Moves messages on while operations are computed: see Pass::after_operation.
+  void move_on();
   /// All that this rank has sent has been taken. Before the memory is another's.
   void settle();
 
@@ -90,7 +93,8 @@ class Stage {
   void bind(Slot& slot);
   void plan_messages(Slot& slot);
   void plan_received();
-  void start(std::vector<Message>& messages) const;
+  static void start(std::vector<Message>& messages);
+  static bool are_done(const std::vector<Message>& messages);
   void await(std::vector<Message>& messages, StepClock& clock);
   void receive_ahead();
   void compute_done(double StepTimes::*phase, StepClock& clock);
