@@ -81,6 +81,7 @@ PartByPart run_parts(const std::vector<Graph>& graphs, Primitives& primitives) {
   const Tensor weights{std::span(ones)};
   const Pass pass{.stream = *device.stream, .weights = &weights, .on_ready = {}};
   std::vector<Tensor> passed{Tensor({cut_input, DType::float32, {}}, input.data())};
+  std::deque<std::vector<float>> copies;
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     HostProgram& program = programs.emplace_back(graphs[i], primitives, picker,
                                                  ProgramOptions{.input_gradient = i > 0, .in_halves = i > 0});
@@ -91,6 +92,10 @@ PartByPart run_parts(const std::vector<Graph>& graphs, Primitives& primitives) {
     CHECK(program.program().output_place().data() == output.data());
     passed = program.program().passed();
     passed.push_back(output);
+    for (Tensor& tensor : passed) {  // inputs stay until all of backward is done
+      std::vector<float>& copy = copies.emplace_back(tensor.as<float>().begin(), tensor.as<float>().end());
+      tensor = Tensor(tensor.desc(), std::as_writable_bytes(std::span(copy)).data());
+    }
   }
   PartByPart result;
   result.outputs.assign(passed.back().as<float>().begin(), passed.back().as<float>().end());
