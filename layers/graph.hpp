@@ -66,8 +66,9 @@ struct Graph {
   std::vector<GraphParameter> parameters;  ///< by ParameterId
   std::vector<GraphState> states;          ///< by StateId
   std::size_t output = 0;
+  std::vector<std::size_t> passed;  ///< other values that are given on: see graph_cut.hpp
 
-  /// How many nodes read a value; the reader of the graph's output counts too.
+  /// How many nodes read a value; who is given it counts too.
   [[nodiscard]] std::size_t readers(std::size_t value) const;
 };
 

@@ -34,7 +34,7 @@ void require_parameters_are_read(const Graph& graph) {
 }  // namespace
 
 std::size_t Graph::readers(std::size_t value) const {
-  std::size_t count = value == output ? 1 : 0;
+  std::size_t count = (value == output ? 1 : 0) + static_cast<std::size_t>(std::ranges::count(passed, value));
   for (const GraphNode& node : nodes) count += static_cast<std::size_t>(std::ranges::count(node.inputs, value));
   return count;
 }

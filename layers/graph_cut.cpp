@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
 namespace ronda {
@@ -19,17 +18,15 @@ bool has_parameters(const Graph& graph, std::size_t begin, std::size_t end) {
 
 namespace {
 
-/// What the nodes from `place` on read of those before, the graph's output included.
+/// What the nodes from `place` on read of those before, the graph's output included; in the order of computing.
 std::vector<std::size_t> crossing(const Graph& graph, std::size_t place) {
-  std::set<std::size_t> before, read;
-  for (std::size_t i = 0; i < place; ++i) before.insert(graph.nodes[i].output);
-  const auto reads = [&](std::size_t value) {
-    if (before.contains(value)) read.insert(value);
-  };
+  std::set<std::size_t> read{graph.output};
   for (std::size_t i = place; i < graph.nodes.size(); ++i)
-    for (const std::size_t value : graph.nodes[i].inputs) reads(value);
-  reads(graph.output);
-  return {read.begin(), read.end()};
+    read.insert(graph.nodes[i].inputs.begin(), graph.nodes[i].inputs.end());
+  std::vector<std::size_t> values;
+  for (std::size_t i = 0; i < place; ++i)
+    if (read.contains(graph.nodes[i].output)) values.push_back(graph.nodes[i].output);
+  return values;
 }
 
 /// The name of a parameter or a state that both sides read; empty where there is none.
@@ -50,22 +47,13 @@ std::string read_on_both_sides(const Graph& graph, std::size_t place) {
   return {};
 }
 
-const std::string& giver_of(const Graph& graph, std::size_t value) {
-  return std::ranges::find(graph.nodes, value, &GraphNode::output)->name;
-}
-
 /// Why no part may begin there, as a clause; empty where it may.
 std::string why_not(const Graph& graph, std::size_t place) {
   if (place == 0) return "it is the first, with which the first stage begins";
   if (!has_parameters(graph, 0, place)) return "no operation before it has parameters to train";
   if (!has_parameters(graph, place, graph.nodes.size())) return "no operation from there on has parameters to train";
-  const std::vector<std::size_t> values = crossing(graph, place);
-  if (values.size() != 1)
-    return "of what lies before, " + counted(values.size(), "value") + " would be sent there, those of " +
-           listed(
-               values, [&](std::size_t value) { return giver_of(graph, value); }, " and ") +
-           ", and a stage sends one";
-  if (graph.values[values.front()].dtype != DType::float32) return "whole numbers would be sent there";
+  for (const std::size_t value : crossing(graph, place))
+    if (graph.values[value].dtype != DType::float32) return "whole numbers would be sent there";
   if (const std::string name = read_on_both_sides(graph, place); !name.empty())
     return name + " is read before it and behind it";
   return {};
@@ -89,8 +77,11 @@ class Part {
     copy.output = add_value(node.output);
     part_.nodes.push_back(std::move(copy));
   }
-  Graph finish(std::size_t output) {
-    part_.output = values_.at(output);
+  /// @param given  numbers in the whole; the last is the output
+  Graph finish(std::span<const std::size_t> given) {
+    for (const std::size_t value : given) part_.passed.push_back(values_.at(value));
+    part_.output = part_.passed.back();
+    part_.passed.pop_back();
     return std::move(part_);
   }
 
@@ -137,6 +128,13 @@ std::vector<std::size_t> cut_places(const Graph& graph) {
   return places;
 }
 
+std::size_t crossing_bytes(const Graph& graph, std::size_t place) {
+  std::size_t bytes = 0;
+  for (const std::size_t value : crossing(graph, place))
+    bytes += static_cast<std::size_t>(graph.values[value].shape.count()) * sizeof(float);
+  return bytes;
+}
+
 std::size_t cut_place(const Graph& graph, std::string_view name) {
   const auto node = std::ranges::find(graph.nodes, name, &GraphNode::name);
   const auto place = static_cast<std::size_t>(node - graph.nodes.begin());
@@ -153,40 +151,41 @@ std::size_t cut_place(const Graph& graph, std::string_view name) {
 std::vector<Graph> cut(const Graph& graph, std::span<const std::size_t> places) {
   std::vector<Graph> parts;
   std::size_t begin = 0;
-  std::optional<std::size_t> received;
+  std::vector<std::size_t> received;
   for (std::size_t i = 0; i <= places.size(); ++i) {
     const bool last = i == places.size();
     const std::size_t end = last ? graph.nodes.size() : places[i];
     if (end <= begin) throw InputError("the stages of a model begin with different operations, in its order");
-    const std::size_t output = last ? graph.output : crossing(graph, end).front();
+    const std::vector<std::size_t> given = last ? std::vector{graph.output} : crossing(graph, end);
     Part part(graph);
-    if (received) part.receive(*received);
+    for (const std::size_t value : received) part.receive(value);
     for (std::size_t n = begin; n < end; ++n) part.take(graph.nodes[n]);
-    parts.push_back(part.finish(output));
-    received = output;
+    parts.push_back(part.finish(given));
+    received = given;
     begin = end;
   }
   return parts;
 }
 
 /// best[p][i]: of the first p + 1 parts, the last of which ends before place i of `ends`, the most costly one at least.
-std::vector<std::size_t> balanced_cut(std::span<const double> costs, std::span<const std::size_t> allowed,
+std::vector<std::size_t> balanced_cut(std::span<const double> costs, std::span<const CutPlace> allowed,
                                       std::size_t parts) {
   if (parts == 0 || allowed.size() + 1 < parts)
     throw InputError("the model can be cut into " + counted(allowed.size() + 1, "stage") + " at most, not into " +
                      std::to_string(parts));
   std::vector<double> before{0};  // the cost of all nodes before each place
   for (const double cost : costs) before.push_back(before.back() + cost);
-  std::vector<std::size_t> ends(allowed.begin(), allowed.end());
-  ends.push_back(costs.size());
+  std::vector<CutPlace> ends(allowed.begin(), allowed.end());
+  ends.push_back({costs.size(), 0});
   constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> best(parts, std::vector<double>(ends.size(), never));
   std::vector<std::vector<std::size_t>> from(parts, std::vector<std::size_t>(ends.size()));
-  for (std::size_t i = 0; i < ends.size(); ++i) best[0][i] = before[ends[i]];
+  for (std::size_t i = 0; i < ends.size(); ++i) best[0][i] = before[ends[i].place] + ends[i].cost;
   for (std::size_t p = 1; p < parts; ++p)
     for (std::size_t i = p; i < ends.size(); ++i)
       for (std::size_t j = p - 1; j < i; ++j) {
-        const double most = std::max(best[p - 1][j], before[ends[i]] - before[ends[j]]);
+        const double last = before[ends[i].place] - before[ends[j].place] + ends[i].cost + ends[j].cost;
+        const double most = std::max(best[p - 1][j], last);
         if (most >= best[p][i]) continue;
         best[p][i] = most;
         from[p][i] = j;
@@ -195,7 +194,7 @@ std::vector<std::size_t> balanced_cut(std::span<const double> costs, std::span<c
   std::size_t i = ends.size() - 1;
   for (std::size_t p = parts; p-- > 1;) {
     i = from[p][i];
-    places.push_back(ends[i]);
+    places.push_back(ends[i].place);
   }
   std::ranges::reverse(places);
   return places;

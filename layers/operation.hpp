@@ -25,12 +25,14 @@ struct OperationPlan {
   TensorDesc output;
   std::vector<TensorDesc> parameters = {};  ///< weight, then bias, in the layouts it wants; gradients have the same
   std::size_t pass_bytes = 0;               ///< kept from forward to backward, beside input and output
+  std::size_t between_bytes = 0;            ///< kept from the one half of backward to the other
   std::size_t scratch_bytes = 0;            ///< within one call
   std::size_t rank_sums = 0;                ///< how many numbers at once it adds up over the ranks in a pass; 0: none
   PartMessages parts = {};                  ///< what the ranks that have parts of it tell each other in a pass
   std::string picks = {};                   ///< what was chosen, for --verbose and the plan
   bool backward_reads_inputs = true, backward_reads_output = true;
-  bool in_place = false;  ///< forward may write its output where its first input lies
+  bool in_place = false;   ///< forward may write its output where its first input lies
+  bool in_halves = false;  ///< backward is done in halves: see Operation
   InputGradients gradients = InputGradients::each;
 };
 
@@ -42,6 +44,7 @@ struct OperationMemory {
   std::vector<Parameter*> parameters = {};   ///< weight, bias
   std::vector<Tensor> states = {};           ///< what it keeps from step to step, plain
   std::byte* pass = nullptr;
+  std::byte* between = nullptr;
   std::byte* scratch = nullptr;
 
   /// The first input's.
@@ -62,6 +65,16 @@ class Operation {
   /// Writes (never adds to) gradients: parameters' first, each reported by `pass.on_ready`, then the inputs'.
   virtual void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) = 0;
 
+  // The same in two halves, where the plan says so. Both are given the same tensors; the second does not read the
+  // output.
+
+  /// Writes the inputs' gradients, and those of parameters that fall to it.
+  virtual void backward_inputs(Inputs inputs, const Tensor& output_gradient, const Pass& pass) {
+    backward(inputs, output_gradient, pass);
+  }
+  /// Writes the gradients of the other parameters.
+  virtual void backward_parameters(Inputs /*inputs*/, const Tensor& /*output_gradient*/, const Pass& /*pass*/) {}
+
  protected:
   OperationPlan plan_;
 };
@@ -73,6 +86,7 @@ struct OperationContext {
   bool input_gradient = true;      ///< whether some input's gradient is needed
   bool shared_parameters = false;  ///< others read its parameters too: they lie in the one layout that all read
   std::string_view name = {};      ///< in its model, `dropout1`: tells its random numbers from others'
+  bool in_halves = false;          ///< whether backward is to be done in halves, where an operation can
 };
 
 }  // namespace ronda

@@ -29,6 +29,21 @@ class OnReady {
   void (*call_)(void*, ParameterId, Stream&) = nullptr;
 };
 
+/// Who is called after each operation of a pass, to move on what is sent and received meanwhile; as OnReady.
+class AfterOperation {
+ public:
+  AfterOperation() = default;
+  template <class Mover>
+  explicit AfterOperation(Mover& mover) : mover_(&mover), call_([](void* m) { static_cast<Mover*>(m)->move_on(); }) {}
+  void operator()() const {
+    if (call_ != nullptr) call_(mover_);
+  }
+
+ private:
+  void* mover_ = nullptr;
+  void (*call_)(void*) = nullptr;
+};
+
 /// What every layer is told of the pass it takes part in. A value on the caller's stack.
 struct Pass {
   Stream& stream;
@@ -42,8 +57,9 @@ struct Pass {
   const float* more_scale = nullptr;  ///< … and another, in the memory of the stream's device; null: 1
   StepControl* control = nullptr;     ///< where the loss adds its sums; in the memory of the stream's device
   RankSums* ranks = nullptr;          ///< of the ranks that train together; null: this one is alone
-  PartExchange* parts = nullptr;  ///< of the ranks that each compute a part of an operation; null: this one is alone
-  OnReady on_ready;               ///< called by a layer for each parameter whose gradient is complete
+  PartExchange* parts = nullptr;     ///< of the ranks that each compute a part of an operation; null: this one is alone
+  OnReady on_ready;                  ///< called by a layer for each parameter whose gradient is complete
+  AfterOperation after_operation{};  ///< called by a program
 
   /// The same pass, in which `sink.mark_ready(id, stream)` hears of every finished gradient.
   template <class Sink>

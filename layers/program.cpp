@@ -53,6 +53,8 @@ struct Program::Bound {
 
   /// Sets the addresses of the caller's inputs, for one pass.
   void feed(Inputs given);
+  /// These calls.
+  void run_backward(std::size_t begin, std::size_t end, const Pass& pass) const;
 
  private:
   void bind_inputs(const Plan& plan, std::size_t step);
@@ -66,8 +68,7 @@ struct Program::Bound {
 
 Program::Program(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, const ProgramOptions& options)
     : options_(options),
-      plan_(std::make_unique<Plan>(
-          graph::make_plan(std::move(graph), loss, primitives, picker, options.mode, options.input_gradient))) {}
+      plan_(std::make_unique<Plan>(graph::make_plan(std::move(graph), loss, primitives, picker, options))) {}
 Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 
@@ -111,8 +112,9 @@ std::vector<GradientWrites> Program::gradient_writes() const {
     if (const auto* step = std::get_if<BackwardCall>(&call)) {
       const auto& parameters = plan_->lowered.steps[step->step].parameters;
       for (std::size_t i = 0; i < parameters.size(); ++i)
-        if (!step->parameter_gradients[i]) writes.written.push_back(parameters[i]);
-      if (!step->ready_calls_follow) writes.complete.assign(parameters.begin(), parameters.end());
+        if (!step->parameter_gradients[i] && step->half != graph::Half::second) writes.written.push_back(parameters[i]);
+      if (!step->ready_calls_follow && step->half != graph::Half::first)
+        writes.complete.assign(parameters.begin(), parameters.end());
     } else if (const auto* ready = std::get_if<ReadyCall>(&call)) {
       writes.complete = {ready->parameter};
     }
@@ -181,6 +183,7 @@ void Program::Bound::bind_step(Plan& plan, std::size_t index, const BackwardCall
                         .parameters = {},
                         .states = {},
                         .pass = memory + plan.offset(plan.kept_of[index]),
+                        .between = memory + plan.offset(plan.between_of[index]),
                         .scratch = memory + plan.offset(plan.scratch_of[index])};
   for (std::size_t i = 0; call != nullptr && i < step.inputs.size(); ++i)
     if (const auto gradient = call->input_gradients[i])
@@ -214,11 +217,15 @@ void Program::Bound::bind_call(const Plan& plan, const GradientCall& call, std::
   std::visit(Overloaded{[&](const BackwardCall& c) {
                           Operation& operation = *plan.lowered.steps[c.step].operation;
                           const Tensor gradient = at(plan, c.output_gradient, operation.plan().output);
-                          const auto run = [&operation, &given = inputs[c.step], gradient,
+                          const auto run = [&operation, &given = inputs[c.step], gradient, half = c.half,
                                             reports = !c.ready_calls_follow](const Pass& pass) {
                             Pass here = pass;
                             if (!reports) here.on_ready = {};
-                            operation.backward(given, gradient, here);
+                            switch (half) {
+                              case graph::Half::both: return operation.backward(given, gradient, here);
+                              case graph::Half::first: return operation.backward_inputs(given, gradient, here);
+                              case graph::Half::second: return operation.backward_parameters(given, gradient, here);
+                            }
                           };
                           backward.push_back({c.step, run});
                         },
@@ -250,10 +257,20 @@ void Program::Bound::feed(Inputs given) {
   }
 }
 
+void Program::Bound::run_backward(std::size_t begin, std::size_t end, const Pass& pass) const {
+  for (std::size_t i = begin; i < end; ++i) {
+    backward[i].run(pass);
+    pass.after_operation();
+  }
+}
+
 const Tensor& Program::forward(Inputs inputs, const Pass& pass) {
   bound_->feed(inputs);
   const graph::Lowered& lowered = plan_->lowered;
-  for (std::size_t i = 0; i < lowered.steps.size(); ++i) lowered.steps[i].operation->forward(bound_->inputs[i], pass);
+  for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
+    lowered.steps[i].operation->forward(bound_->inputs[i], pass);
+    pass.after_operation();
+  }
   if (const auto input = lowered.values[lowered.values[lowered.output].base].input)
     output_ = Tensor(output_.desc(), inputs[*input].data(), inputs[*input].device());
   return output_;
@@ -270,14 +287,15 @@ std::vector<OperationCosts> Program::measure(Inputs inputs, const Pass& pass) {
     const double seconds = steady_seconds() - begin;
     if (best == 0 || seconds < best) best = seconds;
   };
+  std::vector<double> backward(bound_->backward.size());  // of its calls
   bound_->feed(inputs);
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i)
       time(all[i].forward, [&] { plan_->lowered.steps[i].operation->forward(bound_->inputs[i], quiet); });
-    double sums = 0;
-    for (const auto& call : bound_->backward)
-      time(call.step ? all[*call.step].backward : sums, [&] { call.run(quiet); });
+    for (std::size_t i = 0; i < backward.size(); ++i) time(backward[i], [&] { bound_->backward[i].run(quiet); });
   }
+  for (std::size_t i = 0; i < backward.size(); ++i)
+    if (const auto step = bound_->backward[i].step) all[*step].backward += backward[i];
   return all;
 }
 
@@ -287,7 +305,28 @@ const Tensor& Program::loss(const Tensor& target, const Pass& pass) {
 }
 
 void Program::backward(const Pass& pass) {
-  for (const auto& call : bound_->backward) call.run(pass);
+  backward_inputs(pass);
+  backward_parameters(pass);
+}
+
+void Program::backward_inputs(const Pass& pass) { bound_->run_backward(0, plan_->backward.second_half, pass); }
+
+void Program::backward_parameters(const Pass& pass) {
+  bound_->run_backward(plan_->backward.second_half, bound_->backward.size(), pass);
+}
+
+std::vector<Tensor> Program::passed() const {
+  std::vector<Tensor> tensors;
+  for (const std::size_t value : plan_->lowered.passed) tensors.push_back(bound_->tensor_of(*plan_, value));
+  return tensors;
+}
+
+std::vector<Tensor> Program::passed_gradients() const {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < plan_->backward.passed_gradients.size(); ++i)
+    tensors.push_back(
+        bound_->at(*plan_, plan_->backward.passed_gradients[i], plan_->lowered.values[plan_->lowered.passed[i]].desc));
+  return tensors;
 }
 
 Tensor Program::input_gradient(std::size_t input) const {

@@ -25,6 +25,7 @@ struct GradientWrites {
 struct ProgramOptions {
   Mode mode = Mode::training;   ///< `evaluation`: no memory is kept for backward, and `backward` may not be called
   bool input_gradient = false;  ///< whether backward also computes the gradients of the inputs
+  bool in_halves = false;       ///< whether backward is called in two halves, where operations can do it so
 };
 
 /// The costs of one operation of a program.
@@ -91,14 +92,23 @@ class Program {
   const Tensor& loss(const Tensor& target, const Pass& pass);
   /// Writes all gradients, and calls `pass.on_ready` for each parameter when its gradient is complete.
   void backward(const Pass& pass);
+  /// The same in two halves. The first ends with the gradients of the inputs, and writes those of parameters alone that
+  /// have to be computed with them; the second writes all others. Without ProgramOptions::in_halves the first does all.
+  void backward_inputs(const Pass& pass);
+  void backward_parameters(const Pass& pass);
   /// The gradient of the output. A program without a loss: write it before `backward`.
   [[nodiscard]] const Tensor& output_gradient() const noexcept { return output_gradient_; }
   /// Where `forward` writes the output, once bound; without an address where that is an input itself.
   [[nodiscard]] const Tensor& output_place() const noexcept { return output_; }
+  /// Where forward writes what is given on (Graph::passed), once bound.
+  [[nodiscard]] std::vector<Tensor> passed() const;
+  /// The gradients of these, which are written before `backward`.
+  [[nodiscard]] std::vector<Tensor> passed_gradients() const;
   /// The costs with times. Times each call of forward and backward twice and takes the shorter. Synchronizes after each
   /// call. Overwrites gradients and states. Does not call `pass.on_ready`.
   [[nodiscard]] std::vector<OperationCosts> measure(Inputs inputs, const Pass& pass);
-  /// The gradient of an input after backward. Needs ProgramOptions::input_gradient; empty otherwise, and for integers.
+  /// The gradient of an input after backward, or its first half. Needs ProgramOptions::input_gradient; empty otherwise,
+  /// and for integers.
   [[nodiscard]] Tensor input_gradient(std::size_t input) const;
 
  private:

@@ -23,7 +23,7 @@ class WidenedOperation final : public Operation {
   WidenedOperation(std::unique_ptr<Operation> exact, std::span<const TensorDesc> inputs, DType half)
       : exact_(std::move(exact)) {
     plan_ = exact_->plan();
-    plan_.in_place = false;
+    plan_.in_place = plan_.in_halves = false;
     ArenaPlan arena;
     const auto place = [&](const TensorDesc& desc) {
       return Wide{widened(desc), arena.reserve(widened(desc).bytes())};
@@ -57,6 +57,7 @@ class WidenedOperation final : public Operation {
     OperationMemory exact{.output = y_.in(memory.scratch),
                           .states = memory.states,
                           .pass = memory.pass,
+                          .between = memory.between,
                           .scratch = memory.scratch + exact_scratch_};
     for (std::size_t i = 0; i < memory.input_gradients.size(); ++i)
       exact.input_gradients.push_back(memory.input_gradients[i].empty() || !dx_[i] ? memory.input_gradients[i]

@@ -27,19 +27,30 @@ class BackwardPlanner {
   Backward run(std::size_t inputs) {
     const std::size_t output = lowered_.values[lowered_.output].base;
     result_.output_gradient = memory_.add("loss gradient", lowered_.values[output].desc.bytes());
-    memory_.extend_use(result_.output_gradient, time_++);
+    memory_.extend_use(result_.output_gradient, time_);
     if (lowered_.values[output].gradient) parts_[output].push_back(result_.output_gradient);
+    for (const std::size_t value : lowered_.passed) receive(lowered_.values[value].base);
+    ++time_;
     for (std::size_t i = lowered_.steps.size(); i-- > 0;) plan(i);
     result_.input_gradients.resize(inputs);
     for (std::size_t value = 0; value < lowered_.values.size(); ++value)
       if (const auto input = lowered_.values[value].input; input && !parts_[value].empty())
         result_.input_gradients[*input] = gradient_of(value, "input");
+    plan_second_halves();
     for (const auto& gradient : result_.input_gradients)
       if (gradient) memory_.extend_use(*gradient, time_);
     return std::move(result_);
   }
 
  private:
+  /// The gradient of a value that is given on comes from there, in the loss's time.
+  void receive(std::size_t base) {
+    const std::size_t gradient = memory_.add("passed gradient", lowered_.values[base].desc.bytes());
+    memory_.extend_use(gradient, time_);
+    result_.passed_gradients.push_back(gradient);
+    if (lowered_.values[base].gradient) parts_[base].push_back(gradient);
+  }
+
   void plan(std::size_t index) {
     const Step& step = lowered_.steps[index];
     const std::size_t output = lowered_.values[step.output].base;
@@ -49,13 +60,26 @@ class BackwardPlanner {
       for (const std::size_t input : step.inputs) give(input, gradient);
       return;
     }
-    BackwardCall call{.step = index, .output_gradient = gradient};
+    BackwardCall call{.step = index,
+                      .output_gradient = gradient,
+                      .half = step.operation->plan().in_halves ? Half::first : Half::both};
     memory_.extend_use(gradient, time_);
     write_input_gradients(call);
     write_parameter_gradients(call);
     ++time_;
     const auto& planned = std::get<BackwardCall>(result_.calls.emplace_back(std::move(call)));
+    if (planned.half == Half::first) halved_.push_back(planned);
     if (planned.ready_calls_follow) complete_parameters(step, std::vector(planned.parameter_gradients));
+  }
+
+  /// When all inputs' gradients are done, so that these can be sent meanwhile.
+  void plan_second_halves() {
+    result_.second_half = result_.calls.size();
+    for (BackwardCall& call : halved_) {
+      call.half = Half::second;
+      memory_.extend_use(call.output_gradient, time_++);
+      result_.calls.emplace_back(std::move(call));
+    }
   }
 
   // ---- values -------------------------------------------------------------------------------------------------------
@@ -147,6 +171,7 @@ class BackwardPlanner {
   std::vector<std::vector<std::size_t>> parts_;  ///< of each value: the gradients from its readers
   std::vector<std::size_t> uses_left_, shared_;  ///< of each parameter: steps that read it
   std::vector<bool> written_;                    ///< of each parameter: whether a step writes its gradient
+  std::vector<BackwardCall> halved_;             ///< whose second half is to come
   Backward result_;
 };
 

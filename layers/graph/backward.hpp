@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -10,13 +11,18 @@
 
 namespace ronda::graph {
 
-/// Backward of a step. Gradients are buffers, with the descriptions of the step's inputs, output and parameters.
+/// Which part of an operation's backward a call is.
+enum class Half : std::uint8_t { both, first, second };
+
+/// Backward of a step, or a half of it. Gradients are buffers, with the descriptions of the step's inputs, output and
+/// parameters.
 struct BackwardCall {
   std::size_t step = 0;
   std::size_t output_gradient = 0;
   std::vector<std::optional<std::size_t>> input_gradients = {};      ///< none: not needed, or the output's gradient
   std::vector<std::optional<std::size_t>> parameter_gradients = {};  ///< none: where the gradient belongs
   bool ready_calls_follow = false;  ///< the operation does not report its parameters: ReadyCalls do
+  Half half = Half::both;
 };
 
 /// sum = parts, one after another.
@@ -38,10 +44,12 @@ struct ReadyCall {
 
 using GradientCall = std::variant<BackwardCall, SumCall, ParameterSumCall, ReadyCall>;
 
-/// The calls of backward, in their order: the last step first.
+/// The calls of backward, in their order: the last step first, and second halves of steps behind all else.
 struct Backward {
   std::vector<GradientCall> calls;
+  std::size_t second_half = 0;                              ///< the number of the first call that is a second half
   std::size_t output_gradient = 0;                          ///< the buffer that the loss writes
+  std::vector<std::size_t> passed_gradients;                ///< the buffers of the gradients of Lowered::passed
   std::vector<std::optional<std::size_t>> input_gradients;  ///< of the graph's inputs; none: not asked for
 };
 

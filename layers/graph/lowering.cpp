@@ -24,11 +24,12 @@ bool samples_are_dense(const TensorDesc& image) {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, Primitives& primitives, Picker& picker, Mode mode)
+  Lowering(const Graph& graph, Primitives& primitives, Picker& picker, const ProgramOptions& options)
       : graph_(graph),
         primitives_(primitives),
         picker_(picker),
-        mode_(mode),
+        options_(options),
+        mode_(options.mode),
         uses_(graph.parameters.size()),
         has_layout_(graph.parameters.size()) {
     for (const GraphParameter& parameter : graph.parameters)
@@ -38,7 +39,7 @@ class Lowering {
                                     .fan_out = parameter.fan_out,
                                     .initializer = parameter.initializer,
                                     .zero_row = parameter.zero_row,
-                                    .sparse = parameter.sparse && mode == Mode::training});
+                                    .sparse = parameter.sparse && mode_ == Mode::training});
     for (const GraphNode& node : graph.nodes)
       for (const ParameterId id : node.parameters) {
         ++uses_[index_of(id)];
@@ -46,23 +47,25 @@ class Lowering {
       }
   }
 
-  Lowered run(bool input_gradient) {
+  Lowered run() {
     value_of_.resize(graph_.values.size());
-    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i, input_gradient);
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i);
     for (const GraphNode& node : graph_.nodes) value_of_[node.output] = lower(node);
     result_.output = to_plain(in_file_order(value_of_[graph_.output]));
+    for (const std::size_t value : graph_.passed)
+      result_.passed.push_back(no_input(to_plain(in_file_order(value_of_[value]))));
     return std::move(result_);
   }
 
  private:
-  void add_input(std::size_t i, bool input_gradient) {
+  void add_input(std::size_t i) {
     const Value& input = graph_.values[graph_.inputs[i].value];
     std::size_t value = result_.values.size();
     const bool real = input.dtype == DType::float32;
     result_.values.push_back({.desc = {input.shape, input.dtype, {}},
                               .base = value,
                               .input = i,
-                              .gradient = input_gradient && real && mode_ == Mode::training});
+                              .gradient = options_.input_gradient && real && mode_ == Mode::training});
     if (real && primitives_.dtype() != DType::float32)
       value = add_step("cast", ReorderSpec{{input.shape, primitives_.dtype(), {}}}, value);
     value_of_[input.id] = value;
@@ -94,6 +97,12 @@ class Lowering {
     if (desc == plain(desc)) return value;
     if (same_bytes(desc, plain(desc))) return add_view(value, plain(desc), result_.values[value].flattened);
     return add_reorder("to_plain", value, plain(desc));
+  }
+
+  /// Itself, or a copy of what is the caller's.
+  std::size_t no_input(std::size_t value) {
+    const TensorDesc desc = result_.values[value].desc;
+    return result_.values[result_.values[value].base].input ? add_reorder("passed", value, desc) : value;
   }
 
   /// A sequence as an image of one row, and an image itself.
@@ -245,14 +254,15 @@ class Lowering {
       descs.push_back(result_.values[input].desc);
       gradient = gradient || result_.values[input].gradient;
     }
-    Step step{
-        .name = node.name,
-        .spec = node.operation,
-        .inputs = inputs,
-        .parameters = node.parameters,
-        .states = node.states,
-        .operation = make_operation(
-            node, descs, {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node), node.name})};
+    Step step{.name = node.name,
+              .spec = node.operation,
+              .inputs = inputs,
+              .parameters = node.parameters,
+              .states = node.states,
+              .operation = make_operation(
+                  node, descs,
+                  {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node), node.name,
+                   options_.in_halves && mode_ == Mode::training && !shares_parameters(node)})};
     fix_layouts(step);
     if ((step.operation->plan().rank_sums > 0 || !step.operation->plan().parts.empty()) &&
         result_.first_cpu_only_operation.empty())
@@ -330,6 +340,7 @@ class Lowering {
   const Graph& graph_;
   Primitives& primitives_;
   Picker& picker_;
+  const ProgramOptions& options_;
   Mode mode_;
   std::vector<std::size_t> uses_;      ///< of each parameter
   std::vector<bool> has_layout_;       ///< of each parameter
@@ -342,8 +353,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const Graph& graph, Primitives& primitives, Picker& picker, Mode mode, bool input_gradient) {
-  return Lowering(graph, primitives, picker, mode).run(input_gradient);
+Lowered lower(const Graph& graph, Primitives& primitives, Picker& picker, const ProgramOptions& options) {
+  return Lowering(graph, primitives, picker, options).run();
 }
 
 }  // namespace ronda::graph

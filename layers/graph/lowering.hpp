@@ -8,6 +8,7 @@
 #include <ronda/layers/graph.hpp>
 #include <ronda/layers/parameter_request.hpp>
 #include <ronda/layers/primitives.hpp>
+#include <ronda/layers/program.hpp>
 
 namespace ronda::graph {
 
@@ -37,14 +38,15 @@ struct Lowered {
   std::vector<DeviceValue> values;
   std::vector<Step> steps;
   std::size_t output = 0;                    ///< the number of a value
+  std::vector<std::size_t> passed;           ///< the numbers of values that are given on beside it
   std::vector<ParameterRequest> parameters;  ///< by ParameterId
   std::vector<std::string> lines;            ///< the choice for each step
   std::string first_cpu_only_operation;      ///< its name; empty: none
 };
 
-/// Makes the operations of `graph`, and reorders between two operations that need different layouts. The output is
-/// plain, with features in (C, H, W) order. Throws InputError for an operation that the device does not have.
-/// @param input_gradient  whether gradients of the graph's float inputs are needed
-[[nodiscard]] Lowered lower(const Graph& graph, Primitives& primitives, Picker& picker, Mode mode, bool input_gradient);
+/// Makes the operations of `graph`, and reorders between two operations that need different layouts. The output and
+/// what is passed are plain, with features in (C, H, W) order; what is passed is no input itself, but a copy. Throws
+/// InputError for an operation that the device does not have.
+[[nodiscard]] Lowered lower(const Graph& graph, Primitives& primitives, Picker& picker, const ProgramOptions& options);
 
 }  // namespace ronda::graph

@@ -15,6 +15,7 @@ void add_step_buffers(Plan& plan) {
     const OperationPlan& needs = step.operation->plan();
     plan.output_of[step.output] = plan.memory.add(step.name + " output", needs.output.bytes());
     plan.kept_of.push_back(plan.memory.add(step.name + " kept", needs.pass_bytes));
+    plan.between_of.push_back(plan.memory.add(step.name + " between", needs.between_bytes));
     plan.scratch_of.push_back(plan.memory.add(step.name + " scratch", needs.scratch_bytes, true));
   }
 }
@@ -36,6 +37,7 @@ void use_in_forward(Plan& plan) {
     plan.memory.use_once(plan.scratch_of[i], time);
   }
   use_value(plan, plan.lowered.output, plan.loss_time());
+  for (const std::size_t value : plan.lowered.passed) use_value(plan, value, plan.loss_time());
   plan.memory.extend_use(plan.loss_scratch, plan.loss_time());
 }
 
@@ -46,10 +48,11 @@ void use_in_backward(Plan& plan) {
     if (const auto* backward = std::get_if<BackwardCall>(&call)) {
       const Step& step = plan.lowered.steps[backward->step];
       const OperationPlan& needs = step.operation->plan();
-      if (needs.backward_reads_output) use_value(plan, step.output, time);
+      if (needs.backward_reads_output && backward->half != Half::second) use_value(plan, step.output, time);
       if (needs.backward_reads_inputs)
         for (const std::size_t input : step.inputs) use_value(plan, input, time);
       plan.memory.extend_use(plan.kept_of[backward->step], time);
+      plan.memory.extend_use(plan.between_of[backward->step], time);
       plan.memory.use_once(plan.scratch_of[backward->step], time);
     }
     if (!std::holds_alternative<ReadyCall>(call)) ++time;  // a ReadyCall takes no time: it only notifies
@@ -87,16 +90,16 @@ std::unique_ptr<LossOperation> make_loss(const Loss& loss, const TensorDesc& out
 
 }  // namespace
 
-Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, Mode mode, bool input_gradient) {
+Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, const ProgramOptions& options) {
   Plan plan;
   fuse(graph);
-  plan.lowered = lower(graph, primitives, picker, mode, input_gradient);
+  plan.lowered = lower(graph, primitives, picker, options);
   const TensorDesc& output = plan.lowered.values[plan.lowered.output].desc;
   if (loss != nullptr) plan.loss = make_loss(*loss, output, primitives);
   plan.loss_scratch = plan.memory.add("loss scratch", plan.loss ? plan.loss->scratch_bytes() : 0, true);
   add_step_buffers(plan);
   use_in_forward(plan);
-  if (mode == Mode::training) {
+  if (options.mode == Mode::training) {
     plan.backward = plan_backward(plan.lowered, graph.inputs.size(), primitives, picker, plan.memory, plan.loss_time());
     use_in_backward(plan);
   } else if (plan.loss) {  // a loss always writes a gradient, also in evaluation

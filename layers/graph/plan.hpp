@@ -22,8 +22,8 @@ struct Plan {
   Backward backward;
   Memory memory;
   BufferPlan buffers;
-  std::vector<std::size_t> output_of;            ///< by the number of a value that a step writes: its buffer
-  std::vector<std::size_t> kept_of, scratch_of;  ///< of each step
+  std::vector<std::size_t> output_of;  ///< by the number of a value that a step writes: its buffer
+  std::vector<std::size_t> kept_of, between_of, scratch_of;  ///< of each step
   std::size_t loss_scratch = 0;
 
   [[nodiscard]] std::size_t offset(std::size_t buffer) const { return buffers.offsets[memory.holder_of(buffer)]; }
@@ -31,7 +31,7 @@ struct Plan {
 };
 
 /// @param loss  null: none
-[[nodiscard]] Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker, Mode mode,
-                             bool input_gradient);
+[[nodiscard]] Plan make_plan(Graph graph, const Loss* loss, Primitives& primitives, Picker& picker,
+                             const ProgramOptions& options);
 
 }  // namespace ronda::graph

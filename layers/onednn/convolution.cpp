@@ -360,6 +360,7 @@ class Convolution final : public Operation {
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, spec.input.dtype, {}});
     plan_.picks = directions_.picks;
     plan_.backward_reads_output = spec.activation == Activation::relu && !relu_before_average_;
+    plan_.in_halves = context.in_halves && context.input_gradient && !spec.pool;
     place(convolved.bytes(), activated.bytes());
   }
 
@@ -367,6 +368,7 @@ class Convolution final : public Operation {
     memory_ = memory;
     std::byte* kept = training_ ? memory.pass : memory.scratch + kept_offset_;
     winners_ = kept;
+    masked_ = plan_.in_halves ? memory.between : memory.scratch + masked_offset_;
     convolved_ = !pooling_ ? memory.output.data() : relu_before_average_ ? kept : memory.scratch + between_offset_;
   }
 
@@ -399,11 +401,35 @@ class Convolution final : public Operation {
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
-    const Tensor& input = inputs.front();
+    const Gradients gradients = before_activation(output_gradient.pointer<T>(), pass);
+    write_weight_gradient(inputs.front(), gradients, pass);
+    if (!memory_.input_gradient().empty()) write_input_gradient(gradients);
+  }
+
+  /// With the bias's, which is summed where the ReLU's backward is done. Without pooling.
+  void backward_inputs(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    write_input_gradient(before_activation(output_gradient.pointer<T>(), pass));
+  }
+  void backward_parameters(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const T* dz = spec_.activation == Activation::relu ? numbers(masked_) : output_gradient.pointer<T>();
+    write_weight_gradient(inputs.front(), {nullptr, dz}, pass);
+  }
+
+ private:
+  static T* numbers(std::byte* bytes) { return reinterpret_cast<T*>(bytes); }
+  /// What tiles take, which are of float32 alone.
+  static const float* floats(const void* numbers) { return static_cast<const float*>(numbers); }
+  static float* floats(void* numbers) { return static_cast<float*>(numbers); }
+
+  /// Gradients before the activation.
+  struct Gradients {
+    const T* pooled;     ///< of the pooled output; null where the activation comes before the pooling
+    const T* convolved;  ///< of the convolution proper; not written where the winners do everything
+  };
+
+  void write_weight_gradient(const Tensor& input, const Gradients& gradients, const Pass& pass) {
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
-    const Gradients gradients = before_activation(output_gradient.pointer<T>());
-    if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
     if (directions_.backward_weights.library)
       directions_.backward_weights.library->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
     else if (directions_.backward_weights.in_tiles)
@@ -416,7 +442,11 @@ class Convolution final : public Operation {
       directions_.winners->backward_weights(input.pointer<T>(), gradients.pooled, places_of_winners(),
                                             weight.gradient.pointer<T>(), scratch);
     pass.on_ready(weight.id, pass.stream);
-    if (memory_.input_gradient().empty()) return;
+  }
+
+  void write_input_gradient(const Gradients& gradients) {
+    const Parameter& weight = *memory_.parameters[0];
+    std::byte* scratch = memory_.scratch + computation_offset_;
     if (directions_.backward_data.library)
       directions_.backward_data.library->run({gradients.convolved, weight.value.data()},
                                              memory_.input_gradient().data(), scratch);
@@ -427,12 +457,6 @@ class Convolution final : public Operation {
       directions_.winners->backward_data(gradients.pooled, places_of_winners(), weight.value.pointer<T>(),
                                          memory_.input_gradient().pointer<T>(), scratch);
   }
-
- private:
-  static T* numbers(std::byte* bytes) { return reinterpret_cast<T*>(bytes); }
-  /// What tiles take, which are of float32 alone.
-  static const float* floats(const void* numbers) { return static_cast<const float*>(numbers); }
-  static float* floats(void* numbers) { return static_cast<float*>(numbers); }
 
   /// Whether the pooling is part of the convolution's last transform.
   [[nodiscard]] bool pools_in_tiles() const { return directions_.forward.in_tiles && directions_.tiles->pools(); }
@@ -452,17 +476,20 @@ class Convolution final : public Operation {
         scratch.reserve(pooling_ && between ? convolved_bytes : 0);  // forward: the output, backward: its gradient
     summing_offset_ =
         scratch.reserve(pooling_ && training_ ? pooling_->scratch_bytes(plan_.output.dtype, threads_) : 0);
-    masked_offset_ = scratch.reserve(training_ && spec_.activation == Activation::relu ? activated_bytes : 0);
+    const std::size_t masked_bytes = training_ && spec_.activation == Activation::relu ? activated_bytes : 0;
+    plan_.between_bytes = plan_.in_halves ? masked_bytes : 0;
+    masked_offset_ = scratch.reserve(plan_.in_halves ? 0 : masked_bytes);
     sums_offset_ = scratch.reserve(training_ ? activation_->scratch_bytes() : 0);
     computation_offset_ = scratch.bytes();
     plan_.scratch_bytes = computation_offset_ + directions_.scratch_bytes();
   }
 
-  /// Gradients before the activation.
-  struct Gradients {
-    const T* pooled;     ///< of the pooled output; null where the activation comes before the pooling
-    const T* convolved;  ///< of the convolution proper; not written where the winners do everything
-  };
+  /// Also writes the bias's gradient, and reports it.
+  Gradients before_activation(const T* dy, const Pass& pass) {
+    const Gradients gradients = before_activation(dy);
+    if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
+    return gradients;
+  }
 
   Gradients before_activation(const T* dy) {
     if (!pooling_) return {nullptr, masked(dy, memory_.output.data())};
@@ -479,7 +506,7 @@ class Convolution final : public Operation {
   /// The gradient where y is positive. Also sums up the bias's gradient.
   const T* masked(const T* dy, std::byte* y) {
     const bool relu = spec_.activation == Activation::relu;
-    T* dz = numbers(memory_.scratch + masked_offset_);
+    T* dz = numbers(masked_);
     T* db = spec_.bias ? memory_.parameters[1]->gradient.pointer<T>() : nullptr;
     activation_->backward<T>(dy, relu ? numbers(y) : nullptr, dz, db, memory_.scratch + sums_offset_);
     return relu ? dz : dy;
@@ -497,6 +524,7 @@ class Convolution final : public Operation {
               computation_offset_ = 0;
   OperationMemory memory_;
   std::byte *winners_ = nullptr, *convolved_ = nullptr;
+  std::byte* masked_ = nullptr;  ///< the gradient of what the ReLU let through
 };
 
 }  // namespace

@@ -433,16 +433,22 @@ class Dense final : public Operation {
     if (m_.bias) plan_.parameters.push_back({Shape{m_.outputs}, m_.dtype, {}});
     plan_.picks = products_->picks();
     plan_.backward_reads_output = m_.relu;
+    plan_.in_halves = context.in_halves && context.input_gradient;
     ArenaPlan scratch;
     if (context.mode == Mode::training) {
-      before_activation_offset_ = scratch.reserve(m_.relu ? plan_.output.bytes() : 0);
+      const std::size_t masked_bytes = m_.relu ? plan_.output.bytes() : 0;
+      plan_.between_bytes = plan_.in_halves ? masked_bytes : 0;
+      masked_offset_ = scratch.reserve(plan_.in_halves ? 0 : masked_bytes);
       sums_offset_ = scratch.reserve(activation_.scratch_bytes());
     }
     computation_offset_ = scratch.bytes();
     plan_.scratch_bytes = computation_offset_ + products_->scratch_bytes();
   }
 
-  void bind(const OperationMemory& memory) override { memory_ = memory; }
+  void bind(const OperationMemory& memory) override {
+    memory_ = memory;
+    masked_ = reinterpret_cast<T*>(plan_.in_halves ? memory.between : memory.scratch + masked_offset_);
+  }
 
   void forward(Inputs inputs, const Pass& pass) override {
     const Tensor& input = inputs.front();
@@ -452,31 +458,45 @@ class Dense final : public Operation {
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
-    const Tensor& input = inputs.front();
-    Parameter& weight = *memory_.parameters[0];
-    std::byte* scratch = memory_.scratch + computation_offset_;
-    const T* dz = before_activation(output_gradient);
-    if (m_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
-    products_->backward_weights(input.pointer<T>(), dz, weight.gradient.pointer<T>(), scratch);
-    pass.on_ready(weight.id, pass.stream);
-    if (!memory_.input_gradient().empty())
-      products_->backward_data(dz, weight.value.pointer<T>(), memory_.input_gradient().pointer<T>(), scratch);
+    const T* dz = before_activation(output_gradient, pass);
+    write_weight_gradient(inputs.front(), dz, pass);
+    if (!memory_.input_gradient().empty()) write_input_gradient(dz);
+  }
+
+  /// With the bias's, which is summed where the ReLU's backward is done.
+  void backward_inputs(Inputs, const Tensor& output_gradient, const Pass& pass) override {
+    write_input_gradient(before_activation(output_gradient, pass));
+  }
+  void backward_parameters(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    write_weight_gradient(inputs.front(), m_.relu ? masked_ : output_gradient.pointer<T>(), pass);
   }
 
  private:
-  /// Also sums up the bias's gradient.
-  const T* before_activation(const Tensor& output_gradient) {
+  /// Also sums up the bias's gradient, and reports it.
+  const T* before_activation(const Tensor& output_gradient, const Pass& pass) {
     const T* y = m_.relu ? memory_.output.pointer<T>() : nullptr;
-    T* dz = m_.relu ? reinterpret_cast<T*>(memory_.scratch + before_activation_offset_) : nullptr;
+    T* dz = m_.relu ? masked_ : nullptr;
     T* db = m_.bias ? memory_.parameters[1]->gradient.pointer<T>() : nullptr;
     activation_.backward<T>(output_gradient.pointer<T>(), y, dz, db, memory_.scratch + sums_offset_);
+    if (m_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
     return m_.relu ? dz : output_gradient.pointer<T>();
+  }
+  void write_weight_gradient(const Tensor& input, const T* dz, const Pass& pass) {
+    Parameter& weight = *memory_.parameters[0];
+    products_->backward_weights(input.pointer<T>(), dz, weight.gradient.pointer<T>(),
+                                memory_.scratch + computation_offset_);
+    pass.on_ready(weight.id, pass.stream);
+  }
+  void write_input_gradient(const T* dz) {
+    products_->backward_data(dz, memory_.parameters[0]->value.pointer<T>(), memory_.input_gradient().pointer<T>(),
+                             memory_.scratch + computation_offset_);
   }
 
   Matrices m_;
   std::unique_ptr<Products> products_;
   BiasAndActivation activation_;
-  std::size_t before_activation_offset_ = 0, sums_offset_ = 0, computation_offset_ = 0;
+  T* masked_ = nullptr;  ///< the gradient of what the ReLU let through
+  std::size_t masked_offset_ = 0, sums_offset_ = 0, computation_offset_ = 0;
   OperationMemory memory_;
 };
 

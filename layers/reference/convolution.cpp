@@ -7,12 +7,13 @@ namespace {
 /// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward.
 class Convolution final : public Operation {
  public:
-  explicit Convolution(const ConvolutionProblem& spec)
+  Convolution(const ConvolutionProblem& spec, const OperationContext& context)
       : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
     plan_.parameters = {{weight_shape(spec, spec.input.shape), DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
     plan_.output = inner_;
-    plan_.scratch_bytes = 2 * inner_.bytes();
+    plan_.in_halves = context.in_halves && context.input_gradient && !spec.pool;
+    (plan_.in_halves ? plan_.between_bytes : plan_.scratch_bytes) = 2 * inner_.bytes();
     plan_.picks = "plain loops";
     plan_.backward_reads_output = spec.activation != Activation::none && !spec.pool;
     if (!spec.pool) return;
@@ -42,23 +43,37 @@ class Convolution final : public Operation {
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
-    const Tensor& input = inputs.front();
     if (pool_) pool_->backward({&result_, 1}, output_gradient, pass);
     const Tensor gradient = before_activation(pool_ ? pool_gradient_ : output_gradient);
-    parameter_gradients(Accessor(input), Accessor(gradient));
-    for (Parameter* parameter : memory_.parameters)
-      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+    write_parameter_gradients(inputs.front(), gradient, pass);
     if (!memory_.input_gradient().empty()) data_gradient(Accessor(gradient));
   }
 
+  void backward_inputs(Inputs, const Tensor& output_gradient, const Pass&) override {
+    data_gradient(Accessor(before_activation(output_gradient)));
+  }
+  void backward_parameters(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    write_parameter_gradients(inputs.front(), spec_.activation == Activation::none ? output_gradient : masked(), pass);
+  }
+
  private:
+  void write_parameter_gradients(const Tensor& input, const Tensor& gradient, const Pass& pass) const {
+    parameter_gradients(Accessor(input), Accessor(gradient));
+    for (Parameter* parameter : memory_.parameters)
+      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+  }
+
+  /// The gradient of what the ReLU let through.
+  [[nodiscard]] Tensor masked() const {
+    return {inner_, (plan_.in_halves ? memory_.between : memory_.scratch) + inner_.bytes()};
+  }
+
   Tensor before_activation(const Tensor& output_gradient) const {
     if (spec_.activation == Activation::none) return output_gradient;
-    const Tensor masked(inner_, memory_.scratch + inner_.bytes());
-    const Accessor y(result_), dy(output_gradient), dz(masked);
+    const Accessor y(result_), dy(output_gradient), dz(masked());
     each_output(
         [&](auto n, auto h, auto w, auto o) { dz(n, h, w, o) = rectified_gradient(y(n, h, w, o), dy(n, h, w, o)); });
-    return masked;
+    return masked();
   }
 
   void parameter_gradients(const Accessor& x, const Accessor& dz) const {
@@ -118,8 +133,8 @@ class Convolution final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec) {
-  return std::make_unique<Convolution>(spec);
+std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec, const OperationContext& context) {
+  return std::make_unique<Convolution>(spec, context);
 }
 
 }  // namespace ronda::reference

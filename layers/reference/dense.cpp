@@ -7,7 +7,7 @@ namespace {
 
 class Dense final : public Operation {
  public:
-  explicit Dense(const DenseProblem& spec) : spec_(spec) {
+  Dense(const DenseProblem& spec, const OperationContext& context) : spec_(spec) {
     const Shape& in = spec.input.shape;
     if (in.rank() < 2) throw InputError("a dense layer takes (N, features), not " + in.text());
     if (spec.outputs < 1) throw InputError("a dense layer has at least one output");
@@ -18,7 +18,8 @@ class Dense final : public Operation {
     plan_.output = {Shape{batch_, spec.outputs}, DType::float32, {}};
     plan_.parameters = {{Shape{spec.outputs, inputs_}, DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
-    plan_.scratch_bytes = plan_.output.bytes();
+    plan_.in_halves = context.in_halves && context.input_gradient;
+    (plan_.in_halves ? plan_.between_bytes : plan_.scratch_bytes) = plan_.output.bytes();
     plan_.picks = "plain loops";
     plan_.backward_reads_output = spec.activation != Activation::none;
   }
@@ -39,20 +40,36 @@ class Dense final : public Operation {
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
-    const Tensor& input = inputs.front();
     const float* dz = before_activation(output_gradient);
-    weight_gradient(input.pointer<float>(), dz);
-    for (Parameter* parameter : memory_.parameters)
-      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+    write_parameter_gradients(inputs.front(), dz, pass);
     if (!memory_.input_gradient().empty()) data_gradient(dz);
   }
 
+  void backward_inputs(Inputs, const Tensor& output_gradient, const Pass&) override {
+    data_gradient(before_activation(output_gradient));
+  }
+  void backward_parameters(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    const bool relu = spec_.activation != Activation::none;
+    write_parameter_gradients(inputs.front(), relu ? masked() : output_gradient.pointer<float>(), pass);
+  }
+
  private:
+  void write_parameter_gradients(const Tensor& input, const float* dz, const Pass& pass) const {
+    weight_gradient(input.pointer<float>(), dz);
+    for (Parameter* parameter : memory_.parameters)
+      if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
+  }
+
+  /// The gradient of what the ReLU let through.
+  [[nodiscard]] float* masked() const {
+    return reinterpret_cast<float*>(plan_.in_halves ? memory_.between : memory_.scratch);
+  }
+
   const float* before_activation(const Tensor& output_gradient) const {
     const float* dy = output_gradient.pointer<float>();
     if (spec_.activation == Activation::none) return dy;
     const float* y = memory_.output.pointer<float>();
-    auto* dz = reinterpret_cast<float*>(memory_.scratch);
+    float* dz = masked();
     for (std::int64_t i = 0; i < batch_ * spec_.outputs; ++i) dz[i] = rectified_gradient(y[i], dy[i]);
     return dz;
   }
@@ -88,6 +105,8 @@ class Dense final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_dense(const DenseProblem& spec) { return std::make_unique<Dense>(spec); }
+std::unique_ptr<Operation> make_dense(const DenseProblem& spec, const OperationContext& context) {
+  return std::make_unique<Dense>(spec, context);
+}
 
 }  // namespace ronda::reference

@@ -9,8 +9,8 @@
 /// One plain-loop operation each; outputs are in plain layout, inputs in any.
 namespace ronda::reference {
 
-std::unique_ptr<Operation> make_dense(const DenseProblem& spec);
-std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec);
+std::unique_ptr<Operation> make_dense(const DenseProblem& spec, const OperationContext& context);
+std::unique_ptr<Operation> make_convolution(const ConvolutionProblem& spec, const OperationContext& context);
 /// Whose spec says int8: see int8.hpp.
 std::unique_ptr<Operation> make_int8(const DenseProblem& spec);
 std::unique_ptr<Operation> make_int8(const ConvolutionProblem& spec);

@@ -16,11 +16,11 @@ class ReferencePrimitives final : public Primitives {
         Overloaded{
             [&](const DenseSpec& spec) -> Made {
               const DenseProblem problem{spec, inputs.front()};
-              return spec.int8 ? make_int8(problem) : make_dense(problem);
+              return spec.int8 ? make_int8(problem) : make_dense(problem, context);
             },
             [&](const ConvolutionSpec& spec) -> Made {
               const ConvolutionProblem problem{spec, inputs.front()};
-              return spec.int8 ? make_int8(problem) : make_convolution(problem);
+              return spec.int8 ? make_int8(problem) : make_convolution(problem, context);
             },
             [&](const PoolSpec& spec) -> Made { return make_pool(inputs.front(), spec); },
             [&](const ElementwiseSpec& spec) -> Made { return make_elementwise(inputs.front(), spec); },

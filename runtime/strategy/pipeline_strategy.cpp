@@ -60,6 +60,8 @@ void PipelineStrategy::plan_stages(const Layer& model, const Loss& loss, RankPic
                              .stream = *options_.platform.device.stream,
                              .fields = options_.fields,
                              .rows = options_.batch_capacity,
+                             .micro_batches = options_.micro_batches,
+                             .optimizer_states = optimizer_->states().size(),
                              .seed = options_.seed,
                              .plan_name = options_.plan_name};
   model_ = std::make_unique<StagedModel>(request, options_.pipeline, stage_count_, picker, communicator_);
@@ -70,9 +72,9 @@ void PipelineStrategy::make_replica(const Loss& loss, const Picks& answered) {
   replica_ = std::make_unique<Replica>(model_->take_program(ranks_.part), options_.platform.device,
                                        options_.platform.primitives, options_.global_batch, options_.seed);
   const bool last = ranks_.part + 1 == stage_count_;
-  while (more_.size() + 1 < Stage::slots(ranks_.part, stage_count_, options_.micro_batches))
+  while (more_.size() + 1 < Stage::slots(stage_count_, options_.micro_batches))
     more_.push_back(plan_again(model_->graph(ranks_.part), last ? &loss : nullptr, *options_.platform.primitives,
-                               answered, ranks_.part > 0));
+                               answered, options_of_stage(ranks_.part)));
   whole_ = std::make_unique<WholeModel>(*model_, ranks_.part, options_.platform.device, options_.ema_decay > 0);
   plan_ = plan_pipeline(options_, *model_, *replica_, *whole_, *optimizer_, more_.size() + 1);
 }
@@ -120,15 +122,14 @@ void PipelineStrategy::set_micro_batches(std::size_t count) {
   throw InputError("all stages of a pipeline take the same micro-batches; take .shares = equal");
 }
 
-/// One micro-batch goes in, and as many backwards follow as the schedule has at this place. After the last one the
-/// gradients are complete.
+/// One micro-batch goes in, and as many halves of backward follow as the schedule has at this place. After the last one
+/// the gradients are complete.
 void PipelineStrategy::compute(const Batch& given) {
   const FlushDenormals flushing = flush_denormals();
   check(given);
   clock_.resume();
-  const std::size_t number = queue_->micro_batch(), warmup = stage_->warmup();
   const bool last = queue_->at_last();
-  if (number == 0) {
+  if (queue_->micro_batch() == 0) {
     communicator_.set_step(state_->next_step());
     stage_->begin(queue_->micro_batches(), true);
   }
@@ -138,20 +139,17 @@ void PipelineStrategy::compute(const Batch& given) {
       return pass(Mode::training, here, state_->next_step(), &exchange_->sums());
     };
     stage_->forward(batch, pass_over, clock_);
-    std::size_t oldest = 0;  // whose backward is to come
-    if (number >= warmup) {
-      backward(number - warmup);
-      oldest = number - warmup + 1;
+    while (stage_->inputs_are_due()) {
+      stage_->backward_inputs(listen(stage_->inputs_done()), clock_);
+      while (stage_->parameters_are_due()) stage_->backward_parameters(listen(stage_->parameters_done()), clock_);
     }
-    if (!last) return;
-    while (oldest <= number) backward(oldest++);
-    update(*exchange_, *updater_, replica_->stream(), clock_);
+    if (last) update(*exchange_, *updater_, replica_->stream(), clock_);
   });
 }
 
-void PipelineStrategy::backward(std::size_t micro_batch) {
-  const bool first = micro_batch == 0, last = micro_batch + 1 == queue_->micro_batches();
-  stage_->backward(accumulator_->listen(first, last, *exchange_), clock_);
+/// A gradient is summed in the order of micro-batches, though another's may be summed in between.
+OnReady PipelineStrategy::listen(std::size_t micro_batch) {
+  return accumulator_->listen(micro_batch == 0, micro_batch + 1 == queue_->micro_batches(), *exchange_);
 }
 
 Pass PipelineStrategy::pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const {
@@ -213,7 +211,8 @@ std::string PipelineStrategy::explain_nonfinite(const Batch& batch) {
       return replica_->pass(Mode::training, here, state_->next_step(), other_sums_->there());
     };
     stage_->forward(batch, pass_over, clock);
-    stage_->backward(on_ready, clock);
+    stage_->backward_inputs(on_ready, clock);
+    stage_->backward_parameters(on_ready, clock);
     stage_->settle();
     return other_sums_->read().loss;
   });

@@ -33,18 +33,20 @@ class WholeModel;
 /// a MirroredStrategy do, and average the gradients of each stage.
 ///
 /// A stage with w stages behind it does the forward pass of w micro-batches, then a forward and a backward in turns,
-/// and in the end the w backwards that are left. Three stages, five micro-batches; F and B of micro-batch 2 are F2 and
-/// B2:
+/// and in the end the w backwards that are left. Backward has two halves, of which the first ends with the gradients of
+/// what the stage was given; with v stages before it, the second follows v micro-batches later. Three stages, five
+/// micro-batches; F2, B2 and W2 are forward and the halves of backward of micro-batch 2:
 ///
-///     stage 0   F0 F1 F2          B0 F3    B1 F4    B2       B3       B4
-///     stage 1      F0 F1       B0 F2    B1 F3    B2 F4    B3       B4
-///     stage 2         F0    B0 F1    B1 F2    B2 F3    B3 F4    B4
+///     stage 0   F0 F1 F2       B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4
+///     stage 1      F0 F1    B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4
+///     stage 2         F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4
 ///
-/// So a stage holds the activations of w + 1 micro-batches, however many a step has. Of S stages and M micro-batches a
-/// rank has nothing to do for about (S-1)/(M+S-1) of a step, the *bubble*. Gradients are summed over the micro-batches;
-/// one update follows, by the rules of a mirrored step: results are those of a MirroredStrategy with as many
-/// micro-batches, to rounding. (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP
-/// 2019: 1F1B; "Memory-efficient pipeline-parallel DNN training", ICML 2021: PipeDream-Flush.)
+/// So a stage holds the activations of S micro-batches, of S stages, however many a step has. A rank has nothing to do
+/// for predicted_bubble of a step, the *bubble*. Gradients are summed over the micro-batches, in their order; one
+/// update follows, by the rules of a mirrored step: results are those of a MirroredStrategy with as many micro-batches,
+/// to rounding. (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP 2019: 1F1B;
+/// "Memory-efficient pipeline-parallel DNN training", ICML 2021: PipeDream-Flush; Qi, Wan, Huang and Lin, "Zero bubble
+/// pipeline parallelism", ICLR 2024: ZB-H1.)
 ///
 /// The ranks of one pipeline are given the same batches. Each keeps gradients, the optimizer's states and activations
 /// of its stage alone, and the values of all parameters, of which those of other stages are brought up to date beside
@@ -92,7 +94,7 @@ class PipelineStrategy final : public Strategy {
   void make_parts(const Schedule& schedule);
   void check(const Batch& batch) const;
   void compute(const Batch& batch);
-  void backward(std::size_t micro_batch);
+  [[nodiscard]] OnReady listen(std::size_t micro_batch);
   [[nodiscard]] Pass pass(Mode mode, const Batch& batch, std::uint64_t step, StepControl* sums) const;
   [[nodiscard]] FlushDenormals flush_denormals() const noexcept { return FlushDenormals(replica_->stream().threads()); }
 

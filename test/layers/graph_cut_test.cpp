@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ const Shape cut_input{3, 8, 8, 2};
 Sequential branching() {
   return Sequential(Conv2d(4, 3, 1, 1), BatchNorm(), ReLU(), Residual(Sequential(Conv2d(4, 3, 1, 1), ReLU())), ReLU(),
                     MaxPool2d(2), Flatten(), Dense(6), ReLU(), Dense(3));
+}
+
+/// With blocks within which a value goes through a part: of images, of features, and of sequences.
+Sequential long_branches() {
+  const Sequential main(Conv2d(4, 3, 1, 1), ReLU(), Conv2d(4, 3, 1, 1), BatchNorm(), Conv2d(4, 1));
+  return Sequential(Conv2d(4, 3, 1, 1), Residual(main), ReLU(), Flatten(), Dense(6),
+                    Residual(Sequential(Dense(5), ReLU(), Dense(7), ReLU(), Dense(6))), ReLU(), Dense(3));
 }
 
 std::vector<std::string> names_at(const Graph& graph, const std::vector<std::size_t>& places) {
@@ -62,7 +70,8 @@ struct PartByPart {
   Gradients gradients;
 };
 
-/// Forward through all parts, then backward, from an output gradient of ones.
+/// Forward through all parts, then backward, from an output gradient of ones: of all parts the first half, then the
+/// second of all.
 PartByPart run_parts(const std::vector<Graph>& graphs, Primitives& primitives) {
   FirstPicker picker;
   std::deque<HostProgram> programs;
@@ -71,26 +80,46 @@ PartByPart run_parts(const std::vector<Graph>& graphs, Primitives& primitives) {
   std::vector<float> ones(static_cast<std::size_t>(cut_input[0]), 1.0F);
   const Tensor weights{std::span(ones)};
   const Pass pass{.stream = *device.stream, .weights = &weights, .on_ready = {}};
-  Tensor passed({cut_input, DType::float32, {}}, input.data());
+  std::vector<Tensor> passed{Tensor({cut_input, DType::float32, {}}, input.data())};
+  std::deque<std::vector<float>> copies;
   for (std::size_t i = 0; i < graphs.size(); ++i) {
-    HostProgram& program =
-        programs.emplace_back(graphs[i], primitives, picker, ProgramOptions{.input_gradient = i > 0});
+    HostProgram& program = programs.emplace_back(graphs[i], primitives, picker,
+                                                 ProgramOptions{.input_gradient = i > 0, .in_halves = i > 0});
     draw_parameters(program);
-    REQUIRE(program.program().inputs().size() == 1);
-    CHECK(program.program().inputs()[0].field == (i == 0 ? "input" : received_field));
-    passed = program.program().forward({&passed, 1}, pass);
-    CHECK(program.program().output_place().data() == passed.data());
+    REQUIRE(program.program().inputs().size() == passed.size());
+    for (const GraphInput& each : program.program().inputs()) CHECK(each.field == (i == 0 ? "input" : received_field));
+    const Tensor output = program.program().forward(passed, pass);
+    CHECK(program.program().output_place().data() == output.data());
+    passed = program.program().passed();
+    passed.push_back(output);
+    for (Tensor& tensor : passed) {  // inputs stay until all of backward is done
+      std::vector<float>& copy = copies.emplace_back(tensor.as<float>().begin(), tensor.as<float>().end());
+      tensor = Tensor(tensor.desc(), std::as_writable_bytes(std::span(copy)).data());
+    }
   }
   PartByPart result;
-  result.outputs.assign(passed.as<float>().begin(), passed.as<float>().end());
+  result.outputs.assign(passed.back().as<float>().begin(), passed.back().as<float>().end());
   for (float& number : programs.back().program().output_gradient().as<float>()) number = 1;
   for (std::size_t i = graphs.size(); i-- > 0;) {
-    programs[i].program().backward(pass);
-    add_gradients(programs[i], result.gradients);
-    if (i > 0) reorder(programs[i].program().input_gradient(0), programs[i - 1].program().output_gradient());
+    programs[i].program().backward_inputs(pass);
+    if (i == 0) continue;
+    std::vector<Tensor> gradients = programs[i - 1].program().passed_gradients();
+    gradients.push_back(programs[i - 1].program().output_gradient());
+    for (std::size_t k = 0; k < gradients.size(); ++k) reorder(programs[i].program().input_gradient(k), gradients[k]);
+  }
+  for (HostProgram& program : programs) {
+    program.program().backward_parameters(pass);
+    add_gradients(program, result.gradients);
   }
   return result;
 }
+
+/// Hears which parameters' gradients are complete.
+struct Heard {
+  std::vector<std::string> names;
+  std::span<const Parameter> parameters;
+  void mark_ready(ParameterId id, Stream&) { names.push_back(parameters[index_of(id)].name); }
+};
 
 double farthest(const std::vector<float>& a, const std::vector<float>& b) {
   REQUIRE(a.size() == b.size());
@@ -104,14 +133,16 @@ double farthest(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("a model may be cut where one value crosses, and parameters lie on both sides") {
+TEST_CASE("a model may be cut where parameters lie on both sides, within a block too") {
   const Graph graph = build_graph(branching(), cut_input);
   CHECK(names_at(graph, cut_places(graph)) ==
-        std::vector<std::string>{"batch_norm1", "conv2", "max_pool1", "flatten1", "dense1", "dense2"});
+        std::vector<std::string>{"batch_norm1", "conv2", "add1", "max_pool1", "flatten1", "dense1", "dense2"});
   CHECK(graph.nodes[cut_place(graph, "relu1")].name == "relu1");  // asked for, though a batch norm does its work
-  require_mentions(message_of<InputError>([&] { static_cast<void>(cut_place(graph, "add1")); }),
-                   {"'add1'", "2 values", "and", "batch_norm1, conv2"});
-  require_mentions(message_of<InputError>([&] { static_cast<void>(cut_place(graph, "conv1")); }), {"the first"});
+  constexpr std::size_t image = 3 * 8 * 8 * 4 * sizeof(float);
+  CHECK(crossing_bytes(graph, cut_place(graph, "conv2")) == image);
+  CHECK(crossing_bytes(graph, cut_place(graph, "add1")) == 2 * image);  // what is added, and the block's input
+  require_mentions(message_of<InputError>([&] { static_cast<void>(cut_place(graph, "conv1")); }),
+                   {"the first", "batch_norm1, conv2, add1"});
   require_mentions(message_of<InputError>([&] { static_cast<void>(cut_place(graph, "conv7")); }),
                    {"no such operation"});
 }
@@ -124,8 +155,11 @@ TEST_CASE("a parameter that is read on both sides lets no cut between") {
                    {"dense2.weight is read before it and behind it"});
 }
 
-TEST_CASE("parts compute what the whole computes, forward and backward, wherever the cuts are") {
-  const Graph graph = build_graph(branching(), cut_input);
+namespace {
+
+/// @param pairs  whether two cuts near each other are tried too
+void check_parts(const Sequential& model, bool pairs) {
+  const Graph graph = build_graph(model, cut_input);
   for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)}) {
     const PartByPart whole = run_parts({graph}, *primitives);
     CHECK(whole.gradients.size() == graph.parameters.size());
@@ -140,19 +174,63 @@ TEST_CASE("parts compute what the whole computes, forward and backward, wherever
     };
     const std::vector<std::size_t> places = cut_places(graph);
     for (const std::size_t place : places) check({place});
+    for (std::size_t i = 0; pairs && i < places.size(); ++i)
+      for (std::size_t k = i + 1; k < std::min(i + 3, places.size()); ++k) check({places[i], places[k]});
     check({places[0], places[1], places[4], places[5]});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("parts compute what the whole computes, forward and in the two halves of backward, wherever the cuts are") {
+  check_parts(branching(), false);
+  check_parts(long_branches(), true);
+}
+
+TEST_CASE("gradients of the inputs come first, and those of parameters that can wait have the same bits") {
+  const Graph graph = build_graph(long_branches(), cut_input);
+  const ComputeDevice device = ComputeDevice::processor();
+  std::vector<float> input = drawn(static_cast<std::size_t>(cut_input.count())), ones(3, 1.0F);
+  const Tensor weights{std::span(ones)}, given({cut_input, DType::float32, {}}, input.data());
+  const Pass pass{.stream = *device.stream, .weights = &weights, .on_ready = {}};
+  for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)}) {
+    FirstPicker picker;
+    std::vector<std::vector<float>> of_input;
+    std::vector<Gradients> of_parameters(2);
+    for (const bool in_halves : {false, true}) {
+      HostProgram program(graph, *primitives, picker, {.input_gradient = true, .in_halves = in_halves});
+      draw_parameters(program);
+      Heard heard{{}, program.parameters()};
+      static_cast<void>(program.program().forward({&given, 1}, pass));
+      for (float& number : program.program().output_gradient().as<float>()) number = 1;
+      program.program().backward_inputs(pass.reporting(heard));
+      const auto gradient = program.program().input_gradient(0).as<float>();
+      of_input.emplace_back(gradient.begin(), gradient.end());
+      const std::set<std::string> first(heard.names.begin(), heard.names.end());
+      for (const char* name : {"conv1.weight", "conv3.weight", "dense1.weight", "dense5.weight"})
+        CHECK(first.contains(name) != in_halves);
+      CHECK(first.contains("batch_norm1.weight"));
+      program.program().backward_parameters(pass.reporting(heard));
+      CHECK(heard.names.size() == program.parameters().size());
+      CHECK(std::set(heard.names.begin(), heard.names.end()).size() == program.parameters().size());
+      add_gradients(program, of_parameters[in_halves ? 1 : 0]);
+    }
+    CHECK(of_input[0] == of_input[1]);
+    CHECK(of_parameters[0] == of_parameters[1]);
   }
 }
 
 TEST_CASE("the most costly part is as cheap as can be") {
   const std::vector<double> costs{3, 1, 1, 5, 2, 2, 4};
-  const std::vector<std::size_t> anywhere{1, 2, 3, 4, 5, 6};
+  const std::vector<CutPlace> anywhere{{1}, {2}, {3}, {4}, {5}, {6}};
   CHECK(balanced_cut(costs, anywhere, 1).empty());
   CHECK(balanced_cut(costs, anywhere, 2) == std::vector<std::size_t>{4});
   CHECK(balanced_cut(costs, anywhere, 3) == std::vector<std::size_t>{3, 5});
-  CHECK(balanced_cut(costs, std::vector<std::size_t>{1, 6}, 3) == std::vector<std::size_t>{1, 6});
+  CHECK(balanced_cut(costs, std::vector<CutPlace>{{1}, {6}}, 3) == std::vector<std::size_t>{1, 6});
+  // What a cut costs counts for both sides: 10 and 8 become 13 and 11, 12 and 6 become 12.5 and 6.5.
+  CHECK(balanced_cut(costs, std::vector<CutPlace>{{4, 3}, {5, 0.5}}, 2) == std::vector<std::size_t>{5});
   require_mentions(
-      message_of<InputError>([&] { static_cast<void>(balanced_cut(costs, std::vector<std::size_t>{2}, 3)); }),
+      message_of<InputError>([&] { static_cast<void>(balanced_cut(costs, std::vector<CutPlace>{{2}}, 3)); }),
       {"2 stages at most", "3"});
   // Against all choices.
   const RngKey key(9, Purpose::test, "costs");
@@ -172,5 +250,6 @@ TEST_CASE("the most costly part is as cheap as can be") {
   double best = 1e9;
   for (std::size_t a = 1; a < many.size(); ++a)
     for (std::size_t b = a + 1; b < many.size(); ++b) best = std::min(best, most({a, b}));
-  CHECK(most(balanced_cut(many, std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8}, 3)) == Approx(best));
+  const std::vector<CutPlace> all{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}};
+  CHECK(most(balanced_cut(many, all, 3)) == Approx(best));
 }

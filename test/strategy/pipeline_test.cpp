@@ -154,6 +154,15 @@ TEST_CASE("so has a residual network with batch norms, of which each micro-batch
   }
 }
 
+TEST_CASE("a residual block is cut within, too") {
+  const auto check = [](const std::vector<std::string>& cuts) {
+    check_equal_steps(residual_network, images(), {.cuts = cuts}, 3, 1e-4);
+  };
+  if (rank_count() == 2) check({"conv3"});
+  if (rank_count() == 3) check({"conv3", "batch_norm3"});  // the block's input goes through the middle stage
+  if (rank_count() == 4) check({"conv3", "batch_norm3", "conv5"});
+}
+
 TEST_CASE("cuts are made where they are asked for") {
   if (rank_count() < 2) return;
   const MemoryDataset data = images();
@@ -164,6 +173,7 @@ TEST_CASE("cuts are made where they are asked for") {
     check_equal_steps(perceptron, data, set, 4);
     NamedRun run = pipelined(perceptron(), data, set);
     CHECK(run.strategy->stages().at(1).begins == name);
+    CHECK(run.strategy->stages().at(1).predicted_bubble == Approx(1.0 / 13));  // of 4 micro-batches
   }
   if (rank_count() == 3) check_equal_steps(perceptron, data, {.cuts = {"dense2", "dense4"}}, 4);
 }
@@ -317,7 +327,7 @@ TEST_CASE("a rank keeps the optimizer's states of its stage, and all ranks toget
   }
 }
 
-TEST_CASE("a stage holds the activations of w + 1 micro-batches, however many a step has") {
+TEST_CASE("a stage holds the activations of as many micro-batches as there are stages, however many a step has") {
   for (const std::size_t stages : stage_counts()) {
     INFO(stages << " stages");
     const MemoryDataset data = images();
@@ -331,15 +341,11 @@ TEST_CASE("a stage holds the activations of w + 1 micro-batches, however many a 
       REQUIRE(run.plan.capacity() == rows);
       return run.strategy->memory().activations;
     };
-    const std::size_t behind = stages - 1 - this_rank() % stages, held = activations(stages);
+    const std::size_t held = activations(stages);
     CHECK(activations(3 * stages) == held);
     for (std::size_t fewer = 1; fewer < stages; ++fewer) {
       INFO(fewer << " micro-batches");
-      const std::size_t some = activations(fewer);
-      if (fewer > behind)
-        CHECK(some == held);
-      else
-        CHECK(some < held);
+      CHECK(activations(fewer) < held);
     }
   }
 }
@@ -377,6 +383,13 @@ TEST_CASE("flags of all ranks reach all ranks") {
   }
 }
 
+TEST_CASE("waiting is predicted: second halves of backward fill waits, as far as there are some") {
+  CHECK(predicted_bubble(2, 8) == Approx(1.0 / 25));
+  CHECK(predicted_bubble(4, 16) == Approx(3.0 / 51));
+  CHECK(predicted_bubble(2, 1) == Approx(2.0 / 5));
+  CHECK(predicted_bubble(4, 3) == Approx(4.0 / 13));
+}
+
 TEST_CASE("a pipeline keeps its number of micro-batches") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
@@ -404,8 +417,6 @@ TEST_CASE("what a pipeline is not for is refused, with the remedy") {
   require_mentions(refused({.cuts = cuts}), {"'dense9'", "no such operation", "dense2, dense3 or dense4"});
   cuts.front() = "flatten1";
   require_mentions(refused({.cuts = cuts}), {"'flatten1'", "the first stage begins"});
-  cuts.front() = "conv3";
-  require_mentions(refused({.cuts = cuts}, residual_network()), {"'conv3'", "2 values", "a stage sends one"});
   if (rank_count() > 2)
     require_mentions(refused({.cuts = std::vector<std::string>(rank_count() - 1, "dense2")}), {"different"});
   if (rank_count() > 2)

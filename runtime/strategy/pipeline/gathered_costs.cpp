@@ -12,7 +12,7 @@ std::vector<StageCosts> gather_costs(Communicator& all, const StageCosts& mine, 
   std::vector<double> gathered(numbers.size() * ranks);
   all.allgather(Tensor(std::span(numbers)), Tensor(std::span(gathered)));
   std::vector<StageCosts> stages(model.stages());
-  const auto count = static_cast<double>(stages.size()), pipelines = static_cast<double>(ranks) / count;
+  const double pipelines = static_cast<double>(ranks) / static_cast<double>(stages.size());
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     StageCosts& stage = stages[rank % stages.size()];
     const double* of_rank = &gathered[numbers.size() * rank];
@@ -25,7 +25,7 @@ std::vector<StageCosts> gather_costs(Communicator& all, const StageCosts& mine, 
     stages[i].begins = begins[i];
     for (const ParameterRequest& request : model.plan(i).requests)
       stages[i].parameters += static_cast<std::uint64_t>(request.desc.count());
-    stages[i].predicted_bubble = (count - 1) / (static_cast<double>(micro_batches) + count - 1);
+    stages[i].predicted_bubble = predicted_bubble(stages.size(), micro_batches);
   }
   return stages;
 }

@@ -5,6 +5,7 @@
 #include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/pipeline/pipeline_plan.hpp>
 #include <ronda/runtime/strategy/pipeline/stage.hpp>
+#include <ronda/runtime/strategy/stage_costs.hpp>
 
 #include <cstdio>
 
@@ -57,10 +58,9 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
   for (const auto& line : plan.lines) sink.on_detail(line);
   const std::vector<std::string> memory = communicator.gather_texts(plan.memory.text());
   for (std::size_t stage = 0; stage < stages; ++stage)
-    sink.on_detail(
-        "stage " + std::to_string(stage) + ": " +
-        counted(static_cast<std::int64_t>(Stage::slots(stage, stages, options.micro_batches)), "micro-batch") +
-        " in flight; " + memory[stage]);
+    sink.on_detail("stage " + std::to_string(stage) + ": " +
+                   counted(static_cast<std::int64_t>(Stage::slots(stages, options.micro_batches)), "micro-batch") +
+                   " in flight; " + memory[stage]);
   sink.on_note(
       "a pipeline of " + std::to_string(stages) + " stages, which begin with " +
       listed(
@@ -68,8 +68,7 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
       (ranks.shard.count > 1 ? "; " + std::to_string(ranks.shard.count) + " such pipelines share each step" : ""));
   if (options.micro_batches >= stages) return;
   char share[32];
-  std::snprintf(share, sizeof share, "%.0f %%",
-                100.0 * static_cast<double>(stages - 1) / static_cast<double>(options.micro_batches + stages - 1));
+  std::snprintf(share, sizeof share, "%.0f %%", 100 * predicted_bubble(stages, options.micro_batches));
   sink.on_warning(std::string("ranks of the pipeline will wait for ") + share +
                   " of each step: give .accumulate several times as many micro-batches as there are stages");
 }

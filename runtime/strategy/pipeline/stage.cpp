@@ -10,10 +10,11 @@
 namespace ronda {
 namespace {
 
-std::optional<std::size_t> received_input(const Program& program) {
-  const auto found = std::ranges::find(program.inputs(), received_field, &GraphInput::field);
-  if (found == program.inputs().end()) return std::nullopt;
-  return static_cast<std::size_t>(found - program.inputs().begin());
+std::vector<std::size_t> received_inputs(const Program& program) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < program.inputs().size(); ++i)
+    if (program.inputs()[i].field == received_field) places.push_back(i);
+  return places;
 }
 
 Tensor flat(const Tensor& tensor) {
@@ -22,13 +23,14 @@ Tensor flat(const Tensor& tensor) {
 
 }  // namespace
 
-std::size_t Stage::slots(std::size_t stage, std::size_t stages, std::size_t micro_batches) noexcept {
-  return std::min(stages - stage, micro_batches);
+std::size_t Stage::slots(std::size_t stages, std::size_t micro_batches) noexcept {
+  return std::min(stages, micro_batches);
 }
 
 std::size_t Stage::bytes(const Program& program, std::span<const Field> fields, std::size_t rows, std::size_t slots) {
-  const auto input = received_input(program);
-  const std::size_t received = input ? Buffer::aligned(program.input_desc(*input).bytes()) : 0;
+  std::size_t received = 0;
+  for (const std::size_t input : received_inputs(program))
+    received += Buffer::aligned(program.input_desc(input).bytes());
   const std::size_t held = slots > 1 ? slots * Batch::bytes_of(fields, rows) : 0;
   return (slots - 1) * program.buffer_plan().bytes + (slots + 1) * received + held;
 }
@@ -41,7 +43,7 @@ Stage::Stage(Parts parts)
       rows_(parts.rows),
       index_(static_cast<std::size_t>(pipeline_.rank())),
       stages_(static_cast<std::size_t>(pipeline_.size())),
-      received_input_(index_ == 0 ? std::nullopt : received_input(parts.replica.program())),
+      received_inputs_(received_inputs(parts.replica.program())),
       inputs_(parts.replica.program().inputs().size()) {
   slots_.resize(more_.size() + 1);
   slots_.front().program = &replica_.program();
@@ -53,14 +55,8 @@ Stage::Stage(Parts parts)
     if (slots_.size() > 1) slot.held.emplace(fields_, rows_);
     plan_messages(slot);
   }
-  if (first()) return;
-  const TensorDesc& desc = replica_.program().input_desc(*received_input_);
-  received_.resize(slots_.size() + 1);
-  for (Received& one : received_) {
-    one.memory = replica_.device().context->allocate(desc.bytes());
-    one.tensor = Tensor(desc, one.memory.data(), one.memory.device());
-    one.receive = pipeline_.plan(ReceiveSpec{flat(one.tensor), pipeline_.rank() - 1, "activations"});
-  }
+  plan_received();
+  ahead_ = std::min(stages_ - 1 - index_, slots_.size() - 1);
 }
 
 /// To the replica's parameters and states, and activations of its own.
@@ -75,20 +71,53 @@ void Stage::bind(Slot& slot) {
 }
 
 void Stage::plan_messages(Slot& slot) {
+  const Program& program = *slot.program;
   if (!last()) {
-    slot.send_output =
-        pipeline_.plan(SendSpec{flat(slot.program->output_place()), pipeline_.rank() + 1, "activations"});
-    slot.receive_gradient = pipeline_.plan(
-        ReceiveSpec{flat(slot.program->output_gradient()), pipeline_.rank() + 1, "gradients of activations"});
+    std::vector<Tensor> outputs = program.passed(), gradients = program.passed_gradients();
+    outputs.push_back(program.output_place());
+    gradients.push_back(program.output_gradient());
+    for (const Tensor& output : outputs)
+      slot.send_outputs.push_back({pipeline_.plan(SendSpec{flat(output), pipeline_.rank() + 1, "activations"}), {}});
+    for (const Tensor& gradient : gradients)
+      slot.receive_gradients.push_back(
+          {pipeline_.plan(ReceiveSpec{flat(gradient), pipeline_.rank() + 1, "gradients of activations"}), {}});
   }
-  if (!first())
-    slot.send_gradient = pipeline_.plan(SendSpec{flat(slot.program->input_gradient(*received_input_)),
-                                                 pipeline_.rank() - 1, "gradients of activations"});
+  for (const std::size_t input : received_inputs_)
+    slot.send_gradients.push_back({pipeline_.plan(SendSpec{flat(program.input_gradient(input)), pipeline_.rank() - 1,
+                                                           "gradients of activations"}),
+                                   {}});
 }
 
-void Stage::await(Event& event, StepClock& clock) {
-  event.wait();
-  event = {};
+void Stage::plan_received() {
+  received_.resize(slots_.size() + 1);
+  for (Received& one : received_)
+    for (const std::size_t input : received_inputs_) {
+      const TensorDesc& desc = replica_.program().input_desc(input);
+      const Buffer& memory = one.memory.emplace_back(replica_.device().context->allocate(desc.bytes()));
+      const Tensor& tensor = one.tensors.emplace_back(desc, memory.data(), memory.device());
+      one.receives.push_back({pipeline_.plan(ReceiveSpec{flat(tensor), pipeline_.rank() - 1, "activations"}), {}});
+    }
+}
+
+void Stage::start(std::vector<Message>& messages) {
+  for (Message& message : messages) message.done = message.planned->start();
+}
+
+bool Stage::are_done(const std::vector<Message>& messages) {
+  return std::ranges::all_of(messages, [](const Message& message) { return message.done.ready(); });
+}
+
+/// Who asks for one that is not done moves all on.
+void Stage::move_on() {
+  for (const Received& one : received_)
+    if (!are_done(one.receives)) return;
+  for (const Slot& slot : slots_)
+    for (const std::vector<Message>* some : {&slot.send_outputs, &slot.receive_gradients, &slot.send_gradients})
+      if (!are_done(*some)) return;
+}
+
+void Stage::await(std::vector<Message>& messages, StepClock& clock) {
+  for (Message& message : messages) std::exchange(message.done, {}).wait();
   clock.lap(&StepTimes::communication);
   const double now = steady_seconds(), seconds = now - std::exchange(mark_, now);
   if (trains_) waited_ += seconds;
@@ -102,7 +131,7 @@ void Stage::compute_done(double StepTimes::*phase, StepClock& clock) {
 
 void Stage::begin(std::size_t micro_batches, bool trains) {
   coming_ = micro_batches;
-  forwards_ = backwards_ = receives_ = 0;
+  forwards_ = inputs_done_ = parameters_done_ = receives_ = 0;
   trains_ = trains;
   receive_ahead();
 }
@@ -110,28 +139,38 @@ void Stage::begin(std::size_t micro_batches, bool trains) {
 /// The next micro-batch may arrive: its buffer is free, since the backward of who had it is done.
 void Stage::receive_ahead() {
   if (first() || receives_ == coming_) return;
-  Received& next = received_[receives_++ % received_.size()];
-  next.arrived = next.receive->start();
+  start(received_[receives_++ % received_.size()].receives);
+}
+
+bool Stage::inputs_are_due() const noexcept {
+  if (forwards_ == coming_) return inputs_done_ < coming_;
+  return forwards_ - inputs_done_ > ahead_;
+}
+
+/// Micro-batches between the halves: as many as there are stages before.
+bool Stage::parameters_are_due() const noexcept {
+  if (inputs_done_ == coming_) return parameters_done_ < coming_;
+  return inputs_done_ - parameters_done_ > index_;
 }
 
 const Tensor& Stage::forward(const Batch& given, FunctionRef<Pass(const Batch&)> pass, StepClock& clock) {
   mark_ = steady_seconds();
   Slot& slot = slots_[forwards_ % slots_.size()];
-  await(slot.output_sent, clock);
-  await(slot.gradient_sent, clock);
+  await(slot.send_outputs, clock);
+  await(slot.send_gradients, clock);
   const bool holds = trains_ && slot.held;
   if (holds) slot.held->copy_from(given);
   slot.batch = holds ? &*slot.held : &given;
-  slot.pass.emplace(pass(*slot.batch));
+  slot.pass.emplace(pass(*slot.batch)).after_operation = AfterOperation(*this);
   if (!first()) {
     Received& here = received_[forwards_ % received_.size()];
-    await(here.arrived, clock);
+    await(here.receives, clock);
     receive_ahead();
-    inputs_[*received_input_] = here.tensor;
+    for (std::size_t k = 0; k < received_inputs_.size(); ++k) inputs_[received_inputs_[k]] = here.tensors[k];
   }
   const auto fields = slot.program->inputs();
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (i != received_input_) inputs_[i] = slot.batch->field(fields[i].field);
+    if (fields[i].field != received_field) inputs_[i] = slot.batch->field(fields[i].field);
   const Tensor& outputs = slot.program->forward(inputs_, *slot.pass);
   compute_done(&StepTimes::forward, clock);
   ++forwards_;
@@ -140,28 +179,36 @@ const Tensor& Stage::forward(const Batch& given, FunctionRef<Pass(const Batch&)>
     compute_done(&StepTimes::backward, clock);
     return outputs;
   }
-  slot.output_sent = slot.send_output->start();
-  if (trains_) slot.gradient_received = slot.receive_gradient->start();
+  start(slot.send_outputs);
+  if (trains_) start(slot.receive_gradients);
   return outputs;
 }
 
-void Stage::backward(const OnReady& on_ready, StepClock& clock) {
+void Stage::backward_inputs(const OnReady& on_ready, StepClock& clock) {
   mark_ = steady_seconds();
-  Slot& slot = slots_[backwards_++ % slots_.size()];
-  await(slot.gradient_received, clock);
-  await(slot.output_sent, clock);
+  Slot& slot = slots_[inputs_done_++ % slots_.size()];
+  await(slot.receive_gradients, clock);
+  await(slot.send_outputs, clock);
   Pass pass = *slot.pass;
   pass.on_ready = on_ready;
-  slot.program->backward(pass);
+  slot.program->backward_inputs(pass);
   compute_done(&StepTimes::backward, clock);
-  if (!first()) slot.gradient_sent = slot.send_gradient->start();
+  start(slot.send_gradients);
+}
+
+void Stage::backward_parameters(const OnReady& on_ready, StepClock& clock) {
+  mark_ = steady_seconds();
+  Slot& slot = slots_[parameters_done_++ % slots_.size()];
+  Pass pass = *slot.pass;
+  pass.on_ready = on_ready;
+  slot.program->backward_parameters(pass);
+  compute_done(&StepTimes::backward, clock);
 }
 
 void Stage::settle() {
-  for (Slot& slot : slots_) {
-    std::exchange(slot.output_sent, {}).wait();
-    std::exchange(slot.gradient_sent, {}).wait();
-  }
+  for (Slot& slot : slots_)
+    for (std::vector<Message>* sent : {&slot.send_outputs, &slot.send_gradients})
+      for (Message& message : *sent) std::exchange(message.done, {}).wait();
 }
 
 }  // namespace ronda

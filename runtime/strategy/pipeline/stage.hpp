@@ -17,10 +17,14 @@ namespace ronda {
 /// One rank's stage of a pipeline: it computes its part of the model on one micro-batch after another, takes what the
 /// stage before sends, and sends on.
 ///
-/// Several micro-batches are in flight, forward done and backward still to come. Each has a *slot*: a program of its
-/// own over the stage's one set of parameters, with its activations. What is received has one buffer more, so that the
-/// next micro-batch arrives while this one is computed. Sends are begun and not waited for until their slot is used
-/// again.
+/// Several micro-batches are in flight, forward done and not all of backward. Each has a *slot*: a program of its own
+/// over the stage's one set of parameters, with its activations. What is received has one buffer more, so that the next
+/// micro-batch arrives while this one is computed. Sends are begun and not waited for until their slot is used again;
+/// they go on between operations.
+///
+/// Backward has two halves, so that the stage before does not wait for the gradients of parameters: the first ends with
+/// the gradients of what was received, which are sent. A stage does not let the second follow at once, but, with w
+/// stages before it, w micro-batches later, where it would otherwise wait. See PipelineStrategy for the schedule.
 class Stage {
  public:
   struct Parts {
@@ -31,7 +35,7 @@ class Stage {
     std::size_t rows = 0;  ///< of a micro-batch
   };
   /// Micro-batches of a stage that are in flight at once.
-  [[nodiscard]] static std::size_t slots(std::size_t stage, std::size_t stages, std::size_t micro_batches) noexcept;
+  [[nodiscard]] static std::size_t slots(std::size_t stages, std::size_t micro_batches) noexcept;
   /// Bytes that a stage takes beside its replica: other slots' activations, what it receives, and copies of batches.
   [[nodiscard]] static std::size_t bytes(const Program& program, std::span<const Field> fields, std::size_t rows,
                                          std::size_t slots);
@@ -42,19 +46,30 @@ class Stage {
 
   [[nodiscard]] bool first() const noexcept { return index_ == 0; }
   [[nodiscard]] bool last() const noexcept { return index_ + 1 == stages_; }
-  /// Micro-batches whose forward is done before the first backward: see PipelineStrategy.
-  [[nodiscard]] std::size_t warmup() const noexcept { return slots_.size() - 1; }
+  // Where the schedule is.
+
+  /// Whether a first half of backward comes next, rather than a forward: the stages behind have enough to do.
+  [[nodiscard]] bool inputs_are_due() const noexcept;
+  /// Whether a second half comes next.
+  [[nodiscard]] bool parameters_are_due() const noexcept;
+  /// Micro-batches whose first and second halves of backward are done.
+  [[nodiscard]] std::size_t inputs_done() const noexcept { return inputs_done_; }
+  [[nodiscard]] std::size_t parameters_done() const noexcept { return parameters_done_; }
 
   /// So many micro-batches come, one after another. Between `begin`s every slot's backward is done, or, where `trains`
   /// is false, there is none.
   void begin(std::size_t micro_batches, bool trains);
   /// Forward of the next micro-batch, and its loss in the last stage. Returns its outputs, which are the model's in the
   /// last stage.
-  /// @param batch  may change when this returns, where `warmup` is not 0 (its copy is kept); else after its backward
+  /// @param batch  may change when this returns, where there are several slots (a copy is kept); else after its
+  /// backward
   /// @param pass   makes the pass over a batch, which has the same samples and stays until backward
   const Tensor& forward(const Batch& batch, FunctionRef<Pass(const Batch&)> pass, StepClock& clock);
-  /// Backward of the oldest micro-batch whose backward is to come.
-  void backward(const OnReady& on_ready, StepClock& clock);
+  /// The next half of backward, of the oldest micro-batch of which it is to come.
+  void backward_inputs(const OnReady& on_ready, StepClock& clock);
+  void backward_parameters(const OnReady& on_ready, StepClock& clock);
+  /// Moves messages on while operations are computed: see Pass::after_operation.
+  void move_on();
   /// All that this rank has sent has been taken. Before the memory is another's.
   void settle();
 
@@ -62,6 +77,10 @@ class Stage {
   [[nodiscard]] double waited_seconds() const noexcept { return waited_; }  ///< for the other stages, in steps
 
  private:
+  struct Message {
+    std::unique_ptr<Collective> planned;
+    Event done;
+  };
   struct Slot {
     Program* program = nullptr;
     Buffer activations;            ///< empty: the replica's
@@ -69,12 +88,14 @@ class Stage {
     std::optional<Batch> held;     ///< a copy of the batch, where others come before backward
     std::optional<Pass> pass;      ///< of the micro-batch in flight
     const Batch* batch = nullptr;
-    std::unique_ptr<Collective> send_output, receive_gradient, send_gradient;
-    Event output_sent, gradient_received, gradient_sent;
+    std::vector<Message> send_outputs, receive_gradients, send_gradients;
   };
   void bind(Slot& slot);
   void plan_messages(Slot& slot);
-  void await(Event& event, StepClock& clock);
+  void plan_received();
+  static void start(std::vector<Message>& messages);
+  static bool are_done(const std::vector<Message>& messages);
+  void await(std::vector<Message>& messages, StepClock& clock);
   void receive_ahead();
   void compute_done(double StepTimes::*phase, StepClock& clock);
 
@@ -83,17 +104,17 @@ class Stage {
   std::vector<Program> more_;
   std::span<const Field> fields_;
   std::size_t rows_, index_, stages_;
-  std::optional<std::size_t> received_input_;  ///< which of the program's inputs is received; nothing: the first stage
+  std::vector<std::size_t> received_inputs_;  ///< which of the program's inputs are received; none: the first stage
   struct Received {
-    Buffer memory;
-    Tensor tensor;
-    std::unique_ptr<Collective> receive;
-    Event arrived;
+    std::vector<Buffer> memory;
+    std::vector<Tensor> tensors;
+    std::vector<Message> receives;
   };
   std::vector<Received> received_;
   std::vector<Slot> slots_;
   std::vector<Tensor> inputs_;  ///< of a pass
-  std::size_t coming_ = 0, forwards_ = 0, backwards_ = 0, receives_ = 0;
+  std::size_t ahead_ = 0;       ///< forwards before the first backward
+  std::size_t coming_ = 0, forwards_ = 0, inputs_done_ = 0, parameters_done_ = 0, receives_ = 0;
   bool trains_ = true;
   double busy_ = 0, waited_ = 0, mark_ = 0;
 };

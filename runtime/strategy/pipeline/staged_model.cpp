@@ -2,12 +2,10 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/core/listed.hpp>
-#include <ronda/core/random.hpp>
-#include <ronda/data/batch.hpp>
 #include <ronda/layers/graph_cut.hpp>
 #include <ronda/layers/host_program.hpp>
+#include <ronda/runtime/strategy/pipeline/node_costs.hpp>
 #include <ronda/runtime/strategy/pipeline/staged_model.hpp>
-#include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -34,65 +32,18 @@ class AnsweredPicker final : public Picker {
   const Picks& answered_;
 };
 
-/// Seconds of each operation of the program, forward and backward, on random samples.
-std::vector<OperationCosts> measured_costs(HostProgram& whole, const StageRequest& request) {
-  Program& program = whole.program();
-  Batch samples(request.fields, request.rows);
-  samples.set_real(request.rows);
-  std::vector<Tensor> inputs;
-  for (const GraphInput& input : program.inputs()) {
-    inputs.push_back(samples.field(input.field));
-    draw_uniform(inputs.back(), request.seed, input.field);
-  }
-  for (const Parameter& parameter : whole.parameters()) draw_uniform(parameter.value, request.seed, parameter.name);
-  draw_uniform(program.output_gradient(), request.seed, "gradient");
-  StepControl sums;
-  const Pass pass{.stream = request.stream,
-                  .key = RngKey(request.seed, Purpose::layer, std::uint64_t{1}),
-                  .weights = &samples.weights(),
-                  .control = &sums,
-                  .on_ready = {}};
-  return program.measure(inputs, pass);
-}
-
-/// By node; what lowering added, as a reorder, counts for the operation behind it.
-std::vector<double> by_node(const Graph& graph, std::span<const OperationCosts> costs) {
-  std::vector<double> seconds(graph.nodes.size());
-  double before = 0;
-  std::size_t last = 0;
-  for (const OperationCosts& cost : costs) {
-    before += cost.forward + cost.backward;
-    const auto node = std::ranges::find(graph.nodes, cost.name, &GraphNode::name);
-    if (node == graph.nodes.end()) continue;
-    last = static_cast<std::size_t>(node - graph.nodes.begin());
-    seconds[last] += std::exchange(before, 0.0);
-  }
-  seconds[last] += before;
-  return seconds;
-}
-
 void require_parameters(const Graph& graph, std::size_t stage) {
   if (!graph.parameters.empty()) return;
   throw InputError("stage " + std::to_string(stage) + ", which begins with " + graph.nodes.front().name +
                    ", has no parameters to train; cut the model elsewhere (.pipeline.cuts), or into fewer stages");
 }
 
-/// Of places that have the same parameters before them the first alone: each part has some then.
-std::vector<std::size_t> places_between_parameters(const Graph& graph) {
-  std::vector<std::size_t> places;
-  std::size_t begin = 0;
-  for (const std::size_t place : cut_places(graph)) {
-    if (!has_parameters(graph, begin, place)) continue;
-    places.push_back(place);
-    begin = place;
-  }
-  return places;
-}
-
-std::string question_of(const Graph& graph, std::size_t stages, std::size_t rows) {
+std::string question_of(const Graph& graph, std::size_t stages, const StageRequest& request) {
   Hash hash;
   for (const GraphNode& node : graph.nodes) hash.add(node.name).add(graph.values[node.output].shape.text());
-  return "pipeline of " + std::to_string(stages) + " stages, " + std::to_string(rows) + " rows, model " + hash.text();
+  return "pipeline of " + std::to_string(stages) + " stages, " + std::to_string(request.micro_batches) + " times " +
+         std::to_string(request.rows) + " rows, " + counted(request.optimizer_states, "state") + ", model " +
+         hash.text();
 }
 
 std::vector<std::string> split_names(const std::string& text) {
@@ -138,7 +89,7 @@ std::vector<std::size_t> StagedModel::places(const StageRequest& request, const 
     if (allowed.size() + 1 < stages)
       throw InputError("this model can be cut into " + counted(allowed.size() + 1, "stage") +
                        " with parameters at most, not into " + std::to_string(stages) + " (.pipeline.stages)");
-    question = question_of(whole_, stages, request.rows);
+    question = question_of(whole_, stages, request);
     known = picker.known(question);
     if (!known.empty()) chosen = places_of(whole_, split_names(known));
     if (known.empty() && !request.plan_name.empty())
@@ -148,12 +99,13 @@ std::vector<std::size_t> StagedModel::places(const StageRequest& request, const 
   });
   if (chosen.empty()) {
     std::optional<HostProgram> program;
-    std::vector<double> seconds;
+    NodeCosts costs;
     agree(communicator, [&] { program.emplace(whole_, request.primitives, picker); });
-    agree(communicator, [&] { seconds = by_node(whole_, measured_costs(*program, request)); });
+    agree(communicator, [&] { costs = measured_costs(*program, whole_, request); });
     program.reset();
-    Communicator(communicator).allreduce(Tensor(std::span(seconds)));  // all ranks cut alike
-    chosen = balanced_cut(seconds, allowed, stages);
+    for (const auto& seconds : {std::span(costs.nodes), std::span(&costs.crossing_byte, 1)})
+      Communicator(communicator).allreduce(Tensor(seconds));  // all ranks cut alike
+    chosen = balanced_cut(costs.nodes, costs.with_costs(whole_, allowed), stages);
     measured_ = true;
   }
   if (!question.empty())
@@ -165,7 +117,7 @@ std::vector<std::size_t> StagedModel::places(const StageRequest& request, const 
 void StagedModel::plan_stage(const StageRequest& request, std::size_t stage, Picker& picker) {
   const bool last = stage + 1 == graphs_.size();
   programs_.emplace_back(std::in_place, graphs_[stage], last ? &request.loss : nullptr, request.primitives, picker,
-                         ProgramOptions{.input_gradient = stage > 0});
+                         options_of_stage(stage));
   plans_.emplace_back(*programs_.back(), request.primitives);
   outputs_.push_back(programs_.back()->output());
 }
@@ -186,9 +138,12 @@ std::vector<std::string> StagedModel::lines() const {
 }
 
 Program plan_again(const Graph& graph, const Loss* loss, Primitives& primitives, const Picks& answered,
-                   bool input_gradient) {
+                   const ProgramOptions& options) {
   AnsweredPicker picker(answered);
-  return {graph, loss, primitives, picker, {.input_gradient = input_gradient}};
+  return {graph, loss, primitives, picker, options};
 }
+
+/// The first stage has no gradient to send, for which another one would wait.
+ProgramOptions options_of_stage(std::size_t stage) { return {.input_gradient = stage > 0, .in_halves = stage > 0}; }
 
 }  // namespace ronda

@@ -29,6 +29,7 @@ struct StageRequest {
   Stream& stream;  ///< of the processor, to measure on
   std::span<const Field> fields;
   std::size_t rows = 0;  ///< of a micro-batch
+  std::size_t micro_batches = 1, optimizer_states = 0;
   std::uint64_t seed = 1;
   std::string_view plan_name = {};  ///< as MirroredOptions::plan_name: nothing may be timed
 };
@@ -77,6 +78,8 @@ class StagedModel {
 
 /// Plans the program of a stage once more, by the answers that the first one had; asks no other rank.
 [[nodiscard]] Program plan_again(const Graph& graph, const Loss* loss, Primitives& primitives, const Picks& answered,
-                                 bool input_gradient);
+                                 const ProgramOptions& options);
+/// How the program of a stage is planned.
+[[nodiscard]] ProgramOptions options_of_stage(std::size_t stage);
 
 }  // namespace ronda
