@@ -13,7 +13,7 @@ namespace {
 struct Normal {
   float distribution, density;
 };
-/// The distribution within 1e-7: one exponential serves both (Abramowitz and Stegun, "Handbook of Mathematical
+/// The distribution within 3e-7: one exponential serves both (Abramowitz and Stegun, "Handbook of Mathematical
 /// Functions", 7.1.26).
 [[gnu::always_inline]] inline Normal normal(float x) {
   const float power = exponential(-0.5F * x * x), t = 1 / (1 + 0.3275911F * 0.707106781F * std::fabs(x));

@@ -9,7 +9,8 @@ namespace ronda::onednn {
 
 namespace {
 
-constexpr std::int64_t most_quarter = 128;  ///< of the depth: a strip's factors stay in the second-level cache
+/// Of the depth: a passing strip's factors, 304 KB of rows or 806 KB of columns, lie in a second-level cache of 1 MiB.
+constexpr std::int64_t most_quarter = 128;
 constexpr std::int64_t floats_a_line = 16;
 
 constexpr std::int64_t parts(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
@@ -55,8 +56,8 @@ Strassen::Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, 
       quarter_(4 * parts(parts(depth, 4 * parts(depth, 4 * most_quarter)), 4)),
       threads_(threads) {}
 
-/// The strips of one operand stay packed; those of the other, which has more, pass by one after the other: they are
-/// packed into the second-level cache.
+/// The strips of one operand stay packed, 49 floats for 16 numbers of a piece of the depth; those of the other, which
+/// has more, pass by one after the other: they are packed into the second-level cache.
 struct Strassen::Roles {
   Operand staying, passing;
   bool rows_stay;
@@ -75,7 +76,8 @@ std::size_t Strassen::scratch_bytes() const noexcept {
 }
 
 /// What a strip is packed from, to be fetched in so many turns.
-strassen::Ahead Strassen::ahead(const Operand& operand, std::int64_t strip, std::int64_t k, std::int64_t turns) const {
+strassen::Ahead Strassen::source_of(const Operand& operand, std::int64_t strip, std::int64_t k,
+                                    std::int64_t turns) const {
   const strassen::Side side = operand.side(strip, k);
   const std::int64_t lines = std::min(operand.width, side.lines), steps = std::min(4 * quarter_, side.steps);
   if (lines <= 0 || steps <= 0) return {};
@@ -109,8 +111,8 @@ void Strassen::pass_by(const Roles& roles, const Piece& piece, std::int64_t begi
   const std::int64_t turns = staying.strips() * strassen::products;
   for (std::int64_t i = begin; i < end; ++i) {
     passing.pack_strip(passing.side(i, piece.k), quarter_, packed);
-    auto next =
-        i + 1 < end ? ahead(passing, i + 1, piece.k, turns) : ahead(passing, begin, piece.k + 4 * quarter_, turns);
+    auto next = i + 1 < end ? source_of(passing, i + 1, piece.k, turns)
+                            : source_of(passing, begin, piece.k + 4 * quarter_, turns);
     for (std::int64_t j = 0; j < staying.strips(); ++j) {
       const float* const stays = piece.staying + j * staying.floats(quarter_);
       multiply(piece, roles.rows_stay ? Tile{j, i, stays, packed} : Tile{i, j, packed, stays}, next);

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/strassen_tile.hpp>
 
 namespace ronda::onednn {
@@ -27,11 +26,12 @@ namespace ronda::onednn {
 /// 2016).
 ///
 /// Exact for small whole numbers, as any sum. Otherwise an element's error is some roundings of the largest of its
-/// tile's products, not of its own terms alone: a row gets the noise of a far larger one up to 47 rows away, and its
-/// NaN. On random numbers the root mean square of the error is 1.1e-6 to 1.7e-6 of the result's, for depths of 256 to
-/// 2048. Sums of sixteen numbers are multiplied, so that factors beyond a sixteenth of the largest float may overflow
-/// where a plain sum does not. So it is for training; not for tests and predictions, in which samples must not depend
-/// on their neighbours. Equal bits from run to run, whatever the threads.
+/// tile's products, not of its own terms alone: it gets the noise, and the NaN, of a row of a up to 47 rows away, and
+/// of a column of b up to 127 columns away. On random numbers the root mean square of the error is 1.0e-6 to 1.5e-6 of
+/// the result's, for depths of 256 to 4096. Sums of sixteen numbers are multiplied, so that factors beyond a sixteenth
+/// of the largest float, and products beyond a 256th of it, may overflow where a plain sum does not. So it is for
+/// training; not for tests and predictions, in which samples must not depend on their neighbours. Equal bits from run
+/// to run, whatever the threads.
 class Strassen {
  public:
   /// Where an element (i, k) of a factor lies: at i · line + k · step. One of them is 1. k goes along the depth.
@@ -42,7 +42,7 @@ class Strassen {
   /// Whether this processor has the registers for it (32 vectors of 16 numbers); elsewhere it must not run.
   [[nodiscard]] static bool suit_processor() noexcept;
 
-  /// c's rows lie one after another.
+  /// c's rows lie one after another. Rows, depth and columns are at least 1.
   /// @param a  of (row, k)
   /// @param b  of (column, k)
   Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, Strides a, Strides b, int threads);
@@ -72,8 +72,8 @@ class Strassen {
   };
 
   [[nodiscard]] Roles roles(const float* a, const float* b) const;
-  [[nodiscard]] strassen::Ahead ahead(const Operand& operand, std::int64_t strip, std::int64_t k,
-                                      std::int64_t turns) const;
+  [[nodiscard]] strassen::Ahead source_of(const Operand& operand, std::int64_t strip, std::int64_t k,
+                                          std::int64_t turns) const;
   void multiply(const Piece& piece, const Tile& tile, strassen::Ahead& next) const;
   void pass_by(const Roles& roles, const Piece& piece, std::int64_t begin, std::int64_t end, float* packed) const;
 

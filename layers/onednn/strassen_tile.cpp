@@ -154,6 +154,7 @@ void multiply_outer(std::int64_t block, const Factors& factors, const Destinatio
       return multiply_inner<1, 2>(factors, sums.data(), ahead);
     case 1:
     case 6: sums[0] = finish(p1); return multiply_inner<2>(factors, sums.data(), ahead);
+    case 4:
     default: sums[0] = finish(u3); return multiply_inner<2>(factors, sums.data(), ahead);
   }
 }

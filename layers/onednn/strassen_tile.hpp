@@ -42,7 +42,9 @@ struct Ahead {
 struct Factors {
   const float *a, *b;
   std::int64_t depth;  ///< even
-  const float* later;  ///< fetched into the second-level cache too: 64 bytes for each k of the seven
+  /// Fetched into the second-level cache too, 64 bytes for each k of the seven: half of the next block's b. What that
+  /// fetches by itself is the other half. It may lie behind all of b, whose memory is not touched so.
+  const float* later;
 };
 
 /// What blocks of a tile leave for later ones, (24, 64) each.

@@ -201,6 +201,34 @@ TEST_CASE("functions of each element and copies equal the plain loops") {
     }
 }
 
+TEST_CASE("GELU of an element does not depend on its place, on threads, or on where it is written") {
+  constexpr std::int64_t count = 1003;  // of vectors and blocks, and some more
+  FirstPicker picker;
+  const auto run = [&](std::int64_t elements, std::int64_t from, int threads) {
+    const TensorDesc input{Shape{elements}, DType::float32, {}};
+    const auto library = make_onednn_primitives(threads);
+    const auto operation = make_elementwise(*library, ElementwiseFunction::gelu, input, {picker});
+    Bench bench(*operation, input, true, [](float) { return 0.7F; });
+    for (std::int64_t i = 0; i < elements; ++i) {
+      const auto x = static_cast<float>(from + i - 500) / 50;
+      bench.input().pointer<float>()[i] = std::abs(x) > 9.9F ? x * 1e19F : x;
+    }
+    auto values = bench.forward();
+    const auto gradients = bench.backward();
+    values.insert(values.end(), gradients[0].begin(), gradients[0].end());
+    return values;
+  };
+  const auto all = run(count, 0, 1);
+  use_threads(3);
+  CHECK(run(count, 0, 3) == all);
+  use_threads(1);
+  for (const std::int64_t i : {0, 1, 255, 256, 511, 700, 991, 1002}) {
+    const auto one = run(1, i, 1);
+    CHECK(one[0] == all[static_cast<std::size_t>(i)]);
+    CHECK(one[1] == all[static_cast<std::size_t>(count + i)]);
+  }
+}
+
 TEST_CASE("a function that is not 0 at 0 leaves the padding of a convolution's channels at 0") {
   const auto library = make_onednn_primitives(1);
   FirstPicker picker;

@@ -123,15 +123,18 @@ TEST_CASE("Strassen's products equal sums in double, in every order of the facto
 
 TEST_CASE("Strassen's products of small whole numbers are exact") {
   if (!has_strassen()) return;
-  for (const Sides& sides : odd_sides) {
-    INFO(sides.rows << " x " << sides.depth << " x " << sides.columns);
-    ProductBench bench(sides, true, false, 1);
-    bench.make_whole();
-    CHECK(bench.run(true) == bench.expected(true));
-  }
+  for (const Sides& sides : odd_sides)
+    for (const bool a_by_rows : {true, false})
+      for (const bool b_by_columns : {true, false}) {
+        INFO(sides.rows << " x " << sides.depth << " x " << sides.columns << ", " << a_by_rows << b_by_columns);
+        ProductBench bench(sides, a_by_rows, b_by_columns, 1);
+        bench.make_whole();
+        CHECK(bench.run(true) == bench.expected(true));
+      }
 }
 
-TEST_CASE("a NaN or an infinity in a row of a Strassen's product makes all of c's row no numbers") {
+TEST_CASE(
+    "a NaN or an infinity in a row of a Strassen's product makes all of c's row no numbers, and no other strip's") {
   if (!has_strassen()) return;
   constexpr Sides sides{100, 70, 130};
   for (const float number : {garbage, infinity})
@@ -140,9 +143,12 @@ TEST_CASE("a NaN or an infinity in a row of a Strassen's product makes all of c'
         ProductBench bench(sides, true, false, 1);
         bench.set_a(row, k, number);
         const auto c = bench.run(false);
-        const auto first = c.begin() + row * sides.columns;
+        const auto finite = [](float x) { return std::isfinite(x); };
+        const auto begin_of = [&](std::int64_t r) { return c.begin() + std::min(r, sides.rows) * sides.columns; };
         INFO(number << " at " << row << ", " << k);
-        CHECK(std::none_of(first, first + sides.columns, [](float x) { return std::isfinite(x); }));
+        CHECK(std::none_of(begin_of(row), begin_of(row + 1), finite));
+        CHECK(std::all_of(begin_of(0), begin_of(row / 48 * 48), finite));
+        CHECK(std::all_of(begin_of((row / 48 + 1) * 48), c.end(), finite));
       }
 }
 
