@@ -60,7 +60,7 @@ double seconds_of_byte() {
     const double begin = steady_seconds();
     std::transform(sums, sums + count, sums + count, sums, std::plus());
     const double seconds = steady_seconds() - begin;
-    if (round < 2 || seconds < best) best = seconds;  // the first two warm up
+    if (round < 2 || seconds < best) best = seconds;  // the first does not count
   }
   return best / static_cast<double>(3 * count * sizeof(float));
 }

@@ -14,7 +14,7 @@ struct NodeCosts {
   std::vector<double> nodes;  ///< by Graph::nodes: see measured_costs
   double crossing_byte = 0;   ///< of a value that crosses a cut, for each of the two ranks
 
-  /// These places, each with the seconds that sending what crosses there takes each of the two ranks.
+  /// These places, each with the seconds that what crosses there, and its gradient, take each of the two ranks.
   /// @param places  in Graph::nodes
   [[nodiscard]] std::vector<CutPlace> with_costs(const Graph& graph, const std::vector<std::size_t>& places) const;
 };
