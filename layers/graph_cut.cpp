@@ -47,15 +47,20 @@ std::string read_on_both_sides(const Graph& graph, std::size_t place) {
   return {};
 }
 
-/// Why no part may begin there, as a clause; empty where it may.
+/// Why no part may begin there, as a clause; empty where it may. Of several nodes of one name, as an attention's, only
+/// the first can begin one: a cut is known by its name.
 std::string why_not(const Graph& graph, std::size_t place) {
+  const std::string& name = graph.nodes[place].name;
+  if (std::ranges::find(graph.nodes, name, &GraphNode::name) !=
+      graph.nodes.begin() + static_cast<std::ptrdiff_t>(place))
+    return "it is within " + name;
   if (place == 0) return "it is the first, with which the first stage begins";
   if (!has_parameters(graph, 0, place)) return "no operation before it has parameters to train";
   if (!has_parameters(graph, place, graph.nodes.size())) return "no operation from there on has parameters to train";
   for (const std::size_t value : crossing(graph, place))
     if (graph.values[value].dtype != DType::float32) return "whole numbers would be sent there";
-  if (const std::string name = read_on_both_sides(graph, place); !name.empty())
-    return name + " is read before it and behind it";
+  if (const std::string both = read_on_both_sides(graph, place); !both.empty())
+    return both + " is read before it and behind it";
   return {};
 }
 
@@ -135,6 +140,21 @@ std::size_t crossing_bytes(const Graph& graph, std::size_t place) {
   return bytes;
 }
 
+std::vector<std::size_t> places_between_parameters(const Graph& graph) {
+  std::vector<std::size_t> places;
+  std::size_t begin = 0;
+  for (const std::size_t place : cut_places(graph)) {
+    if (has_parameters(graph, begin, place))
+      places.push_back(place);
+    else if (!places.empty() && crossing_bytes(graph, place) < crossing_bytes(graph, begin))
+      places.back() = place;
+    else
+      continue;
+    begin = place;
+  }
+  return places;
+}
+
 std::size_t cut_place(const Graph& graph, std::string_view name) {
   const auto node = std::ranges::find(graph.nodes, name, &GraphNode::name);
   const auto place = static_cast<std::size_t>(node - graph.nodes.begin());
@@ -149,6 +169,9 @@ std::size_t cut_place(const Graph& graph, std::string_view name) {
 }
 
 std::vector<Graph> cut(const Graph& graph, std::span<const std::size_t> places) {
+  if (std::ranges::find(graph.inputs, received_field, &GraphInput::field) != graph.inputs.end())
+    throw InputError("'" + std::string(received_field) +
+                     "' names what a stage is sent by the one before; give the data's field another name");
   std::vector<Graph> parts;
   std::size_t begin = 0;
   std::vector<std::size_t> received;

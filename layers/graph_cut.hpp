@@ -25,8 +25,9 @@ namespace ronda {
 inline constexpr std::string_view received_field = "received";
 
 /// The nodes, as places in Graph::nodes, at which a part may begin: the values that cross there are of float32; there
-/// are parameters on both sides, and none of them, and no state, is read on both. Of neighbours that one operation
-/// computes, such as a convolution and its ReLU, the first alone is listed, though a part may begin at the others too.
+/// are parameters on both sides, and none of them, and no state, is read on both; no node before has the same name, as
+/// within an attention. Of neighbours that one operation computes, such as a convolution and its ReLU, the first alone
+/// is listed, though a part may begin at the others too.
 [[nodiscard]] std::vector<std::size_t> cut_places(const Graph& graph);
 
 /// Bytes of the values that cross before this node, in float32.
@@ -35,12 +36,17 @@ inline constexpr std::string_view received_field = "received";
 /// Whether a node from `begin` on and before `end` reads a parameter.
 [[nodiscard]] bool has_parameters(const Graph& graph, std::size_t begin, std::size_t end);
 
+/// Of cut_places those that leave parameters to each of as many parts as can be. Of those with the same parameters
+/// before them it is the one where the fewest bytes cross, of equal ones the first.
+[[nodiscard]] std::vector<std::size_t> places_between_parameters(const Graph& graph);
+
 /// The place of the node of this name, at which a part may begin. Throws InputError, which names it and says why, for a
 /// name that there is not, and where no part may begin.
 [[nodiscard]] std::size_t cut_place(const Graph& graph, std::string_view name);
 
 /// The parts that begin with the first node and with these. Their parameters and states are numbered anew, in the
-/// order of the whole. Throws InputError where a part would have no operation.
+/// order of the whole. Throws InputError where a part would have no operation, and where a field of the batch has
+/// the name `received_field`.
 /// @param places  as cut_place gives them, ascending
 [[nodiscard]] std::vector<Graph> cut(const Graph& graph, std::span<const std::size_t> places);
 

@@ -31,8 +31,9 @@ struct OperationPlan {
   PartMessages parts = {};                  ///< what the ranks that have parts of it tell each other in a pass
   std::string picks = {};                   ///< what was chosen, for --verbose and the plan
   bool backward_reads_inputs = true, backward_reads_output = true;
-  bool in_place = false;   ///< forward may write its output where its first input lies
-  bool in_halves = false;  ///< backward is done in halves: see Operation
+  bool in_place = false;                   ///< forward may write its output where its first input lies
+  bool in_halves = false;                  ///< backward is done in halves: see Operation
+  bool second_half_reads_gradient = true;  ///< the output's; false: what it needs of it is kept between the halves
   InputGradients gradients = InputGradients::each;
 };
 
@@ -65,8 +66,9 @@ class Operation {
   /// Writes (never adds to) gradients: parameters' first, each reported by `pass.on_ready`, then the inputs'.
   virtual void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) = 0;
 
-  // The same in two halves, where the plan says so. Both are given the same tensors; the second does not read the
-  // output.
+  // The same in two halves, where the plan says so. Both are given the same tensors. The second does not read the
+  // output, nor touch the inputs' gradients: their memory is other tensors' by then, and so is the output's gradient's
+  // where the plan says that it is not read.
 
   /// Writes the inputs' gradients, and those of parameters that fall to it.
   virtual void backward_inputs(Inputs inputs, const Tensor& output_gradient, const Pass& pass) {

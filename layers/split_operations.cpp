@@ -15,6 +15,7 @@ class SummedOperation final : public Operation {
   SummedOperation(std::unique_ptr<Operation> part, SumOverRanks sums, const TensorDesc& input)
       : part_(std::move(part)), sums_(sums) {
     plan_ = part_->plan();
+    plan_.in_halves = false;
     plan_.parts.summed = sums == SumOverRanks::output ? plan_.output : input;
     plan_.parts.sums = static_cast<std::size_t>(plan_.parts.summed.padded_count());
     plan_.picks += sums == SumOverRanks::output ? ", summed over the parts" : ", its input's gradient summed";

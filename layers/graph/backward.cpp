@@ -77,7 +77,9 @@ class BackwardPlanner {
     result_.second_half = result_.calls.size();
     for (BackwardCall& call : halved_) {
       call.half = Half::second;
-      memory_.extend_use(call.output_gradient, time_++);
+      const bool reads = lowered_.steps[call.step].operation->plan().second_half_reads_gradient;
+      if (reads) memory_.extend_use(call.output_gradient, time_);
+      ++time_;
       result_.calls.emplace_back(std::move(call));
     }
   }

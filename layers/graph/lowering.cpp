@@ -51,7 +51,8 @@ class Lowering {
     value_of_.resize(graph_.values.size());
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i);
     for (const GraphNode& node : graph_.nodes) value_of_[node.output] = lower(node);
-    result_.output = to_plain(in_file_order(value_of_[graph_.output]));
+    const std::size_t output = to_plain(in_file_order(value_of_[graph_.output]));
+    result_.output = graph_.passed.empty() ? output : no_input(output);
     for (const std::size_t value : graph_.passed)
       result_.passed.push_back(no_input(to_plain(in_file_order(value_of_[value]))));
     return std::move(result_);

@@ -361,6 +361,7 @@ class Convolution final : public Operation {
     plan_.picks = directions_.picks;
     plan_.backward_reads_output = spec.activation == Activation::relu && !relu_before_average_;
     plan_.in_halves = context.in_halves && context.input_gradient && !spec.pool;
+    plan_.second_half_reads_gradient = spec.activation == Activation::none;
     place(convolved.bytes(), activated.bytes());
   }
 

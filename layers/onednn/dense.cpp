@@ -434,6 +434,7 @@ class Dense final : public Operation {
     plan_.picks = products_->picks();
     plan_.backward_reads_output = m_.relu;
     plan_.in_halves = context.in_halves && context.input_gradient;
+    plan_.second_half_reads_gradient = !m_.relu;
     ArenaPlan scratch;
     if (context.mode == Mode::training) {
       const std::size_t masked_bytes = m_.relu ? plan_.output.bytes() : 0;

@@ -13,7 +13,10 @@ class Convolution final : public Operation {
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
     plan_.output = inner_;
     plan_.in_halves = context.in_halves && context.input_gradient && !spec.pool;
-    (plan_.in_halves ? plan_.between_bytes : plan_.scratch_bytes) = 2 * inner_.bytes();
+    plan_.second_half_reads_gradient = spec.activation == Activation::none;
+    masked_offset_ = spec.pool ? inner_.bytes() : 0;
+    const std::size_t masked_bytes = spec.activation == Activation::none ? 0 : inner_.bytes();
+    (plan_.in_halves ? plan_.between_bytes : plan_.scratch_bytes) = masked_offset_ + masked_bytes;
     plan_.picks = "plain loops";
     plan_.backward_reads_output = spec.activation != Activation::none && !spec.pool;
     if (!spec.pool) return;
@@ -65,7 +68,7 @@ class Convolution final : public Operation {
 
   /// The gradient of what the ReLU let through.
   [[nodiscard]] Tensor masked() const {
-    return {inner_, (plan_.in_halves ? memory_.between : memory_.scratch) + inner_.bytes()};
+    return {inner_, (plan_.in_halves ? memory_.between : memory_.scratch) + masked_offset_};
   }
 
   Tensor before_activation(const Tensor& output_gradient) const {
@@ -126,6 +129,7 @@ class Convolution final : public Operation {
 
   ConvolutionProblem spec_;
   TensorDesc inner_;  ///< before pooling
+  std::size_t masked_offset_ = 0;
   std::unique_ptr<Operation> pool_;
   Tensor result_, pool_gradient_;
   OperationMemory memory_;

@@ -19,7 +19,9 @@ class Dense final : public Operation {
     plan_.parameters = {{Shape{spec.outputs, inputs_}, DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
     plan_.in_halves = context.in_halves && context.input_gradient;
-    (plan_.in_halves ? plan_.between_bytes : plan_.scratch_bytes) = plan_.output.bytes();
+    plan_.second_half_reads_gradient = spec.activation == Activation::none;
+    if (spec.activation != Activation::none)
+      (plan_.in_halves ? plan_.between_bytes : plan_.scratch_bytes) = plan_.output.bytes();
     plan_.picks = "plain loops";
     plan_.backward_reads_output = spec.activation != Activation::none;
   }

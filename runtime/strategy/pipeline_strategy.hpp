@@ -41,8 +41,9 @@ class WholeModel;
 ///     stage 1      F0 F1    B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4
 ///     stage 2         F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4
 ///
-/// So a stage holds the activations of S micro-batches, of S stages, however many a step has. A rank has nothing to do
-/// for predicted_bubble of a step, the *bubble*. Gradients are summed over the micro-batches, in their order; one
+/// So a stage holds the activations of S micro-batches, of S stages, however many a step has; behind the first stage
+/// also, from B to W, a gradient of the size of its output for each operation that has two halves. A rank has nothing
+/// to do for predicted_bubble of a step, the *bubble*. Gradients are summed over the micro-batches, in their order; one
 /// update follows, by the rules of a mirrored step: results are those of a MirroredStrategy with as many micro-batches,
 /// to rounding. (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP 2019: 1F1B;
 /// "Memory-efficient pipeline-parallel DNN training", ICML 2021: PipeDream-Flush; Qi, Wan, Huang and Lin, "Zero bubble

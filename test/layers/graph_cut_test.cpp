@@ -1,7 +1,9 @@
 // A graph that is cut into parts computes, part by part, what the whole computes; cuts are where they may be.
 #include "support/catch.hpp"
 #include "support/message.hpp"
+#include "support/rounded_primitives.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -11,6 +13,7 @@
 
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/graph_cut.hpp>
 #include <ronda/layers/host_program.hpp>
@@ -29,11 +32,25 @@ Sequential branching() {
                     MaxPool2d(2), Flatten(), Dense(6), ReLU(), Dense(3));
 }
 
-/// With blocks within which a value goes through a part: of images, of features, and of sequences.
+/// With blocks within which a value goes through a part: of images and of features.
 Sequential long_branches() {
   const Sequential main(Conv2d(4, 3, 1, 1), ReLU(), Conv2d(4, 3, 1, 1), BatchNorm(), Conv2d(4, 1));
   return Sequential(Conv2d(4, 3, 1, 1), Residual(main), ReLU(), Flatten(), Dense(6),
                     Residual(Sequential(Dense(5), ReLU(), Dense(7), ReLU(), Dense(6))), ReLU(), Dense(3));
+}
+
+const Shape sequence_input{3, 6, 4};
+
+Sequential of_sequences() {
+  const Sequential main(Conv1d(4, 3, {.padding = 1}), LayerNorm(), ReLU(), Dense(4));
+  return Sequential(Conv1d(4, 3, {.padding = 1}), Residual(main),
+                    Residual(Sequential(LayerNorm(), MultiHeadAttention(2), Dense(4))), Flatten(), Dense(3));
+}
+
+/// The shortcut is a view of what a part from `dense1` to before `add1` receives, and its output.
+Sequential with_flat_shortcut() {
+  return Sequential(Conv2d(1, 3, 1, 1), Residual(Sequential(Flatten(), Dense(9), ReLU(), Dense(64)), Flatten()), ReLU(),
+                    Dense(3));
 }
 
 std::vector<std::string> names_at(const Graph& graph, const std::vector<std::size_t>& places) {
@@ -72,15 +89,15 @@ struct PartByPart {
 
 /// Forward through all parts, then backward, from an output gradient of ones: of all parts the first half, then the
 /// second of all.
-PartByPart run_parts(const std::vector<Graph>& graphs, Primitives& primitives) {
+PartByPart run_parts(const std::vector<Graph>& graphs, const Shape& shape, Primitives& primitives) {
   FirstPicker picker;
   std::deque<HostProgram> programs;
-  std::vector<float> input = drawn(static_cast<std::size_t>(cut_input.count()));
+  std::vector<float> input = drawn(static_cast<std::size_t>(shape.count()));
   const ComputeDevice device = ComputeDevice::processor();
-  std::vector<float> ones(static_cast<std::size_t>(cut_input[0]), 1.0F);
+  std::vector<float> ones(static_cast<std::size_t>(shape[0]), 1.0F);
   const Tensor weights{std::span(ones)};
   const Pass pass{.stream = *device.stream, .weights = &weights, .on_ready = {}};
-  std::vector<Tensor> passed{Tensor({cut_input, DType::float32, {}}, input.data())};
+  std::vector<Tensor> passed{Tensor({shape, DType::float32, {}}, input.data())};
   std::deque<std::vector<float>> copies;
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     HostProgram& program = programs.emplace_back(graphs[i], primitives, picker,
@@ -88,8 +105,9 @@ PartByPart run_parts(const std::vector<Graph>& graphs, Primitives& primitives) {
     draw_parameters(program);
     REQUIRE(program.program().inputs().size() == passed.size());
     for (const GraphInput& each : program.program().inputs()) CHECK(each.field == (i == 0 ? "input" : received_field));
+    const std::byte* const place = program.program().output_place().data();  // as messages are planned, before
     const Tensor output = program.program().forward(passed, pass);
-    CHECK(program.program().output_place().data() == output.data());
+    if (!graphs[i].parameters.empty()) CHECK(place == output.data());  // others are no stages
     passed = program.program().passed();
     passed.push_back(output);
     for (Tensor& tensor : passed) {  // inputs stay until all of backward is done
@@ -147,6 +165,30 @@ TEST_CASE("a model may be cut where parameters lie on both sides, within a block
                    {"no such operation"});
 }
 
+TEST_CASE("a place for a cut is found again by its name: none is within an attention") {
+  const Graph graph = build_graph(of_sequences(), sequence_input);
+  const std::vector<std::size_t> places = cut_places(graph);
+  for (const std::size_t place : places) CHECK(cut_place(graph, graph.nodes[place].name) == place);
+  CHECK(names_at(graph, places) == std::vector<std::string>{"conv2", "layer_norm1", "relu1", "dense1", "add1",
+                                                            "layer_norm2", "attention1", "dense2", "add2", "flatten1",
+                                                            "dense3"});
+}
+
+TEST_CASE("of the places with the same parameters before them the one is taken where the fewest bytes cross") {
+  const Graph graph = build_graph(branching(), cut_input);
+  // Two images cross before add1, one before max_pool1, and a quarter of one before flatten1 and dense1.
+  CHECK(names_at(graph, places_between_parameters(graph)) ==
+        std::vector<std::string>{"batch_norm1", "conv2", "flatten1", "dense2"});
+}
+
+TEST_CASE("data may not have a field of the name by which stages receive") {
+  Graph graph = build_graph(branching(), cut_input);
+  graph.inputs.front().field = received_field;
+  const std::vector<std::size_t> places{cut_place(graph, "conv2")};
+  require_mentions(message_of<InputError>([&] { static_cast<void>(cut(graph, places)); }),
+                   {"'received'", "another name"});
+}
+
 TEST_CASE("a parameter that is read on both sides lets no cut between") {
   const Dense twice(5);
   const Graph graph = build_graph(Sequential(Dense(5), twice, ReLU(), twice, Dense(3)), {2, 5});
@@ -158,13 +200,13 @@ TEST_CASE("a parameter that is read on both sides lets no cut between") {
 namespace {
 
 /// @param pairs  whether two cuts near each other are tried too
-void check_parts(const Sequential& model, bool pairs) {
-  const Graph graph = build_graph(model, cut_input);
+void check_parts(const Sequential& model, const Shape& shape, bool pairs) {
+  const Graph graph = build_graph(model, shape);
   for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)}) {
-    const PartByPart whole = run_parts({graph}, *primitives);
+    const PartByPart whole = run_parts({graph}, shape, *primitives);
     CHECK(whole.gradients.size() == graph.parameters.size());
     const auto check = [&](const std::vector<std::size_t>& places) {
-      const PartByPart parts = run_parts(cut(graph, places), *primitives);
+      const PartByPart parts = run_parts(cut(graph, places), shape, *primitives);
       CHECK(farthest(parts.outputs, whole.outputs) < 1e-4);
       REQUIRE(parts.gradients.size() == whole.gradients.size());
       for (const auto& [name, numbers] : parts.gradients) {
@@ -183,8 +225,10 @@ void check_parts(const Sequential& model, bool pairs) {
 }  // namespace
 
 TEST_CASE("parts compute what the whole computes, forward and in the two halves of backward, wherever the cuts are") {
-  check_parts(branching(), false);
-  check_parts(long_branches(), true);
+  check_parts(branching(), cut_input, false);
+  check_parts(long_branches(), cut_input, true);
+  check_parts(of_sequences(), sequence_input, true);
+  check_parts(with_flat_shortcut(), cut_input, true);
 }
 
 TEST_CASE("gradients of the inputs come first, and those of parameters that can wait have the same bits") {
@@ -218,6 +262,52 @@ TEST_CASE("gradients of the inputs come first, and those of parameters that can 
     CHECK(of_input[0] == of_input[1]);
     CHECK(of_parameters[0] == of_parameters[1]);
   }
+}
+
+TEST_CASE("between the halves a dense layer with a ReLU keeps one gradient, and so does one without") {
+  const Graph graph = build_graph(Sequential(Dense(5), ReLU(), Dense(4), Dense(3)), {2, 6});
+  for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)}) {
+    FirstPicker picker;
+    const Program program(graph, nullptr, *primitives, picker, {.input_gradient = true, .in_halves = true});
+    const auto buffer = [&](const char* owner) {
+      return *std::ranges::find(program.buffer_requests(), owner, &BufferRequest::owner);
+    };
+    CHECK(buffer("dense1 between").bytes == 2 * 5 * sizeof(float));
+    CHECK(buffer("dense2 between").bytes == 0);
+    // Second halves have the order of the first ones. That of dense2 reads the gradient of its output; that of dense1,
+    // which comes later, does not.
+    CHECK(buffer("dense2 input gradient").used.back().to < buffer("dense3 input gradient").used.back().to);
+  }
+}
+
+TEST_CASE("operations around others that do not forward halves do all of backward in one") {
+  const Graph graph = build_graph(long_branches(), cut_input);
+  const ComputeDevice device = ComputeDevice::processor();
+  std::vector<float> input = drawn(static_cast<std::size_t>(cut_input.count())), ones(9, 1.0F);
+  const Tensor weights{std::span(ones).first(3)}, given({cut_input, DType::float32, {}}, input.data());
+  const Pass pass{.stream = *device.stream, .weights = &weights, .on_ready = {}};
+  const auto primitives = make_rounded_primitives(DType::bfloat16);
+  FirstPicker picker;
+  std::vector<Gradients> gradients(2);
+  for (const bool in_halves : {false, true}) {
+    HostProgram program(graph, *primitives, picker, {.input_gradient = true, .in_halves = in_halves});
+    const auto plain = [](const Tensor& tensor, std::vector<float>& numbers) {
+      numbers.resize(static_cast<std::size_t>(tensor.desc().count()));
+      return Tensor({tensor.desc().shape, DType::float32, {}}, numbers.data());
+    };
+    for (const Parameter& parameter : program.parameters()) {
+      std::vector<float> values = drawn(static_cast<std::size_t>(parameter.value.desc().count()));
+      convert(plain(parameter.value, values), parameter.value);
+    }
+    static_cast<void>(program.program().forward({&given, 1}, pass));
+    convert(Tensor({Shape{3, 3}, DType::float32, {}}, ones.data()), program.program().output_gradient());
+    program.program().backward_inputs(pass);
+    for (const Parameter& parameter : program.parameters()) {
+      std::vector<float>& numbers = gradients[in_halves ? 1 : 0][parameter.name];
+      convert(parameter.gradient, plain(parameter.gradient, numbers));
+    }
+  }
+  CHECK(gradients[0] == gradients[1]);
 }
 
 TEST_CASE("the most costly part is as cheap as can be") {

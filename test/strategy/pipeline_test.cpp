@@ -13,11 +13,14 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/layers/primitives.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 
@@ -26,6 +29,61 @@ using namespace ronda::test;
 
 namespace pipeline_test {
 namespace {
+
+/// What a rank's dense layers were asked for, in this order, each with the number of its micro-batch: forward (F), the
+/// halves of backward (B and W), or both at once.
+struct Calls {
+  std::string text;
+  std::size_t forwards = 0, inputs = 0, parameters = 0;
+
+  void note(char what, std::size_t& count) { text += (text.empty() ? "" : " ") + (what + std::to_string(count++)); }
+};
+
+class HeardOperation final : public Operation {
+ public:
+  HeardOperation(std::unique_ptr<Operation> operation, Calls& calls) : operation_(std::move(operation)), calls_(calls) {
+    plan_ = operation_->plan();
+  }
+  void bind(const OperationMemory& memory) override { operation_->bind(memory); }
+  void forward(Inputs inputs, const Pass& pass) override {
+    calls_.note('F', calls_.forwards);
+    operation_->forward(inputs, pass);
+  }
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    calls_.note('B', calls_.inputs);
+    calls_.note('W', calls_.parameters);
+    operation_->backward(inputs, output_gradient, pass);
+  }
+  void backward_inputs(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    calls_.note('B', calls_.inputs);
+    operation_->backward_inputs(inputs, output_gradient, pass);
+  }
+  void backward_parameters(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
+    calls_.note('W', calls_.parameters);
+    operation_->backward_parameters(inputs, output_gradient, pass);
+  }
+
+ private:
+  std::unique_ptr<Operation> operation_;
+  Calls& calls_;
+};
+
+/// Plain loops, of which dense layers are heard.
+class HeardPrimitives final : public Primitives {
+ public:
+  explicit HeardPrimitives(Calls& calls) : calls_(calls) {}
+  [[nodiscard]] std::string name() const override { return loops_->name() + ", heard"; }
+  std::unique_ptr<Operation> make(const OperationSpec& operation, std::span<const TensorDesc> inputs,
+                                  const OperationContext& context) override {
+    auto made = loops_->make(operation, inputs, context);
+    if (!std::holds_alternative<DenseSpec>(operation)) return made;
+    return std::make_unique<HeardOperation>(std::move(made), calls_);
+  }
+
+ private:
+  Calls& calls_;
+  std::unique_ptr<Primitives> loops_ = make_reference_primitives();
+};
 
 struct PipelineSet {
   std::size_t stages = 0;
@@ -40,6 +98,7 @@ struct PipelineSet {
   double ema_decay = 0;
   Compression compression = Compression::none;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Calls* calls = nullptr;  ///< where dense layers are heard
 
   [[nodiscard]] PipelineOptions pipeline() const { return {stages, cuts}; }
 };
@@ -62,6 +121,7 @@ NamedRun run_of(const Communicator& communicator, const char* name, Sequential m
             options.fusion.first_bucket_bytes = 1024;
             options.fusion.bucket_bytes = 4096;
             options.platform.primitives = set.library ? make_onednn_primitives(1) : make_reference_primitives();
+            if (set.calls != nullptr) options.platform.primitives = std::make_shared<HeardPrimitives>(*set.calls);
           }};
 }
 
@@ -161,6 +221,22 @@ TEST_CASE("a residual block is cut within, too") {
   if (rank_count() == 2) check({"conv3"});
   if (rank_count() == 3) check({"conv3", "batch_norm3"});  // the block's input goes through the middle stage
   if (rank_count() == 4) check({"conv3", "batch_norm3", "conv5"});
+}
+
+TEST_CASE("stages compute in the order that the page of strategies shows") {
+  if (rank_count() != 3) return;
+  Calls calls;
+  const MemoryDataset data = images();
+  NamedRun run = pipelined(Sequential(Flatten(), Dense(9), ReLU(), Dense(7), ReLU(), Dense(4)), data,
+                           {.cuts = {"dense2", "dense3"}, .micro_batches = 5, .calls = &calls});
+  const std::vector<std::string> shown{"F0 F1 F2 B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4",
+                                       "F0 F1 B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4",
+                                       "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4"};
+  for (int step = 0; step < 2; ++step) {
+    calls = {};
+    run.step();
+    CHECK(calls.text == shown[this_rank()]);
+  }
 }
 
 TEST_CASE("cuts are made where they are asked for") {

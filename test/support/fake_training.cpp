@@ -23,6 +23,7 @@ class QueuedOperation final : public Operation {
  public:
   explicit QueuedOperation(std::unique_ptr<Operation> operation) : operation_(std::move(operation)) {
     plan_ = operation_->plan();
+    plan_.in_halves = false;
   }
 
   void bind(const OperationMemory& memory) override {

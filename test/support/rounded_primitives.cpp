@@ -26,6 +26,7 @@ class RoundedOperation final : public Operation {
   RoundedOperation(std::unique_ptr<Operation> loops, std::span<const TensorDesc> inputs, DType dtype)
       : loops_(std::move(loops)), y_(loops_->plan().output), dy_(loops_->plan().output) {
     plan_ = loops_->plan();
+    plan_.in_halves = false;
     plan_.output = in(dtype, plan_.output);
     for (const TensorDesc& input : inputs) {
       x_.push_back(wide(input));
@@ -41,7 +42,11 @@ class RoundedOperation final : public Operation {
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
     parameters_.clear();
-    OperationMemory wide{.output = y_.tensor, .states = memory.states, .pass = memory.pass, .scratch = memory.scratch};
+    OperationMemory wide{.output = y_.tensor,
+                         .states = memory.states,
+                         .pass = memory.pass,
+                         .between = memory.between,
+                         .scratch = memory.scratch};
     for (std::size_t i = 0; i < dx_.size(); ++i)
       wide.input_gradients.push_back(memory.input_gradients[i].empty() ? Tensor() : dx_[i]);
     for (std::size_t i = 0; i < values_.size(); ++i)

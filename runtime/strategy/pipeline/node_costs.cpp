@@ -60,7 +60,7 @@ double seconds_of_byte() {
     const double begin = steady_seconds();
     std::transform(sums, sums + count, sums + count, sums, std::plus());
     const double seconds = steady_seconds() - begin;
-    if (round < 2 || seconds < best) best = seconds;  // the first takes the memory
+    if (round < 2 || seconds < best) best = seconds;  // the first does not count
   }
   return best / static_cast<double>(3 * count * sizeof(float));
 }
@@ -93,21 +93,6 @@ NodeCosts measured_costs(HostProgram& whole, const Graph& graph, const StageRequ
   constexpr double copies = 2, reads_and_writes = 2;  // a copy forward and one backward
   costs.crossing_byte = of_byte * copies * reads_and_writes;
   return costs;
-}
-
-std::vector<std::size_t> places_between_parameters(const Graph& graph) {
-  std::vector<std::size_t> places;
-  std::size_t begin = 0;
-  for (const std::size_t place : cut_places(graph)) {
-    if (has_parameters(graph, begin, place))
-      places.push_back(place);
-    else if (!places.empty() && crossing_bytes(graph, place) < crossing_bytes(graph, begin))
-      places.back() = place;
-    else
-      continue;
-    begin = place;
-  }
-  return places;
 }
 
 }  // namespace ronda

@@ -14,6 +14,8 @@ struct NodeCosts {
   std::vector<double> nodes;  ///< by Graph::nodes: see measured_costs
   double crossing_byte = 0;   ///< of a value that crosses a cut, for each of the two ranks
 
+  /// These places, each with the seconds that what crosses there, and its gradient, take each of the two ranks.
+  /// @param places  in Graph::nodes
   [[nodiscard]] std::vector<CutPlace> with_costs(const Graph& graph, const std::vector<std::size_t>& places) const;
 };
 
@@ -21,9 +23,5 @@ struct NodeCosts {
 /// summed over the micro-batches, and once in a step they are updated. These, and what crosses, take as long as the
 /// memory that they read and write, of which a byte is measured too. Throws ResourceError.
 [[nodiscard]] NodeCosts measured_costs(HostProgram& whole, const Graph& graph, const StageRequest& request);
-
-/// The places at which a stage may begin, so that each stage has parameters. Of those with the same parameters before
-/// them it is the one where the fewest bytes cross, of equal ones the first.
-[[nodiscard]] std::vector<std::size_t> places_between_parameters(const Graph& graph);
 
 }  // namespace ronda

@@ -23,8 +23,8 @@ namespace ronda {
 /// they go on between operations.
 ///
 /// Backward has two halves, so that the stage before does not wait for the gradients of parameters: the first ends with
-/// the gradients of what was received, which are sent. A stage does not let the second follow at once, but, with w
-/// stages before it, w micro-batches later, where it would otherwise wait. See PipelineStrategy for the schedule.
+/// the gradients of what was received, which are sent. A stage does not let the second follow at once, but, with v
+/// stages before it, v micro-batches later, where it would otherwise wait. See PipelineStrategy for the schedule.
 class Stage {
  public:
   struct Parts {

@@ -28,8 +28,9 @@ struct StageRequest {
   Primitives& primitives;
   Stream& stream;  ///< of the processor, to measure on
   std::span<const Field> fields;
-  std::size_t rows = 0;  ///< of a micro-batch
-  std::size_t micro_batches = 1, optimizer_states = 0;
+  std::size_t rows = 0;              ///< of a micro-batch
+  std::size_t micro_batches = 1;     ///< of a step, on one pipeline
+  std::size_t optimizer_states = 0;  ///< numbers that the optimizer keeps for each number of a parameter
   std::uint64_t seed = 1;
   std::string_view plan_name = {};  ///< as MirroredOptions::plan_name: nothing may be timed
 };
