@@ -162,6 +162,7 @@ Sequential with_dropout() {
 }
 
 MemoryDataset images() { return toy_images(131, {12, 12, 1}, 4); }
+MemoryDataset small_images() { return toy_images(131, {6, 6, 1}, 4); }  // for plain loops of many convolutions
 
 /// All ways in which these ranks are pipelines.
 std::vector<std::size_t> stage_counts() {
@@ -210,13 +211,13 @@ TEST_CASE("so has a convolutional network, by plain loops and in the library's l
 TEST_CASE("so has a residual network with batch norms, of which each micro-batch is one") {
   for (const std::size_t stages : stage_counts()) {
     INFO(stages << " stages");
-    check_equal_steps(residual_network, images(), {.stages = stages}, some_steps, 1e-4);
+    check_equal_steps(residual_network, small_images(), {.stages = stages}, some_steps, 1e-4);
   }
 }
 
 TEST_CASE("a residual block is cut within, too") {
   const auto check = [](const std::vector<std::string>& cuts) {
-    check_equal_steps(residual_network, images(), {.cuts = cuts}, 3, 1e-4);
+    check_equal_steps(residual_network, small_images(), {.cuts = cuts}, 3, 1e-4);
   };
   if (rank_count() == 2) check({"conv3"});
   if (rank_count() == 3) check({"conv3", "batch_norm3"});  // the block's input goes through the middle stage
@@ -304,7 +305,7 @@ TEST_CASE("pipelines that compress what they sum train as mirrored replicas that
 TEST_CASE("an evaluation goes through the pipeline, and the last stage sees the outputs") {
   for (const std::size_t stages : stage_counts()) {
     INFO(stages << " stages");
-    const MemoryDataset data = images(), test = toy_images(57, {12, 12, 1}, 4, 2);
+    const MemoryDataset data = small_images(), test = toy_images(57, {6, 6, 1}, 4, 2);
     const PipelineSet set{.stages = stages};
     NamedRun parts = pipelined(residual_network(), data, set), all = whole(residual_network(), data, set);
     for (int k = 0; k < 3; ++k) {
