@@ -57,7 +57,7 @@ breaks kill_first 2
 breaks kill_last 3
 breaks kill_launcher 2
 breaks stop_last 3
-expect_message 'bucket .* of step [0-9]+ has stood still .* waiting for rank 2 on .* its process is stopped'
+expect_message '(bucket|planning) .* of step [0-9]+ has stood still .* waiting for rank 2 on .* its process is stopped'
 breaks interrupt 2
 breaks terminate 2
 
