@@ -68,7 +68,7 @@ struct Graph {
   std::size_t output = 0;
   std::vector<std::size_t> passed;  ///< other values that are given on: see graph_cut.hpp
 
-  /// How many nodes read a value; who is given it counts too.
+  /// How many nodes read a value; the output, and what is passed, count as read once more.
   [[nodiscard]] std::size_t readers(std::size_t value) const;
 };
 

@@ -29,22 +29,24 @@ std::vector<std::size_t> crossing(const Graph& graph, std::size_t place) {
   return values;
 }
 
+/// The name of the first of `all` that nodes before `place` and from it on have among their `ids`; empty: none.
+template <class Id, class Named>
+std::string name_on_both_sides(const Graph& graph, std::size_t place, std::vector<Id> GraphNode::*ids,
+                               const std::vector<Named>& all) {
+  std::set<Id> before;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const Id id : graph.nodes[i].*ids)
+      if (i < place)
+        before.insert(id);
+      else if (before.contains(id))
+        return all[static_cast<std::size_t>(id)].name;
+  return {};
+}
+
 /// The name of a parameter or a state that both sides read; empty where there is none.
 std::string read_on_both_sides(const Graph& graph, std::size_t place) {
-  std::set<std::size_t> parameters, states;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const ParameterId id : graph.nodes[i].parameters)
-      if (i < place)
-        parameters.insert(index_of(id));
-      else if (parameters.contains(index_of(id)))
-        return graph.parameters[index_of(id)].name;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    for (const StateId id : graph.nodes[i].states)
-      if (i < place)
-        states.insert(static_cast<std::size_t>(id));
-      else if (states.contains(static_cast<std::size_t>(id)))
-        return graph.states[static_cast<std::size_t>(id)].name;
-  return {};
+  const std::string parameter = name_on_both_sides(graph, place, &GraphNode::parameters, graph.parameters);
+  return parameter.empty() ? name_on_both_sides(graph, place, &GraphNode::states, graph.states) : parameter;
 }
 
 /// Why no part may begin there, as a clause; empty where it may. Of several nodes of one name, as an attention's, only

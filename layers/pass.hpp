@@ -29,7 +29,8 @@ class OnReady {
   void (*call_)(void*, ParameterId, Stream&) = nullptr;
 };
 
-/// Who is called after each operation of a pass, to move on what is sent and received meanwhile; as OnReady.
+/// Calls mover.move_on() after each operation of a pass, to move on what is sent and received meanwhile; the mover
+/// outlives the pass. Without one it does nothing.
 class AfterOperation {
  public:
   AfterOperation() = default;

@@ -29,7 +29,6 @@ class Lowering {
         primitives_(primitives),
         picker_(picker),
         options_(options),
-        mode_(options.mode),
         uses_(graph.parameters.size()),
         has_layout_(graph.parameters.size()) {
     for (const GraphParameter& parameter : graph.parameters)
@@ -39,7 +38,7 @@ class Lowering {
                                     .fan_out = parameter.fan_out,
                                     .initializer = parameter.initializer,
                                     .zero_row = parameter.zero_row,
-                                    .sparse = parameter.sparse && mode_ == Mode::training});
+                                    .sparse = parameter.sparse && trains()});
     for (const GraphNode& node : graph.nodes)
       for (const ParameterId id : node.parameters) {
         ++uses_[index_of(id)];
@@ -52,13 +51,15 @@ class Lowering {
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) add_input(i);
     for (const GraphNode& node : graph_.nodes) value_of_[node.output] = lower(node);
     const std::size_t output = to_plain(in_file_order(value_of_[graph_.output]));
-    result_.output = graph_.passed.empty() ? output : no_input(output);
+    result_.output = graph_.passed.empty() ? output : copy_of_input(output);
     for (const std::size_t value : graph_.passed)
-      result_.passed.push_back(no_input(to_plain(in_file_order(value_of_[value]))));
+      result_.passed.push_back(copy_of_input(to_plain(in_file_order(value_of_[value]))));
     return std::move(result_);
   }
 
  private:
+  [[nodiscard]] bool trains() const { return options_.mode == Mode::training; }
+
   void add_input(std::size_t i) {
     const Value& input = graph_.values[graph_.inputs[i].value];
     std::size_t value = result_.values.size();
@@ -66,7 +67,7 @@ class Lowering {
     result_.values.push_back({.desc = {input.shape, input.dtype, {}},
                               .base = value,
                               .input = i,
-                              .gradient = options_.input_gradient && real && mode_ == Mode::training});
+                              .gradient = options_.input_gradient && real && trains()});
     if (real && primitives_.dtype() != DType::float32)
       value = add_step("cast", ReorderSpec{{input.shape, primitives_.dtype(), {}}}, value);
     value_of_[input.id] = value;
@@ -100,8 +101,8 @@ class Lowering {
     return add_reorder("to_plain", value, plain(desc));
   }
 
-  /// Itself, or a copy of what is the caller's.
-  std::size_t no_input(std::size_t value) {
+  /// A copy where it is the caller's memory, else itself.
+  std::size_t copy_of_input(std::size_t value) {
     const TensorDesc desc = result_.values[value].desc;
     return result_.values[result_.values[value].base].input ? add_reorder("passed", value, desc) : value;
   }
@@ -166,7 +167,7 @@ class Lowering {
                                    return make(node, inputs);
                                  },
                                  [&](const DropoutSpec&) {
-                                   if (mode_ == Mode::evaluation) return inputs.front();
+                                   if (!trains()) return inputs.front();
                                    inputs.front() = in_file_order(inputs.front());
                                    return make(node, inputs);
                                  },
@@ -260,10 +261,9 @@ class Lowering {
               .inputs = inputs,
               .parameters = node.parameters,
               .states = node.states,
-              .operation = make_operation(
-                  node, descs,
-                  {picker_, mode_, mode_ == Mode::training && gradient, shares_parameters(node), node.name,
-                   options_.in_halves && mode_ == Mode::training && !shares_parameters(node)})};
+              .operation = make_operation(node, descs,
+                                          {picker_, options_.mode, trains() && gradient, shares_parameters(node),
+                                           node.name, options_.in_halves && trains() && !shares_parameters(node)})};
     fix_layouts(step);
     if ((step.operation->plan().rank_sums > 0 || !step.operation->plan().parts.empty()) &&
         result_.first_cpu_only_operation.empty())
@@ -272,9 +272,8 @@ class Lowering {
     result_.lines.push_back(node.name + ": " + descs.front().shape.text() + " -> " + plan.output.text() + "; " +
                             plan.picks);
     step.output = result_.values.size();
-    result_.values.push_back({.desc = plan.output,
-                              .base = step.output,
-                              .gradient = mode_ == Mode::training && (gradient || !step.parameters.empty())});
+    result_.values.push_back(
+        {.desc = plan.output, .base = step.output, .gradient = trains() && (gradient || !step.parameters.empty())});
     result_.steps.push_back(std::move(step));
     return result_.values.size() - 1;
   }
@@ -286,7 +285,7 @@ class Lowering {
       for (const ParameterId id : node.parameters)
         parameters.push_back({graph_.parameters[index_of(id)].shape, DType::float32, {}});
       if (result_.first_cpu_only_operation.empty()) result_.first_cpu_only_operation = node.name;
-      return in_layer_type(make_custom(*custom, widened_of(inputs), parameters, mode_), inputs);
+      return in_layer_type(make_custom(*custom, widened_of(inputs), parameters, options_.mode), inputs);
     }
     if (const auto* part = std::get_if<PartSpec>(&node.operation)) return make_part(*part, inputs.front());
     if (auto made = primitives_.make(node.operation, inputs, context))
@@ -342,7 +341,6 @@ class Lowering {
   Primitives& primitives_;
   Picker& picker_;
   const ProgramOptions& options_;
-  Mode mode_;
   std::vector<std::size_t> uses_;      ///< of each parameter
   std::vector<bool> has_layout_;       ///< of each parameter
   std::vector<std::size_t> value_of_;  ///< of each value of the graph: its number in result_

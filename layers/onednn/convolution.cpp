@@ -402,14 +402,17 @@ class Convolution final : public Operation {
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
-    const Gradients gradients = before_activation(output_gradient.pointer<T>(), pass);
+    const Gradients gradients = before_activation(output_gradient.pointer<T>());
+    report_bias(pass);
     write_weight_gradient(inputs.front(), gradients, pass);
     if (!memory_.input_gradient().empty()) write_input_gradient(gradients);
   }
 
   /// With the bias's, which is summed where the ReLU's backward is done. Without pooling.
   void backward_inputs(Inputs, const Tensor& output_gradient, const Pass& pass) override {
-    write_input_gradient(before_activation(output_gradient.pointer<T>(), pass));
+    const Gradients gradients = before_activation(output_gradient.pointer<T>());
+    report_bias(pass);
+    write_input_gradient(gradients);
   }
   void backward_parameters(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     const T* dz = spec_.activation == Activation::relu ? numbers(masked_) : output_gradient.pointer<T>();
@@ -485,13 +488,11 @@ class Convolution final : public Operation {
     plan_.scratch_bytes = computation_offset_ + directions_.scratch_bytes();
   }
 
-  /// Also writes the bias's gradient, and reports it.
-  Gradients before_activation(const T* dy, const Pass& pass) {
-    const Gradients gradients = before_activation(dy);
+  void report_bias(const Pass& pass) const {
     if (spec_.bias) pass.on_ready(memory_.parameters[1]->id, pass.stream);
-    return gradients;
   }
 
+  /// Also writes the bias's gradient.
   Gradients before_activation(const T* dy) {
     if (!pooling_) return {nullptr, masked(dy, memory_.output.data())};
     T* between = numbers(memory_.scratch + between_offset_);

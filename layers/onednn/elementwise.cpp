@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/layers/onednn/gelu.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
@@ -8,34 +9,47 @@
 namespace ronda::onednn {
 namespace {
 
-/// On the stored elements in their order, padding included: ReLU needs no layout.
+/// A function and its gradient, by loops of our own over so many elements.
 template <LayerNumber T>
-class Relu final : public Operation {
+struct Loops {
+  void (*forward)(const T* x, T* y, std::size_t count, int threads);
+  void (*backward)(const T* dy, const T* kept, T* dx, std::size_t count, int threads);
+  bool backward_reads_input;  ///< as `kept`, rather than the output
+};
+
+/// On the stored elements in their order, padding included, which stays 0: no layout is needed.
+template <LayerNumber T>
+class LoopFunction final : public Operation {
  public:
-  Relu(const Runtime& runtime, const TensorDesc& input)
-      : threads_(runtime.threads), count_(static_cast<std::size_t>(input.padded_count())) {
-    plan_ = plan_of_function(input, false, "our loops");
+  LoopFunction(const Runtime& runtime, const TensorDesc& input, const Loops<T>& loops)
+      : loops_(loops), threads_(runtime.threads), count_(static_cast<std::size_t>(input.padded_count())) {
+    plan_ = plan_of_function(input, loops.backward_reads_input, "our loops");
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass&) override {
-    const auto* x = inputs.front().pointer<const T>();
-    auto* y = memory_.output.pointer<T>();
-    if (x == y)
-      rectify(y, count_, threads_);
-    else
-      relu(x, y, count_, threads_);
+    loops_.forward(inputs.front().pointer<const T>(), memory_.output.pointer<T>(), count_, threads_);
   }
-  void backward(Inputs, const Tensor& output_gradient, const Pass&) override {
+  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
     if (memory_.input_gradient().empty()) return;
-    relu_backward(output_gradient.pointer<const T>(), memory_.output.pointer<const T>(),
-                  memory_.input_gradient().pointer<T>(), count_, threads_);
+    const Tensor& kept = loops_.backward_reads_input ? inputs.front() : memory_.output;
+    loops_.backward(output_gradient.pointer<const T>(), kept.pointer<const T>(), memory_.input_gradient().pointer<T>(),
+                    count_, threads_);
   }
 
  private:
+  Loops<T> loops_;
   int threads_;
   std::size_t count_;
   OperationMemory memory_;
 };
+
+template <LayerNumber T>
+void relu_or_rectify(const T* x, T* y, std::size_t count, int threads) {
+  if (x == y)
+    rectify(y, count, threads);
+  else
+    relu(x, y, count, threads);
+}
 
 /// The library's name for a function.
 struct LibraryAlgorithm {
@@ -138,7 +152,7 @@ class Reorder final : public Operation {
 /// Not the library's, which makes 0 of NaN.
 std::unique_ptr<Operation> make_relu(const Runtime& runtime, const TensorDesc& input) {
   return with_layer_number(input.dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Operation> {
-    return std::make_unique<Relu<T>>(runtime, input);
+    return std::make_unique<LoopFunction<T>>(runtime, input, Loops<T>{relu_or_rectify<T>, relu_backward<T>, false});
   });
 }
 std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const TensorDesc& input,
@@ -150,7 +164,8 @@ std::unique_ptr<Operation> make_elementwise(const Runtime& runtime, const Tensor
   switch (spec.function) {
     case ElementwiseFunction::relu: return make_relu(runtime, input);
     case ElementwiseFunction::gelu:
-      if (input.dtype == DType::float32) return make_gelu(runtime, input);
+      if (input.dtype == DType::float32)
+        return std::make_unique<LoopFunction<float>>(runtime, input, Loops<float>{gelu, gelu_backward, true});
       return library({algorithm::eltwise_gelu_erf, algorithm::eltwise_gelu_erf, true});
     case ElementwiseFunction::silu: return library({algorithm::eltwise_swish, algorithm::eltwise_swish, true, 1});
     case ElementwiseFunction::tanh:

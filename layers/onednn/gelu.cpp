@@ -1,7 +1,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/exponential.hpp>
-#include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/gelu.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ struct Normal {
 }
 
 /// y may be x.
-RONDA_MULTIVERSION void gelu(const float* x, float* y, Range range) {
+RONDA_MULTIVERSION void gelu_of(const float* x, float* y, Range range) {
   constexpr std::size_t most = 256;
   float some[most];
   for (std::size_t begin = range.begin; begin < range.end; begin += most) {
@@ -36,44 +36,21 @@ RONDA_MULTIVERSION void gelu(const float* x, float* y, Range range) {
     for (std::size_t i = 0; i < count; ++i) y[begin + i] = some[i] * normal(some[i]).distribution;
   }
 }
-RONDA_MULTIVERSION void gelu_backward(const float* __restrict x, const float* __restrict dy, float* __restrict dx,
-                                      Range range) {
+RONDA_MULTIVERSION void gradient_of(const float* __restrict x, const float* __restrict dy, float* __restrict dx,
+                                    Range range) {
   for (std::size_t i = range.begin; i < range.end; ++i) {
     const Normal at = normal(x[i]);
     dx[i] = dy[i] * (at.distribution + x[i] * at.density);
   }
 }
 
-/// On the stored elements in their order: 0 stays 0, so padding does.
-class Gelu final : public Operation {
- public:
-  Gelu(const Runtime& runtime, const TensorDesc& input)
-      : threads_(runtime.threads), count_(static_cast<std::size_t>(input.padded_count())) {
-    plan_ = plan_of_function(input, true, "our loops");
-  }
-  void bind(const OperationMemory& memory) override { memory_ = memory; }
-  void forward(Inputs inputs, const Pass&) override {
-    const auto* x = inputs.front().pointer<const float>();
-    auto* y = memory_.output.pointer<float>();
-    parallel_for(threads_, count_, [x, y](Range range) { gelu(x, y, range); });
-  }
-  void backward(Inputs inputs, const Tensor& output_gradient, const Pass&) override {
-    if (memory_.input_gradient().empty()) return;
-    const auto *x = inputs.front().pointer<const float>(), *dy = output_gradient.pointer<const float>();
-    auto* dx = memory_.input_gradient().pointer<float>();
-    parallel_for(threads_, count_, [x, dy, dx](Range range) { gelu_backward(x, dy, dx, range); });
-  }
-
- private:
-  int threads_;
-  std::size_t count_;
-  OperationMemory memory_;
-};
-
 }  // namespace
 
-std::unique_ptr<Operation> make_gelu(const Runtime& runtime, const TensorDesc& input) {
-  return std::make_unique<Gelu>(runtime, input);
+void gelu(const float* x, float* y, std::size_t count, int threads) {
+  parallel_for(threads, count, [x, y](Range range) { gelu_of(x, y, range); });
+}
+void gelu_backward(const float* dy, const float* x, float* dx, std::size_t count, int threads) {
+  parallel_for(threads, count, [x, dy, dx](Range range) { gradient_of(x, dy, dx, range); });
 }
 
 }  // namespace ronda::onednn

@@ -4,6 +4,7 @@
 #include <ronda/layers/int8_arithmetic.hpp>
 #include <ronda/layers/onednn/int8_product.hpp>
 #include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace ronda::onednn {
 namespace {
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
+std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return parts(count, to) * to; }
 
 void require_plain(const TensorDesc& input, int rank) {
   if (input.dtype != DType::float32 || input.shape.rank() != rank || !same_bytes(input, {input.shape, input.dtype, {}}))

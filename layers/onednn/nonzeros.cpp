@@ -1,4 +1,5 @@
 #include <ronda/layers/onednn/nonzeros.hpp>
+#include <ronda/layers/onednn/parts.hpp>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -12,8 +13,6 @@ namespace {
 
 constexpr std::int64_t lanes = 16;
 constexpr std::int64_t half_chunk = NonZeros::chunk / 2;  ///< rows of a column's word: a lane has 32 bits
-
-constexpr std::int64_t parts(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
 }  // namespace
 

@@ -15,8 +15,6 @@ std::unique_ptr<Operation> make_int8(const Runtime&, const DenseProblem&);
 std::unique_ptr<Operation> make_int8(const Runtime&, const ConvolutionProblem&);
 std::unique_ptr<Operation> make_pool(const Runtime&, const TensorDesc& input, const PoolSpec&, const OperationContext&);
 std::unique_ptr<Operation> make_relu(const Runtime&, const TensorDesc& input);
-/// Of float32.
-std::unique_ptr<Operation> make_gelu(const Runtime&, const TensorDesc& input);
 std::unique_ptr<Operation> make_elementwise(const Runtime&, const TensorDesc& input, const ElementwiseSpec&);
 std::unique_ptr<Operation> make_layer_norm(const Runtime&, const TensorDesc& input, const LayerNormSpec&,
                                            const OperationContext&);

@@ -1,4 +1,5 @@
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/strassen.hpp>
 #include <ronda/layers/onednn/strassen_packing.hpp>
 
@@ -11,9 +12,6 @@ namespace {
 
 /// Of the depth: a passing strip's factors, 304 KB of rows or 806 KB of columns, lie in a second-level cache of 1 MiB.
 constexpr std::int64_t most_quarter = 128;
-constexpr std::int64_t floats_a_line = 16;
-
-constexpr std::int64_t parts(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
 /// A tile's start where nothing is added.
 constexpr std::array<float, strassen::tile_columns> no_start{};
@@ -83,7 +81,7 @@ strassen::Ahead Strassen::source_of(const Operand& operand, std::int64_t strip, 
   if (lines <= 0 || steps <= 0) return {};
   const bool along = side.step == 1;
   strassen::Ahead result{.from = side.first, .row = along ? side.line : side.step};
-  result.lines = parts(along ? steps : lines, floats_a_line);
+  result.lines = parts(along ? steps : lines, strassen::lanes);
   result.last = (along ? lines : steps) * result.lines;
   result.burst = result.last / turns + 1;
   return result;
@@ -92,13 +90,13 @@ strassen::Ahead Strassen::source_of(const Operand& operand, std::int64_t strip, 
 void Strassen::multiply(const Piece& piece, const Tile& tile, strassen::Ahead& next) const {
   const std::int64_t row = tile.strip * strassen::tile_rows, column = tile.panel * strassen::tile_columns;
   const strassen::Rows<float> first{piece.c + row * columns_ + column, columns_};
-  strassen::Destination to{first, first, rows_ - row, columns_ - column};
+  strassen::Destination to{first, first};
   if (piece.k == 0) to.start = {piece.bias == nullptr ? no_start.data() : piece.bias + column, 0};
   strassen::Partial partial;
   strassen::Factors factors{tile.a, tile.b, quarter_, nullptr};
   for (std::int64_t block = 0; block < strassen::blocks; ++block) {
     factors.later = factors.b + strassen::blocks * strassen::factor_floats(quarter_, strassen::kernel_columns);
-    strassen::multiply_block(block, factors, to, partial, next);
+    strassen::multiply_block(block, factors, to, rows_ - row, columns_ - column, partial, next);
     factors.a += strassen::blocks * strassen::factor_floats(quarter_, strassen::kernel_rows);
     factors.b = factors.later;
   }

@@ -1,6 +1,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/strassen_packing.hpp>
 #include <ronda/layers/onednn/strassen_tile.hpp>
+#include <ronda/layers/onednn/transpose_four.hpp>
 
 #include <algorithm>
 #include <array>
@@ -9,40 +10,9 @@
 namespace ronda::onednn::strassen {
 namespace {
 
-constexpr std::int64_t lanes = 16;
 using Sixteen = float __attribute__((vector_size(4 * lanes)));
-using Four = float __attribute__((vector_size(16)));
 
 [[gnu::always_inline]] inline void load(const float* from, Sixteen& into) { std::memcpy(&into, from, sizeof(into)); }
-template <int first>
-[[gnu::always_inline]] inline void store_four(const Sixteen& from, float* to) {
-  const Four four = __builtin_shufflevector(from, from, first, first + 1, first + 2, first + 3);
-  std::memcpy(to, &four, sizeof(four));
-}
-
-/// to[k, i] = from[i, k], 4 lines of 16 steps, in registers.
-/// @param from_row, to_row  elements from one row to the next
-[[gnu::always_inline]] inline void transpose(const float* from, std::int64_t from_row, float* to, std::int64_t to_row) {
-  Sixteen a, b, c, d;
-  load(from, a);
-  load(from + from_row, b);
-  load(from + 2 * from_row, c);
-  load(from + 3 * from_row, d);
-  const Sixteen ab_low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-  const Sixteen ab_high = __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-  const Sixteen cd_low = __builtin_shufflevector(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
-  const Sixteen cd_high = __builtin_shufflevector(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
-  const auto store = [to, to_row](std::int64_t k, const Sixteen& steps) RONDA_INLINE {
-    store_four<0>(steps, to + k * to_row);  // steps k, k + 4, …
-    store_four<4>(steps, to + (k + 4) * to_row);
-    store_four<8>(steps, to + (k + 8) * to_row);
-    store_four<12>(steps, to + (k + 12) * to_row);
-  };
-  store(0, __builtin_shufflevector(ab_low, cd_low, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29));
-  store(1, __builtin_shufflevector(ab_low, cd_low, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
-  store(2, __builtin_shufflevector(ab_high, cd_high, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29));
-  store(3, __builtin_shufflevector(ab_high, cd_high, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
-}
 
 /// A part as the kernel reads it: to (depth, width) = the lines and steps of `part` that are there; zeros elsewhere.
 /// The steps that come after `ahead` steps are fetched.
@@ -65,7 +35,7 @@ template <std::int64_t width, std::int64_t ahead>
     for (std::int64_t k = 0; k < whole_steps; k += lanes) {
       const float* const from = part.first + i * part.line + k;
       for (std::int64_t line = 0; line < 4; ++line) __builtin_prefetch(from + line * part.line + ahead);
-      transpose(from, part.line, to + k * width + i, width);
+      transpose_four_by_sixteen(from, part.line, to + k * width + i, width);
     }
   for (std::int64_t k = 0; k < steps; ++k)
     for (std::int64_t i = k < whole_steps ? whole_lines : 0; i < lines; ++i)

@@ -5,6 +5,8 @@
 #endif
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 namespace ronda::onednn::strassen {
 
@@ -13,7 +15,7 @@ namespace ronda::onednn::strassen {
 
 namespace {
 
-constexpr int lanes = 16, vectors = kernel_columns / lanes;
+constexpr std::int64_t vectors = kernel_columns / lanes;
 
 /// `to` = a product's result and some terms.
 struct Sum {
@@ -154,39 +156,42 @@ void multiply_outer(std::int64_t block, const Factors& factors, const Destinatio
       return multiply_inner<1, 2>(factors, sums.data(), ahead);
     case 1:
     case 6: sums[0] = finish(p1); return multiply_inner<2>(factors, sums.data(), ahead);
-    case 4:
     default: sums[0] = finish(u3); return multiply_inner<2>(factors, sums.data(), ahead);
   }
 }
 
-/// c's part that a block finishes; where it finishes none, (0, 0).
 struct Place {
   std::int64_t row, column;
 };
-constexpr std::array<Place, blocks> places{
-    Place{0, 0}, {0, 0}, {0, 0}, {0, 0}, {block_rows, 0}, {block_rows, block_columns}, {0, block_columns}};
-constexpr std::array<bool, blocks> finishes{false, true, false, false, true, true, true};
+/// c's part that a block finishes, if any.
+constexpr std::array<std::optional<Place>, blocks> finished{std::nullopt,           Place{0, 0},
+                                                            std::nullopt,           std::nullopt,
+                                                            Place{block_rows, 0},   Place{block_rows, block_columns},
+                                                            Place{0, block_columns}};
 
 }  // namespace
 
-void multiply_block(std::int64_t block, const Factors& factors, const Destination& to, Partial& partial, Ahead& ahead) {
-  const auto [row, column] = places[block];
-  const Destination part{to.start.at(row, column), to.c.at(row, column),
-                         std::clamp<std::int64_t>(to.rows - row, 0, block_rows),
-                         std::clamp<std::int64_t>(to.columns - column, 0, block_columns)};
-  if (!finishes[block] || (part.rows == block_rows && part.columns == block_columns))
+void multiply_block(std::int64_t block, const Factors& factors, const Destination& to, std::int64_t rows,
+                    std::int64_t columns, Partial& partial, Ahead& ahead) {
+  if (!finished[block]) return multiply_outer(block, factors, to, partial, ahead);
+  const auto [row, column] = *finished[block];
+  const Destination part{to.start.at(row, column), to.c.at(row, column)};
+  const std::int64_t some_rows = std::clamp<std::int64_t>(rows - row, 0, block_rows),
+                     some_columns = std::clamp<std::int64_t>(columns - column, 0, block_columns);
+  if (some_rows == block_rows && some_columns == block_columns)
     return multiply_outer(block, factors, part, partial, ahead);
   alignas(64) std::array<float, block_rows * block_columns> whole{};
-  for (std::int64_t r = 0; r < part.rows; ++r)
-    std::copy_n(part.start.first + r * part.start.row, part.columns, whole.data() + r * block_columns);
   const Rows<float> inner{whole.data(), block_columns};
-  multiply_outer(block, factors, {{whole.data(), block_columns}, inner, block_rows, block_columns}, partial, ahead);
-  for (std::int64_t r = 0; r < part.rows; ++r)
-    std::copy_n(whole.data() + r * block_columns, part.columns, part.c.first + r * part.c.row);
+  for (std::int64_t r = 0; r < some_rows; ++r)
+    std::copy_n(part.start.first + r * part.start.row, some_columns, whole.data() + r * block_columns);
+  multiply_outer(block, factors, {inner, inner}, partial, ahead);
+  for (std::int64_t r = 0; r < some_rows; ++r)
+    std::copy_n(whole.data() + r * block_columns, some_columns, part.c.first + r * part.c.row);
 }
 
 #else
-void multiply_block(std::int64_t, const Factors&, const Destination&, Partial&, Ahead&) {}  // `suit_processor` says no
+void multiply_block(std::int64_t, const Factors&, const Destination&, std::int64_t, std::int64_t, Partial&, Ahead&) {
+}  // `suit_processor` says no
 #endif
 
 }  // namespace ronda::onednn::strassen

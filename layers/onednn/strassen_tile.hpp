@@ -7,6 +7,7 @@
 /// 128 columns of b. Seven *blocks*, the outer level's products, are each made of seven products of the inner level.
 namespace ronda::onednn::strassen {
 
+inline constexpr std::int64_t lanes = 16;                             ///< floats of a vector, and of a line of a cache
 inline constexpr std::int64_t kernel_rows = 12, kernel_columns = 32;  ///< what registers hold
 inline constexpr std::int64_t block_rows = 2 * kernel_rows, block_columns = 2 * kernel_columns;
 inline constexpr std::int64_t tile_rows = 2 * block_rows, tile_columns = 2 * block_columns;
@@ -14,7 +15,7 @@ inline constexpr std::int64_t blocks = 7, products = 7 * blocks;
 
 /// Floats from one factor of a width to the next: more than its own, lest all factors lie in the same lines of a cache.
 [[nodiscard]] constexpr std::int64_t factor_floats(std::int64_t depth, std::int64_t width) noexcept {
-  return depth * width + 16;
+  return depth * width + lanes;
 }
 
 /// Numbers in rows.
@@ -56,10 +57,11 @@ struct Partial {
 struct Destination {
   Rows<const float> start;
   Rows<float> c;
-  std::int64_t rows, columns;  ///< so many are there
 };
 
 /// One of a tile's blocks, 0 to 6. They come in this order.
-void multiply_block(std::int64_t block, const Factors& factors, const Destination& to, Partial& partial, Ahead& ahead);
+/// @param rows, columns  of c from the tile's first on: so many are there
+void multiply_block(std::int64_t block, const Factors& factors, const Destination& to, std::int64_t rows,
+                    std::int64_t columns, Partial& partial, Ahead& ahead);
 
 }  // namespace ronda::onednn::strassen

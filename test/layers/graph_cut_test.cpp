@@ -264,7 +264,7 @@ TEST_CASE("gradients of the inputs come first, and those of parameters that can 
   }
 }
 
-TEST_CASE("between the halves a dense layer with a ReLU keeps one gradient, and so does one without") {
+TEST_CASE("between the halves a dense layer with a ReLU keeps a gradient of its own, one without that of its output") {
   const Graph graph = build_graph(Sequential(Dense(5), ReLU(), Dense(4), Dense(3)), {2, 6});
   for (const auto& primitives : {make_reference_primitives(), make_onednn_primitives(1)}) {
     FirstPicker picker;

@@ -64,6 +64,9 @@ class ProductBench {
   void set_a(std::int64_t row, std::int64_t k, float number) {
     a_[static_cast<std::size_t>(row * a_strides_.line + k * a_strides_.step)] = number;
   }
+  void set_b(std::int64_t column, std::int64_t k, float number) {
+    b_[static_cast<std::size_t>(column * b_strides_.line + k * b_strides_.step)] = number;
+  }
   void make_whole() {
     for (auto* numbers : {&a_, &b_, &bias_})
       for (float& number : *numbers) number = std::round(4 * number);
@@ -150,6 +153,25 @@ TEST_CASE(
         CHECK(std::all_of(begin_of(0), begin_of(row / 48 * 48), finite));
         CHECK(std::all_of(begin_of((row / 48 + 1) * 48), c.end(), finite));
       }
+}
+
+TEST_CASE(
+    "a NaN or an infinity in a column of a Strassen's product makes all of c's column no numbers, and no other "
+    "panel's") {
+  if (!has_strassen()) return;
+  constexpr Sides sides{60, 70, 300};
+  for (const float number : {garbage, infinity})
+    for (const std::int64_t column : {0, 63, 127, 128, 299}) {
+      ProductBench bench(sides, true, false, 1);
+      bench.set_b(column, 20, number);
+      const auto c = bench.run(false);
+      INFO(number << " at " << column);
+      for (std::size_t i = 0; i < c.size(); ++i) {
+        const auto here = static_cast<std::int64_t>(i) % sides.columns;
+        if (here == column) REQUIRE(!std::isfinite(c[i]));
+        if (here / 128 != column / 128) REQUIRE(std::isfinite(c[i]));
+      }
+    }
 }
 
 TEST_CASE("the bits of Strassen's products do not depend on threads") {
