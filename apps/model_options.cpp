@@ -1,9 +1,9 @@
 #include "model_options.hpp"
 
 #include <algorithm>
-#include <CLI/CLI.hpp>
-
 #include <thread>
+
+#include <CLI/CLI.hpp>
 
 namespace ronda::apps {
 

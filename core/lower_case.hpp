@@ -3,10 +3,13 @@
 
 namespace ronda {
 
-/// A text whose letters A to Z are small; all others stay.
+/// A letter A to Z as a small one; all others stay.
+[[nodiscard]] constexpr char lower_case(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+/// The same of each letter of a text.
 [[nodiscard]] inline std::string lower_case(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (char& c : text) c = lower_case(c);
   return text;
 }
 

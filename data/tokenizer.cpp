@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/lower_case.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/data/detail/gzip_file.hpp>
 #include <ronda/data/detail/lines.hpp>
@@ -10,10 +11,8 @@
 namespace ronda {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool is_letter(char c) {
-  const char small = lower(c);
+  const char small = lower_case(c);
   return (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
 }
 
@@ -30,15 +29,9 @@ std::string_view next_word(std::string_view& rest) {
   return word;
 }
 
-std::string in_lower_case(std::string_view word) {
-  std::string text(word.size(), ' ');
-  std::ranges::transform(word, text.begin(), lower);
-  return text;
-}
-
 std::uint64_t fnv_1a(std::string_view word) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : word) hash = (hash ^ static_cast<unsigned char>(lower(c))) * 0x100000001b3;
+  for (const char c : word) hash = (hash ^ static_cast<unsigned char>(lower_case(c))) * 0x100000001b3;
   return hash;
 }
 
@@ -76,7 +69,7 @@ std::size_t TextBytes::write(std::string_view text, std::span<std::int32_t> plac
 
 Vocabulary::Vocabulary(std::vector<std::string> words) : words_(std::move(words)) {
   for (std::string& word : words_) {
-    word = in_lower_case(word);
+    word = lower_case(std::move(word));
     const auto token = static_cast<std::int32_t>(tokens_.size()) + 2;
     if (word.empty()) throw InputError("word " + std::to_string(token - 1) + " of a vocabulary is empty");
     if (!tokens_.emplace(word, token).second)
@@ -87,7 +80,8 @@ Vocabulary::Vocabulary(std::vector<std::string> words) : words_(std::move(words)
 Vocabulary Vocabulary::of(std::span<const std::string> texts, std::size_t most) {
   std::unordered_map<std::string, std::size_t> counts;
   for (std::string_view rest : texts)
-    for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest)) ++counts[in_lower_case(word)];
+    for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest))
+      ++counts[lower_case(std::string(word))];
   std::vector<std::pair<std::string, std::size_t>> by_count(counts.begin(), counts.end());
   std::ranges::sort(by_count, [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
@@ -99,7 +93,7 @@ Vocabulary Vocabulary::of(std::span<const std::string> texts, std::size_t most) 
 
 std::size_t Vocabulary::write(std::string_view text, std::span<std::int32_t> places) const {
   return write_words(text, places, [&](std::string_view word) {
-    const auto found = tokens_.find(in_lower_case(word));
+    const auto found = tokens_.find(lower_case(std::string(word)));
     return found == tokens_.end() ? unknown : found->second;
   });
 }
@@ -109,7 +103,7 @@ Vocabulary read_vocabulary(const std::filesystem::path& path) {
   std::vector<std::string> words;
   std::unordered_map<std::string, std::size_t> lines;
   for (LineReader reader(text, path); const auto line = reader.next();) {
-    std::string word = in_lower_case(*line);
+    std::string word = lower_case(std::string(*line));
     if (word.empty()) throw reader.error("expected a word, found an empty line");
     const auto [earlier, is_new] = lines.emplace(word, reader.line());
     if (!is_new)

@@ -92,8 +92,8 @@ void Optimizer::for_each_part(const float* values, std::size_t count, Body&& bod
     const auto width = static_cast<std::size_t>(segment.desc.shape[1]);
     for (const std::int32_t row : segment.touched->rows()) {
       const std::size_t begin = segment.offset + static_cast<std::size_t>(row) * width;
-      const Range mine{std::max(begin, part.begin), std::min(begin + width, part.end)};
-      if (mine.begin < mine.end) body(i, mine);
+      const Range mine = overlap_of({begin, begin + width}, part);
+      if (mine.size() > 0) body(i, mine);
     }
   }
 }

@@ -1,8 +1,8 @@
-#include <ronda/core/process.hpp>
 #include <ronda/collectives/watch/record_view.hpp>
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/process.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,6 +16,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <chrono>

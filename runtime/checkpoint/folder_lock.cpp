@@ -1,11 +1,10 @@
-#include <ronda/core/process.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/process.hpp>
 #include <ronda/runtime/checkpoint/folder_lock.hpp>
 
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <thread>

@@ -53,6 +53,8 @@ Range elements_of(const FusionBuffer::Bucket& bucket) noexcept {
   return {bucket.offset / sizeof(float), (bucket.offset + bucket.bytes) / sizeof(float)};
 }
 
+std::string label_of_bucket(std::size_t number) { return "bucket " + std::to_string(number); }
+
 Tensor floats_in(const Buffer& arena, const Range& elements) {
   return Tensor(std::span(reinterpret_cast<float*>(arena.data()) + elements.begin, elements.size()));
 }

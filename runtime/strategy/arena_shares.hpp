@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/collectives/fusion_buffer.hpp>
@@ -28,6 +29,8 @@ namespace ronda {
 [[nodiscard]] std::vector<std::size_t> sizes_of(std::span<const Range> shares);
 /// Those of a float32 arena that a bucket has.
 [[nodiscard]] Range elements_of(const FusionBuffer::Bucket& bucket) noexcept;
+/// `bucket 3`, for messages and plans.
+[[nodiscard]] std::string label_of_bucket(std::size_t number);
 /// These elements of a float32 arena.
 [[nodiscard]] Tensor floats_in(const Buffer& arena, const Range& elements);
 /// Elements of all shares, by rank.

@@ -4,15 +4,6 @@
 #include <utility>
 
 namespace ronda {
-namespace {
-
-/// What both have; empty where they have nothing.
-Range common(const Range& a, const Range& b) {
-  const std::size_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
-  return begin < end ? Range{begin, end} : Range{};
-}
-
-}  // namespace
 
 DividedStates::DividedStates(Communicator communicator, const Optimizer& optimizer, std::vector<Range> shares)
     : communicator_(std::move(communicator)), optimizer_(optimizer), shares_(std::move(shares)) {
@@ -22,7 +13,7 @@ DividedStates::DividedStates(Communicator communicator, const Optimizer& optimiz
   for (std::size_t i = 0; i < bindings.segments.size(); ++i) {
     const ArenaSegment& segment = bindings.segments[i];
     Split split{i * states, {segment.offset, segment.offset + static_cast<std::size_t>(segment.desc.padded_count())}};
-    const std::size_t mine = common(split.elements, *bindings.kept).size();
+    const std::size_t mine = overlap_of(split.elements, *bindings.kept).size();
     if (mine == 0 || mine == split.elements.size()) continue;
     choose_savers(split);
     splits_.push_back(std::move(split));
@@ -53,7 +44,7 @@ void DividedStates::choose_savers(Split& split) const {
 }
 
 Range DividedStates::part_of_rank(const Split& split, int rank) const {
-  return common(split.elements, shares_[static_cast<std::size_t>(rank)]);
+  return overlap_of(split.elements, shares_[static_cast<std::size_t>(rank)]);
 }
 
 std::vector<State> DividedStates::whole() {

@@ -5,7 +5,7 @@ namespace ronda {
 GradientAccumulator::GradientAccumulator(Replica& replica, std::size_t micro_batches)
     : replica_(replica),
       wide_(replica.plan().widens()),
-      sums_none_(micro_batches == 1 && !wide_),
+      sums_nothing_(micro_batches == 1),
       own_(replica.device().context->allocate(wide_ ? 0 : bytes(replica.plan().dense_elements(), micro_batches))),
       sums_(reinterpret_cast<float*>(wide_ ? replica.reduced().data() : own_.data())) {}
 
@@ -13,7 +13,7 @@ OnReady GradientAccumulator::listen(bool first, bool last, GradientExchange& exc
   first_ = first;
   last_ = last ? &exchange : nullptr;
   if (first) replica_.clear_sparse_gradients();
-  return sums_none_ || (first && last && !wide_) ? OnReady(exchange) : OnReady(*this);
+  return !wide_ && (sums_nothing_ || (first && last)) ? OnReady(exchange) : OnReady(*this);
 }
 
 void GradientAccumulator::mark_ready(ParameterId id, Stream& stream) {

@@ -37,7 +37,7 @@ class GradientAccumulator {
   void add(const Tensor& fresh, Stream& stream);
 
   Replica& replica_;
-  bool wide_, sums_none_;
+  bool wide_, sums_nothing_;
   Buffer own_;
   float* sums_;
   bool first_ = true;

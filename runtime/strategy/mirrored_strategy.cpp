@@ -177,9 +177,11 @@ Pass MirroredStrategy::begin_pass(const Batch& batch) {
     throw LogicError(
         "a step by hand could not see the gradients, of which a rank keeps a part alone with .shard_gradients: take "
         "train_step, or leave that out");
-  exchange_->prepare(GradientExchange::Sums::of_all);
   start(batch);
-  if (queue_->micro_batch() == 0) step_sums_->clear(raised());
+  if (queue_->micro_batch() == 0) {
+    exchange_->prepare(GradientExchange::Sums::of_all);
+    step_sums_->clear(raised());
+  }
   if (queue_->at_last()) exchange_->begin();
   return training_pass(batch);
 }

@@ -68,8 +68,8 @@ class MirroredStrategy final : public Strategy {
   /// `batch` where the model computes: on the processor the batch itself; on a GPU a copy, valid until the next call.
   const Batch& place(const Batch& batch) { return queue_->place(batch); }
   /// The parts of train_step. On a GPU outputs, gradients and parameters are in its memory, and `reduce` and `apply`
-  /// wait for it. The first one takes memory where workers push compressed gradients to servers that sums come back
-  /// from.
+  /// wait for it. The first one takes memory, which no plan counts, where workers push compressed gradients to
+  /// servers that sums come back from.
   [[nodiscard]] Pass begin_pass(const Batch& batch);
   const Tensor& forward(const Batch& batch, const Pass& pass);
   /// Adds the loss of the outputs to the step's sums. Returns its gradient, which the caller may change before

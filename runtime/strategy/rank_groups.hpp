@@ -14,13 +14,13 @@ namespace ronda {
 ///     part    0  1  0  1      the ranks with the same part average its gradients
 struct RankGroups {
   /// Collective. `ranks_a_group` divides the ranks. Between nodes the groups choose their algorithms by what messages
-  /// cost between all ranks, which is kept from run to run.
+  /// cost between all ranks, which is measured now where it is not known, and kept from run to run.
   RankGroups(const Communicator& all, std::size_t ranks_a_group)
       : parts(ranks_a_group),
         part(static_cast<std::size_t>(all.rank()) % parts),
         shard(shard_of(static_cast<std::size_t>(all.rank()), static_cast<std::size_t>(all.size()), parts)),
-        group(some_of(all, shard.index, part)),
-        replicas(some_of(all, part, shard.index)) {}
+        group(split_with_costs(all, shard.index, part)),
+        replicas(split_with_costs(all, part, shard.index)) {}
 
   /// The part of each global batch that a rank computes, with the others of its group.
   [[nodiscard]] static Shard shard_of(std::size_t rank, std::size_t ranks, std::size_t ranks_a_group) noexcept {
@@ -33,7 +33,7 @@ struct RankGroups {
   Communicator replicas;  ///< the ranks that have this rank's part
 
  private:
-  [[nodiscard]] static Communicator some_of(const Communicator& all, std::size_t color, std::size_t key) {
+  [[nodiscard]] static Communicator split_with_costs(const Communicator& all, std::size_t color, std::size_t key) {
     if (all.topology().nodes > 1) static_cast<void>(all.link_costs());
     return all.split(static_cast<int>(color), static_cast<int>(key));
   }

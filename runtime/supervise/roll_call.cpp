@@ -1,11 +1,8 @@
-#include <ronda/core/process.hpp>
 #include <ronda/core/clock.hpp>
+#include <ronda/core/process.hpp>
 #include <ronda/runtime/supervise/roll_call.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 
 namespace ronda {
 

@@ -157,18 +157,18 @@ Roles roles_of_tasks(const ClusterTasks& tasks, const HostNames& hosts, const st
   return Roles::of_servers(static_cast<int>(hosts.size()), matching.server_ranks());
 }
 
-std::string own_task_hosts(const TrainingOptions& options) {
+std::string own_task_hosts(const TrainingOptions& options, const HostNames& hosts) {
   if (options.strategy != "parameter_server" || options.cluster.empty()) return {};
-  std::set<std::string> hosts;
+  std::set<std::string> wanted;
   try {
     const ClusterTasks all = read_cluster(options.cluster);
     for (const auto* tasks : {&all.chiefs, &all.workers, &all.servers})
-      for (const std::string& task : *tasks) hosts.insert(host_of_task(task));
+      for (const std::string& task : *tasks) wanted.insert(host_of_task(task));
   } catch (const Error&) {  // place_servers tells
   }
   std::string own;
-  for (const std::string& host : hosts)
-    if (is_this_host(host)) own += host + "\n";
+  for (const std::string& host : wanted)
+    if (std::ranges::find(hosts.names(), host) == hosts.names().end() && is_this_host(host)) own += host + "\n";
   return own;
 }
 

@@ -26,8 +26,9 @@ namespace ronda {
                                    const std::vector<std::string>& own = {});
 
 /// The hosts of the tasks of `cluster` that this machine takes for itself (is_this_host), a line each: for all ranks to
-/// hear, since others may not know these names. Nothing where there is no such file that can be read. Not collective.
-[[nodiscard]] std::string own_task_hosts(const TrainingOptions& options);
+/// hear, since others may not know these names. Without those that `hosts` has, which need no asking. Nothing where
+/// there is no such file that can be read. Not collective.
+[[nodiscard]] std::string own_task_hosts(const TrainingOptions& options, const HostNames& hosts);
 
 /// Of a parameter server: sets `server_ranks` where `servers_beside` or `cluster` asks for that. Throws as these do,
 /// and where other ones stand there. Not collective: each rank reads the file.

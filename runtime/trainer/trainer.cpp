@@ -149,7 +149,7 @@ Evaluation Trainer::fit_on(const FitData& data) {
 
 TrainingSetup Trainer::prepare(const FitData& data) {
   TrainingSetup setup;
-  const auto own = world_.communicator().gather_texts(own_task_hosts(options_));
+  const auto own = world_.communicator().gather_texts(own_task_hosts(options_, world_.communicator().topology().hosts));
   agree(world_.communicator(), [&] {
     if (data.test.size() > 0) check_fields(data.train, data.test);
     if (data.test.size() + data.validation.size() == 0) check_without_tests(options_);

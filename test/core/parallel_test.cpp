@@ -29,6 +29,14 @@ TEST_CASE("parts are contiguous, complete and even") {
   REQUIRE(part_of(huge, 2, 3).end == huge);
 }
 
+TEST_CASE("ranges overlap in what both have") {
+  const auto both = overlap_of({2, 7}, {5, 9});
+  CHECK(both.begin == 5);
+  CHECK(both.end == 7);
+  CHECK(overlap_of({5, 9}, {2, 3}).size() == 0);
+  CHECK(overlap_of({2, 3}, {5, 9}).size() == 0);
+}
+
 TEST_CASE("parallel_for does everything once, cut at multiples of its alignment") {
   for (const int threads : {1, 2, 3, 5})
     for (const std::size_t count : {0, 1, 15, 16, 17, 1000}) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <span>
 #include <string>
@@ -7,6 +9,8 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
+#include <ronda/core/lower_case.hpp>
+#include <ronda/core/step_control.hpp>
 #include <ronda/core/tensor.hpp>
 
 #include "support/catch.hpp"
@@ -72,6 +76,17 @@ TEST_CASE("a tensor is read as its own type alone") {
   REQUIRE(tensor.as<float>().size() == 6);
   REQUIRE_THROWS_AS(tensor.as<double>(), LogicError);
   REQUIRE(tensor.desc().text() == "float32 (2, 3) plain");
+}
+
+TEST_CASE("letters A to Z are made small, and no others") { CHECK(lower_case("A.Z\xc3\x84[") == "a.z\xc3\x84["); }
+
+TEST_CASE("blocks of sums are added number by number") {
+  std::array<double, StepControl::count> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(1 + i * i);
+  auto all = std::bit_cast<StepControl>(numbers);
+  add(all, all);
+  const auto sums = std::bit_cast<decltype(numbers)>(all);
+  for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(sums[i] == 2 * numbers[i]);
 }
 
 TEST_CASE("a stream's hash is that of its bytes, however they come") {

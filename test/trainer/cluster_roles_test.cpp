@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -75,21 +74,18 @@ TEST_CASE("a loopback address is no host's among several") {
 }
 
 TEST_CASE("a machine takes the addresses of its interfaces for its own, and names that it finds these for") {
-  std::string own(256, '\0');
-  REQUIRE(gethostname(own.data(), own.size() - 1) == 0);
-  own.resize(own.find('\0'));
   CHECK(is_this_host("localhost"));
   for (const char* other : {"127.0.0.1", "127.0.1.1", "::1", "192.0.2.1", "no address"})
     CHECK_FALSE(is_this_host(other));
   ifaddrs* first = nullptr;
   REQUIRE(getifaddrs(&first) == 0);
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(first, freeifaddrs);
+  HostAddresses addresses;
   for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
     const std::string address = inet_ntoa(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr);
     INFO(address);
     CHECK(is_this_host(address) == !address.starts_with("127."));
-    HostAddresses addresses;
     CHECK_FALSE(addresses.has("fd00::a1", address));
   }
 }
@@ -99,11 +95,12 @@ TEST_CASE("a name or an address that its host alone knows is that host's") {
   TrainingOptions options;
   options.cluster = folder / "cluster.json";
   write_file(options.cluster, R"({"worker": ["localhost:1"], "ps": ["192.0.2.1:2", "127.0.0.1:3"]})");
-  CHECK(own_task_hosts(options).empty());  // of another strategy
+  CHECK(own_task_hosts(options, {"a", "b"}).empty());  // of another strategy
   options.strategy = "parameter_server";
-  CHECK(own_task_hosts(options) == "localhost\n");
+  CHECK(own_task_hosts(options, {"a", "b"}) == "localhost\n");
+  CHECK(own_task_hosts(options, {"localhost", "b"}).empty());  // whose ranks are known by that name
   options.cluster = folder / "none.json";
-  CHECK(own_task_hosts(options).empty());
+  CHECK(own_task_hosts(options, {"a", "b"}).empty());
 
   const ClusterTasks tasks = tasks_in(R"({"worker": ["front:1", "b:1"], "ps": ["10.9.9.9:2"]})");
   const HostNames hosts{"a", "b", "a"};

@@ -116,7 +116,7 @@ MessageBucketSums::MessageBucketSums(Communicator communicator, const GradientRi
       to.push_back(overlap_of(part(me), shares[rank]).size());
       from.push_back(overlap_of(part(rank), shares[me]).size());
     }
-    const std::string label = "bucket " + std::to_string(buckets_.size());
+    const std::string label = label_of_bucket(buckets_.size());
     auto scatter = communicator.plan(
         ReduceScatterSpec{.all = tensor_of(all), .counts = parts, .label = label, .flush_denormals = true});
     auto deliver = communicator.plan(AlltoallSpec{.outgoing = tensor_of(part(me)),
@@ -177,8 +177,7 @@ std::vector<std::string> MessageBucketSums::report() const {
   for (const Bucket& bucket : buckets_) {
     const CollectiveTimes sum = bucket.scatter->times(), deliver = bucket.deliver->times();
     if (sum.runs > 0)
-      lines.push_back("bucket " + std::to_string(lines.size()) + ": " + std::to_string(bucket.bytes) +
-                      " bytes by ring took " +
+      lines.push_back(label_of_bucket(lines.size()) + ": " + std::to_string(bucket.bytes) + " bytes by ring took " +
                       std::to_string(std::llround((sum.total + deliver.total) / static_cast<double>(sum.runs) * 1e6)) +
                       " us in the mean");
   }

@@ -1,4 +1,5 @@
 #include <ronda/core/add_floats.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/gradient_pushes.hpp>
 
 #include <algorithm>

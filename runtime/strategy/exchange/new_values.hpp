@@ -26,7 +26,8 @@ namespace ronda {
 class NewValues {
  public:
   virtual ~NewValues() = default;
-  /// Before the update, where it writes to values that other ranks may still be reading. Collective.
+  /// Before the update, by an exchange whose sums may be complete while other ranks still compute: waits until none of
+  /// them reads the values that the update writes. Collective.
   virtual void before_update() {}
   /// After every rank's update: all ranks have all values, and `outcome->spoiled` tells of all. In the order of the
   /// stream; allocates nothing. Collective.

@@ -46,8 +46,6 @@ std::size_t room_of(Compression compression, const PushedPiece& piece) {
 
 }  // namespace
 
-std::string label_of_bucket(std::size_t bucket) { return "bucket " + std::to_string(bucket); }
-
 std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,
                                                   const FusionOptions& options) {
   auto buckets = FusionBuffer::fill(slots, options);
@@ -61,7 +59,7 @@ std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot
 std::vector<std::string> describe_pushes(std::span<const FusionBuffer::Bucket> buckets) {
   std::vector<std::string> lines;
   for (const FusionBuffer::Bucket& bucket : buckets) {
-    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
+    lines.push_back(label_of_bucket(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) +
                     " bytes, pushed to servers");
     if (bucket.compression != Compression::none) lines.back() += " as " + std::string(name_of(bucket.compression));

@@ -21,7 +21,6 @@ struct PushedPiece {
   int server = 0;    ///< its rank
   Range elements{};  ///< of the arena
 };
-[[nodiscard]] std::string label_of_bucket(std::size_t bucket);
 
 /// The buckets in which gradients are pushed.
 [[nodiscard]] std::vector<FusionBuffer::Bucket> buckets_to_push(const std::vector<GradientSlot>& slots,

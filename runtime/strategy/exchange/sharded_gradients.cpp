@@ -1,4 +1,5 @@
 #include <ronda/core/clock.hpp>
+#include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 
 #include <new>
@@ -66,7 +67,7 @@ void ShardedGradients::reduce(Sums /*wanted*/, Stream& stream) {
 std::vector<std::string> ShardedGradients::describe() const {
   std::vector<std::string> lines;
   for (const FusionBuffer::Bucket& bucket : buckets())
-    lines.push_back("bucket " + std::to_string(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
+    lines.push_back(label_of_bucket(lines.size()) + ": slots " + std::to_string(bucket.first_slot) + " to " +
                     std::to_string(bucket.end_slot) + ", " + std::to_string(bucket.bytes) + " bytes by " +
                     bucket.algorithm + ", kept by shares");
   lines.push_back("gradients take " + std::to_string(parts_.ring.memory.memory()) + " bytes until they are summed");

@@ -57,10 +57,10 @@ void tell_plan(const StrategyPlan& plan, const MirroredOptions& options, const S
     for (const auto& note : each->take_notes()) sink.on_warning(note);
   for (const auto& line : plan.lines) sink.on_detail(line);
   const std::vector<std::string> memory = communicator.gather_texts(plan.memory.text());
+  const auto slots = static_cast<std::int64_t>(Stage::slots(stages, options.micro_batches));
   for (std::size_t stage = 0; stage < stages; ++stage)
-    sink.on_detail("stage " + std::to_string(stage) + ": " +
-                   counted(static_cast<std::int64_t>(Stage::slots(stages, options.micro_batches)), "micro-batch") +
-                   " in flight; " + memory[stage]);
+    sink.on_detail("stage " + std::to_string(stage) + ": " + counted(slots, "micro-batch") + " in flight; " +
+                   memory[stage]);
   sink.on_note(
       "a pipeline of " + std::to_string(stages) + " stages, which begin with " +
       listed(

@@ -23,8 +23,8 @@ namespace ronda {
 /// they go on between operations.
 ///
 /// Backward has two halves, so that the stage before does not wait for the gradients of parameters: the first ends with
-/// the gradients of what was received, which are sent. A stage does not let the second follow at once, but, with v
-/// stages before it, v micro-batches later, where it would otherwise wait. See PipelineStrategy for the schedule.
+/// the gradients of what was received, which are sent. The second follows v micro-batches later, with v stages before
+/// this one: at a time at which the stage would otherwise wait. See PipelineStrategy for the schedule.
 class Stage {
  public:
   struct Parts {
@@ -46,7 +46,6 @@ class Stage {
 
   [[nodiscard]] bool first() const noexcept { return index_ == 0; }
   [[nodiscard]] bool last() const noexcept { return index_ + 1 == stages_; }
-  // Where the schedule is.
 
   /// Whether a first half of backward comes next, rather than a forward: the stages behind have enough to do.
   [[nodiscard]] bool inputs_are_due() const noexcept;

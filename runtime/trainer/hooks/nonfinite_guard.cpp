@@ -61,7 +61,7 @@ void NonfiniteGuard::roll_back(TrainingRun& run, const std::string& why) {
   if (place.empty()) throw as_agreed(Error(why + "; there is no checkpoint yet to go back to"));
   CheckpointManifest manifest;
   agree(communicator, [&] { manifest = read_manifest(manifest_of(place)); });
-  run.strategy().state().gather_state();
+  run.strategy().state().gather_state();                         // a split model refuses to be set otherwise
   run.strategy().state().set_updates(run.strategy().updates());  // what is under way writes into no state any more
   StateList states;
   run.strategy().visit(states);
