@@ -53,7 +53,8 @@ class GpuRecording final : public Recording {
  public:
   explicit GpuRecording(cudaGraph_t graph) {
     cudaGraphExec_t executable = nullptr;
-    check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    check(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority),  // those of the streams
+          "cudaGraphInstantiate");
     executable_.reset(executable);
   }
   void replay(Stream& stream) override {

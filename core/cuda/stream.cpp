@@ -82,7 +82,10 @@ bool GpuStream::poll(std::uint64_t ticket) {
   require_asked_after_recording(ticket);
   enter(device_);
   const cudaError_t status = cudaEventQuery(event_of(ticket));
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // otherwise a later launch by this thread would report it as its own
+    return false;
+  }
   check(status, "cudaEventQuery");
   note_done(ticket);
   return true;
@@ -100,6 +103,7 @@ void GpuStream::wait(std::uint64_t ticket) {
 bool GpuStream::hold(Stream& stream, std::uint64_t ticket) {
   if (stream.device().kind != DeviceKind::cuda) return false;
   if (&stream == this) return true;  // a stream is in order
+  enter(device_);
   check(cudaStreamWaitEvent(handle_of(stream), event_of(ticket)), "cudaStreamWaitEvent");
   return true;
 }

@@ -50,7 +50,7 @@ Matmul::Owned<cublasLtMatrixLayout_t> Matmul::layout_of(const Matrix& matrix, DT
 
 Matmul::Matmul(const Factor& left, const Factor& right, Epilogue epilogue, const EngineRules& rules)
     : has_bias_(epilogue != Epilogue::none),
-      deterministic_(rules.deterministic),
+      sums_in_any_order_(!rules.deterministic && dtype_of_layers(rules.precision) == DType::float32),
       left_(layout_of(left.matrix, dtype_of_layers(rules.precision))),
       right_(layout_of(right.matrix, dtype_of_layers(rules.precision))) {
   const Matrix l = as_used(left), r = as_used(right);
@@ -76,9 +76,9 @@ void Matmul::find_algorithms(cublasLtHandle_t library) {
   check(cublas_lt().preference_create(&created), "cublasLtMatmulPreferenceCreate");
   const Owned<cublasLtMatmulPreference_t> preference(created);
   set(created, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_limit);
-  // Partial sums apart, added in order; or wherever they come to the result.
-  const auto reductions = static_cast<std::uint32_t>(deterministic_ ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
-                                                                    : CUBLASLT_REDUCTION_SCHEME_MASK);
+  // Partial sums apart, in float32, added in order; or wherever they come to the result, if that is float32 too.
+  const auto reductions = static_cast<std::uint32_t>(sums_in_any_order_ ? CUBLASLT_REDUCTION_SCHEME_MASK
+                                                                        : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   set(created, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
   constexpr std::uint32_t alignment = 64;  // of the arenas
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

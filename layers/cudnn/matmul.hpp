@@ -62,7 +62,7 @@ class Matmul {
   using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
   static Owned<cublasLtMatrixLayout_t> layout_of(const Matrix& matrix, DType dtype);
 
-  bool has_bias_, deterministic_;
+  bool has_bias_, sums_in_any_order_;
   Owned<cublasLtMatmulDesc_t> operation_;
   Owned<cublasLtMatrixLayout_t> left_, right_, result_;
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;

@@ -41,7 +41,8 @@ void TrainingState::broadcast_states() {
     void visit(const State& state) override {
       const Tensor& tensor = state.tensor;
       if (state.scope == Scope::per_rank) return;
-      communicator.broadcast(Tensor({Shape{tensor.desc().padded_count()}, tensor.dtype(), {}}, tensor.data()));
+      communicator.broadcast(
+          Tensor({Shape{tensor.desc().padded_count()}, tensor.dtype(), {}}, tensor.data(), tensor.device()));
     }
     Communicator& communicator;
   } broadcast(parts_.communicator);

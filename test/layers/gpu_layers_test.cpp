@@ -173,6 +173,21 @@ float tolerance_of(Precision precision) {
   return 0;
 }
 
+/// As check_close, but for TF32: where a ReLU's sign or the largest of a window falls the other way by a rounding of its
+/// factors, one gradient is another. A few among thousands are 2 % of the root of their squares' sum.
+void check_gradient(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected,
+                    Precision precision) {
+  if (precision != Precision::tf32) return check_close(what, found, expected, tolerance_of(precision));
+  REQUIRE(found.size() == expected.size());
+  double difference = 0, whole = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    difference += std::pow(found[i] - expected[i], 2);
+    whole += std::pow(expected[i], 2);
+  }
+  INFO(what << ": " << std::sqrt(difference) << " of " << std::sqrt(whole));
+  CHECK(std::sqrt(difference) <= 0.05 * std::sqrt(whole));
+}
+
 /// @param make  an operation of these primitives on this input
 template <class Make>
 void compare(const std::string& what, const TensorDesc& input, Make make, Try tried = Try::every_candidate) {
@@ -194,10 +209,10 @@ void compare(const std::string& what, const TensorDesc& input, Make make, Try tr
       CHECK(operation->plan().output.dtype == ours.dtype);
       const Results found = results_of(*operation, ours, &gpu, exact);
       check_close(name + " output", found.output, expected.output, tolerance_of(precision));
-      check_close(name + " input gradient", found.input_gradient, expected.input_gradient, tolerance_of(precision));
+      check_gradient(name + " input gradient", found.input_gradient, expected.input_gradient, precision);
       for (std::size_t i = 0; i < expected.parameter_gradients.size(); ++i)
-        check_close(name + " parameter gradient", found.parameter_gradients[i], expected.parameter_gradients[i],
-                    tolerance_of(precision));
+        check_gradient(name + " parameter gradient", found.parameter_gradients[i], expected.parameter_gradients[i],
+                       precision);
     }
   }
 }

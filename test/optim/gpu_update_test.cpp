@@ -27,7 +27,8 @@ TEST_CASE("an update on a GPU follows the processor's, for every rule") {
       Arena arena(*optimizer);
       optimizer->bind(arena.bindings());
       const std::size_t count = arena.values.size(), bytes = count * sizeof(float);
-      const Buffer values = gpu->allocate(bytes), gradients = gpu->allocate(bytes), states = gpu->allocate(2 * bytes),
+      const Buffer values = gpu->allocate(bytes), gradients = gpu->allocate(bytes),
+                   states = gpu->allocate(arena.bindings().states.size() * bytes),
                    control = gpu->allocate(sizeof(StepControl));
       const auto at = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); };
       OptimizerBindings bindings = arena.bindings();
@@ -76,7 +77,7 @@ TEMPLATE_TEST_CASE("half gradients update float32 values on a GPU; one beyond fl
     Arena arena(*optimizer);
     optimizer->bind(arena.bindings());
     const std::size_t count = arena.values.size(), bytes = count * sizeof(float);
-    const Buffer values = gpu->allocate(bytes), states = gpu->allocate(2 * bytes),
+    const Buffer values = gpu->allocate(bytes), states = gpu->allocate(arena.bindings().states.size() * bytes),
                  gradients = gpu->allocate(count * sizeof(TestType)), read = gpu->allocate(count * sizeof(TestType)),
                  control = gpu->allocate(sizeof(StepControl)), scale = gpu->allocate(sizeof(LossScale));
     OptimizerBindings bindings = arena.bindings();

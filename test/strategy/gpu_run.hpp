@@ -1,4 +1,5 @@
 #pragma once
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct Run {
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.02, .total_steps = 300}), options(data, set)) {}
   Run(Sequential m, const MemoryDataset& data, const Set& set) : Run(world().communicator(), std::move(m), data, set) {}
+  Run(const Run&) = delete;
+  /// A slower rank may still read this one's memory.
+  ~Run() {
+    if (std::uncaught_exceptions() == 0) communicator.barrier();
+  }
 
   MirroredOptions options(const MemoryDataset& data, const Set& set) {
     MirroredOptions o = MirroredOptions::for_data(data, plan);
