@@ -138,6 +138,7 @@ Buffer Clique::allocate(std::size_t bytes, std::string& note) {
   const std::unique_lock turn = begin_queueing();
   Window& window = registered_.emplace_back(Registered{memory}).window;  // there for NCCL's thread until it is aborted
   Answer opened = library_->open_window(comm_, data, bytes, window);
+  if (opened.status == Status::success) opened = library_->state(comm_);  // NCCL may be at it in spite of its answer
   const bool refused = opened.status == Status::failed;  // at once, so that nothing is under way
   const Outcome registered = settle("making memory known to NCCL", std::move(opened));
   if (registered.late) fail(registered.error);
@@ -181,11 +182,14 @@ std::unique_lock<std::mutex> Clique::begin_queueing() {
   lanes_->context->enter();
   std::unique_lock turn(turn_);
   if (!reason_.empty()) throw CommunicationError(reason_);
-  check(library_->state(comm_));
+  await_readiness();  // what was begun before may go on, and NCCL takes nothing meanwhile
   return turn;
 }
 
-void Clique::end_queueing() {
+void Clique::end_queueing() { await_readiness(); }
+
+/// Until NCCL would take work.
+void Clique::await_readiness() {
   const double patience = place_.deadline > 0 ? place_.deadline : std::numeric_limits<double>::infinity();
   const Answer answer = wait_for_own(library_->state(comm_), patience);
   check(answer);
@@ -212,9 +216,24 @@ void Clique::fail(const std::string& reason) {
 /// Whoever calls this has the turn, or is the only one to know this object.
 void Clique::disconnect(const std::string& reason) noexcept {
   if (reason_.empty()) reason_ = reason;
-  if (comm_ != nullptr) library_->abort(comm_);  // from here on NCCL writes nowhere
+  if (comm_ != nullptr && recordings_ == 0)
+    library_->abort(comm_);  // from here on NCCL writes nowhere
+  else if (comm_ != nullptr)
+    abort_beside_recordings();
   comm_ = nullptr;
   registered_.clear();
+}
+
+/// NCCL stops what runs at once, but its call returns only when no recording refers to the communicator any more.
+void Clique::abort_beside_recordings() noexcept {
+  try {
+    std::thread([library = library_, lanes = lanes_, comm = comm_, memory = std::move(registered_)]() mutable {
+      lanes->context->enter();
+      library->abort(comm);
+      memory.clear();
+    }).detach();
+  } catch (const std::exception&) {  // no thread: then the end of the process stops it
+  }
 }
 
 // ---- what the watchdog sees ---------------------------------------------------------------------------------------

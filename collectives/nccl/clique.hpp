@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -71,6 +72,10 @@ class Clique final : public UnseenWork {
     end_queueing();
   }
 
+  /// A recording that refers to the communicator is there from its first call to its second.
+  void note_recording() noexcept { ++recordings_; }
+  void forget_recording() noexcept { --recordings_; }
+
   /// A run of a collective begins; what is returned goes to `watch_run`.
   [[nodiscard]] std::uint64_t begin_run(const Description& description) noexcept;
   /// It is queued between two points of a stream: from the first to the second it waits for others. Where very many are
@@ -109,6 +114,8 @@ class Clique final : public UnseenWork {
   void forget_unused();
   [[nodiscard]] std::unique_lock<std::mutex> begin_queueing();
   void end_queueing();
+  void await_readiness();
+  void abort_beside_recordings() noexcept;
   [[nodiscard]] std::string blame(const Answer& answer) const;
   void retire_runs();
   [[nodiscard]] std::string look_at_runs();
@@ -116,6 +123,8 @@ class Clique final : public UnseenWork {
   std::shared_ptr<Library> library_;
   std::shared_ptr<DeviceLanes> lanes_;
   Place place_;
+
+  std::atomic<int> recordings_{0};
 
   std::mutex turn_;      ///< guards `comm_`, `reason_` and `registered_`
   Comm comm_ = nullptr;  ///< NCCL writes it until the call that connects is over, or aborted

@@ -241,6 +241,25 @@ TEST_CASE("memory that NCCL does not want to know beforehand is used all the sam
   CHECK(ranks[0].nccl->count("abort") == 0);
 }
 
+TEST_CASE("a window that is still being opened when NCCL says it is open is waited for") {
+  Ranks ranks(2);
+  ranks.connect();
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks[rank].nccl->window.status = Status::in_progress;
+    ranks[rank].nccl->windows_look_open = true;
+    ranks[rank].nccl->looks_until_over = 20;
+  }
+  const auto notes = ranks.on_all([](Rank& rank) {
+    std::string note;
+    static_cast<void>(rank.clique->allocate(4096, note));
+    return note;
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(notes[static_cast<std::size_t>(rank)].empty());
+    CHECK(ranks[rank].nccl->state(reinterpret_cast<nccl::Comm>(ranks[rank].nccl.get())).status == Status::success);
+  }
+}
+
 TEST_CASE("a window that never opens ends it for all") {
   Ranks ranks(2, 0.05);
   ranks.connect();
@@ -697,8 +716,10 @@ TEST_CASE("a replay counts as one collective, and one that stands still is a sta
   Watched job(2, 0.2);
   Rank& rank = job[0].rank();
   std::atomic<bool> others_came = true;
+  const auto forgotten = std::make_shared<std::atomic<bool>>(false);
+  rank.nccl->when_aborted = [forgotten] { forgotten->wait(false); };  // NCCL's call waits for recordings to go
   FakeStream computing({DeviceKind::cuda, 0});
-  const auto step =
+  auto step =
       nccl::watched(rank.clique,
                     rank.lanes->context->record(computing,
                                                 [&] {
@@ -729,6 +750,9 @@ TEST_CASE("a replay counts as one collective, and one that stands still is a sta
   computing.synchronize();
   CHECK_THROWS_AS(rank.clique->require_whole(), CommunicationError);
   CHECK_THROWS_AS(step->replay(computing), CommunicationError);
+  step.reset();
+  *forgotten = true;
+  forgotten->notify_all();
 }
 
 TEST_CASE("very many runs in flight are more than are watched, and no harm") {

@@ -21,7 +21,7 @@ TEST_CASE("100 steps of an MLP on a GPU follow the processor's, for every optimi
       CHECK(relative_distance(gpu.parameters(), cpu.parameters()) < 1e-4);  // roundings, as between numbers of ranks
       CHECK(gpu.strategy.updates() == cpu.strategy.updates());
       const Evaluation a = cpu.strategy.evaluate(cpu.loader), b = gpu.strategy.evaluate(gpu.loader);
-      CHECK(b.loss == Approx(a.loss).epsilon(1e-3));
+      CHECK(b.loss == Approx(a.loss).epsilon(1e-3).margin(1e-6));  // some are as good as 0 by now
       CHECK(b.metric == Approx(a.metric).margin(2.0 / 500));
     }
 }
@@ -45,14 +45,15 @@ TEST_CASE("the parts of a step on a GPU, called by hand, give the bits of train_
   Run whole(mlp(), data, {.gpu = true}), parts(mlp(), data, {.gpu = true, .picks = whole.strategy.picks()});
   REQUIRE(parts.strategy.plan_hash() == whole.strategy.plan_hash());
   for (int i = 0; i < 5; ++i) {
-    whole.strategy.train_step(whole.loader.next());
+    const StepResult expected = whole.strategy.train_step(whole.loader.next());
     const Batch& batch = parts.strategy.place(parts.loader.next());
     const Pass pass = parts.strategy.begin_pass(batch);
     parts.strategy.forward(batch, pass);
     parts.strategy.loss(batch, pass);
     parts.strategy.backward(pass);
-    const double weight = parts.strategy.reduce(pass).weight;
-    CHECK(parts.strategy.apply({}, pass).weight == weight);
+    const StepResult found = parts.strategy.apply(parts.strategy.reduce(pass), pass);
+    CHECK(found.loss == expected.loss);
+    CHECK(found.weight == expected.weight);
   }
   CHECK(parts.parameters() == whole.parameters());
 }

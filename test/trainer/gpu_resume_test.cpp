@@ -22,7 +22,7 @@ struct Training {
   std::vector<float> parameters() {
     std::vector<float> all;
     for (const auto& p : trainer.strategy().parameters()) {
-      const auto values = to_file(p, p.value);
+      const auto values = to_file(p, p.trained());
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;
