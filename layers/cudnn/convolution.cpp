@@ -3,16 +3,18 @@
 #include <ronda/layers/cudnn/graph.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/library.hpp>
+#include <ronda/layers/cudnn/patches.hpp>
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 namespace ronda::cudnn {
 namespace {
 
-/// Convolution and bias by one graph of cuDNN's, or the convolution by a graph and the bias by a kernel, whichever is
-/// faster; then pooling. A ReLU is the pooling kernel's, or the bias's where there is no pooling: cuDNN's own makes 0
-/// of NaN. What lies before the pooling is kept from forward to backward.
+/// Convolution and bias by one graph of cuDNN's, or the convolution by a graph or by patches and the bias by a kernel,
+/// whichever is fastest; then pooling. A ReLU is the pooling kernel's, or the bias's where there is no pooling: cuDNN's
+/// own makes 0 of NaN. What lies before the pooling is kept from forward to backward.
 template <Number T>
 class Convolution final : public Operation {
  public:
@@ -65,8 +67,9 @@ class Convolution final : public Operation {
   /// A graph with the engine that was picked, and whether a kernel has to do bias and ReLU.
   struct Step {
     std::unique_ptr<Graph> graph;
-    std::size_t engine = 0;
+    const char* name = "convolution";
     bool kernel = false, takes_bias = false;
+    std::size_t engine = 0;
   };
 
   [[nodiscard]] bool relu() const { return spec_.activation == Activation::relu; }
@@ -91,13 +94,13 @@ class Convolution final : public Operation {
   void run(const Step& step, Stream& stream, const std::array<const T*, 3>& tensors, std::byte* workspace) const {
     std::array<void*, 3> pointers{};
     std::ranges::transform(tensors, pointers.begin(), [](const T* p) { return const_cast<T*>(p); });
-    step.graph->run(library_->cudnn(stream), pointers, workspace, step.engine);
+    step.graph->run(*library_, stream, pointers, workspace, step.engine);
   }
   void run_forward(const Step& step, Stream& stream, const T* x, const T* w, const T* b, T* y,
                    std::byte* workspace) const {
     if (step.takes_bias) {
       std::array<void*, 4> pointers{const_cast<T*>(x), const_cast<T*>(w), const_cast<T*>(b), y};
-      step.graph->run(library_->cudnn(stream), pointers, workspace, step.engine);
+      step.graph->run(*library_, stream, pointers, workspace, step.engine);
     } else {
       run(step, stream, {x, w, y}, workspace);
     }
@@ -125,28 +128,32 @@ class Convolution final : public Operation {
         });
     if (context.mode == Mode::evaluation) return;
     weights_ = choose(
-        context.picker, "weight gradient", [&] { return one_way(ConvolutionGraph::weight_gradient); },
+        context.picker, "weight gradient", [&] { return ways_of(ConvolutionGraph::weight_gradient); },
         [&](const Step& step) {
           run(step, stream, {at(memory.y), at(memory.x), at(memory.w)}, workspace);
         });
     if (!context.input_gradient) return;
     data_ = choose(
-        context.picker, "data gradient", [&] { return one_way(ConvolutionGraph::data_gradient); },
+        context.picker, "data gradient", [&] { return ways_of(ConvolutionGraph::data_gradient); },
         [&](const Step& step) {
           run(step, stream, {at(memory.y), at(memory.w), at(memory.x)}, workspace);
         });
   }
 
-  [[nodiscard]] std::vector<Step> one_way(ConvolutionGraph kind) const {
+  /// By cuDNN, and by patches where cuDNN has little to offer: in float32 it has no tensor cores.
+  [[nodiscard]] std::vector<Step> ways_of(ConvolutionGraph kind, bool kernel = false) const {
     std::vector<Step> ways;
-    ways.push_back({make_graph(spec_, kind, library_->rules())});
+    ways.push_back({.graph = make_graph(spec_, kind, library_->rules()), .kernel = kernel});
+    if (std::is_same_v<T, float> && spec_.groups == 1)
+      ways.push_back({.graph = make_patch_graph(spec_, kind, library_->rules()), .name = "patches", .kernel = kernel});
     return ways;
   }
   [[nodiscard]] std::vector<Step> forward_ways() const {
-    std::vector<Step> ways = one_way(ConvolutionGraph::forward);
-    ways.front().kernel = spec_.bias || rectifies();
+    std::vector<Step> ways = ways_of(ConvolutionGraph::forward, spec_.bias || rectifies());
     if (spec_.bias && !rectifies())
-      ways.push_back({make_graph(spec_, ConvolutionGraph::forward_bias, library_->rules()), 0, false, true});
+      ways.push_back({.graph = make_graph(spec_, ConvolutionGraph::forward_bias, library_->rules()),
+                      .name = "fused",
+                      .takes_bias = true});
     return ways;
   }
 
@@ -166,11 +173,11 @@ class Convolution final : public Operation {
   Offer offer(std::vector<Step> ways, std::string_view known, const Run& run) {
     Offer offer{std::move(ways), Choice(library_->stream())};
     for (Step& way : offer.ways) {
-      const std::string name = way.takes_bias ? "fused" : "convolution";
+      const std::string name = way.name;
       const std::string_view engine = Choice::engine_of(known, name);
       Graph& graph = *way.graph;
       if (known.empty() || !engine.empty()) {
-        graph.find_engines(library_->cudnn(library_->stream()), engine);
+        graph.find_engines(*library_, engine);
         offer.why_none += (offer.why_none.empty() ? "" : "; ") + graph.why_none();
       }
       offer.choice.add_way(

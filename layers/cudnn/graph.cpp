@@ -55,7 +55,8 @@ class FrontendGraph final : public Graph {
     check(graph_.validate(), "the check of a graph");
   }
 
-  void find_engines(cudnnHandle_t handle, std::string_view known) override {
+  void find_engines(const Library& library, std::string_view known) override {
+    const cudnnHandle_t handle = library.cudnn(library.stream());
     engines_.clear();
     indices_.clear();
     fe::error_t status = graph_.build_operation_graph(handle);
@@ -72,9 +73,10 @@ class FrontendGraph final : public Graph {
   [[nodiscard]] std::span<const Engine> engines() const noexcept override { return engines_; }
   [[nodiscard]] const std::string& why_none() const noexcept override { return why_none_; }
 
-  void run(cudnnHandle_t handle, std::span<void*> pointers, std::byte* workspace, std::size_t engine) override {
-    check(graph_.execute_plan_at_index(handle, pointers.data(), static_cast<int>(pointers.size()), workspace,
-                                       indices_[engine]),
+  void run(const Library& library, Stream& stream, std::span<void*> pointers, std::byte* workspace,
+           std::size_t engine) override {
+    check(graph_.execute_plan_at_index(library.cudnn(stream), pointers.data(), static_cast<int>(pointers.size()),
+                                       workspace, indices_[engine]),
           "a convolution");
   }
 

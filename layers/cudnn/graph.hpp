@@ -1,7 +1,6 @@
 #pragma once
-#include <cudnn.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +10,8 @@
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::cudnn {
+
+class Library;
 
 /// What a graph computes, and its pointers in their order.
 enum class ConvolutionGraph : std::uint8_t {
@@ -31,14 +32,15 @@ class Graph {
   /// Asks for engines, and builds the one named `known`, or where there is none of that name the first `engines_tried`
   /// that can be built: some take seconds, being compiled for it. Where none can, the list is empty and `why_none` says
   /// what cuDNN said.
-  virtual void find_engines(cudnnHandle_t handle, std::string_view known) = 0;
+  virtual void find_engines(const Library& library, std::string_view known) = 0;
   struct Engine {
     std::string name;
     std::size_t workspace_bytes;
   };
   [[nodiscard]] virtual std::span<const Engine> engines() const noexcept = 0;
   [[nodiscard]] virtual const std::string& why_none() const noexcept = 0;
-  virtual void run(cudnnHandle_t handle, std::span<void*> pointers, std::byte* workspace, std::size_t engine) = 0;
+  virtual void run(const Library& library, Stream& stream, std::span<void*> pointers, std::byte* workspace,
+                   std::size_t engine) = 0;
 };
 
 /// The layout of weights (out, in, kernel, kernel) on a GPU: out, kernel, kernel, in.

@@ -1,6 +1,7 @@
 #include <ronda/core/cuda/launch.cuh>
 #include <ronda/core/cuda/stream.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
+#include <ronda/layers/cudnn/patch_arithmetic.hpp>
 
 namespace ronda::cudnn {
 
@@ -51,6 +52,11 @@ RONDA_FUNCTION(elementwise::Silu)
 RONDA_FUNCTION(elementwise::Tanh)
 RONDA_FUNCTION(elementwise::Sigmoid)
 #undef RONDA_FUNCTION
+
+template void launch(Stream&, std::int64_t, const Patches<float>&);
+template void launch(Stream&, std::int64_t, const Patches<FourFloats>&);
+template void launch(Stream&, std::int64_t, const PatchSums<float>&);
+template void launch(Stream&, std::int64_t, const PatchSums<FourFloats>&);
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);
 template void launch(Stream&, std::int64_t, const Convert<float, Float16>&);

@@ -102,9 +102,9 @@ void Matmul::run(cublasLtHandle_t library, cudaStream_t stream, const Operands& 
                  std::size_t algorithm) {
   if (has_bias_) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, const_cast<const void*>(operands.bias));
   const auto& chosen = algorithms_[algorithm];
-  const float one = 1, zero = 0;
+  const float one = 1, kept = operands.more ? 1 : 0;
   check(cublas_lt().matmul(library, operation_.get(), &one, operands.right, right_.get(), operands.left, left_.get(),
-                           &zero, operands.result, result_.get(), operands.result, result_.get(), &chosen.algo,
+                           &kept, operands.result, result_.get(), operands.result, result_.get(), &chosen.algo,
                            workspace, chosen.workspaceSize, stream),
         "cublasLtMatmul");
 }

@@ -47,7 +47,8 @@ class Matmul {
     const void* left;
     const void* right;
     void* result;
-    void* bias;  ///< read or written, as the epilogue says; null without
+    void* bias;         ///< read or written, as the epilogue says; null without
+    bool more = false;  ///< the product is added to what the result has
   };
   void run(cublasLtHandle_t library, cudaStream_t stream, const Operands& operands, std::byte* workspace,
            std::size_t algorithm);

@@ -1,4 +1,5 @@
 // The arithmetic of the GPU's kernels, run on the host, is that of the plain loops.
+#include "layers/comparison.hpp"
 #include "support/catch.hpp"
 #include "support/operations.hpp"
 
@@ -6,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include <ronda/core/number.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/cudnn/geometry.hpp>
+#include <ronda/layers/cudnn/patch_arithmetic.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/primitives.hpp>
 #include <ronda/core/buffer.hpp>
@@ -84,6 +87,96 @@ TEST_CASE("pooling on a GPU computes what the plain loops compute, to the bit") 
       for (std::size_t i = 0; i < x.size(); ++i)
         if (!(x[i] > 0)) masked[i] = 0;
       CHECK(dx == masked);
+    }
+}
+
+namespace {
+
+/// (rows, columns) · (columns, outputs), the second as it lies or transposed.
+std::vector<float> product(const std::vector<float>& left, const std::vector<float>& right, std::size_t columns,
+                           std::size_t outputs, bool transposed) {
+  std::vector<float> result(left.size() / columns * outputs);
+  for (std::size_t i = 0; i < result.size(); ++i)
+    for (std::size_t k = 0; k < columns; ++k)
+      result[i] +=
+          left[i / outputs * columns + k] * right[transposed ? i % outputs * columns + k : k * outputs + i % outputs];
+  return result;
+}
+
+template <class Run>
+std::vector<float> patches_of(const cudnn::PatchGeometry& geometry, const std::vector<float>& x, std::int64_t count) {
+  std::vector<Run> from(x.size() * sizeof(float) / sizeof(Run)),
+      to(static_cast<std::size_t>(count) * sizeof(float) / sizeof(Run));
+  std::memcpy(from.data(), x.data(), x.size() * sizeof(float));
+  for_each(static_cast<std::int64_t>(to.size()), cudnn::Patches<Run>{geometry, from.data(), to.data()});
+  std::vector<float> patches(static_cast<std::size_t>(count));
+  std::memcpy(patches.data(), to.data(), patches.size() * sizeof(float));
+  return patches;
+}
+
+template <class Run>
+std::vector<float> sums_of(const cudnn::PatchGeometry& geometry, const std::vector<float>& patches,
+                           std::int64_t count) {
+  std::vector<Run> from(patches.size() * sizeof(float) / sizeof(Run)),
+      to(static_cast<std::size_t>(count) * sizeof(float) / sizeof(Run));
+  std::memcpy(from.data(), patches.data(), patches.size() * sizeof(float));
+  for_each(static_cast<std::int64_t>(to.size()), cudnn::PatchSums<Run>{geometry, from.data(), to.data()});
+  std::vector<float> sums(static_cast<std::size_t>(count));
+  std::memcpy(sums.data(), to.data(), sums.size() * sizeof(float));
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("patches and products on a GPU are the plain convolution, by numbers and by runs of four") {
+  const auto reference = make_reference_primitives();
+  FirstPicker picker;
+  for (const std::int64_t channels : {3, 8})
+    for (const ConvolutionSpec& spec :
+         {ConvolutionSpec{.outputs = 5, .bias = false},
+          {.outputs = 5, .padding = 1, .bias = false},
+          {.outputs = 5, .kernel = {1, 4}, .stride = {2, 3}, .padding = {0, 2}, .bias = false},
+          {.outputs = 5, .kernel = 3, .padding = {2, 1}, .bias = false, .dilation = {2, 3}},
+          {.outputs = 5, .kernel = {2, 4}, .padding = {0, 1}, .bias = false, .trailing = 1},
+          {.outputs = 5, .kernel = 1, .stride = 4, .bias = false},
+          {.outputs = 5, .kernel = {9, 8}, .bias = false}}) {
+      const ConvolutionProblem problem{spec, {{2, 9, 8, channels}, DType::float32, {}}};
+      const auto operation = make_convolution(*reference, problem, {picker});
+      const TensorDesc weight = operation->plan().parameters[0], output = operation->plan().output;
+      auto x = numbers(problem.input.count(), 1), dy = numbers(output.count(), 2), w = numbers(weight.count(), 3);
+      std::vector<float> y = nothing(output.count()), dx = nothing(problem.input.count()), dw = nothing(weight.count());
+      Parameter parameter{ParameterId{0}, "w", Tensor(weight, w.data()), Tensor(weight, dw.data()), {}, {}};
+      const Tensor given(problem.input, x.data());
+      CpuStream stream;
+      const Pass pass{.stream = stream, .on_ready = {}};
+      operation->bind({.output = Tensor(output, y.data()),
+                       .input_gradients = {Tensor(problem.input, dx.data())},
+                       .parameters = {&parameter}});
+      operation->forward({&given, 1}, pass);
+      operation->backward({&given, 1}, Tensor(output, dy.data()), pass);
+
+      const cudnn::PatchGeometry geometry(problem), in_runs(problem, channels % 4 == 0 ? 4 : 1);
+      const std::int64_t patch = geometry.runs_a_patch(), rows = 2 * geometry.rows_an_image();
+      const auto columns = static_cast<std::size_t>(patch);
+      std::vector<float> stored(w.size());  // out, kernel, kernel, in
+      reorder(Tensor(weight, w.data()),
+              Tensor({weight.shape, DType::float32, Layout(std::array{0, 2, 3, 1}, {})}, stored.data()));
+      const auto patches = patches_of<float>(geometry, x, rows * patch);
+      const auto gradients = product(dy, stored, 5, columns, false);
+      const auto sums = sums_of<float>(geometry, gradients, problem.input.count());
+      std::vector<float> turned(dy.size());  // (outputs, rows)
+      for (std::size_t i = 0; i < dy.size(); ++i) turned[i % 5 * (dy.size() / 5) + i / 5] = dy[i];
+      INFO(channels << " channels, " << text_of_windows(spec));
+      test::check_close("output", product(patches, stored, columns, 5, true), y, 1e-6F);
+      test::check_close("input gradient", sums, dx, 1e-6F);
+      std::vector<float> found(w.size());
+      auto by_patches = product(turned, patches, dy.size() / 5, columns, false);
+      reorder(Tensor({weight.shape, DType::float32, Layout(std::array{0, 2, 3, 1}, {})}, by_patches.data()),
+              Tensor(weight, found.data()));
+      test::check_close("weight gradient", found, dw, 1e-6F);
+      if (channels % 4 != 0) continue;
+      CHECK(patches_of<cudnn::FourFloats>(in_runs, x, rows * patch) == patches);
+      CHECK(sums_of<cudnn::FourFloats>(in_runs, gradients, problem.input.count()) == sums);
     }
 }
 

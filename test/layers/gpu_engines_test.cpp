@@ -19,13 +19,12 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
                                                  {Precision::mixed_bfloat16, true},
                                                  {Precision::mixed_float16, true}}) {
     const Library library(*context, *stream, {precision, deterministic});
-    const cudnnHandle_t handle = library.cudnn(*stream);
     for (const auto& [size, channels, outputs] : {std::array<std::int64_t, 3>{28, 1, 32}, {13, 32, 64}, {5, 64, 64}})
       for (const auto kind : {ConvolutionGraph::forward, ConvolutionGraph::forward_bias,
                               ConvolutionGraph::data_gradient, ConvolutionGraph::weight_gradient}) {
         const ConvolutionProblem spec{{.outputs = outputs}, {{64, size, size, channels}, library.dtype(), {}}};
         const auto graph = make_graph(spec, kind, library.rules());
-        graph->find_engines(handle, {});
+        graph->find_engines(library, {});
         std::string line = library.name() + ": " + spec.input.text() + " to " + std::to_string(outputs) + ", graph " +
                            std::to_string(static_cast<int>(kind)) + ":";
         for (const auto& engine : graph->engines())
@@ -36,7 +35,7 @@ TEST_CASE("every graph of a convolution has an engine here; those alone and by n
         if (graph->engines().empty()) continue;
         const std::string last = graph->engines().back().name;
         const auto again = make_graph(spec, kind, library.rules());
-        again->find_engines(handle, last);
+        again->find_engines(library, last);
         REQUIRE(again->engines().size() == 1);
         CHECK(again->engines()[0].name == last);
       }

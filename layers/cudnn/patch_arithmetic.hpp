@@ -1,0 +1,107 @@
+#pragma once
+#include <cstdint>
+
+#include <ronda/core/host_device.hpp>
+#include <ronda/layers/primitives.hpp>
+
+namespace ronda::cudnn {
+
+// A convolution as a product of matrices. Each place of the output has a row of what lies in its window, the patch:
+// (rows, kernel height · kernel width · channels). Chellapilla, Puri and Simard 2006.
+
+/// Windows along one direction of an image.
+struct PatchDirection {
+  std::uint32_t extent, places, kernel, stride, padding, dilation;
+};
+
+/// Images (N, height, width, channels), and their windows.
+struct PatchGeometry {
+  PatchDirection vertical, horizontal;
+  std::uint32_t channels;  ///< in Runs
+
+  explicit PatchGeometry(const ConvolutionProblem& problem, std::int64_t numbers_a_run = 1)
+      : vertical(direction(problem.input.shape[1], convolution_output(problem)[1], problem.kernel.height,
+                           problem.stride.height, problem.padding.height, problem.dilation.height)),
+        horizontal(direction(problem.input.shape[2], convolution_output(problem)[2], problem.kernel.width,
+                             problem.stride.width, problem.padding.width, problem.dilation.width)),
+        channels(static_cast<std::uint32_t>(problem.input.shape[3] / numbers_a_run)) {}
+  [[nodiscard]] std::int64_t runs_a_patch() const {
+    return std::int64_t{vertical.kernel} * horizontal.kernel * channels;
+  }
+  [[nodiscard]] std::int64_t rows_an_image() const { return std::int64_t{vertical.places} * horizontal.places; }
+  [[nodiscard]] std::int64_t runs_an_image() const {
+    return std::int64_t{vertical.extent} * horizontal.extent * channels;
+  }
+
+ private:
+  static PatchDirection direction(std::int64_t extent, std::int64_t places, std::int64_t kernel, std::int64_t stride,
+                                  std::int64_t padding, std::int64_t dilation) {
+    const auto narrow = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
+    return {narrow(extent), narrow(places), narrow(kernel), narrow(stride), narrow(padding), narrow(dilation)};
+  }
+};
+
+/// Numbers that lie side by side, as many as a thread of a GPU moves at once.
+struct alignas(16) FourFloats {
+  float numbers[4];
+};
+RONDA_HOST_DEVICE inline void add_to(float& sum, float more) { sum += more; }
+RONDA_HOST_DEVICE inline void add_to(FourFloats& sum, const FourFloats& more) {
+  for (int k = 0; k < 4; ++k) sum.numbers[k] += more.numbers[k];
+}
+
+/// A call for one run of the patches. Indices are below 2^31.
+template <class Run>
+struct Patches {
+  PatchGeometry geometry;
+  const Run* x;
+  Run* patches;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const PatchDirection &v = geometry.vertical, &h = geometry.horizontal;
+    std::uint32_t rest = static_cast<std::uint32_t>(i);
+    const std::uint32_t c = rest % geometry.channels, kw = (rest /= geometry.channels) % h.kernel,
+                        kh = (rest /= h.kernel) % v.kernel, ow = (rest /= v.kernel) % h.places,
+                        oh = (rest /= h.places) % v.places, n = rest / v.places;
+    // Above and left of the image these wrap around, to numbers beyond it.
+    const std::uint32_t row = oh * v.stride + kh * v.dilation - v.padding;
+    const std::uint32_t column = ow * h.stride + kw * h.dilation - h.padding;
+    const bool inside = row < v.extent && column < h.extent;
+    patches[i] = inside ? x[((std::int64_t{n} * v.extent + row) * h.extent + column) * geometry.channels + c] : Run{};
+  }
+};
+
+/// The gradients of images from those of their patches, a call for one run of the images: it adds up, in one order,
+/// what lies at its place in any patch, so nobody adds to another's.
+template <class Run>
+struct PatchSums {
+  PatchGeometry geometry;
+  const Run* patches;
+  Run* dx;
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const PatchDirection &v = geometry.vertical, &h = geometry.horizontal;
+    std::uint32_t rest = static_cast<std::uint32_t>(i);
+    const std::uint32_t c = rest % geometry.channels, column = (rest /= geometry.channels) % h.extent,
+                        row = (rest /= h.extent) % v.extent, n = rest / v.extent;
+    Run sum{};
+    for (std::uint32_t kh = 0; kh < v.kernel; ++kh) {
+      const std::uint32_t oh = place_of(v, row, kh);
+      for (std::uint32_t kw = 0; kw < h.kernel && oh < v.places; ++kw) {
+        const std::uint32_t ow = place_of(h, column, kw);
+        if (ow >= h.places) continue;
+        const std::int64_t patch = (std::int64_t{n} * v.places + oh) * h.places + ow;
+        add_to(sum, patches[((patch * v.kernel + kh) * h.kernel + kw) * geometry.channels + c]);
+      }
+    }
+    dx[i] = sum;
+  }
+
+ private:
+  /// The place whose window has the element at `at` in `of_kernel`; beyond the last where there is none.
+  [[nodiscard]] static RONDA_HOST_DEVICE std::uint32_t place_of(const PatchDirection& along, std::uint32_t at,
+                                                                std::uint32_t of_kernel) {
+    const std::uint32_t from = at + along.padding - of_kernel * along.dilation;  // wraps around below 0
+    return from % along.stride == 0 && from < along.extent + 2 * along.padding ? from / along.stride : along.places;
+  }
+};
+
+}  // namespace ronda::cudnn

@@ -1,0 +1,164 @@
+#include <ronda/core/cuda/stream.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/layers/cudnn/kernels.hpp>
+#include <ronda/layers/cudnn/library.hpp>
+#include <ronda/layers/cudnn/matmul.hpp>
+#include <ronda/layers/cudnn/patch_arithmetic.hpp>
+#include <ronda/layers/cudnn/patches.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace ronda::cudnn {
+namespace {
+
+constexpr std::size_t patch_limit = std::size_t{48} << 20;  ///< bytes: what a GPU's caches hold
+constexpr std::int64_t images_a_step = 16;                  ///< so that every part begins at an aligned address
+
+/// How many images have their patches in memory at a time; 0: not even one has.
+std::int64_t images_at_a_time(const ConvolutionProblem& spec, const PatchGeometry& geometry) {
+  const std::int64_t numbers_an_image =
+      std::max({geometry.rows_an_image() * geometry.runs_a_patch(), geometry.runs_an_image(), std::int64_t{1}});
+  const std::int64_t images = static_cast<std::int64_t>(patch_limit / sizeof(float)) / numbers_an_image;
+  return images >= spec.input.shape[0] ? spec.input.shape[0] : images / images_a_step * images_a_step;
+}
+
+class PatchConvolution final : public Graph {
+ public:
+  PatchConvolution(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules)
+      : kind_(kind),
+        rules_(rules),
+        outputs_(spec.outputs),
+        images_(spec.input.shape[0]),
+        numbers_(spec),
+        runs_(spec, whole_runs(spec) ? 4 : 1),
+        in_runs_(whole_runs(spec)) {
+    if (kind == ConvolutionGraph::forward_bias || spec.groups != 1 ||
+        dtype_of_layers(rules.precision) != DType::float32)
+      throw LogicError("a convolution by patches has one group, no bias, and float32");
+    at_a_time_ = images_at_a_time(spec, numbers_);
+    if (at_a_time_ == 0) {
+      why_none_ = images_ == 0 ? "there are no images"
+                               : "the patches of " + std::to_string(images_a_step) + " images take more than " +
+                                     std::to_string(patch_limit) + " bytes";
+      return;
+    }
+    whole_.emplace(product_of(at_a_time_));
+    if (images_ % at_a_time_ != 0) rest_.emplace(product_of(images_ % at_a_time_));
+  }
+
+  void find_engines(const Library& library, std::string_view /*known*/) override {
+    engines_.clear();
+    if (!whole_) return;
+    whole_->find_algorithms(library.cublas());
+    if (rest_) rest_->find_algorithms(library.cublas());
+    if (rest_ && rest_->algorithms() == 0) return;
+    for (std::size_t i = 0; i < whole_->algorithms(); ++i) {
+      const std::size_t bytes = std::max(whole_->workspace_bytes(i), rest_ ? rest_->workspace_bytes(of_rest(i)) : 0);
+      if (patch_bytes() + bytes <= workspace_limit) engines_.push_back({std::to_string(i), patch_bytes() + bytes});
+    }
+  }
+
+  [[nodiscard]] std::span<const Engine> engines() const noexcept override { return engines_; }
+  [[nodiscard]] const std::string& why_none() const noexcept override { return why_none_; }
+
+  void run(const Library& library, Stream& stream, std::span<void*> pointers, std::byte* workspace,
+           std::size_t engine) override {
+    const auto algorithm = static_cast<std::size_t>(std::stoul(engines_[engine].name));
+    for (std::int64_t first = 0; first < images_; first += at_a_time_) {
+      const std::int64_t images = std::min(at_a_time_, images_ - first);
+      const bool whole = images == at_a_time_;
+      run_part({library, stream, workspace, whole ? *whole_ : *rest_, whole ? algorithm : of_rest(algorithm)}, pointers,
+               first, images);
+    }
+  }
+
+ private:
+  struct With {
+    const Library& library;
+    Stream& stream;
+    std::byte* workspace;
+    Matmul& product;
+    std::size_t algorithm;
+  };
+
+  /// Whether all pixels are whole runs of four numbers.
+  static bool whole_runs(const ConvolutionProblem& spec) { return spec.input.shape[3] % 4 == 0; }
+
+  [[nodiscard]] std::size_t patch_bytes() const {
+    return aligned_bytes(static_cast<std::size_t>(at_a_time_ * numbers_.rows_an_image() * numbers_.runs_a_patch()) *
+                         sizeof(float));
+  }
+  /// The best but so many, where the smaller product has fewer.
+  [[nodiscard]] std::size_t of_rest(std::size_t algorithm) const {
+    return std::min(algorithm, rest_->algorithms() - 1);
+  }
+
+  [[nodiscard]] Matmul product_of(std::int64_t images) const {
+    const std::int64_t rows = images * numbers_.rows_an_image(), patch = numbers_.runs_a_patch();
+    const Matrix patches{rows, patch}, weights{outputs_, patch}, outputs{rows, outputs_};
+    switch (kind_) {
+      case ConvolutionGraph::weight_gradient: return {{outputs, true}, {patches, false}, Epilogue::none, rules_};
+      case ConvolutionGraph::data_gradient: return {{outputs, false}, {weights, false}, Epilogue::none, rules_};
+      default: return {{patches, false}, {weights, true}, Epilogue::none, rules_};
+    }
+  }
+
+  void run_part(const With& with, std::span<void*> pointers, std::int64_t first, std::int64_t images) {
+    auto* const patches = reinterpret_cast<float*>(with.workspace);
+    const auto image = [&](void* x) { return static_cast<float*>(x) + first * numbers_.runs_an_image(); };
+    const auto output = [&](void* y) { return static_cast<float*>(y) + first * numbers_.rows_an_image() * outputs_; };
+    switch (kind_) {
+      case ConvolutionGraph::weight_gradient:
+        gather(with.stream, image(pointers[1]), patches, images);
+        return multiply(with, {output(pointers[0]), patches, pointers[2], nullptr, first > 0});
+      case ConvolutionGraph::data_gradient:
+        multiply(with, {output(pointers[0]), pointers[1], patches, nullptr});
+        return add_up(with.stream, patches, image(pointers[2]), images);
+      default:
+        gather(with.stream, image(pointers[0]), patches, images);
+        return multiply(with, {patches, pointers[1], output(pointers[2]), nullptr});
+    }
+  }
+
+  void multiply(const With& with, const Matmul::Operands& operands) const {
+    with.product.run(with.library.cublas(), cuda::handle_of(with.stream), operands, with.workspace + patch_bytes(),
+                     with.algorithm);
+  }
+  void gather(Stream& stream, const float* x, float* patches, std::int64_t images) const {
+    const std::int64_t count = images * runs_.rows_an_image() * runs_.runs_a_patch();
+    if (in_runs_)
+      launch(
+          stream, count,
+          Patches<FourFloats>{runs_, reinterpret_cast<const FourFloats*>(x), reinterpret_cast<FourFloats*>(patches)});
+    else
+      launch(stream, count, Patches<float>{runs_, x, patches});
+  }
+  void add_up(Stream& stream, const float* patches, float* dx, std::int64_t images) const {
+    const std::int64_t count = images * runs_.runs_an_image();
+    if (in_runs_)
+      launch(stream, count,
+             PatchSums<FourFloats>{runs_, reinterpret_cast<const FourFloats*>(patches),
+                                   reinterpret_cast<FourFloats*>(dx)});
+    else
+      launch(stream, count, PatchSums<float>{runs_, patches, dx});
+  }
+
+  ConvolutionGraph kind_;
+  EngineRules rules_;
+  std::int64_t outputs_, images_, at_a_time_ = 0;
+  PatchGeometry numbers_, runs_;  ///< counted in numbers, and in what a thread moves
+  bool in_runs_;
+  std::optional<Matmul> whole_, rest_;  ///< of as many images as fit, and of those left over
+  std::vector<Engine> engines_;
+  std::string why_none_;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> make_patch_graph(const ConvolutionProblem& spec, ConvolutionGraph kind,
+                                        const EngineRules& rules) {
+  return std::make_unique<PatchConvolution>(spec, kind, rules);
+}
+
+}  // namespace ronda::cudnn
