@@ -17,6 +17,12 @@ std::array<std::uint32_t, 2> halves(std::uint64_t number) {
   return {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
 }
 
+/// 64 random bits as a number below a bound: Lemire 2019.
+std::uint64_t scaled(std::uint32_t high, std::uint32_t low, std::uint64_t bound) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(Wide{std::uint64_t{high} << 32 | low} * bound >> 64);
+}
+
 /// The rounds of philox4x32, below, for sixteen counters side by side. Both halves of a product are computed by
 /// themselves, and loops are not unrolled before they are vectorised: either would cost half of the speed.
 RONDA_MULTIVERSION void philox_by_sixteen(const std::uint64_t* __restrict counters, std::array<std::uint32_t, 2> stream,
@@ -105,9 +111,14 @@ float RngKey::normal(std::uint64_t index) const noexcept {
 
 std::uint64_t RngKey::below(std::uint64_t bound, std::uint64_t counter) const noexcept {
   const auto words = bits(counter);
-  const std::uint64_t word = std::uint64_t{words[0]} << 32 | words[1];
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>(Wide{word} * bound >> 64);  // Lemire 2019
+  return scaled(words[0], words[1], bound);
+}
+
+void RngKey::below(const std::array<std::uint64_t, 16>& bounds, const std::array<std::uint64_t, 16>& counters,
+                   std::array<std::uint64_t, 16>& numbers) const noexcept {
+  std::array<std::uint32_t, 64> words;
+  bits(counters, words);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = scaled(words[4 * i], words[4 * i + 1], bounds[i]);
 }
 
 }  // namespace ronda

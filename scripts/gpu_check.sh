@@ -154,12 +154,20 @@ nccl() { # figures of NCCL's allreduce
   mpirun -n "$gpus" "$build/apps/bench_allreduce" --device cuda --algorithm nccl --max-bytes 1G --json "$out/nccl.json"
 }
 
+sanitizer() { # NVIDIA's memory checker, on what allocates, copies, updates and records
+  command -v compute-sanitizer >/dev/null || { echo "there is no compute-sanitizer in PATH"; return 77; }
+  ((gpus > 0)) || { echo "needs a GPU"; return 77; }
+  local check=(compute-sanitizer --report-api-errors no --error-exitcode 9)
+  "${check[@]}" "$build/test/core/test_gpu_device" && "${check[@]}" "$build/test/optim/test_gpu_update" &&
+    "${check[@]}" "$build/test/strategy/test_gpu_strategy" --filenames-as-tags '[#gpu_graph_test]'
+}
+
 measure() {
   "$python" scripts/gpu/measure.py --build "$build" --device "$device" --seconds-left "$1" --python "$python" \
     --append "$out/measurements.jsonl"
 }
 
-export -f tests make_all nccl measure
+export -f tests make_all nccl sanitizer measure
 export out build only gpus device python
 as_function() { # timeout runs programs, so a function of this script goes through a shell
   local name=$1
@@ -176,9 +184,10 @@ stage doctor 90 "$build/apps/ronda_doctor" --json "$out/doctor.json"
 ctest --test-dir "$build" -N -L gpu 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p' >"$out/gpu-tests.txt"
 # What proves most and takes least comes first; ranks that wait for one another, last.
 first='^gpu_(device|update|training|graph|data|mixed)$' layers='^gpu_(engines|layers)$'
-stage gpu-step 60 bash -c "$(as_function tests gpu-step 50 -R "$first")"
-stage gpu-layers 60 bash -c "$(as_function tests gpu-layers 50 -R "$layers")"
-stage gpu-ranks 90 bash -c "$(as_function tests gpu-ranks 80 -L gpu -E "$first|$layers")"
+stage gpu-step 100 bash -c "$(as_function tests gpu-step 90 -R "$first")"
+stage gpu-layers 100 bash -c "$(as_function tests gpu-layers 90 -R "$layers")"
+stage gpu-ranks 140 bash -c "$(as_function tests gpu-ranks 130 -L gpu -E "$first|$layers")"
+stage sanitizer 60 bash -c "$(as_function sanitizer)"
 stage nccl 60 bash -c "$(as_function nccl)"
 seconds=$(($(left) - 30))
 stage measure $((seconds > 200 ? 200 : seconds)) bash -c "$(as_function measure $((seconds > 190 ? 180 : seconds - 10)))"

@@ -5,6 +5,7 @@
 #include <ronda/core/host_device.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/core/step_control.hpp>
+#include <ronda/layers/cudnn/run.hpp>
 #include <ronda/layers/elementwise.hpp>
 
 /// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
@@ -32,16 +33,21 @@ struct Transpose {
   }
 };
 
-/// y = y + bias, then max(y, 0) as `rectified` has it, in place; y (rows, channels).
-template <Number T>
+/// y = y + bias, then max(y, 0) as `rectified` has it, in place; y (rows, channels). A call for one run.
+template <Number T, int width = 1>
 struct AddBias {
-  T* y;
-  const T* bias;  ///< null: none
-  std::int64_t channels;
+  Run<T, width>* y;
+  const Run<T, width>* bias;  ///< null: none
+  std::int64_t channels;      ///< in runs
   bool relu;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
-    const float value = bias != nullptr ? as_float(y[i]) + as_float(bias[i % channels]) : as_float(y[i]);
-    y[i] = as_number<T>(relu ? rectified(value) : value);
+    Run<T, width> run = y[i], more{};
+    if (bias != nullptr) more = bias[place_of(i, 1, 1, channels).run];
+    for (int k = 0; k < width; ++k) {
+      const float value = as_float(number(run, k)) + (bias != nullptr ? as_float(number(more, k)) : 0.0F);
+      number(run, k) = as_number<T>(relu ? rectified(value) : value);
+    }
+    y[i] = run;
   }
 };
 
@@ -143,31 +149,115 @@ struct PoolGeometry {
   }
 };
 
-/// A call for one element of the output. With `relu` that of the rectified x.
-template <Number T>
+/// A call for one run of the output. With `relu` that of the rectified x.
+template <Number T, int width = 1>
 struct Pool {
-  PoolGeometry geometry;
-  const T* x;
-  T* y;
+  PoolGeometry geometry;  ///< its channels in runs
+  const Run<T, width>* x;
+  Run<T, width>* y;
   bool relu = false;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
-    const PoolGeometry& g = geometry;
-    const std::int64_t rows = g.vertical.windows, columns = g.horizontal.windows;
-    const std::int64_t c = i % g.channels, column = i / g.channels % columns;
-    const std::int64_t row = i / g.channels / columns % rows, n = i / g.channels / columns / rows;
-    const auto window = g.window(row, column);
-    if (g.maximum) {
-      const T largest = x[g.winner(x, window, n, c)];
-      y[i] = relu && as_float(largest) <= 0 ? T{} : largest;
-      return;
-    }
-    float sum = 0;
+    const ImagePlace at = place_of(i, geometry.vertical.windows, geometry.horizontal.windows, geometry.channels);
+    const auto window = geometry.window(at.row, at.column);
+    y[i] = geometry.maximum ? largest(window, at) : mean(window, at);
+  }
+
+ private:
+  RONDA_HOST_DEVICE Run<T, width> largest(const PoolGeometry::Window& window, const ImagePlace& at) const {
+    Run<T, width> best = x[geometry.place(at.n, window.top, window.left, at.run)];
     for (std::int64_t h = window.top; h < window.bottom; ++h)
       for (std::int64_t w = window.left; w < window.right; ++w) {
-        const float value = as_float(x[g.place(n, h, w, c)]);
-        sum += relu ? rectified(value) : value;
+        const Run<T, width> here = x[geometry.place(at.n, h, w, at.run)];
+        for (int k = 0; k < width; ++k)
+          if (beats(as_float(number(here, k)), as_float(number(best, k)))) number(best, k) = number(here, k);
       }
-    y[i] = as_number<T>(sum / window.area());
+    for (int k = 0; k < width; ++k)
+      if (relu && as_float(number(best, k)) <= 0) number(best, k) = T{};
+    return best;
+  }
+  RONDA_HOST_DEVICE Run<T, width> mean(const PoolGeometry::Window& window, const ImagePlace& at) const {
+    float sums[width] = {};
+    for (std::int64_t h = window.top; h < window.bottom; ++h)
+      for (std::int64_t w = window.left; w < window.right; ++w) {
+        const Run<T, width> here = x[geometry.place(at.n, h, w, at.run)];
+        for (int k = 0; k < width; ++k) {
+          const float value = as_float(number(here, k));
+          sums[k] += relu ? rectified(value) : value;
+        }
+      }
+    Run<T, width> means{};
+    for (int k = 0; k < width; ++k) number(means, k) = as_number<T>(sums[k] / window.area());
+    return means;
+  }
+};
+
+/// The gradient of a pooling whose windows do not overlap, as PoolGradient has it. The image is cut into cells, one for
+/// each window, and smaller ones at the end of rows and columns where no window lies; a call for one run of a cell.
+template <Number T, int width = 1>
+struct PoolCellGradient {
+  PoolGeometry geometry;  ///< its channels in runs; no padding, and strides at least as long as the windows
+  const Run<T, width>* x;
+  const Run<T, width>* dy;
+  Run<T, width>* dx;
+  bool relu;
+
+  [[nodiscard]] static bool suits(const PoolGeometry& g) {
+    return g.vertical.padding == 0 && g.horizontal.padding == 0 && g.vertical.kernel <= g.vertical.stride &&
+           g.horizontal.kernel <= g.horizontal.stride;
+  }
+  [[nodiscard]] static RONDA_HOST_DEVICE std::int64_t cells(const PoolDirection& along) {
+    return (along.extent + along.stride - 1) / along.stride;
+  }
+  RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
+    const PoolDirection &v = geometry.vertical, &h = geometry.horizontal;
+    const ImagePlace at = place_of(i, cells(v), cells(h), geometry.channels);
+    const bool has_window = at.row < v.windows && at.column < h.windows;
+    const PoolGeometry::Window window = has_window ? geometry.window(at.row, at.column) : PoolGeometry::Window{};
+    Run<T, width> gradient{};
+    std::int64_t winners[width] = {};
+    if (has_window) {
+      gradient = dy[((at.n * v.windows + at.row) * h.windows + at.column) * geometry.channels + at.run];
+      if (geometry.maximum) find_winners(window, at, winners);
+    }
+    const std::int64_t bottom = smaller((at.row + 1) * v.stride, v.extent),
+                       right = smaller((at.column + 1) * h.stride, h.extent);
+    for (std::int64_t row = at.row * v.stride; row < bottom; ++row)
+      for (std::int64_t column = at.column * h.stride; column < right; ++column) {
+        const std::int64_t place = geometry.place(at.n, row, column, at.run);
+        const bool inside = row < window.bottom && column < window.right;
+        dx[place] = inside ? part(place, window, gradient, winners) : Run<T, width>{};
+      }
+  }
+
+ private:
+  static RONDA_HOST_DEVICE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+  RONDA_HOST_DEVICE void find_winners(const PoolGeometry::Window& window, const ImagePlace& at,
+                                      std::int64_t (&winners)[width]) const {
+    Run<T, width> best = x[geometry.place(at.n, window.top, window.left, at.run)];
+    for (std::int64_t& winner : winners) winner = geometry.place(at.n, window.top, window.left, at.run);
+    for (std::int64_t h = window.top; h < window.bottom; ++h)
+      for (std::int64_t w = window.left; w < window.right; ++w) {
+        const std::int64_t place = geometry.place(at.n, h, w, at.run);
+        const Run<T, width> here = x[place];
+        for (int k = 0; k < width; ++k) {
+          if (!beats(as_float(number(here, k)), as_float(number(best, k)))) continue;
+          number(best, k) = number(here, k);
+          winners[k] = place;
+        }
+      }
+  }
+  RONDA_HOST_DEVICE Run<T, width> part(std::int64_t place, const PoolGeometry::Window& window,
+                                       const Run<T, width>& gradient, const std::int64_t (&winners)[width]) const {
+    const Run<T, width> before = x[place];
+    Run<T, width> result{};
+    for (int k = 0; k < width; ++k) {
+      if (relu && as_float(number(before, k)) <= 0) continue;
+      if (!geometry.maximum)
+        number(result, k) = as_number<T>(as_float(number(gradient, k)) / window.area());
+      else if (winners[k] == place)
+        number(result, k) = number(gradient, k);
+    }
+    return result;
   }
 };
 
@@ -217,6 +307,21 @@ struct SumRows {
     float sum = 0;
     for (std::int64_t row = begin; row < end; ++row) sum += as_float(x[row * columns + column]);
     sums[i] = as_number<To>(sum);
+  }
+};
+
+/// The last sums of columns, from those of parts of the rows: a team for one column.
+template <Number T>
+struct SumChunks {
+  const float* x;  ///< (chunks, columns)
+  T* sums;
+  std::int64_t chunks, columns;
+  template <class Team>
+  RONDA_HOST_DEVICE void operator()(Team team, std::int64_t column) const {
+    float sum = 0;
+    for (std::int64_t chunk = team.rank(); chunk < chunks; chunk += team.size()) sum += x[chunk * columns + column];
+    sum = team.combine(sum, [](float a, float b) { return a + b; });
+    if (team.rank() == 0) sums[column] = as_number<T>(sum);
   }
 };
 
@@ -316,7 +421,30 @@ struct SoftmaxRow {
   }
 };
 
-/// Adds the rows' losses, weights and correctness to the control block, by one team.
+/// The same sums of parts of the rows, by a team for each part.
+struct SumLossesOfParts {
+  const double* sums;  ///< of a SoftmaxRow
+  double* of_parts;    ///< (parts, 3)
+  std::int64_t rows, parts;
+
+  template <class Team>
+  RONDA_HOST_DEVICE void operator()(Team team, std::int64_t part) const {
+    const std::int64_t begin = part * rows / parts, end = (part + 1) * rows / parts;
+    for (std::int64_t k = 0; k < 3; ++k) {
+      double sum = 0;
+      for (std::int64_t n = begin + team.rank(); n < end; n += team.size()) sum += sums[3 * n + k];
+      sum = team.combine(sum, [](double a, double b) { return a + b; });
+      if (team.rank() == 0) of_parts[3 * part + k] = sum;
+    }
+  }
+};
+/// 1: one team sums all rows by itself.
+[[nodiscard]] inline std::int64_t loss_parts(std::int64_t rows) {
+  constexpr std::int64_t shortest = 128, most = 128;
+  return rows <= 2 * shortest ? 1 : rows / shortest < most ? rows / shortest : most;
+}
+
+/// Adds the losses, weights and correctness of rows, or of parts of them, to the control block, by one team.
 struct SumLosses {
   const double* sums;  ///< of a SoftmaxRow
   std::int64_t rows;

@@ -46,8 +46,8 @@ class Convolution final : public Operation {
     run_forward(forward_, pass.stream, input.pointer<T>(), memory_.parameters[0]->value.pointer<T>(),
                 spec_.bias ? memory_.parameters[1]->value.pointer<T>() : nullptr, result_, workspace_);
     if (spec_.pool)
-      launch(pass.stream, memory_.output.desc().count(),
-             Pool<T>{geometry(inner_.shape, *spec_.pool), result_, memory_.output.pointer<T>(), relu()});
+      pool(pass.stream, geometry(inner_.shape, *spec_.pool), inner_.shape[0], result_, memory_.output.pointer<T>(),
+           relu());
   }
 
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
@@ -82,8 +82,7 @@ class Convolution final : public Operation {
 
   const T* before_activation(const T* dy, Stream& stream) const {
     if (spec_.pool)
-      launch(stream, inner_.count(),
-             PoolGradient<T>{geometry(inner_.shape, *spec_.pool), result_, dy, inner_gradient_, relu()});
+      pool_gradient(stream, geometry(inner_.shape, *spec_.pool), inner_.shape[0], result_, dy, inner_gradient_, relu());
     else if (relu())
       launch(stream, inner_.count(), ReluGradient<T>{result_, dy, inner_gradient_});
     else
@@ -104,7 +103,7 @@ class Convolution final : public Operation {
     } else {
       run(step, stream, {x, w, y}, workspace);
     }
-    if (step.kernel) launch(stream, inner_.count(), AddBias<T>{y, b, spec_.outputs, rectifies()});
+    if (step.kernel) add_bias(stream, y, b, rows(), spec_.outputs, rectifies());
   }
 
   struct Rehearsal {

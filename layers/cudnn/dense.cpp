@@ -86,7 +86,7 @@ class Dense final : public Operation {
     product(step, stream, {x, w, y, step.fused ? b : nullptr}, workspace);
     const bool relu = spec_.activation == Activation::relu;
     if (!step.fused && (b != nullptr || relu))
-      launch(stream, batch_ * spec_.outputs, AddBias<T>{y, b, spec_.outputs, relu});
+      add_bias(stream, y, static_cast<const T*>(b), batch_, spec_.outputs, relu);
   }
   void run_weights(const Step& step, Stream& stream, const T* x, const T* dz, T* dw, T* db, std::byte* workspace,
                    float* sums) const {

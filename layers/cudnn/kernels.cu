@@ -3,6 +3,8 @@
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/patch_arithmetic.hpp>
 
+#include <type_traits>
+
 namespace ronda::cudnn {
 
 using cuda::handle_of;
@@ -21,18 +23,76 @@ template <Number T>
 void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t columns, float* scratch, T* sums) {
   const std::int64_t chunks = column_chunks(rows, columns);
   launch(stream, chunks * columns, SumRows<T, float>{x, scratch, rows, columns, chunks});
-  launch(stream, columns, SumRows<float, T>{scratch, sums, chunks, columns, 1});
+  launch_teams(stream, columns, SumChunks<T>{scratch, sums, chunks, columns});
+}
+
+namespace {
+
+template <int width, Number T>
+const Run<T, width>* runs(const T* numbers) {
+  return reinterpret_cast<const Run<T, width>*>(numbers);
+}
+template <int width, Number T>
+Run<T, width>* runs(T* numbers) {
+  return reinterpret_cast<Run<T, width>*>(numbers);
+}
+
+/// Calls with how many numbers a thread moves at once, where rows have so many channels.
+template <class Body>
+void with_width(std::int64_t channels, const Body& body) {
+  if (channels % 4 == 0)
+    body(std::integral_constant<int, 4>());
+  else
+    body(std::integral_constant<int, 1>());
+}
+
+PoolGeometry in_runs(PoolGeometry geometry, int width) {
+  geometry.channels /= width;
+  return geometry;
+}
+
+}  // namespace
+
+template <Number T>
+void add_bias(Stream& stream, T* y, const T* bias, std::int64_t rows, std::int64_t channels, bool relu) {
+  with_width(channels, [&](auto width) {
+    launch(stream, rows * channels / width,
+           AddBias<T, width>{runs<width>(y), runs<width>(bias), channels / width, relu});
+  });
+}
+
+template <Number T>
+void pool(Stream& stream, const PoolGeometry& geometry, std::int64_t images, const T* x, T* y, bool relu) {
+  with_width(geometry.channels, [&](auto width) {
+    const PoolGeometry g = in_runs(geometry, width);
+    launch(stream, images * g.vertical.windows * g.horizontal.windows * g.channels,
+           Pool<T, width>{g, runs<width>(x), runs<width>(y), relu});
+  });
+}
+
+template <Number T>
+void pool_gradient(Stream& stream, const PoolGeometry& geometry, std::int64_t images, const T* x, const T* dy, T* dx,
+                   bool relu) {
+  if (!PoolCellGradient<T>::suits(geometry))
+    return launch(stream, images * geometry.vertical.extent * geometry.horizontal.extent * geometry.channels,
+                  PoolGradient<T>{geometry, x, dy, dx, relu});
+  with_width(geometry.channels, [&](auto width) {
+    using Cell = PoolCellGradient<T, width>;
+    const PoolGeometry g = in_runs(geometry, width);
+    launch(stream, images * Cell::cells(g.vertical) * Cell::cells(g.horizontal) * g.channels,
+           Cell{g, runs<width>(x), runs<width>(dy), runs<width>(dx), relu});
+  });
 }
 
 // What the files that are not compiled by nvcc call.
-#define RONDA_KERNELS(T)                                                   \
-  template void launch(Stream&, std::int64_t, const Transpose<T>&);        \
-  template void launch(Stream&, std::int64_t, const AddBias<T>&);          \
-  template void launch(Stream&, std::int64_t, const Add<T>&);              \
-  template void launch(Stream&, std::int64_t, const CopyColumns<T>&);      \
-  template void launch(Stream&, std::int64_t, const Pool<T>&);             \
-  template void launch(Stream&, std::int64_t, const PoolGradient<T>&);     \
-  template void launch_teams(Stream&, std::int64_t, const SoftmaxRow<T>&); \
+#define RONDA_KERNELS(T)                                                                                 \
+  template void launch(Stream&, std::int64_t, const Transpose<T>&);                                      \
+  template void launch(Stream&, std::int64_t, const Add<T>&);                                            \
+  template void launch(Stream&, std::int64_t, const CopyColumns<T>&);                                    \
+  template void add_bias(Stream&, T*, const T*, std::int64_t, std::int64_t, bool);                       \
+  template void pool(Stream&, const PoolGeometry&, std::int64_t, const T*, T*, bool);                    \
+  template void pool_gradient(Stream&, const PoolGeometry&, std::int64_t, const T*, const T*, T*, bool); \
+  template void launch_teams(Stream&, std::int64_t, const SoftmaxRow<T>&);                               \
   template void sum_columns(Stream&, const T*, std::int64_t, std::int64_t, float*, T*);
 RONDA_KERNELS(float)
 RONDA_KERNELS(Float16)
@@ -53,12 +113,13 @@ RONDA_FUNCTION(elementwise::Tanh)
 RONDA_FUNCTION(elementwise::Sigmoid)
 #undef RONDA_FUNCTION
 
-template void launch(Stream&, std::int64_t, const Patches<float>&);
-template void launch(Stream&, std::int64_t, const Patches<FourFloats>&);
-template void launch(Stream&, std::int64_t, const PatchSums<float>&);
-template void launch(Stream&, std::int64_t, const PatchSums<FourFloats>&);
+template void launch(Stream&, std::int64_t, const Patches<1>&);
+template void launch(Stream&, std::int64_t, const Patches<4>&);
+template void launch(Stream&, std::int64_t, const PatchSums<1>&);
+template void launch(Stream&, std::int64_t, const PatchSums<4>&);
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);
+template void launch_teams(Stream&, std::int64_t, const SumLossesOfParts&);
 template void launch(Stream&, std::int64_t, const Convert<float, Float16>&);
 template void launch(Stream&, std::int64_t, const Convert<float, BFloat16>&);
 template void launch(Stream&, std::int64_t, const Convert<Float16, float>&);

@@ -14,6 +14,16 @@ void launch(Stream& stream, std::int64_t count, const Body& body);
 template <class Body>
 void launch_teams(Stream& stream, std::int64_t count, const Body& body);
 
+/// As AddBias: y (rows, channels), in place.
+template <Number T>
+void add_bias(Stream& stream, T* y, const T* bias, std::int64_t rows, std::int64_t channels, bool relu);
+/// As Pool and PoolGradient, of so many images.
+template <Number T>
+void pool(Stream& stream, const PoolGeometry& geometry, std::int64_t images, const T* x, T* y, bool relu);
+template <Number T>
+void pool_gradient(Stream& stream, const PoolGeometry& geometry, std::int64_t images, const T* x, const T* dy, T* dx,
+                   bool relu);
+
 /// Sums of the columns of x (rows, columns). `scratch` holds column_chunks × columns numbers.
 template <Number T>
 void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t columns, float* scratch, T* sums);

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <ronda/core/host_device.hpp>
+#include <ronda/layers/cudnn/run.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::cudnn {
@@ -41,21 +42,12 @@ struct PatchGeometry {
   }
 };
 
-/// Numbers that lie side by side, as many as a thread of a GPU moves at once.
-struct alignas(16) FourFloats {
-  float numbers[4];
-};
-RONDA_HOST_DEVICE inline void add_to(float& sum, float more) { sum += more; }
-RONDA_HOST_DEVICE inline void add_to(FourFloats& sum, const FourFloats& more) {
-  for (int k = 0; k < 4; ++k) sum.numbers[k] += more.numbers[k];
-}
-
 /// A call for one run of the patches. Indices are below 2^31.
-template <class Run>
+template <int width>
 struct Patches {
   PatchGeometry geometry;
-  const Run* x;
-  Run* patches;
+  const Run<float, width>* x;
+  Run<float, width>* patches;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PatchDirection &v = geometry.vertical, &h = geometry.horizontal;
     std::uint32_t rest = static_cast<std::uint32_t>(i);
@@ -66,30 +58,32 @@ struct Patches {
     const std::uint32_t row = oh * v.stride + kh * v.dilation - v.padding;
     const std::uint32_t column = ow * h.stride + kw * h.dilation - h.padding;
     const bool inside = row < v.extent && column < h.extent;
-    patches[i] = inside ? x[((std::int64_t{n} * v.extent + row) * h.extent + column) * geometry.channels + c] : Run{};
+    patches[i] = inside ? x[((std::int64_t{n} * v.extent + row) * h.extent + column) * geometry.channels + c]
+                        : Run<float, width>{};
   }
 };
 
 /// The gradients of images from those of their patches, a call for one run of the images: it adds up, in one order,
 /// what lies at its place in any patch, so nobody adds to another's.
-template <class Run>
+template <int width>
 struct PatchSums {
   PatchGeometry geometry;
-  const Run* patches;
-  Run* dx;
+  const Run<float, width>* patches;
+  Run<float, width>* dx;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PatchDirection &v = geometry.vertical, &h = geometry.horizontal;
     std::uint32_t rest = static_cast<std::uint32_t>(i);
     const std::uint32_t c = rest % geometry.channels, column = (rest /= geometry.channels) % h.extent,
                         row = (rest /= h.extent) % v.extent, n = rest / v.extent;
-    Run sum{};
+    Run<float, width> sum{};
     for (std::uint32_t kh = 0; kh < v.kernel; ++kh) {
       const std::uint32_t oh = place_of(v, row, kh);
       for (std::uint32_t kw = 0; kw < h.kernel && oh < v.places; ++kw) {
         const std::uint32_t ow = place_of(h, column, kw);
         if (ow >= h.places) continue;
         const std::int64_t patch = (std::int64_t{n} * v.places + oh) * h.places + ow;
-        add_to(sum, patches[((patch * v.kernel + kh) * h.kernel + kw) * geometry.channels + c]);
+        const auto more = patches[((patch * v.kernel + kh) * h.kernel + kw) * geometry.channels + c];
+        for (int k = 0; k < width; ++k) number(sum, k) += number(more, k);
       }
     }
     dx[i] = sum;

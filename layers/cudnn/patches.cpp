@@ -128,20 +128,19 @@ class PatchConvolution final : public Graph {
   void gather(Stream& stream, const float* x, float* patches, std::int64_t images) const {
     const std::int64_t count = images * runs_.rows_an_image() * runs_.runs_a_patch();
     if (in_runs_)
-      launch(
-          stream, count,
-          Patches<FourFloats>{runs_, reinterpret_cast<const FourFloats*>(x), reinterpret_cast<FourFloats*>(patches)});
+      launch(stream, count,
+             Patches<4>{runs_, reinterpret_cast<const Run<float, 4>*>(x), reinterpret_cast<Run<float, 4>*>(patches)});
     else
-      launch(stream, count, Patches<float>{runs_, x, patches});
+      launch(stream, count, Patches<1>{runs_, x, patches});
   }
   void add_up(Stream& stream, const float* patches, float* dx, std::int64_t images) const {
     const std::int64_t count = images * runs_.runs_an_image();
     if (in_runs_)
-      launch(stream, count,
-             PatchSums<FourFloats>{runs_, reinterpret_cast<const FourFloats*>(patches),
-                                   reinterpret_cast<FourFloats*>(dx)});
+      launch(
+          stream, count,
+          PatchSums<4>{runs_, reinterpret_cast<const Run<float, 4>*>(patches), reinterpret_cast<Run<float, 4>*>(dx)});
     else
-      launch(stream, count, PatchSums<float>{runs_, patches, dx});
+      launch(stream, count, PatchSums<1>{runs_, patches, dx});
   }
 
   ConvolutionGraph kind_;

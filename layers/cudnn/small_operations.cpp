@@ -19,14 +19,14 @@ class Pooling final : public Operation {
   void bind(const OperationMemory& memory) override { memory_ = memory; }
   void forward(Inputs inputs, const Pass& pass) override {
     const Tensor& input = inputs.front();
-    launch(pass.stream, plan_.output.count(), Pool<T>{geometry_, input.pointer<T>(), memory_.output.pointer<T>()});
+    pool(pass.stream, geometry_, input_.shape[0], static_cast<const T*>(input.pointer<T>()),
+         memory_.output.pointer<T>(), false);
   }
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     const Tensor& input = inputs.front();
     if (memory_.input_gradient().empty()) return;
-    launch(pass.stream, input_.count(),
-           PoolGradient<T>{geometry_, input.pointer<T>(), output_gradient.pointer<T>(),
-                           memory_.input_gradient().pointer<T>(), false});
+    pool_gradient(pass.stream, geometry_, input_.shape[0], static_cast<const T*>(input.pointer<T>()),
+                  static_cast<const T*>(output_gradient.pointer<T>()), memory_.input_gradient().pointer<T>(), false);
   }
 
  private:
@@ -181,7 +181,7 @@ class SoftmaxCrossEntropyOperation final : public LossOperation {
         smoothing_(spec.smoothing),
         ignore_index_(spec.ignore_index) {}
   [[nodiscard]] std::size_t scratch_bytes() const noexcept override {
-    return static_cast<std::size_t>(3 * rows_) * sizeof(double);
+    return static_cast<std::size_t>(3 * (rows_ + loss_parts(rows_))) * sizeof(double);
   }
   void run(const Tensor& outputs, const Tensor& target, const Tensor& gradient, std::byte* scratch,
            const Pass& pass) override {
@@ -190,7 +190,11 @@ class SoftmaxCrossEntropyOperation final : public LossOperation {
                  SoftmaxRow<T>{outputs.pointer<T>(), target.pointer<std::int32_t>(), pass.weights->pointer<float>(),
                                gradient.pointer<T>(), sums, classes_, smoothing_, pass.loss_scale, pass.more_scale,
                                rows_of_sample_, ignore_index_});
-    launch_teams(pass.stream, 1, SumLosses{sums, rows_, pass.control});
+    const std::int64_t parts = loss_parts(rows_);
+    if (parts == 1) return launch_teams(pass.stream, 1, SumLosses{sums, rows_, pass.control});
+    double* const of_parts = sums + 3 * rows_;
+    launch_teams(pass.stream, parts, SumLossesOfParts{sums, of_parts, rows_, parts});
+    launch_teams(pass.stream, 1, SumLosses{of_parts, parts, pass.control});
   }
 
  private:

@@ -41,7 +41,7 @@ CLAIMS = [
     ("Errors of NCCL while kernels run end the job by name", None),
     ("A replay that stands still ends the job by name", None),
     ("Several GPUs on a host, and several hosts, train as one", None),
-    ("compute-sanitizer finds nothing", None),
+    ("compute-sanitizer finds nothing in memory, updates, and a recorded training", ("stage", "sanitizer")),
 ]
 
 
@@ -88,7 +88,7 @@ def collect(folder):
     gpu = output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
     results = {
         "date": datetime.date.today().isoformat(),
-        "revision": output_of("git", "describe", "--always", "--dirty"),
+        "revision": output_of("git", "describe", "--always", "--dirty") or "version " + (ROOT / "VERSION").read_text().strip(),
         "machine": platform.machine(),
         "gpus": gpu,
         "nvcc": next((word for word in output_of("nvcc", "--version").split() if word.startswith("V")), ""),

@@ -56,6 +56,13 @@ TEST_CASE("numbers below a bound are below it and hit everything") {
   for (std::uint64_t i = 0; i < 70000; ++i) ++hits.at(key.below(7, i));
   for (const int each : hits) REQUIRE(std::abs(each - 10000) < 500);
   REQUIRE(key.below(1, 0) == 0);
+  std::array<std::uint64_t, 16> bounds{}, counters{}, numbers{};
+  for (std::size_t i = 0; i < 16; ++i) {
+    bounds[i] = std::uint64_t{1} << (3 * i);
+    counters[i] = 1000 * i;
+  }
+  key.below(bounds, counters, numbers);
+  for (std::size_t i = 0; i < 16; ++i) REQUIRE(numbers[i] == key.below(bounds[i], counters[i]));
 }
 
 TEST_CASE("equal keys give equal numbers, others do not") {

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/random.hpp>
 #include <ronda/data/batch_plan.hpp>
 #include <ronda/data/detail/epoch_samples.hpp>
 #include <ronda/data/sample_order.hpp>
@@ -113,6 +115,16 @@ TEST_CASE("a shuffled order is a permutation that seed and epoch decide") {
   REQUIRE(first != order_of(SampleOrder(1000, 8, true), 1));
   std::sort(first.begin(), first.end());
   REQUIRE(first == order_of(SampleOrder(1000, 7, false), 1));
+}
+
+TEST_CASE("a shuffled order is that of Fisher and Yates, number by number") {
+  for (const std::size_t size : {1U, 2U, 16U, 17U, 33U, 1001U}) {
+    const RngKey key(7, Purpose::sample_order, 3);
+    std::vector<std::uint64_t> expected(size);
+    std::iota(expected.begin(), expected.end(), std::uint64_t{0});
+    for (std::size_t last = size; last-- > 1;) std::swap(expected[last], expected[key.below(last + 1, last)]);
+    CHECK(order_of(SampleOrder(size, 7, true), 3) == expected);
+  }
 }
 
 TEST_CASE("without shuffling the order is that of the data") {

@@ -103,24 +103,26 @@ std::vector<float> product(const std::vector<float>& left, const std::vector<flo
   return result;
 }
 
-template <class Run>
+template <int width>
 std::vector<float> patches_of(const cudnn::PatchGeometry& geometry, const std::vector<float>& x, std::int64_t count) {
+  using Run = cudnn::Run<float, width>;
   std::vector<Run> from(x.size() * sizeof(float) / sizeof(Run)),
       to(static_cast<std::size_t>(count) * sizeof(float) / sizeof(Run));
   std::memcpy(from.data(), x.data(), x.size() * sizeof(float));
-  for_each(static_cast<std::int64_t>(to.size()), cudnn::Patches<Run>{geometry, from.data(), to.data()});
+  for_each(static_cast<std::int64_t>(to.size()), cudnn::Patches<width>{geometry, from.data(), to.data()});
   std::vector<float> patches(static_cast<std::size_t>(count));
   std::memcpy(patches.data(), to.data(), patches.size() * sizeof(float));
   return patches;
 }
 
-template <class Run>
+template <int width>
 std::vector<float> sums_of(const cudnn::PatchGeometry& geometry, const std::vector<float>& patches,
                            std::int64_t count) {
+  using Run = cudnn::Run<float, width>;
   std::vector<Run> from(patches.size() * sizeof(float) / sizeof(Run)),
       to(static_cast<std::size_t>(count) * sizeof(float) / sizeof(Run));
   std::memcpy(from.data(), patches.data(), patches.size() * sizeof(float));
-  for_each(static_cast<std::int64_t>(to.size()), cudnn::PatchSums<Run>{geometry, from.data(), to.data()});
+  for_each(static_cast<std::int64_t>(to.size()), cudnn::PatchSums<width>{geometry, from.data(), to.data()});
   std::vector<float> sums(static_cast<std::size_t>(count));
   std::memcpy(sums.data(), to.data(), sums.size() * sizeof(float));
   return sums;
@@ -161,9 +163,9 @@ TEST_CASE("patches and products on a GPU are the plain convolution, by numbers a
       std::vector<float> stored(w.size());  // out, kernel, kernel, in
       reorder(Tensor(weight, w.data()),
               Tensor({weight.shape, DType::float32, Layout(std::array{0, 2, 3, 1}, {})}, stored.data()));
-      const auto patches = patches_of<float>(geometry, x, rows * patch);
+      const auto patches = patches_of<1>(geometry, x, rows * patch);
       const auto gradients = product(dy, stored, 5, columns, false);
-      const auto sums = sums_of<float>(geometry, gradients, problem.input.count());
+      const auto sums = sums_of<1>(geometry, gradients, problem.input.count());
       std::vector<float> turned(dy.size());  // (outputs, rows)
       for (std::size_t i = 0; i < dy.size(); ++i) turned[i % 5 * (dy.size() / 5) + i / 5] = dy[i];
       INFO(channels << " channels, " << text_of_windows(spec));
@@ -175,9 +177,59 @@ TEST_CASE("patches and products on a GPU are the plain convolution, by numbers a
               Tensor(weight, found.data()));
       test::check_close("weight gradient", found, dw, 1e-6F);
       if (channels % 4 != 0) continue;
-      CHECK(patches_of<cudnn::FourFloats>(in_runs, x, rows * patch) == patches);
-      CHECK(sums_of<cudnn::FourFloats>(in_runs, gradients, problem.input.count()) == sums);
+      CHECK(patches_of<4>(in_runs, x, rows * patch) == patches);
+      CHECK(sums_of<4>(in_runs, gradients, problem.input.count()) == sums);
     }
+}
+
+TEST_CASE("pooling by runs of four and by cells on a GPU is that by numbers, with NaN and ties, to the bit") {
+  const auto bits = [](const std::vector<float>& values) {
+    std::vector<std::uint32_t> all;
+    for (const float value : values)
+      all.push_back(std::isnan(value) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value + 0.0F));
+    return all;
+  };
+  using Four = cudnn::Run<float, 4>;
+  const auto four = [](const std::vector<float>& values) {
+    std::vector<Four> runs(values.size() / 4);
+    std::memcpy(runs.data(), values.data(), values.size() * sizeof(float));
+    return runs;
+  };
+  const auto plain = [](const std::vector<Four>& runs) {
+    std::vector<float> values(runs.size() * 4);
+    std::memcpy(values.data(), runs.data(), values.size() * sizeof(float));
+    return values;
+  };
+  for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
+    for (const PoolSpec& spec :
+         {PoolSpec{kind, 2, 2, 0}, {kind, 3, 2, 1}, {kind, 2, 3, 0}, {kind, {1, 4}, {2, 4}, 0}, {kind, {9, 7}, 9, 0}})
+      for (const bool relu : {false, true}) {
+        const Shape in{2, 9, 7, 8}, out = pool_output(in, spec);
+        auto x = numbers(in.count(), 1), dy = numbers(out.count(), 2);
+        for (std::size_t i = 0; i < x.size(); i += 5) x[i] = i % 3 == 0 ? std::nanf("") : 0.5F;
+        const cudnn::PoolGeometry geometry = cudnn::geometry(in, spec);
+        cudnn::PoolGeometry by_four = geometry;
+        by_four.channels /= 4;
+        auto y = nothing(out.count()), dx = nothing(in.count()), found = dx;
+        auto four_y = four(y), four_dx = four(dx);
+        const auto four_x = four(x), four_dy = four(dy);
+        for_each(out.count(), cudnn::Pool<float>{geometry, x.data(), y.data(), relu});
+        for_each(out.count() / 4, cudnn::Pool<float, 4>{by_four, four_x.data(), four_y.data(), relu});
+        INFO("kernel " << spec.kernel.text() << " stride " << spec.stride.text() << " relu " << relu);
+        CHECK(bits(plain(four_y)) == bits(y));
+        CHECK(cudnn::PoolCellGradient<float>::suits(geometry) == (spec.padding == 0));
+        if (spec.padding != 0) continue;
+        for_each(in.count(), cudnn::PoolGradient<float>{geometry, x.data(), dy.data(), dx.data(), relu});
+        const auto cells = [&](std::int64_t channels) {
+          return in[0] * cudnn::PoolCellGradient<float>::cells(geometry.vertical) *
+                 cudnn::PoolCellGradient<float>::cells(geometry.horizontal) * channels;
+        };
+        for_each(cells(8), cudnn::PoolCellGradient<float>{geometry, x.data(), dy.data(), found.data(), relu});
+        CHECK(bits(found) == bits(dx));
+        for_each(cells(2),
+                 cudnn::PoolCellGradient<float, 4>{by_four, four_x.data(), four_dy.data(), four_dx.data(), relu});
+        CHECK(bits(plain(four_dx)) == bits(dx));
+      }
 }
 
 TEST_CASE("functions of each element on a GPU compute what the plain loops compute, to the bit") {
@@ -313,7 +365,8 @@ TEST_CASE("columns are summed in two goes, whatever their number") {
       const std::int64_t chunks = cudnn::column_chunks(rows, columns);
       auto partial = nothing(chunks * columns), sums = nothing(columns);
       for_each(chunks * columns, cudnn::SumRows<float, float>{x.data(), partial.data(), rows, columns, chunks});
-      for_each(columns, cudnn::SumRows<float, float>{partial.data(), sums.data(), chunks, columns, 1});
+      const cudnn::SumChunks<float> last{partial.data(), sums.data(), chunks, columns};
+      for_each(columns, [&](std::int64_t column) { last(cudnn::OneThread{}, column); });
       for (std::int64_t c = 0; c < columns; ++c) {
         double expected = 0;
         for (std::int64_t r = 0; r < rows; ++r) expected += x[static_cast<std::size_t>(r * columns + c)];
@@ -353,6 +406,24 @@ TEST_CASE("softmax cross entropy on a GPU computes what the CPU's does") {
     CHECK(found.metric == Approx(expected.metric).epsilon(1e-12));
     CHECK(found.loss == Approx(expected.loss).epsilon(1e-6));  // float32 exponentials and logarithms
     for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(gradient[i] == Approx(expected_gradient[i]).margin(1e-7));
+  }
+}
+
+TEST_CASE("losses of many rows are summed by parts, each row once") {
+  for (const std::int64_t rows : {1, 256, 257, 1000, 40000}) {
+    std::vector<double> sums(static_cast<std::size_t>(3 * rows));
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(i);
+    const std::int64_t parts = cudnn::loss_parts(rows);
+    CHECK((parts == 1) == (rows <= 256));
+    std::vector<double> of_parts(static_cast<std::size_t>(3 * parts));
+    const cudnn::SumLossesOfParts body{sums.data(), of_parts.data(), rows, parts};
+    for_each(parts, [&](std::int64_t part) { body(cudnn::OneThread{}, part); });
+    StepControl found{};
+    cudnn::SumLosses{of_parts.data(), parts, &found}(cudnn::OneThread{}, 0);
+    const auto n = static_cast<double>(rows);  // whole numbers below 2^53: exact
+    CHECK(found.loss == 3 * n * (n - 1) / 2);
+    CHECK(found.weight == found.loss + n);
+    CHECK(found.metric == found.loss + 2 * n);
   }
 }
 
@@ -453,9 +524,13 @@ TEMPLATE_TEST_CASE("in half types a GPU computes what it does in float32 of the 
   std::vector<float> partial(static_cast<std::size_t>(chunks * 3)), wide_sums(3);
   std::vector<T> sums(3);
   for_each(chunks * 3, cudnn::SumRows<T, float>{x.data(), partial.data(), rows, 3, chunks});
-  for_each(3, cudnn::SumRows<float, T>{partial.data(), sums.data(), chunks, 3, 1});
+  for_each(3, [&](std::int64_t column) {
+    cudnn::SumChunks<T>{partial.data(), sums.data(), chunks, 3}(cudnn::OneThread{}, column);
+  });
   for_each(chunks * 3, cudnn::SumRows<float, float>{wide_x.data(), partial.data(), rows, 3, chunks});
-  for_each(3, cudnn::SumRows<float, float>{partial.data(), wide_sums.data(), chunks, 3, 1});
+  for_each(3, [&](std::int64_t column) {
+    cudnn::SumChunks<float>{partial.data(), wide_sums.data(), chunks, 3}(cudnn::OneThread{}, column);
+  });
   same(sums, wide_sums);
 }
 
