@@ -1,7 +1,7 @@
 #pragma once
-// Debian 12 packages Catch2 2, Debian 13 Catch2 3, where `Contains` asks for an element.
+// Debian 12 packages Catch2 2, Debian 13 Catch2 3, where `Contains` asks for an element. A machine may have the headers of both.
 #include <string>
-#if __has_include(<catch2/catch_all.hpp>)
+#ifdef RONDA_CATCH2_3
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
 inline auto Contains(const std::string& text) { return Catch::Matchers::ContainsSubstring(text); }
