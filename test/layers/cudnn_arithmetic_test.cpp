@@ -143,7 +143,7 @@ TEST_CASE("patches and products on a GPU are the plain convolution, by numbers a
           {.outputs = 5, .kernel = 1, .stride = 4, .bias = false},
           {.outputs = 5, .kernel = {9, 8}, .bias = false}}) {
       const ConvolutionProblem problem{spec, {{2, 9, 8, channels}, DType::float32, {}}};
-      const auto operation = make_convolution(*reference, problem, {picker});
+      const auto operation = test::make_convolution(*reference, problem, {picker});
       const TensorDesc weight = operation->plan().parameters[0], output = operation->plan().output;
       auto x = numbers(problem.input.count(), 1), dy = numbers(output.count(), 2), w = numbers(weight.count(), 3);
       std::vector<float> y = nothing(output.count()), dx = nothing(problem.input.count()), dw = nothing(weight.count());

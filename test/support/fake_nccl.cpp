@@ -95,7 +95,7 @@ Answer FakeNccl::open_window(nccl::Comm, void* memory_of, std::size_t bytes, ncc
     opening_ = &opened;
   else
     opened = opened_;
-  const Answer answer = say("open window of " + std::to_string(bytes), window);
+  Answer answer = say("open window of " + std::to_string(bytes), window);
   return windows_look_open ? Answer{} : answer;
 }
 
