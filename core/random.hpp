@@ -43,7 +43,7 @@ class RngKey {
   [[nodiscard]] float normal(std::uint64_t index) const noexcept;
   /// A number in [0, bound) for position `counter`, without measurable bias for bounds up to 2^40; bound > 0.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound, std::uint64_t counter) const noexcept;
-  /// The same for sixteen positions at once, and several times as fast: numbers[i] is below(bounds[i], counters[i]).
+  /// The same for sixteen positions at once, which is faster: numbers[i] is below(bounds[i], counters[i]).
   void below(const std::array<std::uint64_t, 16>& bounds, const std::array<std::uint64_t, 16>& counters,
              std::array<std::uint64_t, 16>& numbers) const noexcept;
 

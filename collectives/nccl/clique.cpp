@@ -70,7 +70,9 @@ void Clique::connect() {
   lanes_->context->enter();  // NCCL takes this thread's GPU
   Answer answer = library_->init(comm_, size(), id, rank());
   const Outcome outcome = settle("NCCL's start", std::move(answer));
-  if (!outcome.error.empty()) fail(outcome.error);
+  if (outcome.error.empty()) return;
+  disconnect(outcome.error);  // until this is over NCCL may write `comm_`
+  throw CommunicationError(reason_);
 }
 
 /// The first rank's. It goes to everybody, or the reason why there is none.
@@ -139,7 +141,7 @@ Buffer Clique::allocate(std::size_t bytes, std::string& note) {
   Window& window = registered_.emplace_back(Registered{memory}).window;  // there for NCCL's thread until it is aborted
   Answer opened = library_->open_window(comm_, data, bytes, window);
   if (opened.status == Status::success) opened = library_->state(comm_);  // NCCL may be at it in spite of its answer
-  const bool refused = opened.status == Status::failed;  // at once, so that nothing is under way
+  const bool refused = opened.status == Status::failed;                   // at once, so that nothing is under way
   const Outcome registered = settle("making memory known to NCCL", std::move(opened));
   if (registered.late) fail(registered.error);
   if (registered.error.empty()) {
@@ -209,30 +211,38 @@ std::string Clique::blame(const Answer& answer) const {
 }
 
 void Clique::fail(const std::string& reason) {
-  disconnect(reason);
+  disconnect_beside_recordings(reason);
   throw CommunicationError(reason_);
 }
 
-/// Whoever calls this has the turn, or is the only one to know this object.
+/// Whoever calls this has the turn, or is the only one to know this object, and no recording refers to the
+/// communicator.
 void Clique::disconnect(const std::string& reason) noexcept {
   if (reason_.empty()) reason_ = reason;
-  if (comm_ != nullptr && recordings_ == 0)
-    library_->abort(comm_);  // from here on NCCL writes nowhere
-  else if (comm_ != nullptr)
-    abort_beside_recordings();
+  if (comm_ != nullptr) library_->abort(comm_);  // from here on NCCL writes nowhere
   comm_ = nullptr;
   registered_.clear();
 }
 
-/// NCCL stops what runs at once, but its call returns only when no recording refers to the communicator any more.
-void Clique::abort_beside_recordings() noexcept {
+/// The same where recordings may refer to it, also one that is being made: NCCL stops at once what runs, but its call
+/// returns only when they are gone, which whoever calls this may have to see to. So a thread of its own makes the call.
+void Clique::disconnect_beside_recordings(const std::string& reason) noexcept {
+  if (reason_.empty()) reason_ = reason;
+  if (comm_ == nullptr) return;
   try {
-    std::thread([library = library_, lanes = lanes_, comm = comm_, memory = std::move(registered_)]() mutable {
-      lanes->context->enter();
+    auto memory = std::make_shared<std::list<Registered>>(std::move(registered_));
+    aborting_ = std::async(std::launch::async, [library = library_, lanes = lanes_, comm = comm_, memory] {
+      try {
+        lanes->context->enter();
+      } catch (const std::exception&) {  // the device is at fault: NCCL may still stop
+      }
       library->abort(comm);
-      memory.clear();
-    }).detach();
-  } catch (const std::exception&) {  // no thread: then the end of the process stops it
+      memory->clear();
+    });
+    comm_ = nullptr;
+    aborting_.wait_for(std::chrono::milliseconds(200));  // usually no recording is there, and it is over at once
+  } catch (const std::exception&) {               // no thread can be had
+    disconnect(reason);
   }
 }
 
@@ -305,7 +315,7 @@ void Clique::give_up(const std::string& reason) noexcept {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     static_cast<void>(turn.try_lock());
   }
-  if (turn.owns_lock()) disconnect(reason);
+  if (turn.owns_lock()) disconnect_beside_recordings(reason);
 }
 
 }  // namespace ronda::nccl

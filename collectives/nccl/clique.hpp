@@ -1,9 +1,9 @@
 #pragma once
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -72,10 +72,6 @@ class Clique final : public UnseenWork {
     end_queueing();
   }
 
-  /// A recording that refers to the communicator is there from its first call to its second.
-  void note_recording() noexcept { ++recordings_; }
-  void forget_recording() noexcept { --recordings_; }
-
   /// A run of a collective begins; what is returned goes to `watch_run`.
   [[nodiscard]] std::uint64_t begin_run(const Description& description) noexcept;
   /// It is queued between two points of a stream: from the first to the second it waits for others. Where very many are
@@ -111,11 +107,11 @@ class Clique final : public UnseenWork {
   void check(const Answer& answer);
   [[noreturn]] void fail(const std::string& reason);
   void disconnect(const std::string& reason) noexcept;
+  void disconnect_beside_recordings(const std::string& reason) noexcept;
   void forget_unused();
   [[nodiscard]] std::unique_lock<std::mutex> begin_queueing();
   void end_queueing();
   void await_readiness();
-  void abort_beside_recordings() noexcept;
   [[nodiscard]] std::string blame(const Answer& answer) const;
   void retire_runs();
   [[nodiscard]] std::string look_at_runs();
@@ -123,8 +119,6 @@ class Clique final : public UnseenWork {
   std::shared_ptr<Library> library_;
   std::shared_ptr<DeviceLanes> lanes_;
   Place place_;
-
-  std::atomic<int> recordings_{0};
 
   std::mutex turn_;      ///< guards `comm_`, `reason_` and `registered_`
   Comm comm_ = nullptr;  ///< NCCL writes it until the call that connects is over, or aborted
@@ -135,6 +129,8 @@ class Clique final : public UnseenWork {
     Window window = nullptr;  ///< NCCL writes it when the call that opens it is over
   };
   std::list<Registered> registered_;
+  std::future<void>
+      aborting_;  ///< NCCL's end, where recordings may hold it up; they hold this object, so it waits for none
 
   std::mutex runs_door_;  ///< guards what follows; never held for long
   std::array<Run, 256> runs_{};

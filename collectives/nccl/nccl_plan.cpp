@@ -87,14 +87,7 @@ class OnDevice final : public Collective {
 class WatchedRecording final : public Recording {
  public:
   WatchedRecording(std::shared_ptr<Clique> clique, std::unique_ptr<Recording> recording, const std::string& what)
-      : clique_(std::move(clique)), description_(Kind::replay, what, "nccl"), recording_(std::move(recording)) {
-    clique_->note_recording();
-  }
-  WatchedRecording(const WatchedRecording&) = delete;
-  ~WatchedRecording() {
-    recording_.reset();
-    clique_->forget_recording();
-  }
+      : clique_(std::move(clique)), description_(Kind::replay, what, "nccl"), recording_(std::move(recording)) {}
 
   void replay(Stream& stream) override {
     const std::uint64_t record = clique_->begin_run(description_);
@@ -106,7 +99,7 @@ class WatchedRecording final : public Recording {
  private:
   std::shared_ptr<Clique> clique_;
   Description description_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Recording> recording_;  ///< goes first: NCCL does not end before what refers to it
 };
 
 void require_possible(ReduceOp op, DType dtype, const std::string& label) {

@@ -294,23 +294,23 @@ struct PoolGradient {
   }
 };
 
-/// Sums of columns, of (rows, columns), in two goes: first of `chunks` parts of the rows, then of these. A call for one
-/// (chunk, column).
-template <Number From, Number To>
+/// Sums of the columns of (rows, columns) over each of `chunks` parts of the rows; SumChunks adds these up. A call for
+/// one (chunk, column).
+template <Number T>
 struct SumRows {
-  const From* x;
-  To* sums;  ///< (chunks, columns)
+  const T* x;
+  float* sums;  ///< (chunks, columns)
   std::int64_t rows, columns, chunks;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t chunk = i / columns, column = i % columns, length = (rows + chunks - 1) / chunks;
     const std::int64_t begin = chunk * length, end = begin + length < rows ? begin + length : rows;
     float sum = 0;
     for (std::int64_t row = begin; row < end; ++row) sum += as_float(x[row * columns + column]);
-    sums[i] = as_number<To>(sum);
+    sums[i] = sum;
   }
 };
 
-/// The last sums of columns, from those of parts of the rows: a team for one column.
+/// The sums of columns from those of parts of the rows: a team for one column.
 template <Number T>
 struct SumChunks {
   const float* x;  ///< (chunks, columns)
@@ -421,7 +421,7 @@ struct SoftmaxRow {
   }
 };
 
-/// The same sums of parts of the rows, by a team for each part.
+/// The losses, weights and correctness of a part of the rows each, by a team for each part.
 struct SumLossesOfParts {
   const double* sums;  ///< of a SoftmaxRow
   double* of_parts;    ///< (parts, 3)
@@ -438,10 +438,11 @@ struct SumLossesOfParts {
     }
   }
 };
-/// 1: one team sums all rows by itself.
+/// Into how many parts a batch's rows are cut for SumLossesOfParts; 1: SumLosses takes them at once.
 [[nodiscard]] inline std::int64_t loss_parts(std::int64_t rows) {
   constexpr std::int64_t shortest = 128, most = 128;
-  return rows <= 2 * shortest ? 1 : rows / shortest < most ? rows / shortest : most;
+  if (rows <= 2 * shortest) return 1;
+  return rows < shortest * most ? rows / shortest : most;
 }
 
 /// Adds the losses, weights and correctness of rows, or of parts of them, to the control block, by one team.

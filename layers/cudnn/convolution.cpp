@@ -139,7 +139,7 @@ class Convolution final : public Operation {
         });
   }
 
-  /// By cuDNN, and by patches where cuDNN has little to offer: in float32 it has no tensor cores.
+  /// By cuDNN, and for float32 and TF32 by patches: without tensor cores cuDNN's deterministic engines are slow.
   [[nodiscard]] std::vector<Step> ways_of(ConvolutionGraph kind, bool kernel = false) const {
     std::vector<Step> ways;
     ways.push_back({.graph = make_graph(spec_, kind, library_->rules()), .kernel = kernel});

@@ -21,11 +21,11 @@ enum class ConvolutionGraph : std::uint8_t {
   weight_gradient,  ///< dy, x → dw
 };
 
-/// A computation described to cuDNN, first apart from any device (which says whether it makes sense), then with the
-/// engines that this device has for it, as the rules allow: deterministic ones alone, if so; with Precision::float32
-/// none on tensor cores; but with tf32 none that goes by Winograd's or Fourier's transformations, which cost digits.
-/// Tensors are of the precision's type, weight gradients too (in cuDNN 9.19 no engine was found that writes them in
-/// float32 from half types), and sums are float32.
+/// A convolution, or a part of its gradient, described to cuDNN (or done by patches: patches.hpp), first apart from any
+/// device (which says whether it makes sense), then with the engines that this device has for it, as the rules allow:
+/// deterministic ones alone, if so; with Precision::float32 none on tensor cores; but with tf32 none that goes by
+/// Winograd's or Fourier's transformations, which cost digits. Tensors are of the precision's type, weight gradients
+/// too (in cuDNN 9.19 no engine was found that writes them in float32 from half types), and sums are float32.
 class Graph {
  public:
   virtual ~Graph() = default;

@@ -3,6 +3,9 @@
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/patch_arithmetic.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 namespace ronda::cudnn {
@@ -22,7 +25,7 @@ void launch_teams(Stream& stream, std::int64_t count, const Body& body) {
 template <Number T>
 void sum_columns(Stream& stream, const T* x, std::int64_t rows, std::int64_t columns, float* scratch, T* sums) {
   const std::int64_t chunks = column_chunks(rows, columns);
-  launch(stream, chunks * columns, SumRows<T, float>{x, scratch, rows, columns, chunks});
+  launch(stream, chunks * columns, SumRows<T>{x, scratch, rows, columns, chunks});
   launch_teams(stream, columns, SumChunks<T>{scratch, sums, chunks, columns});
 }
 
@@ -37,10 +40,13 @@ Run<T, width>* runs(T* numbers) {
   return reinterpret_cast<Run<T, width>*>(numbers);
 }
 
-/// Calls with how many numbers a thread moves at once, where rows have so many channels.
-template <class Body>
-void with_width(std::int64_t channels, const Body& body) {
-  if (channels % 4 == 0)
+/// Calls with how many numbers a thread moves at once, where these arrays have rows of so many channels.
+template <class Body, Number T>
+void with_width(std::int64_t channels, std::initializer_list<const T*> arrays, const Body& body) {
+  const auto begins_a_run = [](const T* array) {
+    return reinterpret_cast<std::uintptr_t>(array) % (4 * sizeof(T)) == 0;
+  };
+  if (channels % 4 == 0 && std::ranges::all_of(arrays, begins_a_run))
     body(std::integral_constant<int, 4>());
   else
     body(std::integral_constant<int, 1>());
@@ -55,7 +61,7 @@ PoolGeometry in_runs(PoolGeometry geometry, int width) {
 
 template <Number T>
 void add_bias(Stream& stream, T* y, const T* bias, std::int64_t rows, std::int64_t channels, bool relu) {
-  with_width(channels, [&](auto width) {
+  with_width(channels, {static_cast<const T*>(y), bias}, [&](auto width) {
     launch(stream, rows * channels / width,
            AddBias<T, width>{runs<width>(y), runs<width>(bias), channels / width, relu});
   });
@@ -63,7 +69,7 @@ void add_bias(Stream& stream, T* y, const T* bias, std::int64_t rows, std::int64
 
 template <Number T>
 void pool(Stream& stream, const PoolGeometry& geometry, std::int64_t images, const T* x, T* y, bool relu) {
-  with_width(geometry.channels, [&](auto width) {
+  with_width(geometry.channels, {x, static_cast<const T*>(y)}, [&](auto width) {
     const PoolGeometry g = in_runs(geometry, width);
     launch(stream, images * g.vertical.windows * g.horizontal.windows * g.channels,
            Pool<T, width>{g, runs<width>(x), runs<width>(y), relu});
@@ -76,7 +82,7 @@ void pool_gradient(Stream& stream, const PoolGeometry& geometry, std::int64_t im
   if (!PoolCellGradient<T>::suits(geometry))
     return launch(stream, images * geometry.vertical.extent * geometry.horizontal.extent * geometry.channels,
                   PoolGradient<T>{geometry, x, dy, dx, relu});
-  with_width(geometry.channels, [&](auto width) {
+  with_width(geometry.channels, {x, dy, static_cast<const T*>(dx)}, [&](auto width) {
     using Cell = PoolCellGradient<T, width>;
     const PoolGeometry g = in_runs(geometry, width);
     launch(stream, images * Cell::cells(g.vertical) * Cell::cells(g.horizontal) * g.channels,

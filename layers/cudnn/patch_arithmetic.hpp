@@ -18,7 +18,7 @@ struct PatchDirection {
 /// Images (N, height, width, channels), and their windows.
 struct PatchGeometry {
   PatchDirection vertical, horizontal;
-  std::uint32_t channels;  ///< in Runs
+  std::uint32_t channels;  ///< in runs
 
   explicit PatchGeometry(const ConvolutionProblem& problem, std::int64_t numbers_a_run = 1)
       : vertical(direction(problem.input.shape[1], convolution_output(problem)[1], problem.kernel.height,

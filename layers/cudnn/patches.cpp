@@ -12,20 +12,20 @@
 namespace ronda::cudnn {
 namespace {
 
-constexpr std::size_t patch_limit = std::size_t{48} << 20;  ///< bytes: what a GPU's caches hold
-constexpr std::int64_t images_a_step = 16;                  ///< so that every part begins at an aligned address
+constexpr std::int64_t images_a_step = 16;  ///< so that every part begins at an aligned address
 
 /// How many images have their patches in memory at a time; 0: not even one has.
-std::int64_t images_at_a_time(const ConvolutionProblem& spec, const PatchGeometry& geometry) {
+std::int64_t images_at_a_time(const ConvolutionProblem& spec, const PatchGeometry& geometry, std::size_t patch_bytes) {
   const std::int64_t numbers_an_image =
       std::max({geometry.rows_an_image() * geometry.runs_a_patch(), geometry.runs_an_image(), std::int64_t{1}});
-  const std::int64_t images = static_cast<std::int64_t>(patch_limit / sizeof(float)) / numbers_an_image;
+  const std::int64_t images = static_cast<std::int64_t>(patch_bytes / sizeof(float)) / numbers_an_image;
   return images >= spec.input.shape[0] ? spec.input.shape[0] : images / images_a_step * images_a_step;
 }
 
 class PatchConvolution final : public Graph {
  public:
-  PatchConvolution(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules)
+  PatchConvolution(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules,
+                   std::size_t patch_bytes)
       : kind_(kind),
         rules_(rules),
         outputs_(spec.outputs),
@@ -36,20 +36,21 @@ class PatchConvolution final : public Graph {
     if (kind == ConvolutionGraph::forward_bias || spec.groups != 1 ||
         dtype_of_layers(rules.precision) != DType::float32)
       throw LogicError("a convolution by patches has one group, no bias, and float32");
-    at_a_time_ = images_at_a_time(spec, numbers_);
+    at_a_time_ = images_at_a_time(spec, numbers_, patch_bytes);
     if (at_a_time_ == 0) {
       why_none_ = images_ == 0 ? "there are no images"
                                : "the patches of " + std::to_string(images_a_step) + " images take more than " +
-                                     std::to_string(patch_limit) + " bytes";
+                                     std::to_string(patch_bytes) + " bytes";
       return;
     }
     whole_.emplace(product_of(at_a_time_));
     if (images_ % at_a_time_ != 0) rest_.emplace(product_of(images_ % at_a_time_));
   }
 
-  void find_engines(const Library& library, std::string_view /*known*/) override {
+  void find_engines(const Library& library, std::string_view known) override {
     engines_.clear();
     if (!whole_) return;
+    why_none_ = "cuBLASLt suggests no product that fits the workspace";
     whole_->find_algorithms(library.cublas());
     if (rest_) rest_->find_algorithms(library.cublas());
     if (rest_ && rest_->algorithms() == 0) return;
@@ -57,6 +58,9 @@ class PatchConvolution final : public Graph {
       const std::size_t bytes = std::max(whole_->workspace_bytes(i), rest_ ? rest_->workspace_bytes(of_rest(i)) : 0);
       if (patch_bytes() + bytes <= workspace_limit) engines_.push_back({std::to_string(i), patch_bytes() + bytes});
     }
+    const auto wanted = std::ranges::find(engines_, known, &Engine::name);
+    if (wanted != engines_.end()) engines_ = {Engine(*wanted)};
+    if (!engines_.empty()) why_none_.clear();
   }
 
   [[nodiscard]] std::span<const Engine> engines() const noexcept override { return engines_; }
@@ -155,9 +159,9 @@ class PatchConvolution final : public Graph {
 
 }  // namespace
 
-std::unique_ptr<Graph> make_patch_graph(const ConvolutionProblem& spec, ConvolutionGraph kind,
-                                        const EngineRules& rules) {
-  return std::make_unique<PatchConvolution>(spec, kind, rules);
+std::unique_ptr<Graph> make_patch_graph(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules,
+                                        std::size_t patch_bytes) {
+  return std::make_unique<PatchConvolution>(spec, kind, rules, patch_bytes);
 }
 
 }  // namespace ronda::cudnn

@@ -171,7 +171,7 @@ def markdown(results):
     if results["gpus"]:
         page += [f"Measured on {len(results['gpus'])} × {where}. Both sides' best of the same run; samples a second.", ""]
     else:
-        page += ["**No GPU has been at hand so far: every line below is unproven.** What is checked without one: everything",
+        page += ["**No GPU was at hand: every line below is unproven.** What is checked without one: everything",
                  "compiles without warnings, the CPU's tests pass on that binary without a driver, NCCL's communicator is",
                  "tested against a stand-in that records its calls, and whole trainings of several ranks, by that and through the",
                  "host, on devices that are threads.", ""]

@@ -719,14 +719,13 @@ TEST_CASE("a replay counts as one collective, and one that stands still is a sta
   const auto forgotten = std::make_shared<std::atomic<bool>>(false);
   rank.nccl->when_aborted = [forgotten] { forgotten->wait(false); };  // NCCL's call waits for recordings to go
   FakeStream computing({DeviceKind::cuda, 0});
-  auto step =
-      nccl::watched(rank.clique,
-                    rank.lanes->context->record(computing,
-                                                [&] {
-                                                  computing.wait(job[0].collective->start(computing.record()));
-                                                  computing.queue([&] { others_came.wait(false); });
-                                                }),
-                    "the recorded step");
+  auto step = nccl::watched(rank.clique,
+                            rank.lanes->context->record(computing,
+                                                        [&] {
+                                                          computing.wait(job[0].collective->start(computing.record()));
+                                                          computing.queue([&] { others_came.wait(false); });
+                                                        }),
+                            "the recorded step");
   CHECK(job.ledger(0).number == 0);
   const auto last = [&] { return state_of(job.ledger(0).recorder->file(), 10).trail.back(); };
   for (const std::uint64_t number : {1, 2}) {

@@ -182,7 +182,7 @@ TEST_CASE("patches and products on a GPU are the plain convolution, by numbers a
     }
 }
 
-TEST_CASE("pooling by runs of four and by cells on a GPU is that by numbers, with NaN and ties, to the bit") {
+TEST_CASE("pooling by runs of four and by cells on a GPU gives the numbers of that by numbers, with NaN and ties") {
   const auto bits = [](const std::vector<float>& values) {
     std::vector<std::uint32_t> all;
     for (const float value : values)
@@ -364,7 +364,7 @@ TEST_CASE("columns are summed in two goes, whatever their number") {
       const auto x = numbers(rows * columns, 6);
       const std::int64_t chunks = cudnn::column_chunks(rows, columns);
       auto partial = nothing(chunks * columns), sums = nothing(columns);
-      for_each(chunks * columns, cudnn::SumRows<float, float>{x.data(), partial.data(), rows, columns, chunks});
+      for_each(chunks * columns, cudnn::SumRows<float>{x.data(), partial.data(), rows, columns, chunks});
       const cudnn::SumChunks<float> last{partial.data(), sums.data(), chunks, columns};
       for_each(columns, [&](std::int64_t column) { last(cudnn::OneThread{}, column); });
       for (std::int64_t c = 0; c < columns; ++c) {
@@ -523,11 +523,11 @@ TEMPLATE_TEST_CASE("in half types a GPU computes what it does in float32 of the 
   const std::int64_t rows = size(x) / 3, chunks = cudnn::column_chunks(rows, 3);
   std::vector<float> partial(static_cast<std::size_t>(chunks * 3)), wide_sums(3);
   std::vector<T> sums(3);
-  for_each(chunks * 3, cudnn::SumRows<T, float>{x.data(), partial.data(), rows, 3, chunks});
+  for_each(chunks * 3, cudnn::SumRows<T>{x.data(), partial.data(), rows, 3, chunks});
   for_each(3, [&](std::int64_t column) {
     cudnn::SumChunks<T>{partial.data(), sums.data(), chunks, 3}(cudnn::OneThread{}, column);
   });
-  for_each(chunks * 3, cudnn::SumRows<float, float>{wide_x.data(), partial.data(), rows, 3, chunks});
+  for_each(chunks * 3, cudnn::SumRows<float>{wide_x.data(), partial.data(), rows, 3, chunks});
   for_each(3, [&](std::int64_t column) {
     cudnn::SumChunks<float>{partial.data(), wide_sums.data(), chunks, 3}(cudnn::OneThread{}, column);
   });

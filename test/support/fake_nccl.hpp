@@ -28,9 +28,9 @@ class FakeNccl : public nccl::Library {
   // What it is told to answer.
   nccl::Answer identifier, start, memory, window, queueing;  ///< where they are no success: to the call of that name
   std::string version_number = "2.28.9";
-  bool windows_look_open = false;  ///< as NCCL 2.28's: the call says so while the window is being opened
-  int looks_until_over = 0;                                  ///< at what is in progress; -1: it never is
-  std::function<void()> when_aborted;                        ///< ends what waits for others
+  bool windows_look_open = false;      ///< as NCCL 2.28's: the call says so while the window is being opened
+  int looks_until_over = 0;            ///< at what is in progress; -1: it never is
+  std::function<void()> when_aborted;  ///< ends what waits for others
   std::atomic<nccl::Status> trouble{nccl::Status::success};  ///< comes up beside everything
 
   [[nodiscard]] std::vector<std::string> calls() const;
