@@ -202,7 +202,8 @@ TEST_CASE("a hundred steps of a pipeline have the losses of a whole model, cut b
       INFO(stages << " stages, " << micro_batches << " micro-batches");
       PipelineSet set{.stages = stages};
       set.micro_batches = micro_batches;
-      check_equal_steps(perceptron, images(), set, micro_batches == 2 && !sanitized ? 100 : 2 * some_steps);
+      const bool long_one = micro_batches == 2 && stages == rank_count() && !sanitized;
+      check_equal_steps(perceptron, images(), set, long_one ? 100 : 2 * some_steps);
     }
 }
 
