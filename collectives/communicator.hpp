@@ -38,7 +38,7 @@ struct Topology {
   int ranks_on_node = 1;  ///< of this communicator, on this rank's node
   int rank_on_node = 0;
   int most_ranks_on_a_node = 1, fewest_ranks_on_a_node = 1;
-  bool oversubscribed = false;  ///< some node has more ranks than cores for them
+  bool oversubscribed = false;  ///< some node has more ranks than cores for them, or RONDA_SHARED_CORES says so
   HostNames hosts;              ///< by rank
 };
 

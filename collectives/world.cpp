@@ -97,6 +97,7 @@ GroupLimits limits_from(const WorldOptions& options, const mpi::Communicator& al
     limits.ranks_per_node = options.ranks_per_node.value_or(from_environment("RONDA_RANKS_PER_NODE", 0));
     limits.shared_memory =
         options.shared_memory_limit.value_or(from_environment("RONDA_SHARED_MEMORY_LIMIT", limits.shared_memory));
+    limits.oversubscribed = from_environment("RONDA_SHARED_CORES", 0) > 0 && all.size() > 1;
   } catch (const InputError& error) {
     why = error.what();
   }
@@ -161,7 +162,7 @@ World::Impl::Impl(Watched watching, std::unique_ptr<MpiLifetime> mpi, MPI_Comm o
   limits.world_size = all.size();
   limits.priority = priority;
   limits.mpi_operations = std::make_shared<const MpiOperations>();
-  limits.oversubscribed = share.least < 1;
+  limits.oversubscribed = share.least < 1 || !all.all(!limits.oversubscribed);
   limits.any_thread = any_thread_may_call(all, lifetime != nullptr || options.any_thread);
   const bool may_have_thread = any_thread_may_call(all, lifetime != nullptr);
 

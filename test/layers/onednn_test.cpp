@@ -156,6 +156,8 @@ TEST_CASE("convolution with pooling equals the plain loops") {
                           Case{image(2, 16, 15, 16), 32, 3, {kind, 2, 2, 0}}})
       for (const bool bias : {true, false}) {  // a layer without has no ReLU here: all four would take long
         if (sanitized && bias != (kind == PoolKind::maximum)) continue;
+        if (sanitized && kind == PoolKind::average && c.input.shape[3] > 17)
+          continue;  // the same paths, with more to add
         const Activation activation = bias ? Activation::relu : Activation::none;
         compare("convolution and pooling " + c.input.text() + " to " + std::to_string(c.outputs), c.input,
                 [&](Primitives& primitives, const OperationContext& context) {

@@ -9,6 +9,7 @@
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 
+#include "strategy/timed_picks.hpp"
 #include "support/devices.hpp"
 #include "support/fake_training.hpp"
 #include "support/ranks.hpp"
@@ -81,9 +82,15 @@ struct DeviceRun {
                 .staging = set.ahead ? devices->device.get() : nullptr}),
         strategy(communicator, model, loss, make_optimizer({.name = set.optimizer}),
                  Schedule({.name = "cosine", .learning_rate = 0.05, .total_steps = 100}), options(data, devices, set)) {
+    if (shares_timing(devices, set)) keep_timed(communicator, strategy.picks());
   }
   DeviceRun(const Devices& devices, Sequential m, const Dataset& data, const DeviceSet& set)
       : DeviceRun(devices.communicator, &devices, std::move(m), data, set) {}
+
+  /// The library's layers are timed, and the plain loops are not; servers compute nothing.
+  static bool shares_timing(const Devices* devices, const DeviceSet& set) {
+    return devices == nullptr && set.library && set.servers == 0 && set.server_ranks.empty();
+  }
 
   MirroredOptions options(const Dataset& data, const Devices* devices, const DeviceSet& set) {
     MirroredOptions o = MirroredOptions::for_data(data, plan);
@@ -94,7 +101,7 @@ struct DeviceRun {
     o.ema_decay = set.ema_decay;
     o.node_update_bytes = set.node_update_bytes.value_or(o.node_update_bytes);
     o.group_of = set.group_of;
-    o.picks = set.picks;
+    o.picks = shares_timing(devices, set) ? with_timed(set.picks) : set.picks;
     o.divide_states = set.divide_states;
     o.one_copy = set.one_copy;
     o.shard_gradients = set.shard_gradients;

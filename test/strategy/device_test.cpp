@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 #include "support/toy_data.hpp"
 
 #include <algorithm>
@@ -156,7 +157,8 @@ TEST_CASE("steps begun before the last ones were looked at have the bits of step
   const MemoryDataset data = toy_images(302, {9, 7, 1}, 4);  // the last batch has 2 samples, so ranks stay empty
   for (const auto way : ways) {
     const Devices devices(everybody(), way);
-    for (const std::size_t in_flight : {2, 4})
+    for (const std::size_t in_flight : {2, 4}) {
+      if (sanitized && in_flight == 2) continue;  // four go through all that two do
       for (const auto& [keep_data, ahead] : {std::pair(true, false), std::pair(false, true), std::pair(false, false)}) {
         DeviceRun one_by_one(devices, mlp(), data, {.clip_norm = 1});
         DeviceRun many(devices, mlp(), data,
@@ -169,6 +171,7 @@ TEST_CASE("steps begun before the last ones were looked at have the bits of step
         CHECK(many.parameters() == one_by_one.parameters());
         CHECK(many.strategy.updates() == one_by_one.strategy.updates());
       }
+    }
   }
 }
 

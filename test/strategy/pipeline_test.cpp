@@ -172,6 +172,13 @@ std::vector<std::size_t> stage_counts() {
   return counts;
 }
 
+/// The perceptron's stages, cut by hand: measuring where takes as long as some steps.
+std::vector<std::string> cut_in(std::size_t stages) {
+  std::vector<std::string> cuts{"dense2", "dense3", "dense4"};
+  cuts.resize(stages - 1);
+  return cuts;
+}
+
 std::string refused(const PipelineSet& set, Sequential model = perceptron(),
                     const std::function<void(MirroredOptions&)>& change = {}) {
   const MemoryDataset data = images();
@@ -195,7 +202,8 @@ TEST_CASE("a hundred steps of a pipeline have the losses of a whole model, cut b
       INFO(stages << " stages, " << micro_batches << " micro-batches");
       PipelineSet set{.stages = stages};
       set.micro_batches = micro_batches;
-      check_equal_steps(perceptron, images(), set, micro_batches == 2 && !sanitized ? 100 : 2 * some_steps);
+      const bool long_one = micro_batches == 2 && stages == rank_count() && !sanitized;
+      check_equal_steps(perceptron, images(), set, long_one ? 100 : 2 * some_steps);
     }
 }
 
@@ -259,7 +267,7 @@ TEST_CASE("norms, checks, groups and rates are those of the whole model") {
   for (const std::size_t stages : stage_counts())
     for (const char* optimizer : {"adam", "lars", "lamb", "muon"}) {
       INFO(stages << " stages, " << optimizer);
-      PipelineSet set{.stages = stages, .optimizer = optimizer};
+      PipelineSet set{.cuts = cut_in(stages), .optimizer = optimizer};
       set.clip_norm = 0.05;
       set.group_of = [](std::string_view name) {
         return ParameterGroup{.rate_factor = name.ends_with(".bias") ? 0.5 : 1, .frozen = name == "dense2.weight"};
@@ -273,7 +281,7 @@ TEST_CASE("norms, checks, groups and rates are those of the whole model") {
 
 TEST_CASE("dropout draws for a sample what it draws in a whole model") {
   for (const std::size_t stages : stage_counts())
-    if (stages <= 3) check_equal_steps(with_dropout, images(), {.stages = stages});
+    if (stages <= 3) check_equal_steps(with_dropout, images(), {.cuts = cut_in(stages)});
 }
 
 TEST_CASE("pipelines that share a step add up over them where layers do") {
@@ -343,7 +351,7 @@ TEST_CASE(
     "an average of the parameters is kept, evaluated and shown whole; pruned weights are counted over all stages") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    PipelineSet set{.stages = stages, .ema_decay = 0.7};
+    PipelineSet set{.cuts = cut_in(stages), .ema_decay = 0.7};
     set.group_of = [](std::string_view name) { return ParameterGroup{.pruned = name.ends_with(".weight")}; };
     NamedRun parts = pipelined(perceptron(), data, set), all = whole(perceptron(), data, set);
     for (int k = 0; k < 6; ++k) {
@@ -380,7 +388,7 @@ TEST_CASE(
 TEST_CASE("a rank keeps the optimizer's states of its stage, and all ranks together save each once") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    const PipelineSet set{.stages = stages, .optimizer = "adam"};
+    const PipelineSet set{.cuts = cut_in(stages), .optimizer = "adam"};
     NamedRun parts = pipelined(perceptron(), data, set), all = whole(perceptron(), data, set);
     for (int k = 0; k < 5; ++k) {
       parts.step();
@@ -409,8 +417,7 @@ TEST_CASE("a stage holds the activations of as many micro-batches as there are s
     INFO(stages << " stages");
     const MemoryDataset data = images();
     const std::size_t rows = 4, pipelines = rank_count() / stages;
-    std::vector<std::string> cuts{"dense2", "dense3", "dense4"};
-    cuts.resize(stages - 1);
+    const std::vector<std::string> cuts = cut_in(stages);
     const auto activations = [&](std::size_t micro_batches) {
       const NamedRun run =
           pipelined(perceptron(), data,
@@ -430,7 +437,7 @@ TEST_CASE("a stage holds the activations of as many micro-batches as there are s
 TEST_CASE("a number that is none is found in whatever stage, and no rank updates") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    const PipelineSet set{.stages = stages, .check_gradients = true};
+    const PipelineSet set{.cuts = cut_in(stages), .check_gradients = true};
     NamedRun run = pipelined(perceptron(), data, set);
     run.step();
     const std::vector<float> before = run.parameters();
@@ -449,7 +456,7 @@ TEST_CASE("a number that is none is found in whatever stage, and no rank updates
 TEST_CASE("flags of all ranks reach all ranks") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    NamedRun run = pipelined(perceptron(), data, {.stages = stages});
+    NamedRun run = pipelined(perceptron(), data, {.cuts = cut_in(stages)});
     StepFlags flags;
     flags.written = 1;
     if (this_rank() == 0) flags.stop = 1;
@@ -470,7 +477,7 @@ TEST_CASE("waiting is predicted: second halves of backward fill waits, as far as
 TEST_CASE("a pipeline keeps its number of micro-batches") {
   for (const std::size_t stages : stage_counts()) {
     const MemoryDataset data = images();
-    NamedRun run = pipelined(perceptron(), data, {.stages = stages});
+    NamedRun run = pipelined(perceptron(), data, {.cuts = cut_in(stages)});
     run.strategy->set_micro_batches(4);  // as before
     for (const std::size_t count : {3, 5})
       require_mentions(message_of<InputError>([&] { run.strategy->set_micro_batches(count); }),

@@ -57,10 +57,12 @@ spoil "$folder" $labels.gz range
 mv "$folder/$labels.gz" "$folder/$labels"
 refused 'label' mnist_softmax --data "$folder"
 
+few_images
+
 # Parameters.
 head -c 4096 "$mnist/$images.gz" >"$work/garbage"
-run "$apps/mnist_softmax" --quiet --steps 1 --save "$work/softmax.safetensors"
-run "$apps/mnist_mlp" --quiet --steps 1 --save "$work/mlp.safetensors"
+mpi 1 "$apps/mnist_softmax" --quiet --steps 1 --save "$work/softmax.safetensors"
+mpi 1 "$apps/mnist_mlp" --quiet --steps 1 --save "$work/mlp.safetensors"
 head -c 20000 "$work/softmax.safetensors" >"$work/truncated.safetensors"
 refused "$work/none" mnist_softmax --init "$work/none"
 refused "$work/garbage" mnist_softmax --init "$work/garbage"
@@ -71,8 +73,7 @@ refused 'shape' mnist_mlp --hidden 64 --init "$work/mlp.safetensors"
 refused "$work" mnist_softmax --init "$work"
 
 # Plans.
-run "$apps/mnist_softmax" --quiet --steps 1 --plan "$work/plan1.json"
-run mpirun -n 2 "$apps/mnist_softmax" --quiet --steps 1 --plan "$work/plan2.json"
+for ranks in 1 2; do mpi $ranks "$apps/mnist_softmax" --quiet --steps 1 --plan "$work/plan$ranks.json"; done
 head -c 100 "$work/plan1.json" >"$work/half.json"
 refused "$work/garbage" mnist_softmax --plan "$work/garbage"
 refused "$work/half.json" mnist_softmax --plan "$work/half.json"

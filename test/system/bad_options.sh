@@ -2,6 +2,7 @@
 # Options that cannot work: one message that names the option, status 2, alone and on two ranks, within 10 s. Of those that
 # the command line itself refuses some: test/apps has them all.
 source "$(dirname "$0")/lib.sh"
+few_images
 
 refused '--no-such-option' mnist_softmax --no-such-option
 refused '--batch-size' mnist_softmax --batch-size 0
@@ -65,8 +66,7 @@ refused '--label-smoothing|label smoothing' mnist_softmax --label-smoothing 1
 refused_with_a_server() { # refused_with_a_server REGEX OPTION…
   local regex=$1
   shift
-  what="--strategy parameter_server $*"
-  run mpirun -n 2 "$apps/mnist_softmax" --strategy parameter_server "$@"
+  mpi 2 "$apps/mnist_softmax" --strategy parameter_server "$@"
   expect_status 2
   expect_message "$regex"
 }

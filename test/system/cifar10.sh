@@ -60,10 +60,10 @@ expect_status 0
 apart "$(summary final_train_loss)" more_than 1e-3 # without augmentation
 
 # ResNet-18: the same too, as batches are normalised over all ranks. At larger rates roundings grow tenfold a step.
-steps=(--data "$work/images" --no-augment --optimizer sgd --learning-rate 0.0005 --schedule constant --global-batch-size 12 --steps 3
+steps=(--data "$work/images" --no-augment --optimizer sgd --learning-rate 0.0005 --schedule constant --global-batch-size 6 --steps 2
   --threads 1 --quiet --summary-json "$work/summary.json")
 same_loss 3e-4 cifar10_resnet "${steps[@]}"
-mpi 2 "$apps/cifar10_resnet" "${steps[@]}" --no-sync-batch-norm
+mpi 3 "$apps/cifar10_resnet" "${steps[@]}" --no-sync-batch-norm
 expect_status 0
 apart "$(summary final_train_loss)" more_than 3e-3 # where ranks normalise for themselves
 

@@ -294,10 +294,13 @@ def build_pieces(place):
     (folder / "pieces.cc").write_text(as_one_source(sorted(set(folder.glob("*.cpp")) - set(programs))))
     lines = ["cmake_minimum_required(VERSION 3.22)", "project(pieces LANGUAGES C CXX)", "find_package(ronda REQUIRED)",
              "find_package(MPI REQUIRED)", "add_library(pieces OBJECT pieces.cc)",
-             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)"]
+             "target_link_libraries(pieces PRIVATE ronda::ronda MPI::MPI_CXX)",
+             "target_precompile_headers(pieces PRIVATE <ronda/ronda.hpp>)"]  # most of the time is for reading it
     for file in programs:
         lines += [f"add_executable({file.stem.split('.')[0]} {file.name})",
                   f"target_link_libraries({file.stem.split('.')[0]} ronda::ronda)"]
+        if "#include <ronda/ronda.hpp>" in file.read_text():
+            lines.append(f"target_precompile_headers({file.stem.split('.')[0]} REUSE_FROM pieces)")
     (folder / "CMakeLists.txt").write_text("\n".join(lines) + "\n")
     place.run("pieces of programs", "cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH=~/ronda && cmake --build build", folder,
               limit=400)

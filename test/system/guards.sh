@@ -31,6 +31,7 @@ audited() { # audited RANKS
 audited_over_the_end_of_an_epoch() {
   local hash audits epochs=(mnist_mlp --epochs 2 --global-batch-size 700 --threads 1 --plan "$work/plan")
   export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
+  unset RONDA_SHARED_CORES
   trained 2 "${epochs[@]}"
   hash=$(summary parameter_hash)
   for audits in 7 9; do

@@ -7,6 +7,8 @@ counted=${2:?usage: $0 APPS COUNTED_TRAINING}
 limit=60
 source "$(dirname "$0")/counting.sh"
 
+few_images
+
 # ---- the losses of 100 steps
 
 losses() { sed -n 's/.*"loss": \([^,}]*\).*/\1/p' "$1"; }

@@ -72,6 +72,7 @@ expect 'no other lines' test "$(wc -l <"$work/metrics")" -eq 18
 expect 'every sample in the metrics' test "$(sed 's/.*"samples": \([0-9]*\).*/\1/' "$work/metrics" | paste -sd+ | tr -d ' ' | { read -r sum; echo $((sum)); })" -eq 120000
 expect 'steps from 1 on' test "$(sed 's/{"step": \([0-9]*\).*/\1/' "$work/metrics" | tr '\n' ' ')" = "$(echo {1..18}) "
 
+few_images
 trained 1 mnist_mlp --steps 7
 expect_summary parameters 101770
 expect_summary steps 7

@@ -4,6 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 parameter_distance=${2:?usage: $0 APPS PARAMETER_DISTANCE}
 limit=60
+few_images
 
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(b != "" && (a - b)^2 <= 0.003^2) }'; } # accuracies within 0.3 points
 same_parameters() { # same_parameters FILE [WHOLE]: within rounding, over some steps
@@ -50,9 +51,9 @@ go_on mirrored 45 2 --strategy split
 
 # ---- what cannot be
 
-run mpirun -n 2 "$apps/mnist_mlp" --strategy split --split-layers dense9=columns
+mpi 2 "$apps/mnist_mlp" --strategy split --split-layers dense9=columns
 expect_status 2
 expect_message "'dense9' cannot be split over ranks: the model has no such operation; dense1 or dense2 can"
-run mpirun -n 3 "$apps/mnist_mlp" --strategy split --split 2
+mpi 3 "$apps/mnist_mlp" --strategy split --split 2
 expect_status 2
 expect_message '3 ranks cannot be groups of 2 that split a model .--split.: give a multiple of 2 ranks'

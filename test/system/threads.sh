@@ -2,7 +2,7 @@
 # Threads and cores: more threads than a rank has cores for are told, with the remedy, by the training and by ronda_doctor; and threads
 # that wait do not keep cores from others.
 source "$(dirname "$0")/lib.sh"
-unset OMP_WAIT_POLICY GOMP_SPINCOUNT
+unset OMP_WAIT_POLICY GOMP_SPINCOUNT OMPI_MCA_hwloc_base_binding_policy RONDA_SHARED_CORES
 core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//') # one that we may use
 cores=$(nproc)
 
