@@ -255,7 +255,9 @@ std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrice
 /// The three products of a training as Strassen takes them, with plain weights. It pays where all sides are long.
 class StrassenProducts {
  public:
-  StrassenProducts(const Runtime& runtime, const Matrices& m, const OperationContext& context) : m_(m) {
+  StrassenProducts(const Runtime& runtime, const Matrices& m, const OperationContext& context,
+                   Strassen::Steps steps = Strassen::Steps::single)
+      : m_(m), steps_(steps) {
     constexpr std::int64_t shortest = 192, multiplications = 1 << 26;
     if (m.dtype != DType::float32 || context.mode != Mode::training) return;
     if (std::min({m.batch, m.inputs, m.outputs}) < shortest || m.batch * m.inputs * m.outputs < multiplications) return;
@@ -281,10 +283,11 @@ class StrassenProducts {
   [[nodiscard]] std::optional<Strassen> product(std::int64_t rows, std::int64_t depth, std::int64_t columns,
                                                 Strassen::Strides a, Strassen::Strides b) const {
     if (!pay() || !Strassen::suit_processor()) return std::nullopt;
-    return Strassen(rows, depth, columns, a, b, threads_);
+    return Strassen(rows, depth, columns, a, b, steps_, threads_);
   }
 
   const Matrices& m_;
+  Strassen::Steps steps_;
   int threads_ = 0;  ///< 0 where it does not pay
 };
 
@@ -312,20 +315,25 @@ std::function<void()> rehearsal_of(const Strassen& product) {
 std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices& m, const OperationContext& context) {
   const InnerProduct inner(runtime, m, m.plain_weight());
   const MatrixProduct matrix(runtime, m);
-  const StrassenProducts strassen(runtime, m, context);
+  const StrassenProducts strassen(runtime, m, context, Strassen::Steps::single),
+      paired(runtime, m, context, Strassen::Steps::paired);
   auto result = std::make_unique<LibraryProducts>(m, runtime.threads, m.plain_weight(), "plain weights");
   const auto choose = [&](const char* name, auto&& make) {
     std::vector<Option> options;
     options.push_back({"inner product", if_possible([&] { return make(inner); })});
     options.push_back({"matrix product", if_possible([&] { return make(matrix); })});
+    const std::array<std::pair<const char*, std::optional<Strassen>>, 2> products{
+        {{"Strassen", make(strassen)}, {"Strassen by pairs", make(paired)}}};
     std::vector<Candidate> ours;
-    Direction direction{nullptr, make(strassen)};
-    if (strassen.pay()) ours.push_back({"Strassen", direction.strassen ? rehearsal_of(*direction.strassen) : nullptr});
-    const std::string question = std::string("dense ") + name + " " + m.text() + (ours.empty() ? "" : ", or Strassen");
+    for (const auto& [product_name, product] : products)
+      if (strassen.pay()) ours.push_back({product_name, product ? rehearsal_of(*product) : nullptr});
+    const std::string question =
+        std::string("dense ") + name + " " + m.text() + (ours.empty() ? "" : ", or Strassen by pairs");
     Option chosen = pick(context.picker, question, std::move(options), ours);
     result->names += std::string(", ") + name + " " + chosen.name;
-    direction.computation = std::move(chosen.computation);
-    if (direction.computation) direction.strassen.reset();
+    Direction direction{std::move(chosen.computation), std::nullopt};
+    for (const auto& [product_name, product] : products)
+      if (chosen.name == product_name) direction.strassen = product;
     return direction;
   };
   result->forwards = choose("forward", [](const auto& product) { return product.forward(); });
@@ -417,7 +425,7 @@ std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices
     question += ", evaluation";
   else if (is_first_layer(context))
     question += ", no input gradient, half of the inputs 0";
-  if (StrassenProducts(runtime, m, context).pay()) question += ", or Strassen";
+  if (StrassenProducts(runtime, m, context).pay()) question += ", or Strassen by pairs";
   return std::move(all[context.picker.pick(question, candidates)]);
 }
 

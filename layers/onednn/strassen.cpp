@@ -24,12 +24,10 @@ struct Strassen::Operand {
   Strides strides;
   std::int64_t lines, depth;
   std::int64_t width;  ///< lines of a strip
-  void (*pack_strip)(const strassen::Side& side, std::int64_t quarter, float* factors);
+  void (*pack_strip)(const strassen::Side& side, std::int64_t quarter, bool paired, float* factors);
 
   [[nodiscard]] std::int64_t strips() const { return parts(lines, width); }
-  [[nodiscard]] std::int64_t floats(std::int64_t quarter) const {
-    return strassen::products * strassen::factor_floats(quarter, width / 4);
-  }
+  [[nodiscard]] std::int64_t floats(std::int64_t quarter) const { return strassen::strip_floats(quarter, width / 4); }
   /// The piece of the depth that begins at k.
   [[nodiscard]] strassen::Side side(std::int64_t strip, std::int64_t k) const {
     const std::int64_t line = strip * width;
@@ -45,12 +43,14 @@ bool Strassen::suit_processor() noexcept {
 #endif
 }
 
-Strassen::Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, Strides a, Strides b, int threads)
+Strassen::Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, Strides a, Strides b, Steps steps,
+                   int threads)
     : rows_(rows),
       depth_(depth),
       columns_(columns),
       a_(a),
       b_(b),
+      paired_(steps == Steps::paired),
       quarter_(4 * parts(parts(depth, 4 * parts(depth, 4 * most_quarter)), 4)),
       threads_(threads) {}
 
@@ -90,10 +90,12 @@ strassen::Ahead Strassen::source_of(const Operand& operand, std::int64_t strip, 
 void Strassen::multiply(const Piece& piece, const Tile& tile, strassen::Ahead& next) const {
   const std::int64_t row = tile.strip * strassen::tile_rows, column = tile.panel * strassen::tile_columns;
   const strassen::Rows<float> first{piece.c + row * columns_ + column, columns_};
-  strassen::Destination to{first, first};
+  strassen::Destination to{first, first,
+                           strassen::unscale(tile.a, quarter_, strassen::kernel_rows) *
+                               strassen::unscale(tile.b, quarter_, strassen::kernel_columns)};
   if (piece.k == 0) to.start = {piece.bias == nullptr ? no_start.data() : piece.bias + column, 0};
   strassen::Partial partial;
-  strassen::Factors factors{tile.a, tile.b, quarter_, nullptr};
+  strassen::Factors factors{tile.a, tile.b, quarter_, nullptr, paired_};
   for (std::int64_t block = 0; block < strassen::blocks; ++block) {
     factors.later = factors.b + strassen::blocks * strassen::factor_floats(quarter_, strassen::kernel_columns);
     strassen::multiply_block(block, factors, to, rows_ - row, columns_ - column, partial, next);
@@ -108,7 +110,7 @@ void Strassen::pass_by(const Roles& roles, const Piece& piece, std::int64_t begi
   const Operand &staying = roles.staying, &passing = roles.passing;
   const std::int64_t turns = staying.strips() * strassen::products;
   for (std::int64_t i = begin; i < end; ++i) {
-    passing.pack_strip(passing.side(i, piece.k), quarter_, packed);
+    passing.pack_strip(passing.side(i, piece.k), quarter_, paired_, packed);
     auto next = i + 1 < end ? source_of(passing, i + 1, piece.k, turns)
                             : source_of(passing, begin, piece.k + 4 * quarter_, turns);
     for (std::int64_t j = 0; j < staying.strips(); ++j) {
@@ -127,7 +129,7 @@ void Strassen::run(const float* a, const float* b, const float* bias, float* c, 
   for (std::int64_t k = 0; k < depth_; k += 4 * quarter_) {
     parallel_for(threads_, static_cast<std::size_t>(staying.strips()), [&](Range range) {
       for (auto i = static_cast<std::int64_t>(range.begin); i < static_cast<std::int64_t>(range.end); ++i)
-        staying.pack_strip(staying.side(i, k), quarter_, stay + i * staying.floats(quarter_));
+        staying.pack_strip(staying.side(i, k), quarter_, paired_, stay + i * staying.floats(quarter_));
     });
     parallel_for(threads_, workers, [&](Range range) {
       for (std::size_t worker = range.begin; worker < range.end; ++worker) {

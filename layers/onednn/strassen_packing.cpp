@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace ronda::onednn::strassen {
 namespace {
@@ -59,8 +61,9 @@ template <bool rows>
 /// Both levels, of some numbers of each part.
 /// @param parts   [line][depth] of four by four, `part` numbers from one to the next
 /// @param factor  from one factor to the next
+/// @param scale   that all are multiplied with
 template <bool rows>
-[[gnu::always_inline]] inline void sum_parts(const float* parts, std::int64_t part, std::int64_t count,
+[[gnu::always_inline]] inline void sum_parts(const float* parts, std::int64_t part, std::int64_t count, float scale,
                                              float* __restrict factors, std::int64_t factor) {
   for (std::int64_t i = 0; i < count; i += lanes) {
     std::array<std::array<Sixteen, 7>, 4> outer;
@@ -72,6 +75,7 @@ template <bool rows>
       load(at + 2 * part, x[1]);
       load(at + 8 * part, x[2]);
       load(at + 10 * part, x[3]);
+      for (Sixteen& numbers : x) numbers *= scale;
       sum_level<rows>(x, outer[inner]);
     }
 #pragma GCC unroll 7
@@ -85,9 +89,69 @@ template <bool rows>
   }
 }
 
+/// Of a strip's numbers; 0 where all are.
+[[gnu::always_inline]] inline float mean_magnitude(const Side& side, std::int64_t most_lines, std::int64_t most_steps) {
+  const std::int64_t lines = std::clamp<std::int64_t>(side.lines, 0, most_lines),
+                     steps = std::min(side.steps, most_steps);
+  const bool along = side.step == 1;
+  const std::int64_t rows = along ? lines : steps, columns = along ? steps : lines, row = along ? side.line : side.step,
+                     whole = columns / (2 * lanes) * 2 * lanes;
+  std::array<Sixteen, 2> sums{};
+  float sum = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* const numbers = side.first + r * row;
+    for (std::int64_t i = 0; i < whole; i += 2 * lanes)
+      for (std::int64_t half = 0; half < 2; ++half) {
+        Sixteen x;
+        load(numbers + i + half * lanes, x);
+        sums[half] += x < 0 ? -x : x;
+      }
+    for (std::int64_t i = whole; i < columns; ++i) sum += std::fabs(numbers[i]);
+  }
+  sums[0] += sums[1];
+  for (std::int64_t lane = 0; lane < lanes; ++lane) sum += sums[0][lane];
+  return sum == 0 ? 0 : std::max(sum / static_cast<float>(lines * steps), std::numeric_limits<float>::min());
+}
+
+/// What a strip is multiplied with, and what its products are afterwards.
+struct Scale {
+  float before = 1, after = 1;
+};
+/// A power of two that brings a mean magnitude to about 1. Products of zeros become exact zeros.
+[[gnu::always_inline]] inline Scale scale_of(float mean) {
+  if (mean == 0) return {1, 0};
+  if (!std::isfinite(mean)) return {};
+  constexpr int most = 120;
+  const int exponent = std::clamp(std::ilogb(mean), -most, most);
+  return {std::ldexp(1.0F, -exponent), std::ldexp(1.0F, exponent)};
+}
+
+/// Adds products of pairs of a factor (depth, width), those whose second step lies between `begin` and `end`.
+template <std::int64_t width>
+[[gnu::always_inline]] inline void add_pairs(float* factor, std::int64_t depth, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t vectors = (width + lanes - 1) / lanes;
+  float* const to = pair_sums(factor, depth, width);
+  std::array<Sixteen, vectors> sums;
+  for (std::int64_t v = 0; v < vectors; ++v) load(to + v * lanes, sums[v]);
+  const std::int64_t last = std::min(end, depth / paired_group * paired_group);
+  for (std::int64_t k = (begin + 1) / paired_group * paired_group + 1; k < last; k += paired_group)
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      Sixteen first, second;
+      load(factor + (k - 1) * width + v * lanes, first);
+      load(factor + k * width + v * lanes, second);
+      sums[v] += first * second;
+    }
+  for (std::int64_t v = 0; v < vectors; ++v) std::memcpy(to + v * lanes, &sums[v], sizeof(Sixteen));
+}
+
 /// Some steps of all parts at a time, which stay in the first-level cache.
 template <std::int64_t width, std::int64_t at_once>
-[[gnu::always_inline]] inline void pack(const Side& side, std::int64_t depth, float* factors) {
+[[gnu::always_inline]] inline void pack(const Side& side, std::int64_t depth, bool paired, float* factors) {
+  const std::int64_t factor = factor_floats(depth, width);
+  const Scale scale = paired ? scale_of(mean_magnitude(side, 4 * width, 4 * depth)) : Scale();
+  unscale(factors, depth, width) = scale.after;
+  for (std::int64_t i = 0; i < products; ++i)
+    std::fill_n(pair_sums(factors + i * factor, depth, width), factor - depth * width, 0.0F);
   alignas(64) std::array<float, 16 * at_once * width> parts;
   for (std::int64_t begin = 0; begin < depth; begin += at_once) {
     const std::int64_t count = std::min(at_once, depth - begin);
@@ -97,18 +161,20 @@ template <std::int64_t width, std::int64_t at_once>
                       side.steps - step};
       copy_part<width, at_once>(part, count, parts.data() + i * at_once * width);
     }
-    sum_parts<width == kernel_rows>(parts.data(), at_once * width, count * width, factors + begin * width,
-                                    factor_floats(depth, width));
+    sum_parts<width == kernel_rows>(parts.data(), at_once * width, count * width, scale.before, factors + begin * width,
+                                    factor);
+    for (std::int64_t i = 0; paired && i < products; ++i)
+      add_pairs<width>(factors + i * factor, depth, begin, begin + count);
   }
 }
 
 }  // namespace
 
-RONDA_MULTIVERSION void pack_rows(const Side& a, std::int64_t depth, float* factors) {
-  pack<kernel_rows, 32>(a, depth, factors);
+RONDA_MULTIVERSION void pack_rows(const Side& a, std::int64_t depth, bool paired, float* factors) {
+  pack<kernel_rows, 32>(a, depth, paired, factors);
 }
-RONDA_MULTIVERSION void pack_columns(const Side& b, std::int64_t depth, float* factors) {
-  pack<kernel_columns, 16>(b, depth, factors);
+RONDA_MULTIVERSION void pack_columns(const Side& b, std::int64_t depth, bool paired, float* factors) {
+  pack<kernel_columns, 16>(b, depth, paired, factors);
 }
 
 }  // namespace ronda::onednn::strassen

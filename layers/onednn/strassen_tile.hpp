@@ -13,9 +13,25 @@ inline constexpr std::int64_t block_rows = 2 * kernel_rows, block_columns = 2 * 
 inline constexpr std::int64_t tile_rows = 2 * block_rows, tile_columns = 2 * block_columns;
 inline constexpr std::int64_t blocks = 7, products = 7 * blocks;
 
-/// Floats from one factor of a width to the next: more than its own, lest all factors lie in the same lines of a cache.
+/// Steps of the depth of which the first two are a pair, where steps are paired. What is left at the end has no pairs.
+inline constexpr std::int64_t paired_group = 3;
+
+/// Floats from one factor of a width to the next: its own, and `pair_sums` of it.
 [[nodiscard]] constexpr std::int64_t factor_floats(std::int64_t depth, std::int64_t width) noexcept {
-  return depth * width + lanes;
+  return depth * width + (width + lanes - 1) / lanes * lanes;
+}
+/// Σ x1 · x2 over a factor's pairs of steps, for each line; in use where steps are paired.
+template <class Number>
+[[nodiscard]] Number* pair_sums(Number* factor, std::int64_t depth, std::int64_t width) {
+  return factor + depth * width;
+}
+/// What a strip's sums are to be multiplied with, since its factors are scaled: behind all factors of a strip.
+template <class Number>
+[[nodiscard]] Number& unscale(Number* factors, std::int64_t depth, std::int64_t width) {
+  return factors[products * factor_floats(depth, width)];
+}
+[[nodiscard]] constexpr std::int64_t strip_floats(std::int64_t depth, std::int64_t width) noexcept {
+  return products * factor_floats(depth, width) + lanes;
 }
 
 /// Numbers in rows.
@@ -46,6 +62,7 @@ struct Factors {
   /// Fetched into the second-level cache too, 64 bytes for each k of the seven: half of the next block's b. What that
   /// fetches by itself is the other half. It may lie behind all of b, whose memory is not touched so.
   const float* later;
+  bool paired;  ///< steps of the depth (strassen.hpp)
 };
 
 /// What blocks of a tile leave for later ones, (24, 64) each.
@@ -57,6 +74,7 @@ struct Partial {
 struct Destination {
   Rows<const float> start;
   Rows<float> c;
+  float unscale = 1;  ///< what products are multiplied with
 };
 
 /// One of a tile's blocks, 0 to 6. They come in this order.

@@ -20,6 +20,7 @@
 using namespace ronda;
 using namespace ronda::test;
 using onednn::Strassen;
+using Steps = Strassen::Steps;
 
 namespace {
 
@@ -30,11 +31,11 @@ struct Sides {
 /// A product's memory; c and scratch begin as NaN.
 class ProductBench {
  public:
-  ProductBench(const Sides& sides, bool a_by_rows, bool b_by_columns, int threads)
+  ProductBench(const Sides& sides, bool a_by_rows, bool b_by_columns, Steps steps, int threads)
       : sides_(sides),
         a_strides_(a_by_rows ? Strassen::Strides{sides.depth, 1} : Strassen::Strides{1, sides.rows}),
         b_strides_(b_by_columns ? Strassen::Strides{sides.depth, 1} : Strassen::Strides{1, sides.columns}),
-        product_(sides.rows, sides.depth, sides.columns, a_strides_, b_strides_, threads),
+        product_(sides.rows, sides.depth, sides.columns, a_strides_, b_strides_, steps, threads),
         a_(random_numbers(sides.rows * sides.depth, 1, 1)),
         b_(random_numbers(sides.columns * sides.depth, 2, 1)),
         bias_(random_numbers(sides.columns, 3, 1)),
@@ -67,6 +68,10 @@ class ProductBench {
   void set_b(std::int64_t column, std::int64_t k, float number) {
     b_[static_cast<std::size_t>(column * b_strides_.line + k * b_strides_.step)] = number;
   }
+  void scale(float of_a, float of_b) {
+    for (float& number : a_) number *= of_a;
+    for (float& number : b_) number *= of_b;
+  }
   void make_whole() {
     for (auto* numbers : {&a_, &b_, &bias_})
       for (float& number : *numbers) number = std::round(4 * number);
@@ -91,6 +96,8 @@ bool has_strassen() {
   return false;
 }
 
+constexpr Steps all_steps[] = {Steps::single, Steps::paired};
+
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 constexpr Sides odd_sides[] = {{1, 1, 1},      {24, 2, 64},    {23, 3, 63},   {25, 7, 65},
@@ -100,14 +107,18 @@ constexpr Sides odd_sides[] = {{1, 1, 1},      {24, 2, 64},    {23, 3, 63},   {2
 /// Takes Strassen's products wherever they are offered.
 class StrassenPicker final : public Picker {
  public:
+  explicit StrassenPicker(std::string name) : name_(std::move(name)) {}
   std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].name == "Strassen") {
+      if (candidates[i].name == name_) {
         candidates[i].run();  // as a timing would
         return i;
       }
     return FirstPicker().pick(question, candidates);
   }
+
+ private:
+  std::string name_;
 };
 
 }  // namespace
@@ -119,8 +130,10 @@ TEST_CASE("Strassen's products equal sums in double, in every order of the facto
     for (const bool a_by_rows : {true, false})
       for (const bool b_by_columns : {true, false}) {
         INFO(sides.rows << " x " << sides.depth << " x " << sides.columns << ", " << a_by_rows << b_by_columns);
-        const ProductBench bench(sides, a_by_rows, b_by_columns, 1);
-        for (const bool bias : {true, false}) check_close("c", bench.run(bias), bench.expected(bias), most);
+        for (const Steps steps : all_steps) {
+          const ProductBench bench(sides, a_by_rows, b_by_columns, steps, 1);
+          for (const bool bias : {true, false}) check_close("c", bench.run(bias), bench.expected(bias), most);
+        }
       }
 }
 
@@ -130,10 +143,37 @@ TEST_CASE("Strassen's products of small whole numbers are exact") {
     for (const bool a_by_rows : {true, false})
       for (const bool b_by_columns : {true, false}) {
         INFO(sides.rows << " x " << sides.depth << " x " << sides.columns << ", " << a_by_rows << b_by_columns);
-        ProductBench bench(sides, a_by_rows, b_by_columns, 1);
-        bench.make_whole();
-        CHECK(bench.run(true) == bench.expected(true));
+        for (const Steps steps : all_steps) {
+          ProductBench bench(sides, a_by_rows, b_by_columns, steps, 1);
+          bench.make_whole();
+          CHECK(bench.run(true) == bench.expected(true));
+        }
       }
+}
+
+TEST_CASE("Strassen's products of factors of very different sizes are as exact as others") {
+  if (!has_strassen()) return;
+  constexpr Sides sides{101, 513, 150};
+  for (const auto& [of_a, of_b] : {std::pair{1e-7F, 1e3F}, std::pair{1e30F, 1e-30F}, std::pair{1e-25F, 1.0F}})
+    for (const Steps steps : all_steps) {
+      INFO(of_a << " and " << of_b);
+      ProductBench bench(sides, true, false, steps, 1);
+      bench.scale(of_a, of_b);
+      check_close("c", bench.run(false), bench.expected(false), 4e-6F);
+    }
+}
+
+TEST_CASE("columns of zeros, which have no size, beside a NaN make zeros in Strassen's other strips") {
+  if (!has_strassen()) return;
+  constexpr Sides sides{100, 70, 260};
+  for (const Steps steps : all_steps) {
+    ProductBench bench(sides, true, false, steps, 1);
+    bench.scale(1, 0);
+    bench.set_a(50, 3, garbage);
+    const auto c = bench.run(false);
+    CHECK(std::all_of(c.begin(), c.begin() + 48 * sides.columns, [](float x) { return x == 0; }));
+    CHECK(std::isnan(c[static_cast<std::size_t>(50 * sides.columns)]));
+  }
 }
 
 TEST_CASE(
@@ -142,17 +182,18 @@ TEST_CASE(
   constexpr Sides sides{100, 70, 130};
   for (const float number : {garbage, infinity})
     for (const std::int64_t row : {0, 13, 25, 47, 99})
-      for (const std::int64_t k : {0, 20, 39, 69}) {
-        ProductBench bench(sides, true, false, 1);
-        bench.set_a(row, k, number);
-        const auto c = bench.run(false);
-        const auto finite = [](float x) { return std::isfinite(x); };
-        const auto begin_of = [&](std::int64_t r) { return c.begin() + std::min(r, sides.rows) * sides.columns; };
-        INFO(number << " at " << row << ", " << k);
-        CHECK(std::none_of(begin_of(row), begin_of(row + 1), finite));
-        CHECK(std::all_of(begin_of(0), begin_of(row / 48 * 48), finite));
-        CHECK(std::all_of(begin_of((row / 48 + 1) * 48), c.end(), finite));
-      }
+      for (const std::int64_t k : {0, 20, 39, 69})
+        for (const Steps steps : all_steps) {
+          ProductBench bench(sides, true, false, steps, 1);
+          bench.set_a(row, k, number);
+          const auto c = bench.run(false);
+          const auto finite = [](float x) { return std::isfinite(x); };
+          const auto begin_of = [&](std::int64_t r) { return c.begin() + std::min(r, sides.rows) * sides.columns; };
+          INFO(number << " at " << row << ", " << k);
+          CHECK(std::none_of(begin_of(row), begin_of(row + 1), finite));
+          CHECK(std::all_of(begin_of(0), begin_of(row / 48 * 48), finite));
+          CHECK(std::all_of(begin_of((row / 48 + 1) * 48), c.end(), finite));
+        }
 }
 
 TEST_CASE(
@@ -161,42 +202,47 @@ TEST_CASE(
   if (!has_strassen()) return;
   constexpr Sides sides{60, 70, 300};
   for (const float number : {garbage, infinity})
-    for (const std::int64_t column : {0, 63, 127, 128, 299}) {
-      ProductBench bench(sides, true, false, 1);
-      bench.set_b(column, 20, number);
-      const auto c = bench.run(false);
-      INFO(number << " at " << column);
-      for (std::size_t i = 0; i < c.size(); ++i) {
-        const auto here = static_cast<std::int64_t>(i) % sides.columns;
-        if (here == column) REQUIRE(!std::isfinite(c[i]));
-        if (here / 128 != column / 128) REQUIRE(std::isfinite(c[i]));
+    for (const std::int64_t column : {0, 63, 127, 128, 299})
+      for (const Steps steps : all_steps) {
+        ProductBench bench(sides, true, false, steps, 1);
+        bench.set_b(column, 20, number);
+        const auto c = bench.run(false);
+        INFO(number << " at " << column);
+        for (std::size_t i = 0; i < c.size(); ++i) {
+          const auto here = static_cast<std::int64_t>(i) % sides.columns;
+          if (here == column) REQUIRE(!std::isfinite(c[i]));
+          if (here / 128 != column / 128) REQUIRE(std::isfinite(c[i]));
+        }
       }
-    }
 }
 
 TEST_CASE("the bits of Strassen's products do not depend on threads") {
   if (!has_strassen()) return;
   use_threads(3);
-  for (const Sides& sides : {Sides{250, 600, 200}, Sides{100, 600, 500}}) {  // rows pass by, and columns
-    const ProductBench one(sides, true, true, 1), three(sides, true, true, 3);
-    const auto expected = one.run(true);
-    for (int round = 0; round < 2; ++round) CHECK(three.run(true) == expected);
-  }
+  for (const Sides& sides : {Sides{250, 600, 200}, Sides{100, 600, 500}})  // rows pass by, and columns
+    for (const Steps steps : all_steps) {
+      const ProductBench one(sides, true, true, steps, 1), three(sides, true, true, steps, 3);
+      const auto expected = one.run(true);
+      for (int round = 0; round < 2; ++round) CHECK(three.run(true) == expected);
+    }
   use_threads(1);
 }
 
 TEST_CASE("a large dense layer by Strassen's products equals the plain loops, and takes none where it only predicts") {
   if (!has_strassen() || sanitized) return;  // the plain loops would take long
-  StrassenPicker picker;
+  const bool paired = GENERATE(false, true);
+  const std::string name = paired ? "Strassen by pairs" : "Strassen";
+  StrassenPicker picker(name);
   FirstPicker first;
   const auto plain = make_reference_primitives(), library = make_onednn_primitives(1);
   const TensorDesc input{Shape{777, 300}, DType::float32, {}};
-  const DenseSpec spec{301, true, Activation::relu};
+  // One of the ReLU's inputs is within a rounding of 0.
+  const DenseSpec spec{301, true, paired ? Activation::none : Activation::relu};
   const auto reference = make_dense(*plain, input, spec, {first}),
              operation = make_dense(*library, input, spec, {picker}),
              predicting = make_dense(*library, input, spec, {picker, Mode::evaluation});
   REQUIRE(operation->plan().picks ==
-          "plain weights, forward Strassen, backward weights Strassen, backward data Strassen");
+          "plain weights, forward " + name + ", backward weights " + name + ", backward data " + name);
   CHECK(predicting->plan().picks.find("Strassen") == std::string::npos);
   Bench expected(*reference, input), found(*operation, input);
   check_close("output", found.forward(), expected.forward(), 1e-5F);
