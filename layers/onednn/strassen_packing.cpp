@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
-#include <limits>
 
 namespace ronda::onednn::strassen {
 namespace {
@@ -89,41 +89,57 @@ template <bool rows>
   }
 }
 
-/// Of a strip's numbers; 0 where all are.
-[[gnu::always_inline]] inline float mean_magnitude(const Side& side, std::int64_t most_lines, std::int64_t most_steps) {
+struct Magnitudes {
+  float mean = 0, largest = 0;
+};
+/// Of a strip's numbers. The mean is none where one is.
+[[gnu::always_inline]] inline Magnitudes magnitudes(const Side& side, std::int64_t most_lines,
+                                                    std::int64_t most_steps) {
   const std::int64_t lines = std::clamp<std::int64_t>(side.lines, 0, most_lines),
                      steps = std::min(side.steps, most_steps);
   const bool along = side.step == 1;
   const std::int64_t rows = along ? lines : steps, columns = along ? steps : lines, row = along ? side.line : side.step,
                      whole = columns / (2 * lanes) * 2 * lanes;
-  std::array<Sixteen, 2> sums{};
-  float sum = 0;
+  std::array<Sixteen, 2> sums{}, most{};
+  Magnitudes of_rest;
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* const numbers = side.first + r * row;
     for (std::int64_t i = 0; i < whole; i += 2 * lanes)
       for (std::int64_t half = 0; half < 2; ++half) {
         Sixteen x;
         load(numbers + i + half * lanes, x);
-        sums[half] += x < 0 ? -x : x;
+        x = x < 0 ? -x : x;
+        sums[half] += x;
+        most[half] = x > most[half] ? x : most[half];
       }
-    for (std::int64_t i = whole; i < columns; ++i) sum += std::fabs(numbers[i]);
+    for (std::int64_t i = whole; i < columns; ++i) {
+      of_rest.mean += std::fabs(numbers[i]);
+      of_rest.largest = std::max(of_rest.largest, std::fabs(numbers[i]));
+    }
   }
   sums[0] += sums[1];
-  for (std::int64_t lane = 0; lane < lanes; ++lane) sum += sums[0][lane];
-  return sum == 0 ? 0 : std::max(sum / static_cast<float>(lines * steps), std::numeric_limits<float>::min());
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    of_rest.mean += sums[0][lane];
+    of_rest.largest = std::max({of_rest.largest, most[0][lane], most[1][lane]});
+  }
+  return {of_rest.mean / static_cast<float>(lines * steps), of_rest.largest};
 }
 
 /// What a strip is multiplied with, and what its products are afterwards.
 struct Scale {
   float before = 1, after = 1;
+  bool even = false;
 };
-/// A power of two that brings a mean magnitude to about 1. Products of zeros become exact zeros.
-[[gnu::always_inline]] inline Scale scale_of(float mean) {
-  if (mean == 0) return {1, 0};
-  if (!std::isfinite(mean)) return {};
-  constexpr int most = 120;
-  const int exponent = std::clamp(std::ilogb(mean), -most, most);
-  return {std::ldexp(1.0F, -exponent), std::ldexp(1.0F, exponent)};
+/// A power of two that brings the mean magnitude to about 1, if the strip is even. Products of zeros become exact
+/// zeros.
+[[gnu::always_inline]] inline Scale scale_of(const Magnitudes& of) {
+  constexpr float most = 32;         // times the mean: an element's error grows with the square of this
+  constexpr int most_exponent = 60;  // so that a product of two scales is no extreme number
+  if (of.largest == 0 && of.mean == 0) return {1, 0, true};
+  if (!std::isfinite(of.mean) || of.largest > most * of.mean) return {};
+  const int exponent = std::ilogb(of.mean);
+  if (std::abs(exponent) > most_exponent) return {};
+  return {std::ldexp(1.0F, -exponent), std::ldexp(1.0F, exponent), true};
 }
 
 /// Adds products of pairs of a factor (depth, width), those whose second step lies between `begin` and `end`.
@@ -148,8 +164,9 @@ template <std::int64_t width>
 template <std::int64_t width, std::int64_t at_once>
 [[gnu::always_inline]] inline void pack(const Side& side, std::int64_t depth, bool paired, float* factors) {
   const std::int64_t factor = factor_floats(depth, width);
-  const Scale scale = paired ? scale_of(mean_magnitude(side, 4 * width, 4 * depth)) : Scale();
+  const Scale scale = paired ? scale_of(magnitudes(side, 4 * width, 4 * depth)) : Scale();
   unscale(factors, depth, width) = scale.after;
+  even(factors, depth, width) = scale.even ? 1 : 0;
   for (std::int64_t i = 0; i < products; ++i)
     std::fill_n(pair_sums(factors + i * factor, depth, width), factor - depth * width, 0.0F);
   alignas(64) std::array<float, 16 * at_once * width> parts;
@@ -163,7 +180,7 @@ template <std::int64_t width, std::int64_t at_once>
     }
     sum_parts<width == kernel_rows>(parts.data(), at_once * width, count * width, scale.before, factors + begin * width,
                                     factor);
-    for (std::int64_t i = 0; paired && i < products; ++i)
+    for (std::int64_t i = 0; scale.even && i < products; ++i)
       add_pairs<width>(factors + i * factor, depth, begin, begin + count);
   }
 }

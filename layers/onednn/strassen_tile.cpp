@@ -146,9 +146,12 @@ RONDA_KERNEL void begin(Registers& sums, const Factors& factors) {
 /// Two steps of the depth, or three.
 template <bool paired>
 RONDA_KERNEL void add_group(Registers& sums, Source& from) {
-  if constexpr (paired) return add_paired_group(sums, from);
-  add_step(sums, from);
-  add_step(sums, from);
+  if constexpr (paired) {
+    add_paired_group(sums, from);
+  } else {
+    add_step(sums, from);
+    add_step(sums, from);
+  }
 }
 
 /// One product, and so many sums with it as `terms`, of so many terms each.

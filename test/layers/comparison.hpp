@@ -49,11 +49,11 @@ class ForcingPicker final : public Picker {
   std::size_t wanted_, most_ = 0;
 };
 
-/// Against the largest element: sums cancel.
+/// Against the largest element, or `scale` if that is more: sums cancel.
 inline void check_close(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected,
-                        float tolerance) {
+                        float tolerance, float scale = 1) {
   REQUIRE(found.size() == expected.size());
-  float scale = 1, worst = 0;
+  float worst = 0;
   for (const float e : expected) scale = std::max(scale, std::abs(e));
   for (std::size_t i = 0; i < found.size(); ++i) {
     const float error = std::abs(found[i] - expected[i]);

@@ -163,6 +163,52 @@ TEST_CASE("Strassen's products of factors of very different sizes are as exact a
     }
 }
 
+TEST_CASE("Strassen's products of uneven factors are as exact as others") {
+  if (!has_strassen()) return;
+  static constexpr Sides sides{101, 513, 150};
+  const auto check = [&](const char* what, const auto& change) {
+    for (const Steps steps : all_steps)
+      for (const bool a_by_rows : {true, false}) {
+        INFO(what << ", a by rows " << a_by_rows);
+        ProductBench bench(sides, a_by_rows, false, steps, 1);
+        change(bench);
+        check_close("c", bench.run(false), bench.expected(false), 4e-6F, 0);
+      }
+  };
+  const auto keep = [](auto&& wanted) {
+    return [wanted](ProductBench& bench) {
+      for (std::int64_t row = 0; row < sides.rows; ++row)
+        for (std::int64_t k = 0; k < sides.depth; ++k)
+          if (!wanted(row, k)) bench.set_a(row, k, 0);
+    };
+  };
+  check("one row of each strip", keep([](std::int64_t row, std::int64_t) { return row % 48 == 5; }));
+  check("two steps", keep([](std::int64_t, std::int64_t k) { return k == 6 || k == 7; }));
+  check("large numbers in two steps", [](ProductBench& bench) {
+    for (std::int64_t row = 0; row < sides.rows; ++row)
+      for (const std::int64_t k : {6, 7}) bench.set_a(row, k, 1000);
+  });
+  check("a large row", [](ProductBench& bench) {
+    for (std::int64_t k = 0; k < sides.depth; ++k) bench.set_a(50, k, k % 2 == 0 ? 700.0F : -900.0F);
+  });
+  check("sums that overflow", [](ProductBench& bench) { bench.scale(1e35F, 1e-35F); });
+  check("one sum that overflows", [](ProductBench& bench) { bench.scale(3e34F, 1); });
+  check("zeros and a sum that overflows", [](ProductBench& bench) { bench.scale(0, 1e35F); });
+  check("numbers near the smallest", [](ProductBench& bench) { bench.scale(1e-18F, 1e-12F); });
+}
+
+TEST_CASE("Strassen's products of few whole numbers among zeros are exact") {
+  if (!has_strassen()) return;
+  constexpr Sides sides{101, 513, 150};
+  for (const Steps steps : all_steps) {
+    ProductBench bench(sides, true, true, steps, 1);
+    bench.make_whole();
+    for (std::int64_t row = 0; row < sides.rows; ++row)
+      for (std::int64_t k = 0; k < sides.depth; ++k) bench.set_a(row, k, row % 48 == 5 && (k == 6 || k == 7) ? 1 : 0);
+    CHECK(bench.run(true) == bench.expected(true));
+  }
+}
+
 TEST_CASE("columns of zeros, which have no size, beside a NaN make zeros in Strassen's other strips") {
   if (!has_strassen()) return;
   constexpr Sides sides{100, 70, 260};

@@ -196,7 +196,9 @@ std::string refused(const PipelineSet& set, Sequential model = perceptron(),
 
 }  // namespace
 
-TEST_CASE("a hundred steps of a pipeline have the losses of a whole model, cut by measured times") {
+TEST_CASE(
+    "a hundred steps of a pipeline of all ranks, and some of others, have the losses of a whole model, cut by measured "
+    "times") {
   for (const std::size_t stages : stage_counts())
     for (const std::size_t micro_batches : {1, 2, 5}) {
       INFO(stages << " stages, " << micro_batches << " micro-batches");
