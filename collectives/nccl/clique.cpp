@@ -241,7 +241,7 @@ void Clique::disconnect_beside_recordings(const std::string& reason) noexcept {
     });
     comm_ = nullptr;
     aborting_.wait_for(std::chrono::milliseconds(200));  // usually no recording is there, and it is over at once
-  } catch (const std::exception&) {               // no thread can be had
+  } catch (const std::exception&) {                      // no thread can be had
     disconnect(reason);
   }
 }
