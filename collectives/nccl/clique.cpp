@@ -240,8 +240,9 @@ void Clique::disconnect_beside_recordings(const std::string& reason) noexcept {
       memory->clear();
     });
     comm_ = nullptr;
-    aborting_.wait_for(std::chrono::milliseconds(200));  // usually no recording is there, and it is over at once
-  } catch (const std::exception&) {                      // no thread can be had
+    // Usually no recording is there, and it is over at once.
+    aborting_.wait_for(std::chrono::milliseconds(200));
+  } catch (const std::exception&) {  // no thread can be had
     disconnect(reason);
   }
 }

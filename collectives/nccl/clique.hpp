@@ -129,8 +129,7 @@ class Clique final : public UnseenWork {
     Window window = nullptr;  ///< NCCL writes it when the call that opens it is over
   };
   std::list<Registered> registered_;
-  std::future<void>
-      aborting_;  ///< NCCL's end, where recordings may hold it up; they hold this object, so it waits for none
+  std::future<void> aborting_;  ///< over before this object: recordings, which hold NCCL up, hold this object too
 
   std::mutex runs_door_;  ///< guards what follows; never held for long
   std::array<Run, 256> runs_{};

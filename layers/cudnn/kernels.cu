@@ -1,7 +1,6 @@
 #include <ronda/core/cuda/launch.cuh>
 #include <ronda/core/cuda/stream.hpp>
 #include <ronda/layers/cudnn/kernels.hpp>
-#include <ronda/layers/cudnn/patch_arithmetic.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -52,7 +51,8 @@ void with_width(std::int64_t channels, std::initializer_list<const T*> arrays, c
     body(std::integral_constant<int, 1>());
 }
 
-PoolGeometry in_runs(PoolGeometry geometry, int width) {
+template <class Geometry>
+Geometry in_runs(Geometry geometry, int width) {
   geometry.channels /= width;
   return geometry;
 }
@@ -90,6 +90,22 @@ void pool_gradient(Stream& stream, const PoolGeometry& geometry, std::int64_t im
   });
 }
 
+void gather_patches(Stream& stream, const PatchGeometry& geometry, std::int64_t images, const float* x,
+                    float* patches) {
+  with_width(geometry.channels, {x, static_cast<const float*>(patches)}, [&](auto width) {
+    const PatchGeometry g = in_runs(geometry, width);
+    launch(stream, images * g.rows_an_image() * g.runs_a_patch(),
+           Patches<width>{g, runs<width>(x), runs<width>(patches)});
+  });
+}
+
+void sum_patches(Stream& stream, const PatchGeometry& geometry, std::int64_t images, const float* patches, float* dx) {
+  with_width(geometry.channels, {patches, static_cast<const float*>(dx)}, [&](auto width) {
+    const PatchGeometry g = in_runs(geometry, width);
+    launch(stream, images * g.runs_an_image(), PatchSums<width>{g, runs<width>(patches), runs<width>(dx)});
+  });
+}
+
 // What the files that are not compiled by nvcc call.
 #define RONDA_KERNELS(T)                                                                                 \
   template void launch(Stream&, std::int64_t, const Transpose<T>&);                                      \
@@ -118,11 +134,6 @@ RONDA_FUNCTION(elementwise::Silu)
 RONDA_FUNCTION(elementwise::Tanh)
 RONDA_FUNCTION(elementwise::Sigmoid)
 #undef RONDA_FUNCTION
-
-template void launch(Stream&, std::int64_t, const Patches<1>&);
-template void launch(Stream&, std::int64_t, const Patches<4>&);
-template void launch(Stream&, std::int64_t, const PatchSums<1>&);
-template void launch(Stream&, std::int64_t, const PatchSums<4>&);
 
 template void launch_teams(Stream&, std::int64_t, const SumLosses&);
 template void launch_teams(Stream&, std::int64_t, const SumLossesOfParts&);

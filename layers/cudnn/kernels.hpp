@@ -3,6 +3,7 @@
 
 #include <ronda/core/stream.hpp>
 #include <ronda/layers/cudnn/arithmetic.hpp>
+#include <ronda/layers/cudnn/patch_arithmetic.hpp>
 
 /// What arithmetic.hpp says, as kernels on a GPU's stream, for every type of number. Nothing waits.
 namespace ronda::cudnn {
@@ -23,6 +24,10 @@ void pool(Stream& stream, const PoolGeometry& geometry, std::int64_t images, con
 template <Number T>
 void pool_gradient(Stream& stream, const PoolGeometry& geometry, std::int64_t images, const T* x, const T* dy, T* dx,
                    bool relu);
+
+/// As Patches and PatchSums, of so many images.
+void gather_patches(Stream& stream, const PatchGeometry& geometry, std::int64_t images, const float* x, float* patches);
+void sum_patches(Stream& stream, const PatchGeometry& geometry, std::int64_t images, const float* patches, float* dx);
 
 /// Sums of the columns of x (rows, columns). `scratch` holds column_chunks × columns numbers.
 template <Number T>

@@ -20,12 +20,13 @@ struct PatchGeometry {
   PatchDirection vertical, horizontal;
   std::uint32_t channels;  ///< in runs
 
-  explicit PatchGeometry(const ConvolutionProblem& problem, std::int64_t numbers_a_run = 1)
+  /// With runs of one number.
+  explicit PatchGeometry(const ConvolutionProblem& problem)
       : vertical(direction(problem.input.shape[1], convolution_output(problem)[1], problem.kernel.height,
                            problem.stride.height, problem.padding.height, problem.dilation.height)),
         horizontal(direction(problem.input.shape[2], convolution_output(problem)[2], problem.kernel.width,
                              problem.stride.width, problem.padding.width, problem.dilation.width)),
-        channels(static_cast<std::uint32_t>(problem.input.shape[3] / numbers_a_run)) {}
+        channels(static_cast<std::uint32_t>(problem.input.shape[3])) {}
   [[nodiscard]] std::int64_t runs_a_patch() const {
     return std::int64_t{vertical.kernel} * horizontal.kernel * channels;
   }
@@ -42,7 +43,7 @@ struct PatchGeometry {
   }
 };
 
-/// A call for one run of the patches. Indices are below 2^31.
+/// A call for one run of the patches.
 template <int width>
 struct Patches {
   PatchGeometry geometry;
@@ -50,15 +51,12 @@ struct Patches {
   Run<float, width>* patches;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PatchDirection &v = geometry.vertical, &h = geometry.horizontal;
-    std::uint32_t rest = static_cast<std::uint32_t>(i);
-    const std::uint32_t c = rest % geometry.channels, kw = (rest /= geometry.channels) % h.kernel,
-                        kh = (rest /= h.kernel) % v.kernel, ow = (rest /= v.kernel) % h.places,
-                        oh = (rest /= h.places) % v.places, n = rest / v.places;
-    // Above and left of the image these wrap around, to numbers beyond it.
-    const std::uint32_t row = oh * v.stride + kh * v.dilation - v.padding;
-    const std::uint32_t column = ow * h.stride + kw * h.dilation - h.padding;
-    const bool inside = row < v.extent && column < h.extent;
-    patches[i] = inside ? x[((std::int64_t{n} * v.extent + row) * h.extent + column) * geometry.channels + c]
+    const ImagePlace in_patch = place_of(i, v.kernel, h.kernel, geometry.channels),
+                     patch = place_of(in_patch.n, v.places, h.places, 1);
+    const std::int64_t row = patch.row * v.stride + in_patch.row * v.dilation - v.padding,
+                       column = patch.column * h.stride + in_patch.column * h.dilation - h.padding;
+    const bool inside = row >= 0 && row < v.extent && column >= 0 && column < h.extent;
+    patches[i] = inside ? x[((patch.n * v.extent + row) * h.extent + column) * geometry.channels + in_patch.run]
                         : Run<float, width>{};
   }
 };
@@ -72,17 +70,15 @@ struct PatchSums {
   Run<float, width>* dx;
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const PatchDirection &v = geometry.vertical, &h = geometry.horizontal;
-    std::uint32_t rest = static_cast<std::uint32_t>(i);
-    const std::uint32_t c = rest % geometry.channels, column = (rest /= geometry.channels) % h.extent,
-                        row = (rest /= h.extent) % v.extent, n = rest / v.extent;
+    const ImagePlace at = place_of(i, v.extent, h.extent, geometry.channels);
     Run<float, width> sum{};
     for (std::uint32_t kh = 0; kh < v.kernel; ++kh) {
-      const std::uint32_t oh = place_of(v, row, kh);
+      const std::uint32_t oh = window_of(v, static_cast<std::uint32_t>(at.row), kh);
       for (std::uint32_t kw = 0; kw < h.kernel && oh < v.places; ++kw) {
-        const std::uint32_t ow = place_of(h, column, kw);
+        const std::uint32_t ow = window_of(h, static_cast<std::uint32_t>(at.column), kw);
         if (ow >= h.places) continue;
-        const std::int64_t patch = (std::int64_t{n} * v.places + oh) * h.places + ow;
-        const auto more = patches[((patch * v.kernel + kh) * h.kernel + kw) * geometry.channels + c];
+        const std::int64_t patch = (at.n * v.places + oh) * h.places + ow;
+        const auto more = patches[((patch * v.kernel + kh) * h.kernel + kw) * geometry.channels + at.run];
         for (int k = 0; k < width; ++k) number(sum, k) += number(more, k);
       }
     }
@@ -91,8 +87,8 @@ struct PatchSums {
 
  private:
   /// The place whose window has the element at `at` in `of_kernel`; beyond the last where there is none.
-  [[nodiscard]] static RONDA_HOST_DEVICE std::uint32_t place_of(const PatchDirection& along, std::uint32_t at,
-                                                                std::uint32_t of_kernel) {
+  [[nodiscard]] static RONDA_HOST_DEVICE std::uint32_t window_of(const PatchDirection& along, std::uint32_t at,
+                                                                 std::uint32_t of_kernel) {
     const std::uint32_t from = at + along.padding - of_kernel * along.dilation;  // wraps around below 0
     return from % along.stride == 0 && from < along.extent + 2 * along.padding ? from / along.stride : along.places;
   }

@@ -3,7 +3,6 @@
 #include <ronda/layers/cudnn/kernels.hpp>
 #include <ronda/layers/cudnn/library.hpp>
 #include <ronda/layers/cudnn/matmul.hpp>
-#include <ronda/layers/cudnn/patch_arithmetic.hpp>
 #include <ronda/layers/cudnn/patches.hpp>
 
 #include <algorithm>
@@ -16,9 +15,9 @@ constexpr std::int64_t images_a_step = 16;  ///< so that every part begins at an
 
 /// How many images have their patches in memory at a time; 0: not even one has.
 std::int64_t images_at_a_time(const ConvolutionProblem& spec, const PatchGeometry& geometry, std::size_t patch_bytes) {
-  const std::int64_t numbers_an_image =
+  const std::int64_t geometry_an_image =
       std::max({geometry.rows_an_image() * geometry.runs_a_patch(), geometry.runs_an_image(), std::int64_t{1}});
-  const std::int64_t images = static_cast<std::int64_t>(patch_bytes / sizeof(float)) / numbers_an_image;
+  const std::int64_t images = static_cast<std::int64_t>(patch_bytes / sizeof(float)) / geometry_an_image;
   return images >= spec.input.shape[0] ? spec.input.shape[0] : images / images_a_step * images_a_step;
 }
 
@@ -26,17 +25,11 @@ class PatchConvolution final : public Graph {
  public:
   PatchConvolution(const ConvolutionProblem& spec, ConvolutionGraph kind, const EngineRules& rules,
                    std::size_t patch_bytes)
-      : kind_(kind),
-        rules_(rules),
-        outputs_(spec.outputs),
-        images_(spec.input.shape[0]),
-        numbers_(spec),
-        runs_(spec, whole_runs(spec) ? 4 : 1),
-        in_runs_(whole_runs(spec)) {
+      : kind_(kind), rules_(rules), outputs_(spec.outputs), images_(spec.input.shape[0]), geometry_(spec) {
     if (kind == ConvolutionGraph::forward_bias || spec.groups != 1 ||
         dtype_of_layers(rules.precision) != DType::float32)
       throw LogicError("a convolution by patches has one group, no bias, and float32");
-    at_a_time_ = images_at_a_time(spec, numbers_, patch_bytes);
+    at_a_time_ = images_at_a_time(spec, geometry_, patch_bytes);
     if (at_a_time_ == 0) {
       why_none_ = images_ == 0 ? "there are no images"
                                : "the patches of " + std::to_string(images_a_step) + " images take more than " +
@@ -86,11 +79,8 @@ class PatchConvolution final : public Graph {
     std::size_t algorithm;
   };
 
-  /// Whether all pixels are whole runs of four numbers.
-  static bool whole_runs(const ConvolutionProblem& spec) { return spec.input.shape[3] % 4 == 0; }
-
   [[nodiscard]] std::size_t patch_bytes() const {
-    return aligned_bytes(static_cast<std::size_t>(at_a_time_ * numbers_.rows_an_image() * numbers_.runs_a_patch()) *
+    return aligned_bytes(static_cast<std::size_t>(at_a_time_ * geometry_.rows_an_image() * geometry_.runs_a_patch()) *
                          sizeof(float));
   }
   /// The best but so many, where the smaller product has fewer.
@@ -99,7 +89,7 @@ class PatchConvolution final : public Graph {
   }
 
   [[nodiscard]] Matmul product_of(std::int64_t images) const {
-    const std::int64_t rows = images * numbers_.rows_an_image(), patch = numbers_.runs_a_patch();
+    const std::int64_t rows = images * geometry_.rows_an_image(), patch = geometry_.runs_a_patch();
     const Matrix patches{rows, patch}, weights{outputs_, patch}, outputs{rows, outputs_};
     switch (kind_) {
       case ConvolutionGraph::weight_gradient: return {{outputs, true}, {patches, false}, Epilogue::none, rules_};
@@ -110,17 +100,17 @@ class PatchConvolution final : public Graph {
 
   void run_part(const With& with, std::span<void*> pointers, std::int64_t first, std::int64_t images) {
     auto* const patches = reinterpret_cast<float*>(with.workspace);
-    const auto image = [&](void* x) { return static_cast<float*>(x) + first * numbers_.runs_an_image(); };
-    const auto output = [&](void* y) { return static_cast<float*>(y) + first * numbers_.rows_an_image() * outputs_; };
+    const auto image = [&](void* x) { return static_cast<float*>(x) + first * geometry_.runs_an_image(); };
+    const auto output = [&](void* y) { return static_cast<float*>(y) + first * geometry_.rows_an_image() * outputs_; };
     switch (kind_) {
       case ConvolutionGraph::weight_gradient:
-        gather(with.stream, image(pointers[1]), patches, images);
+        gather_patches(with.stream, geometry_, images, image(pointers[1]), patches);
         return multiply(with, {output(pointers[0]), patches, pointers[2], nullptr, first > 0});
       case ConvolutionGraph::data_gradient:
         multiply(with, {output(pointers[0]), pointers[1], patches, nullptr});
-        return add_up(with.stream, patches, image(pointers[2]), images);
+        return sum_patches(with.stream, geometry_, images, patches, image(pointers[2]));
       default:
-        gather(with.stream, image(pointers[0]), patches, images);
+        gather_patches(with.stream, geometry_, images, image(pointers[0]), patches);
         return multiply(with, {patches, pointers[1], output(pointers[2]), nullptr});
     }
   }
@@ -129,29 +119,11 @@ class PatchConvolution final : public Graph {
     with.product.run(with.library.cublas(), cuda::handle_of(with.stream), operands, with.workspace + patch_bytes(),
                      with.algorithm);
   }
-  void gather(Stream& stream, const float* x, float* patches, std::int64_t images) const {
-    const std::int64_t count = images * runs_.rows_an_image() * runs_.runs_a_patch();
-    if (in_runs_)
-      launch(stream, count,
-             Patches<4>{runs_, reinterpret_cast<const Run<float, 4>*>(x), reinterpret_cast<Run<float, 4>*>(patches)});
-    else
-      launch(stream, count, Patches<1>{runs_, x, patches});
-  }
-  void add_up(Stream& stream, const float* patches, float* dx, std::int64_t images) const {
-    const std::int64_t count = images * runs_.runs_an_image();
-    if (in_runs_)
-      launch(
-          stream, count,
-          PatchSums<4>{runs_, reinterpret_cast<const Run<float, 4>*>(patches), reinterpret_cast<Run<float, 4>*>(dx)});
-    else
-      launch(stream, count, PatchSums<1>{runs_, patches, dx});
-  }
 
   ConvolutionGraph kind_;
   EngineRules rules_;
   std::int64_t outputs_, images_, at_a_time_ = 0;
-  PatchGeometry numbers_, runs_;  ///< counted in numbers, and in what a thread moves
-  bool in_runs_;
+  PatchGeometry geometry_;
   std::optional<Matmul> whole_, rest_;  ///< of as many images as fit, and of those left over
   std::vector<Engine> engines_;
   std::string why_none_;

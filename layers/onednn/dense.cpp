@@ -252,17 +252,22 @@ std::unique_ptr<Products> blocked_products(const Runtime& runtime, const Matrice
   }
 }
 
-/// The three products of a training as Strassen takes them, with plain weights. It pays where all sides are long.
+/// Whether Strassen's algorithm pays: in a training, where all sides are long. The same on all ranks, whatever their
+/// processors.
+bool strassen_pays(const Matrices& m, const OperationContext& context) {
+  constexpr std::int64_t shortest = 192, multiplications = 1 << 26;
+  return m.dtype == DType::float32 && context.mode == Mode::training &&
+         std::min({m.batch, m.inputs, m.outputs}) >= shortest && m.batch * m.inputs * m.outputs >= multiplications;
+}
+
+/// The three products of a training as Strassen takes them, with plain weights.
 class StrassenProducts {
  public:
-  StrassenProducts(const Runtime& runtime, const Matrices& m, const OperationContext& context,
-                   Strassen::Steps steps = Strassen::Steps::single)
-      : m_(m), steps_(steps) {
-    constexpr std::int64_t shortest = 192, multiplications = 1 << 26;
-    if (m.dtype != DType::float32 || context.mode != Mode::training) return;
-    if (std::min({m.batch, m.inputs, m.outputs}) < shortest || m.batch * m.inputs * m.outputs < multiplications) return;
-    threads_ = runtime.threads;
-  }
+  StrassenProducts(const Runtime& runtime, const Matrices& m, const OperationContext& context, Strassen::Steps steps)
+      : m_(m),
+        steps_(steps),
+        threads_(runtime.threads),
+        runs_(strassen_pays(m, context) && Strassen::suit_processor()) {}
 
   // Empty where it does not pay, and on a processor without its instructions.
 
@@ -276,19 +281,17 @@ class StrassenProducts {
     return product(m_.batch, m_.outputs, m_.inputs, {m_.outputs, 1}, {1, m_.inputs});
   }
 
-  /// The same on all ranks, whatever their processors.
-  [[nodiscard]] bool pay() const noexcept { return threads_ > 0; }
-
  private:
   [[nodiscard]] std::optional<Strassen> product(std::int64_t rows, std::int64_t depth, std::int64_t columns,
                                                 Strassen::Strides a, Strassen::Strides b) const {
-    if (!pay() || !Strassen::suit_processor()) return std::nullopt;
+    if (!runs_) return std::nullopt;
     return Strassen(rows, depth, columns, a, b, steps_, threads_);
   }
 
   const Matrices& m_;
   Strassen::Steps steps_;
-  int threads_ = 0;  ///< 0 where it does not pay
+  int threads_;
+  bool runs_;
 };
 
 /// For timing, on memory of its own.
@@ -326,7 +329,7 @@ std::unique_ptr<Products> plain_products(const Runtime& runtime, const Matrices&
         {{"Strassen", make(strassen)}, {"Strassen by pairs", make(paired)}}};
     std::vector<Candidate> ours;
     for (const auto& [product_name, product] : products)
-      if (strassen.pay()) ours.push_back({product_name, product ? rehearsal_of(*product) : nullptr});
+      if (strassen_pays(m, context)) ours.push_back({product_name, product ? rehearsal_of(*product) : nullptr});
     const std::string question =
         std::string("dense ") + name + " " + m.text() + (ours.empty() ? "" : ", or Strassen by pairs");
     Option chosen = pick(context.picker, question, std::move(options), ours);
@@ -425,7 +428,7 @@ std::unique_ptr<Products> choose_products(const Runtime& runtime, const Matrices
     question += ", evaluation";
   else if (is_first_layer(context))
     question += ", no input gradient, half of the inputs 0";
-  if (StrassenProducts(runtime, m, context).pay()) question += ", or Strassen by pairs";
+  if (strassen_pays(m, context)) question += ", or Strassen by pairs";
   return std::move(all[context.picker.pick(question, candidates)]);
 }
 

@@ -95,8 +95,8 @@ void Strassen::multiply(const Piece& piece, const Tile& tile, strassen::Ahead& n
                                strassen::unscale(tile.b, quarter_, strassen::kernel_columns)};
   if (piece.k == 0) to.start = {piece.bias == nullptr ? no_start.data() : piece.bias + column, 0};
   strassen::Partial partial;
-  const bool paired = paired_ && strassen::even(tile.a, quarter_, strassen::kernel_rows) == 1 &&
-                      strassen::even(tile.b, quarter_, strassen::kernel_columns) == 1;
+  const bool paired = paired_ && strassen::balanced(tile.a, quarter_, strassen::kernel_rows) == 1 &&
+                      strassen::balanced(tile.b, quarter_, strassen::kernel_columns) == 1;
   strassen::Factors factors{tile.a, tile.b, quarter_, nullptr, paired};
   for (std::int64_t block = 0; block < strassen::blocks; ++block) {
     factors.later = factors.b + strassen::blocks * strassen::factor_floats(quarter_, strassen::kernel_columns);

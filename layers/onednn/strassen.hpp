@@ -42,8 +42,8 @@ namespace ronda::onednn {
 /// AMD's Zen 4: of three steps its multiply-adds take the time of two. Sums of x and y want both of one size (Higham,
 /// chapter 23): each strip is scaled by a power of two to a mean magnitude of about 1, and c's part scaled back. The
 /// error on random numbers is then 1.4e-6 to 2.1e-6. It grows with the square of the largest magnitude over the mean,
-/// so a tile whose strip of a or of b is uneven (beyond 32 times, or of numbers that are extreme or none) takes single
-/// steps.
+/// so a tile takes single steps where its strip of a or of b is not *balanced*: beyond 16 times, or with an extreme
+/// mean or a number that is none.
 class Strassen {
  public:
   /// Where an element (i, k) of a factor lies: at i · line + k · step. One of them is 1. k goes along the depth.

@@ -128,12 +128,12 @@ struct Magnitudes {
 /// What a strip is multiplied with, and what its products are afterwards.
 struct Scale {
   float before = 1, after = 1;
-  bool even = false;
+  bool balanced = false;
 };
-/// A power of two that brings the mean magnitude to about 1, if the strip is even. Products of zeros become exact
+/// A power of two that brings the mean magnitude to about 1, if the strip is balanced. Products of zeros become exact
 /// zeros.
 [[gnu::always_inline]] inline Scale scale_of(const Magnitudes& of) {
-  constexpr float most = 32;         // times the mean: an element's error grows with the square of this
+  constexpr float most = 16;         // times the mean: an element's error grows with the square of this
   constexpr int most_exponent = 60;  // so that a product of two scales is no extreme number
   if (of.largest == 0 && of.mean == 0) return {1, 0, true};
   if (!std::isfinite(of.mean) || of.largest > most * of.mean) return {};
@@ -166,7 +166,7 @@ template <std::int64_t width, std::int64_t at_once>
   const std::int64_t factor = factor_floats(depth, width);
   const Scale scale = paired ? scale_of(magnitudes(side, 4 * width, 4 * depth)) : Scale();
   unscale(factors, depth, width) = scale.after;
-  even(factors, depth, width) = scale.even ? 1 : 0;
+  balanced(factors, depth, width) = scale.balanced ? 1 : 0;
   for (std::int64_t i = 0; i < products; ++i)
     std::fill_n(pair_sums(factors + i * factor, depth, width), factor - depth * width, 0.0F);
   alignas(64) std::array<float, 16 * at_once * width> parts;
@@ -180,7 +180,7 @@ template <std::int64_t width, std::int64_t at_once>
     }
     sum_parts<width == kernel_rows>(parts.data(), at_once * width, count * width, scale.before, factors + begin * width,
                                     factor);
-    for (std::int64_t i = 0; scale.even && i < products; ++i)
+    for (std::int64_t i = 0; scale.balanced && i < products; ++i)
       add_pairs<width>(factors + i * factor, depth, begin, begin + count);
   }
 }

@@ -32,7 +32,7 @@ template <class Number>
 }
 /// Whether a strip's steps may be paired with another's; 1 or 0, behind `unscale`.
 template <class Number>
-[[nodiscard]] Number& even(Number* factors, std::int64_t depth, std::int64_t width) {
+[[nodiscard]] Number& balanced(Number* factors, std::int64_t depth, std::int64_t width) {
   return factors[products * factor_floats(depth, width) + 1];
 }
 [[nodiscard]] constexpr std::int64_t strip_floats(std::int64_t depth, std::int64_t width) noexcept {
@@ -67,7 +67,7 @@ struct Factors {
   /// Fetched into the second-level cache too, 64 bytes for each k of the seven: half of the next block's b. What that
   /// fetches by itself is the other half. It may lie behind all of b, whose memory is not touched so.
   const float* later;
-  bool paired;  ///< steps of the depth (strassen.hpp): then both are even
+  bool paired;  ///< steps of the depth (strassen.hpp): then both are balanced
 };
 
 /// What blocks of a tile leave for later ones, (24, 64) each.

@@ -104,28 +104,34 @@ std::vector<float> product(const std::vector<float>& left, const std::vector<flo
 }
 
 template <int width>
-std::vector<float> patches_of(const cudnn::PatchGeometry& geometry, const std::vector<float>& x, std::int64_t count) {
-  using Run = cudnn::Run<float, width>;
-  std::vector<Run> from(x.size() * sizeof(float) / sizeof(Run)),
-      to(static_cast<std::size_t>(count) * sizeof(float) / sizeof(Run));
-  std::memcpy(from.data(), x.data(), x.size() * sizeof(float));
-  for_each(static_cast<std::int64_t>(to.size()), cudnn::Patches<width>{geometry, from.data(), to.data()});
-  std::vector<float> patches(static_cast<std::size_t>(count));
-  std::memcpy(patches.data(), to.data(), patches.size() * sizeof(float));
-  return patches;
+std::vector<cudnn::Run<float, width>> runs_of(const std::vector<float>& numbers) {
+  std::vector<cudnn::Run<float, width>> runs(numbers.size() / width);
+  std::memcpy(runs.data(), numbers.data(), numbers.size() * sizeof(float));
+  return runs;
+}
+template <class Run>
+std::vector<float> numbers_of(const std::vector<Run>& runs) {
+  std::vector<float> numbers(runs.size() * sizeof(Run) / sizeof(float));
+  std::memcpy(numbers.data(), runs.data(), numbers.size() * sizeof(float));
+  return numbers;
 }
 
-template <int width>
-std::vector<float> sums_of(const cudnn::PatchGeometry& geometry, const std::vector<float>& patches,
-                           std::int64_t count) {
-  using Run = cudnn::Run<float, width>;
-  std::vector<Run> from(patches.size() * sizeof(float) / sizeof(Run)),
-      to(static_cast<std::size_t>(count) * sizeof(float) / sizeof(Run));
-  std::memcpy(from.data(), patches.data(), patches.size() * sizeof(float));
-  for_each(static_cast<std::int64_t>(to.size()), cudnn::PatchSums<width>{geometry, from.data(), to.data()});
-  std::vector<float> sums(static_cast<std::size_t>(count));
-  std::memcpy(sums.data(), to.data(), sums.size() * sizeof(float));
-  return sums;
+/// What a kernel that moves runs makes of these numbers: so many others.
+template <template <int> class Kernel, int width>
+std::vector<float> moved(cudnn::PatchGeometry geometry, const std::vector<float>& numbers, std::int64_t count) {
+  geometry.channels /= width;
+  const auto from = runs_of<width>(numbers);
+  auto to = runs_of<width>(nothing(count));
+  for_each(count / width, Kernel<width>{geometry, from.data(), to.data()});
+  return numbers_of(to);
+}
+
+/// Any NaN is one, and -0 is 0.
+std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> all;
+  for (const float value : values)
+    all.push_back(std::isnan(value) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value + 0.0F));
+  return all;
 }
 
 }  // namespace
@@ -157,15 +163,15 @@ TEST_CASE("patches and products on a GPU are the plain convolution, by numbers a
       operation->forward({&given, 1}, pass);
       operation->backward({&given, 1}, Tensor(output, dy.data()), pass);
 
-      const cudnn::PatchGeometry geometry(problem), in_runs(problem, channels % 4 == 0 ? 4 : 1);
+      const cudnn::PatchGeometry geometry(problem);
       const std::int64_t patch = geometry.runs_a_patch(), rows = 2 * geometry.rows_an_image();
       const auto columns = static_cast<std::size_t>(patch);
       std::vector<float> stored(w.size());  // out, kernel, kernel, in
       reorder(Tensor(weight, w.data()),
               Tensor({weight.shape, DType::float32, Layout(std::array{0, 2, 3, 1}, {})}, stored.data()));
-      const auto patches = patches_of<1>(geometry, x, rows * patch);
+      const auto patches = moved<cudnn::Patches, 1>(geometry, x, rows * patch);
       const auto gradients = product(dy, stored, 5, columns, false);
-      const auto sums = sums_of<1>(geometry, gradients, problem.input.count());
+      const auto sums = moved<cudnn::PatchSums, 1>(geometry, gradients, problem.input.count());
       std::vector<float> turned(dy.size());  // (outputs, rows)
       for (std::size_t i = 0; i < dy.size(); ++i) turned[i % 5 * (dy.size() / 5) + i / 5] = dy[i];
       INFO(channels << " channels, " << text_of_windows(spec));
@@ -177,29 +183,12 @@ TEST_CASE("patches and products on a GPU are the plain convolution, by numbers a
               Tensor(weight, found.data()));
       test::check_close("weight gradient", found, dw, 1e-6F);
       if (channels % 4 != 0) continue;
-      CHECK(patches_of<4>(in_runs, x, rows * patch) == patches);
-      CHECK(sums_of<4>(in_runs, gradients, problem.input.count()) == sums);
+      CHECK(moved<cudnn::Patches, 4>(geometry, x, rows * patch) == patches);
+      CHECK(moved<cudnn::PatchSums, 4>(geometry, gradients, problem.input.count()) == sums);
     }
 }
 
 TEST_CASE("pooling by runs of four and by cells on a GPU gives the numbers of that by numbers, with NaN and ties") {
-  const auto bits = [](const std::vector<float>& values) {
-    std::vector<std::uint32_t> all;
-    for (const float value : values)
-      all.push_back(std::isnan(value) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(value + 0.0F));
-    return all;
-  };
-  using Four = cudnn::Run<float, 4>;
-  const auto four = [](const std::vector<float>& values) {
-    std::vector<Four> runs(values.size() / 4);
-    std::memcpy(runs.data(), values.data(), values.size() * sizeof(float));
-    return runs;
-  };
-  const auto plain = [](const std::vector<Four>& runs) {
-    std::vector<float> values(runs.size() * 4);
-    std::memcpy(values.data(), runs.data(), values.size() * sizeof(float));
-    return values;
-  };
   for (const PoolKind kind : {PoolKind::maximum, PoolKind::average})
     for (const PoolSpec& spec :
          {PoolSpec{kind, 2, 2, 0}, {kind, 3, 2, 1}, {kind, 2, 3, 0}, {kind, {1, 4}, {2, 4}, 0}, {kind, {9, 7}, 9, 0}})
@@ -211,12 +200,12 @@ TEST_CASE("pooling by runs of four and by cells on a GPU gives the numbers of th
         cudnn::PoolGeometry by_four = geometry;
         by_four.channels /= 4;
         auto y = nothing(out.count()), dx = nothing(in.count()), found = dx;
-        auto four_y = four(y), four_dx = four(dx);
-        const auto four_x = four(x), four_dy = four(dy);
+        auto four_y = runs_of<4>(y), four_dx = runs_of<4>(dx);
+        const auto four_x = runs_of<4>(x), four_dy = runs_of<4>(dy);
         for_each(out.count(), cudnn::Pool<float>{geometry, x.data(), y.data(), relu});
         for_each(out.count() / 4, cudnn::Pool<float, 4>{by_four, four_x.data(), four_y.data(), relu});
         INFO("kernel " << spec.kernel.text() << " stride " << spec.stride.text() << " relu " << relu);
-        CHECK(bits(plain(four_y)) == bits(y));
+        CHECK(bits_of(numbers_of(four_y)) == bits_of(y));
         CHECK(cudnn::PoolCellGradient<float>::suits(geometry) == (spec.padding == 0));
         if (spec.padding != 0) continue;
         for_each(in.count(), cudnn::PoolGradient<float>{geometry, x.data(), dy.data(), dx.data(), relu});
@@ -225,10 +214,10 @@ TEST_CASE("pooling by runs of four and by cells on a GPU gives the numbers of th
                  cudnn::PoolCellGradient<float>::cells(geometry.horizontal) * channels;
         };
         for_each(cells(8), cudnn::PoolCellGradient<float>{geometry, x.data(), dy.data(), found.data(), relu});
-        CHECK(bits(found) == bits(dx));
+        CHECK(bits_of(found) == bits_of(dx));
         for_each(cells(2),
                  cudnn::PoolCellGradient<float, 4>{by_four, four_x.data(), four_dy.data(), four_dx.data(), relu});
-        CHECK(bits(plain(four_dx)) == bits(dx));
+        CHECK(bits_of(numbers_of(four_dx)) == bits_of(dx));
       }
 }
 

@@ -163,7 +163,7 @@ TEST_CASE("Strassen's products of factors of very different sizes are as exact a
     }
 }
 
-TEST_CASE("Strassen's products of uneven factors are as exact as others") {
+TEST_CASE("Strassen's products of factors that are not balanced are as exact as others") {
   if (!has_strassen()) return;
   static constexpr Sides sides{101, 513, 150};
   const auto check = [&](const char* what, const auto& change) {
@@ -188,6 +188,11 @@ TEST_CASE("Strassen's products of uneven factors are as exact as others") {
     for (std::int64_t row = 0; row < sides.rows; ++row)
       for (const std::int64_t k : {6, 7}) bench.set_a(row, k, 1000);
   });
+  for (const float number : {8.0F, 14.0F})  // 15 times the mean, just balanced, and 25 times
+    check("two steps of larger numbers", [number](ProductBench& bench) {
+      for (std::int64_t row = 0; row < sides.rows; ++row)
+        for (const std::int64_t k : {6, 7}) bench.set_a(row, k, number);
+    });
   check("a large row", [](ProductBench& bench) {
     for (std::int64_t k = 0; k < sides.depth; ++k) bench.set_a(50, k, k % 2 == 0 ? 700.0F : -900.0F);
   });
