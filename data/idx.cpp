@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -43,6 +46,12 @@ std::size_t checked_count(const GzipFile& source, const Shape& shape) {
   return empty ? 0 : static_cast<std::size_t>(product);
 }
 
+void grow(Buffer& memory, std::size_t bytes) {
+  Buffer larger = Buffer::host(bytes);
+  if (memory.bytes() > 0) std::memcpy(larger.data(), memory.data(), memory.bytes());
+  memory = std::move(larger);
+}
+
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& file, int rank) {
@@ -51,12 +60,10 @@ IdxArray read_idx(const std::filesystem::path& file, int rank) {
   const std::size_t count = checked_count(source, array.shape);
   // By pieces, so that a damaged header cannot make us ask for memory that the file does not fill.
   constexpr std::size_t piece = std::size_t{8} << 20;
-  while (array.values.size() < count) {
-    const std::size_t have = array.values.size(), wanted = std::min(piece, count - have);
-    if (array.values.capacity() < have + wanted) array.values.reserve(std::min(count, 2 * have + wanted));
-    array.values.resize(have + wanted);
-    const std::size_t found = source.read(std::span(array.values).subspan(have));
-    if (found < wanted)
+  for (std::size_t have = 0; have < count; have = array.memory.bytes()) {
+    grow(array.memory, std::min(count, 2 * have + piece));
+    const std::size_t found = source.read(array.values().subspan(have));
+    if (have + found < array.memory.bytes())
       throw source.damaged("expected " + std::to_string(count) + " bytes of data for dimensions " + array.shape.text() +
                            ", found only " + std::to_string(have + found));
   }

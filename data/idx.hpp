@@ -1,8 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <vector>
+#include <span>
 
+#include <ronda/core/buffer.hpp>
 #include <ronda/core/shape.hpp>
 
 namespace ronda {
@@ -11,7 +12,11 @@ namespace ronda {
 /// database of handwritten digits").
 struct IdxArray {
   Shape shape;
-  std::vector<std::uint8_t> values;
+  Buffer memory;  ///< a byte for each element
+
+  [[nodiscard]] std::span<std::uint8_t> values() const noexcept {
+    return {reinterpret_cast<std::uint8_t*>(memory.data()), memory.bytes()};
+  }
 };
 
 /// Reads an IDX file, gzipped or not, and checks all of it: the magic number, `rank` dimensions, as many bytes as they

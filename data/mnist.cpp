@@ -2,8 +2,11 @@
 #include <ronda/data/mnist.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -20,38 +23,31 @@ std::filesystem::path find(const std::filesystem::path& directory, const std::st
 std::string images_of(const std::string& prefix) { return prefix + "-images-idx3-ubyte"; }
 std::string labels_of(const std::string& prefix) { return prefix + "-labels-idx1-ubyte"; }
 
-MnistDataset dataset(const IdxArray& images, IdxArray labels, const std::filesystem::path& directory,
+MnistDataset dataset(IdxArray images, const IdxArray& labels, const std::filesystem::path& directory,
                      const std::string& prefix) {
-  return {images, std::move(labels), (directory / images_of(prefix)).string() + " with " + labels_of(prefix)};
+  return {std::move(images), labels, (directory / images_of(prefix)).string() + " with " + labels_of(prefix)};
 }
 
 /// The labels. Throws where they and the images do not belong together.
-std::vector<std::uint8_t> checked(IdxArray labels, const IdxArray& images, std::string_view source) {
+std::vector<std::uint8_t> checked(const IdxArray& labels, const Shape& images, std::string_view source) {
   const auto fail = [&](const std::string& what) { return InputError(std::string(source) + ": " + what); };
-  if (images.shape[0] != labels.shape[0])
-    throw fail("expected as many labels as images, found " + std::to_string(images.shape[0]) + " images and " +
+  if (images[0] != labels.shape[0])
+    throw fail("expected as many labels as images, found " + std::to_string(images[0]) + " images and " +
                std::to_string(labels.shape[0]) + " labels; take both files from one set");
-  if (images.values.empty())
-    throw fail("expected images, found dimensions " + images.shape.text() + "; fetch the file anew");
-  const auto bad = std::ranges::find_if(labels.values, [](int label) { return label >= MnistDataset::classes; });
-  if (bad != labels.values.end())
+  if (images.count() == 0) throw fail("expected images, found dimensions " + images.text() + "; fetch the file anew");
+  const std::span<const std::uint8_t> values = labels.values();
+  const auto bad = std::ranges::find_if(values, [](int label) { return label >= MnistDataset::classes; });
+  if (bad != values.end())
     throw fail("expected labels from 0 to " + std::to_string(MnistDataset::classes - 1) + ", found " +
-               std::to_string(*bad) + " for sample " + std::to_string(bad - labels.values.begin()) +
-               "; fetch the file anew");
-  return std::move(labels.values);
-}
-
-Buffer pixels_of(const IdxArray& images) {
-  Buffer pixels = Buffer::host(images.values.size());
-  std::ranges::copy(images.values, reinterpret_cast<std::uint8_t*>(pixels.data()));
-  return pixels;
+               std::to_string(*bad) + " for sample " + std::to_string(bad - values.begin()) + "; fetch the file anew");
+  return {values.begin(), values.end()};
 }
 
 }  // namespace
 
-MnistDataset::MnistDataset(const IdxArray& images, IdxArray labels, std::string_view source)
-    : ByteImages(pixels_of(images), Shape{images.shape[1], images.shape[2], 1},
-                 checked(std::move(labels), images, source)) {}
+MnistDataset::MnistDataset(IdxArray images, const IdxArray& labels, std::string_view source)
+    : ByteImages(std::move(images.memory), Shape{images.shape[1], images.shape[2], 1},
+                 checked(labels, images.shape, source)) {}
 
 MnistFiles read_mnist(const std::filesystem::path& directory) {
   std::error_code ignored;
@@ -63,8 +59,8 @@ MnistFiles read_mnist(const std::filesystem::path& directory) {
 }
 
 Mnist make_mnist(MnistFiles files, const std::filesystem::path& directory) {
-  Mnist mnist{dataset(files.train_images, std::move(files.train_labels), directory, "train"),
-              dataset(files.test_images, std::move(files.test_labels), directory, "t10k")};
+  Mnist mnist{dataset(std::move(files.train_images), files.train_labels, directory, "train"),
+              dataset(std::move(files.test_images), files.test_labels, directory, "t10k")};
   const Shape &train = mnist.train.fields()[0].shape, &test = mnist.test.fields()[0].shape;
   if (train != test)
     throw InputError(directory.string() + ": expected images of one size, found " + train.text() +

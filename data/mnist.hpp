@@ -17,7 +17,7 @@ class MnistDataset final : public ByteImages {
   /// @param labels  (samples)
   /// @param source  where they come from, for errors
   /// Throws InputError where the numbers of images and labels differ, there are none, or a label is out of range.
-  MnistDataset(const IdxArray& images, IdxArray labels, std::string_view source);
+  MnistDataset(IdxArray images, const IdxArray& labels, std::string_view source);
 };
 
 struct Mnist {

@@ -38,9 +38,7 @@ std::unique_ptr<const Dataset> read_images(const fs::path& file, const PictureIn
     throw InputError(file.string() + ": expected images of " + std::to_string(input.size) + " x " +
                      std::to_string(input.size) + " pixels, found " + std::to_string(array.shape[1]) + " x " +
                      std::to_string(array.shape[2]));
-  Buffer pixels = Buffer::host(array.values.size());
-  std::memcpy(pixels.data(), array.values.data(), array.values.size());
-  return std::make_unique<ByteImages>(std::move(pixels), Shape{input.size, input.size, 1},
+  return std::make_unique<ByteImages>(std::move(array.memory), Shape{input.size, input.size, 1},
                                       std::vector<std::uint8_t>(count));
 }
 

@@ -2,7 +2,6 @@
 #include <ronda/collectives/members/spec_check.hpp>
 
 #include <algorithm>
-#include <cstring>
 
 namespace ronda {
 
@@ -25,9 +24,9 @@ void KeptAllreduces::run(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm a
     if (kept_.size() > most_kept) kept_.pop_back();
   }
   const Kept& kept = kept_.front();
-  std::memcpy(kept.memory.data(), data.data, data.bytes().size());
+  std::ranges::copy(data.bytes(), kept.memory.data());  // none of no elements, whose address may be null
   kept.plan->start().wait();
-  std::memcpy(data.data, kept.memory.data(), data.bytes().size());
+  std::copy_n(kept.memory.data(), data.bytes().size(), data.bytes().begin());
 }
 
 KeptAllreduces::Kept KeptAllreduces::make(const Tensor& tensor, ReduceOp op, AllreduceAlgorithm algorithm) {

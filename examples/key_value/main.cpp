@@ -46,10 +46,10 @@ void add_gradient(const std::vector<float>& weights, const std::uint8_t* image, 
 
 double accuracy(const std::vector<float>& weights, const MnistFiles& data) {
   std::size_t right = 0;
-  const std::size_t samples = data.test_labels.values.size();
+  const std::size_t samples = data.test_labels.values().size();
   for (std::size_t i = 0; i < samples; ++i) {
-    const auto s = scores(weights, &data.test_images.values[i * pixels]);
-    right += std::ranges::max_element(s) - s.begin() == data.test_labels.values[i] ? 1 : 0;
+    const auto s = scores(weights, &data.test_images.values()[i * pixels]);
+    right += std::ranges::max_element(s) - s.begin() == data.test_labels.values()[i] ? 1 : 0;
   }
   return static_cast<double>(right) / static_cast<double>(samples);
 }
@@ -59,14 +59,14 @@ void work(KeyValueStore& store, const MnistFiles& data, std::uint64_t updates, s
   std::vector<float> weights((pixels + 1) * classes), gradient(weights.size());
   store.init("weights", weights);  // the same zeros on all workers
   std::mt19937 random(static_cast<unsigned>(store.rank()));
-  std::uniform_int_distribution<std::size_t> sample(0, data.train_labels.values.size() - 1);
+  std::uniform_int_distribution<std::size_t> sample(0, data.train_labels.values().size() - 1);
   std::size_t steps = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (; store.version("weights") < updates; ++steps) {
     std::ranges::fill(gradient, 0.0F);
     for (std::size_t n = 0; n < batch; ++n) {
       const std::size_t i = sample(random);
-      add_gradient(weights, &data.train_images.values[i * pixels], data.train_labels.values[i], gradient);
+      add_gradient(weights, &data.train_images.values()[i * pixels], data.train_labels.values()[i], gradient);
     }
     std::this_thread::sleep_for(delay);
     store.push("weights", gradient);

@@ -18,8 +18,8 @@ void hand_out(IdxArray& array, Communicator& sharers) {
   std::ranges::copy(array.shape, extents.begin() + 1);
   sharers.broadcast(Tensor(std::span(extents)));
   array.shape = Shape(std::span(extents).subspan(1, static_cast<std::size_t>(extents[0])));
-  array.values.resize(static_cast<std::size_t>(array.shape.count()));
-  sharers.broadcast(Tensor(std::span(array.values)));
+  if (sharers.rank() != 0) array.memory = Buffer::host(static_cast<std::size_t>(array.shape.count()));
+  sharers.broadcast(Tensor(array.values()));
 }
 
 /// This node's ranks that were given the same folder.

@@ -1,5 +1,8 @@
 // What a device makes of a dataset that it keeps has the bits of Dataset::read. The kernel's arithmetic runs on the
 // host.
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -41,9 +44,10 @@ void require_equal(const Dataset& data, const std::vector<std::uint64_t>& sample
 
 /// Every byte there is, as a pixel.
 MnistDataset all_bytes() {
-  IdxArray images{Shape{3, 16, 16}, std::vector<std::uint8_t>(768)}, labels{Shape{3}, {7, 0, 9}};
-  std::iota(images.values.begin(), images.values.end(), std::uint8_t{0});
-  return {std::move(images), std::move(labels), "test"};
+  IdxArray images{Shape{3, 16, 16}, Buffer::host(768)}, labels{Shape{3}, Buffer::host(3)};
+  std::iota(images.values().begin(), images.values().end(), std::uint8_t{0});
+  std::ranges::copy(std::array<std::uint8_t, 3>{7, 0, 9}, labels.values().begin());
+  return {std::move(images), labels, "test"};
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include <bit>
+#include <cstdint>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ronda/core/error.hpp>
 #include <ronda/data/mnist.hpp>
@@ -45,7 +49,7 @@ TEST_CASE("plain and gzipped files give the same") {
   for (const char* name : {"plain", "zipped"}) {
     const IdxArray array = read_idx(folder / name, 2);
     REQUIRE(array.shape == Shape{2, 3});
-    REQUIRE(std::string(array.values.begin(), array.values.end()) == "abcdef");
+    REQUIRE(std::string(array.values().begin(), array.values().end()) == "abcdef");
   }
 }
 
@@ -118,9 +122,9 @@ TEST_CASE("a set that does not fit together is refused") {
 }
 
 TEST_CASE("every pixel becomes the float nearest to pixel / 255") {
-  std::vector<std::uint8_t> pixels(256);
-  for (std::size_t i = 0; i < 256; ++i) pixels[i] = static_cast<std::uint8_t>(i);
-  const MnistDataset data({Shape{1, 16, 16}, pixels}, {Shape{1}, {7}}, "test");
+  IdxArray pixels{Shape{1, 16, 16}, Buffer::host(256)};
+  std::iota(pixels.values().begin(), pixels.values().end(), std::uint8_t{0});
+  const MnistDataset data(std::move(pixels), {Shape{1}, Buffer::host(1)}, "test");
   Batch batch(data.fields(), 1);
   data.read({std::vector<std::uint64_t>{0}}, batch);
   for (std::size_t i = 0; i < 256; ++i)
@@ -149,5 +153,5 @@ TEST_CASE("dimensions whose product overflows are refused, also beside a 0") {
                      {"file", "promises dimensions"});
   }
   write_file(folder / "file", idx({0, 28, 28}, ""));
-  CHECK(read_idx(folder / "file", 3).values.empty());
+  CHECK(read_idx(folder / "file", 3).values().empty());
 }

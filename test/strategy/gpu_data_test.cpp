@@ -16,11 +16,11 @@ namespace {
 
 /// Images with every byte, of a size that is no multiple of anything.
 MnistDataset images(std::size_t count) {
-  IdxArray pixels{Shape{static_cast<std::int64_t>(count), 13, 11}, std::vector<std::uint8_t>(count * 143)},
-      labels{Shape{static_cast<std::int64_t>(count)}, std::vector<std::uint8_t>(count)};
-  for (std::size_t i = 0; i < pixels.values.size(); ++i) pixels.values[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
-  for (std::size_t i = 0; i < count; ++i) labels.values[i] = static_cast<std::uint8_t>(i % 10);
-  return {std::move(pixels), std::move(labels), "test"};
+  IdxArray pixels{Shape{static_cast<std::int64_t>(count), 13, 11}, Buffer::host(count * 143)},
+      labels{Shape{static_cast<std::int64_t>(count)}, Buffer::host(count)};
+  for (std::size_t i = 0; i < count * 143; ++i) pixels.values()[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  for (std::size_t i = 0; i < count; ++i) labels.values()[i] = static_cast<std::uint8_t>(i % 10);
+  return {std::move(pixels), labels, "test"};
 }
 
 }  // namespace
