@@ -133,10 +133,10 @@ void ConvolutionDirections::choose_forward(Picker& picker) {
   output = Winograd::output_of(spec_);
   weight = shared_weight_ ? rows : Winograd::weight_of(spec_);
   if (!is_summed()) tiles = Winograd::make(runtime_, spec_, output, weight);
+  const bool relu = spec_.activation == Activation::relu && (!spec_.pool || (tiles && tiles->pools()));
   forward = choose(
       picker, "forward", spec_.input.layout.tag(), [&](const ConvolutionWay& way) { return make_forward(way); },
-      ours(nullptr, tiles ? tiles->forward_rehearsal(rectifies()) : nullptr, nullptr, false), rectifying_rehearsal(),
-      "");
+      ours(nullptr, tiles ? tiles->forward_rehearsal(relu) : nullptr, nullptr, false), finishing_rehearsal(), "");
   if (forward.in_tiles) {
     y_ = to_memory_desc(output, Axes::image);
     w_ = to_memory_desc(weight, Axes::weight);
@@ -247,8 +247,12 @@ std::function<void()> ConvolutionDirections::spreading_rehearsal() const {
                    [this](const PoolingRehearsal& pooling) { pooling.backward(runtime_.threads); });
 }
 
-std::function<void()> ConvolutionDirections::rectifying_rehearsal() const {
-  if (!rectifies() || !tiles) return nullptr;
+std::function<void()> ConvolutionDirections::finishing_rehearsal() const {
+  if (!tiles) return nullptr;
+  if (tiles->pools())
+    return rehearsal([this] { return std::make_shared<PoolingRehearsal>(spec_, output, runtime_.threads); },
+                     [this](const PoolingRehearsal& pooling) { pooling.forward(runtime_.threads); });
+  if (spec_.pool || spec_.activation != Activation::relu) return nullptr;
   return rehearsal([this] { return std::make_shared<Buffer>(Buffer::host(output.bytes())); },
                    [this](const Buffer& y) { rectify(data<float>(y), y.bytes() / sizeof(float), runtime_.threads); });
 }

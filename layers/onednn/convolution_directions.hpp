@@ -81,9 +81,8 @@ class ConvolutionDirections {
   [[nodiscard]] std::function<void()> apart_rehearsal() const;
   /// Of gradients over the windows that they belong to, which the library's ways need done.
   [[nodiscard]] std::function<void()> spreading_rehearsal() const;
-  /// Of the ReLU of a convolution that tiles can compute, which do it themselves.
-  [[nodiscard]] std::function<void()> rectifying_rehearsal() const;
-  [[nodiscard]] bool rectifies() const { return !spec_.pool && spec_.activation == Activation::relu; }
+  /// Of what tiles do themselves, and the library's ways need done: the ReLU, or the pooling with its ReLU.
+  [[nodiscard]] std::function<void()> finishing_rehearsal() const;
   /// The picker's choice among the ways; the last resort only counts where there is no other.
   /// @param before  as `pick` has it
   /// @param told    of it, in the question

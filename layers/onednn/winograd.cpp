@@ -175,20 +175,26 @@ TensorDesc Winograd::weight_of(const ConvolutionProblem& spec) {
 
 /// Tensors of the sizes of a step.
 struct Winograd::Rehearsal {
-  Buffer x, w, bias, y, scratch;
+  Buffer x, w, bias, y, winners, scratch;
 };
 
 std::shared_ptr<Winograd::Rehearsal> Winograd::make_rehearsal() const {
+  Buffer bias = Buffer::host(static_cast<std::size_t>(forward_.outputs) * sizeof(float));
+  Buffer y = zeros<float>(forward_.to), winners = Buffer::host(pooled_ ? y.bytes() / sizeof(float) : 0);
   return std::make_shared<Rehearsal>(Rehearsal{zeros<float>(forward_.from), Buffer::host(parameter_bytes_),
-                                               Buffer::host(static_cast<std::size_t>(forward_.outputs) * sizeof(float)),
-                                               zeros<float>(forward_.to), Buffer::host(scratch_bytes_)});
+                                               std::move(bias), std::move(y), std::move(winners),
+                                               Buffer::host(scratch_bytes_)});
 }
 
 std::function<void()> Winograd::forward_rehearsal(bool relu) {
   return rehearsal([this] { return make_rehearsal(); },
                    [this, relu](const Rehearsal& r) {
-                     forward(data<float>(r.x), data<float>(r.w), data<float>(r.bias), relu, data<float>(r.y),
-                             r.scratch.data());
+                     const float *x = data<float>(r.x), *w = data<float>(r.w), *bias = data<float>(r.bias);
+                     if (pools())
+                       forward_and_pool(x, w, bias, relu, data<float>(r.y), data<std::uint8_t>(r.winners),
+                                        r.scratch.data());
+                     else
+                       forward(x, w, bias, relu, data<float>(r.y), r.scratch.data());
                    });
 }
 std::function<void()> Winograd::data_rehearsal() {

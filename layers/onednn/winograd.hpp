@@ -56,7 +56,8 @@ class Winograd {
 
   [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
 
-  /// One run on memory of its own.
+  // One run on memory of its own; forward with the pooling, if that can be part of it.
+
   [[nodiscard]] std::function<void()> forward_rehearsal(bool relu);
   [[nodiscard]] std::function<void()> data_rehearsal();
   [[nodiscard]] std::function<void()> weights_rehearsal();
