@@ -62,6 +62,7 @@ else
   files+=("$PWD/$parts" "$PWD/$apps/mnist_mlp.dir/Unity/unity_0_cxx.cxx")
   for folder in apps apps/*/; do options+=(--extra-arg="-iquote$PWD/$folder"); done # where they were included from
 fi
+# The largest first.
 tidy() { xargs -r ls -S | xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy "${options[@]}" --quiet --checks="$1$without" 2>/dev/null; }
 printf '%s\n' "${files[@]}" | sed '/apps\//d' | tidy ''
 # This one check looks at all of CLI11.

@@ -229,14 +229,11 @@ std::function<void()> ConvolutionDirections::apart_rehearsal() const {
   };
   return rehearsal(
       [this] {
-        return std::make_shared<Apart>(Apart{PoolingRehearsal(spec_, output, runtime_.threads),
-                                             Buffer::host(forward.library ? forward.library->rehearsal_bytes() : 0)});
+        return std::make_shared<Apart>(
+            Apart{PoolingRehearsal(spec_, output, runtime_.threads), Buffer::host(forward.library->rehearsal_bytes())});
       },
-      [this, run_tiles = tiles ? tiles->forward_rehearsal(false) : nullptr](const Apart& apart) {
-        if (forward.library)
-          forward.library->rehearse(apart.computation.data());
-        else
-          run_tiles();
+      [this](const Apart& apart) {
+        forward.library->rehearse(apart.computation.data());  // tiles take more channels than `choose_fused` looks at
         apart.pooling.forward(runtime_.threads);
       });
 }
