@@ -12,6 +12,7 @@ namespace ronda {
 struct Candidate {
   std::string name;
   std::function<void()> run;
+  double counts = 1;  ///< its time counts so many times: what it costs the operations beside it, which is not timed
 };
 
 /// A candidate's `run`: `run(*memory)` on what `make` returns a pointer to, which is called at the first run alone:

@@ -109,7 +109,7 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
   Buffer memory;  // taken when the first is timed: most days the answer is known
   std::vector<Candidate> candidates;
   for (const Option& option : options) {
-    Candidate candidate{option.name, nullptr};
+    Candidate candidate{option.name, nullptr, option.counts};
     if (Computation* computation = option.computation.get())
       candidate.run = [computation, bytes, &memory, &before] {
         if (memory.bytes() == 0) memory = Buffer::host(bytes);
@@ -120,7 +120,7 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
   }
   for (const Candidate& candidate : ours) {
     candidates.push_back(candidate);
-    options.push_back({candidate.name, nullptr});
+    options.push_back({candidate.name, nullptr, candidate.counts});
   }
   return std::move(options[picker.pick(question, candidates)]);
 }

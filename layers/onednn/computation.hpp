@@ -100,6 +100,7 @@ class Computation {
 struct Option {
   std::string name;
   std::unique_ptr<Computation> computation;
+  double counts = 1;  ///< as Candidate::counts
 };
 
 /// What `make` returns; empty where the library refuses.

@@ -21,6 +21,9 @@ namespace {
 constexpr std::array ways{ConvolutionWay{"direct", dnnl::algorithm::convolution_direct, false},
                           ConvolutionWay{"winograd", dnnl::algorithm::convolution_winograd, false},
                           ConvolutionWay{"direct nhwc", dnnl::algorithm::convolution_direct, true}};
+/// A forward pass that leaves the library's layout must be so much faster: in NHWC the convolutions that follow are
+/// slower too, or reorder what they read, and so are normalisations of many channels.
+constexpr double plain_counts = 1.1;
 constexpr ConvolutionWay last_resort{"fallback", dnnl::algorithm::convolution_direct, false, true};
 /// Our own candidates.
 constexpr const char *by_winners = "winners", *by_tiles = "winograd tiles";
@@ -136,7 +139,8 @@ void ConvolutionDirections::choose_forward(Picker& picker) {
   const bool relu = spec_.activation == Activation::relu && (!spec_.pool || (tiles && tiles->pools()));
   forward = choose(
       picker, "forward", spec_.input.layout.tag(), [&](const ConvolutionWay& way) { return make_forward(way); },
-      ours(nullptr, tiles ? tiles->forward_rehearsal(relu) : nullptr, nullptr, false), finishing_rehearsal(), "");
+      ours(nullptr, tiles ? tiles->forward_rehearsal(relu) : nullptr, nullptr, false), finishing_rehearsal(), "",
+      plain_counts);
   if (forward.in_tiles) {
     y_ = to_memory_desc(output, Axes::image);
     w_ = to_memory_desc(weight, Axes::weight);
@@ -258,11 +262,12 @@ template <class Make>
 ConvolutionDirections::Direction ConvolutionDirections::choose(Picker& picker, const char* direction,
                                                                const std::string& layouts, Make&& make,
                                                                std::span<const Candidate> ours,
-                                                               const std::function<void()>& before, const char* told) {
+                                                               const std::function<void()>& before, const char* told,
+                                                               double plain) {
   std::vector<Option> options;
   bool any = false;
   for (const ConvolutionWay& way : ways) {
-    options.push_back({way.name, if_possible([&] { return make(way); })});
+    options.push_back({way.name, if_possible([&] { return make(way); }), way.plain ? plain : 1});
     any = any || options.back().computation;
   }
   options.push_back({last_resort.name, any ? nullptr : make(last_resort)});

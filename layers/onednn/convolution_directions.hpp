@@ -86,10 +86,11 @@ class ConvolutionDirections {
   /// The picker's choice among the ways; the last resort only counts where there is no other.
   /// @param before  as `pick` has it
   /// @param told    of it, in the question
+  /// @param plain   Candidate::counts of the ways with images in NHWC
   template <class Make>
   Direction choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make,
                    std::span<const Candidate> ours, const std::function<void()>& before,
-                   const char* told = " with spreading");
+                   const char* told = " with spreading", double plain = 1);
   [[nodiscard]] std::string text() const;
   /// Part of the question, since it decides which ways there are.
   [[nodiscard]] std::string pooling() const;

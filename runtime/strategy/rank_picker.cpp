@@ -88,6 +88,7 @@ std::size_t RankPicker::fastest(std::span<const Candidate> candidates, const std
       if (runnable[i]) candidates[i].run();  // caches and code are warm afterwards
   });
   agree(communicator_, [&] { time_in_turns(candidates, runnable, best); });
+  for (std::size_t i = 0; i < candidates.size(); ++i) best[i] *= candidates[i].counts;
   const auto mine = std::min_element(best.begin(), best.end()) - best.begin();
   return std::stoul(communicator_.broadcast_text(std::to_string(mine)));
 }

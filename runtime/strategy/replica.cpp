@@ -2,6 +2,7 @@
 #include <ronda/core/hash.hpp>
 #include <ronda/core/random.hpp>
 #include <ronda/layers/host_program.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 #include <algorithm>
@@ -55,15 +56,15 @@ Replica::Replica(Program program, ComputeDevice device, std::shared_ptr<Primitiv
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 void Replica::take_memory(std::size_t states, const std::optional<Range>& elements, bool keeps_average) {
-  state_count_ = states;
   kept_ = elements;
   const std::size_t exact_bytes = plan_.elements() * sizeof(float);
-  states_ = device_.context->allocate(states * kept().size() * sizeof(float));
-  if (keeps_average) average_ = device_.context->allocate(exact_bytes);
+  for (std::size_t s = 0; s < states; ++s)
+    states_.push_back(allocate_arena(place_of_state(s), kept().size() * sizeof(float), *device_.context));
+  if (keeps_average) average_ = allocate_arena(ArenaPlace::average, exact_bytes, *device_.context);
   activations_ = device_.context->allocate(program_.buffer_plan().bytes);
   for (const GraphState& state : program_.states())
     layer_states_.push_back(device_.context->allocate(desc_of(state).bytes()));
-  if (plan_.mixed()) masters_ = device_.context->allocate(exact_bytes);
+  if (plan_.mixed()) masters_ = allocate_arena(ArenaPlace::masters, exact_bytes, *device_.context);
   if (plan_.dtype == DType::float16) scale_ = device_.context->allocate(sizeof(LossScale));
 }
 
@@ -158,8 +159,7 @@ OptimizerBindings Replica::bindings(const std::function<ParameterGroup(std::stri
 
 std::vector<float*> Replica::states() const {
   std::vector<float*> arenas;
-  for (std::size_t s = 0; s < state_count_; ++s)
-    arenas.push_back(reinterpret_cast<float*>(states_.data()) + s * kept().size());
+  for (const Buffer& state : states_) arenas.push_back(reinterpret_cast<float*>(state.data()));
   return arenas;
 }
 

@@ -150,12 +150,12 @@ class Replica {
   Program program_;
   ReplicaPlan plan_;
   std::vector<Tensor> inputs_;  ///< of a pass
-  Buffer values_, gradients_, sums_, lists_, activations_, states_, average_;
+  Buffer values_, gradients_, sums_, lists_, activations_, average_;
   std::vector<TouchedRows> touched_;  ///< of the sparse tables, in `lists_`
+  std::vector<Buffer> states_;        ///< the optimizer's
   std::vector<Buffer> layer_states_;
-  Buffer masters_;  ///< float32, where values are of a half type; as many elements
-  Buffer scale_;    ///< a LossScale, where gradients are float16
-  std::size_t state_count_ = 0;
+  Buffer masters_;             ///< float32, where values are of a half type; as many elements
+  Buffer scale_;               ///< a LossScale, where gradients are float16
   std::optional<Range> part_;  ///< where others share the values
   std::optional<Range> kept_;  ///< elements of each of `states_`; nothing: all
   std::vector<Parameter> parameters_;

@@ -4,6 +4,7 @@
 #include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/function_ref.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/replica.hpp>
 
 namespace ronda {
@@ -17,9 +18,9 @@ namespace ronda {
 /// Throws InputError, with the reason and the remedy, where the ranks' parameters cannot lie once in a node's memory:
 /// in half types.
 void require_shareable(const ReplicaPlan& plan);
-/// Memory of the node's, as Communicator::allocate, that has to be shared. Collective. Throws ResourceError, agreed,
-/// where there is no room.
-[[nodiscard]] Buffer allocate_on_node(Communicator& communicator, std::size_t bytes, Memory memory);
+/// An arena in memory of the node's, as Communicator::allocate, that has to be shared. Collective. Throws
+/// ResourceError, agreed, where there is no room.
+[[nodiscard]] Buffer allocate_on_node(Communicator& communicator, ArenaPlace place, std::size_t bytes, Memory memory);
 
 /// Whether this rank writes what all have the same: all do, but those that have the memory of another, and the first of
 /// these. Not collective.

@@ -1,4 +1,5 @@
 // How a split model is planned and takes its memory; split_strategy.cpp has its steps.
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
@@ -117,7 +118,7 @@ void SplitStrategy::check_memory() const {
 
 /// Collective over the ranks that have the same part, and over those of a group.
 void SplitStrategy::make_exchange() {
-  Buffer values = options_.platform.device.context->allocate(replica_->plan().arena_bytes);
+  Buffer values = allocate_arena(ArenaPlace::values, replica_->plan().arena_bytes, *options_.platform.device.context);
   exchange_ = make_parts_exchange(ranks_, *replica_, std::move(values), options_.fusion);
   rank_sums_ = make_rank_sums(ranks_.replicas, replica_->program());
   const std::vector<PartMessages> messages = replica_->program().part_messages();

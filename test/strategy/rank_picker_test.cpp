@@ -6,7 +6,9 @@
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/strategy/rank_picker.hpp>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ronda::rank_picker_test {
@@ -43,6 +45,17 @@ TEST_CASE("a rank that fails between two questions is told of, and not taken for
     });
   });
   CHECK(why.find("no such file") != std::string::npos);
+}
+
+/// The rounds that time them stop after a tenth of a second: a disturbance has to hit every run of the first.
+TEST_CASE("a candidate's time counts as often as it says") {
+  EventSink sink;
+  RankPicker picker(test::world().communicator(), {}, "", sink);
+  const auto wait = [](int milliseconds) {
+    return [=] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
+  };
+  CHECK(picker.pick("alike", Candidates{{"short", wait(1)}, {"long", wait(30)}}) == 0);
+  CHECK(picker.pick("one costs others time", Candidates{{"short", wait(1), 1000}, {"long", wait(30)}}) == 1);
 }
 
 }  // namespace

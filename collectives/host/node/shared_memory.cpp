@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -114,19 +116,24 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
 /// Ranks sum the same place of all segments at the same time. First-level caches of AMD's Zen guess where a line is
 /// from a hash of its address bits 12 to 27 (Lipp et al., "Take a way", AsiaCCS 2020); lines with one hash push each
 /// other out, and such sums take seven times as long. Segments that lie some pages more than a multiple of 256 MiB
-/// apart differ in it. This costs addresses only, no memory.
+/// apart differ in it, and small ones where each has one power of two of addresses. This costs addresses only, no
+/// memory.
 SharedMemory::SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int segments)
     : segment_bytes_(segment_bytes), file_stride_(file_stride), segments_(static_cast<std::size_t>(segments)) {
   constexpr std::size_t hashed = std::size_t{1} << 28, small = std::size_t{1} << 20;
-  stride_ = file_stride <= small ? file_stride : (file_stride + hashed - 1) / hashed * hashed + 17 * 4096;
+  stride_ =
+      file_stride <= small ? std::bit_ceil(file_stride) : (file_stride + hashed - 1) / hashed * hashed + 17 * 4096;
   if (segments == 1) stride_ = 0;
 }
 
 /// Empty, or why it could not be done.
 std::string SharedMemory::map(int file) {
-  void* const found = ::mmap(nullptr, addresses(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const std::size_t unit = std::bit_ceil(stride_ > 0 ? stride_ : file_stride_);
+  addresses_ = (stride_ > 0 ? stride_ * segments_ : file_stride_) + unit;
+  void* const found = ::mmap(nullptr, addresses_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return reason("no addresses to map");
-  base_ = static_cast<std::byte*>(found);
+  reserved_ = static_cast<std::byte*>(found);
+  base_ = reserved_ + (unit - reinterpret_cast<std::uintptr_t>(found) % unit) % unit;
   for (std::size_t i = 0; i < segments_; ++i)
     if (::mmap(base_ + i * stride_, file_stride_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
                static_cast<off_t>(i * file_stride_)) == MAP_FAILED)
@@ -135,7 +142,7 @@ std::string SharedMemory::map(int file) {
 }
 
 SharedMemory::~SharedMemory() {
-  if (base_ != nullptr) ::munmap(base_, addresses());
+  if (reserved_ != nullptr) ::munmap(reserved_, addresses_);
 }
 
 }  // namespace ronda

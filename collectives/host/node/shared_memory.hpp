@@ -43,8 +43,9 @@ class SharedMemory {
  private:
   SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int segments);
   std::string map(int file);
-  [[nodiscard]] std::size_t addresses() const noexcept { return stride_ > 0 ? stride_ * segments_ : file_stride_; }
 
+  std::byte* reserved_ = nullptr;  ///< addresses, with the segments among them
+  std::size_t addresses_ = 0;
   std::byte* base_ = nullptr;
   std::size_t segment_bytes_, file_stride_, segments_;
   std::size_t stride_;  ///< of the segments' addresses, at least `file_stride_`; 0 where one is every rank's

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/local_steps.hpp>
@@ -30,7 +31,9 @@ bool wants_node_reduce(const Communicator& communicator, const ReplicaPlan& plan
 Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& sink) {
   const auto notes = communicator.take_notes();
   for (const auto& note : notes) sink.on_warning(note);
-  Buffer values = communicator.allocate(bytes, notes.empty() ? Memory::node_shared : Memory::per_rank);
+  Buffer values = allocate_arena(ArenaPlace::values, bytes, [&](std::size_t more) {
+    return communicator.allocate(more, notes.empty() ? Memory::node_shared : Memory::per_rank);
+  });
   static_cast<void>(communicator.take_notes());
   return values;
 }
@@ -57,7 +60,7 @@ std::unique_ptr<GradientExchange> make_widened_exchange(Communicator& communicat
   Buffer sums = communicator.allocate(factor * plan.arena_bytes, Memory::node_shared);
   Buffer values, gradients;
   agree(communicator, [&] {
-    values = replica.device().context->allocate(plan.arena_bytes);
+    values = allocate_arena(ArenaPlace::values, plan.arena_bytes, *replica.device().context);
     gradients = replica.device().context->allocate(plan.arena_bytes);
   });
   replica.take_arenas(std::move(values), std::move(gradients), {}, std::move(sums));
@@ -83,7 +86,7 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
       return shared;
   } else {
     Buffer values;
-    agree(communicator, [&] { values = context->allocate(plan.arena_bytes); });
+    agree(communicator, [&] { values = allocate_arena(ArenaPlace::values, plan.arena_bytes, *context); });
     replica.take_arenas(std::move(values), std::move(gradients), std::move(lists));
   }
   return make_allreduce(communicator, slots, replica, options);
@@ -95,8 +98,9 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
                                                           EventSink& sink) {
   const ReplicaPlan& plan = replica.plan();
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);  // what follows tells of this memory
-  Buffer values = allocate_on_node(communicator, plan.arena_bytes, Memory::one_a_node),
-         average = allocate_on_node(communicator, keeps_average ? plan.arena_bytes : 0, Memory::one_a_node),
+  Buffer values = allocate_on_node(communicator, ArenaPlace::values, plan.arena_bytes, Memory::one_a_node),
+         average = allocate_on_node(communicator, ArenaPlace::average, keeps_average ? plan.arena_bytes : 0,
+                                    Memory::one_a_node),
          gradients = communicator.allocate(plan.arena_bytes, Memory::node_shared);
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);
   replica.take_arenas(std::move(values), std::move(gradients), {});
@@ -149,7 +153,8 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
     const ReplicaPlan& plan = replica.plan();
     DeviceContext& context = *replica.device().context;
     Buffer gradients = context.allocate(plan.arena_bytes), lists = context.allocate(plan.list_bytes());
-    replica.take_arenas(context.allocate(plan.arena_bytes), std::move(gradients), std::move(lists));
+    replica.take_arenas(allocate_arena(ArenaPlace::values, plan.arena_bytes, context), std::move(gradients),
+                        std::move(lists));
   });
   if (own_pace) return OwnPace::make(communicator, servers, replica.plan().slots, replica, options);
   return std::make_unique<ParameterServers>(communicator, roles_of(servers, communicator.size()), replica, options);

@@ -1,3 +1,4 @@
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/repeated_memory.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
@@ -53,10 +54,12 @@ OnNode take_on_node(Communicator& communicator, const GradientRing& ring, std::s
 /// Values for ranks that write into one another's copies, or into the one of their node.
 Buffer take_values(Communicator& communicator, const ReplicaPlan& plan, const OnNode& memory, bool one_copy,
                    DeviceContext& context) {
-  if (one_copy) return allocate_on_node(communicator, plan.arena_bytes, Memory::one_a_node);
-  if (!memory.rings.empty()) return communicator.allocate(plan.arena_bytes, Memory::node_shared);
+  if (one_copy) return allocate_on_node(communicator, ArenaPlace::values, plan.arena_bytes, Memory::one_a_node);
+  if (!memory.rings.empty())
+    return allocate_arena(ArenaPlace::values, plan.arena_bytes,
+                          [&](std::size_t bytes) { return communicator.allocate(bytes, Memory::node_shared); });
   Buffer values;
-  agree(communicator, [&] { values = context.allocate(plan.arena_bytes); });
+  agree(communicator, [&] { values = allocate_arena(ArenaPlace::values, plan.arena_bytes, context); });
   return values;
 }
 
@@ -85,7 +88,8 @@ void give_arenas(Communicator& communicator, Replica& replica, const GradientRin
 
 /// The ranks of a node have the same values, and the same average of them.
 void share_values(Communicator& communicator, Replica& replica, bool keeps_average) {
-  Buffer average = allocate_on_node(communicator, keeps_average ? replica.plan().arena_bytes : 0, Memory::one_a_node);
+  Buffer average = allocate_on_node(communicator, ArenaPlace::average, keeps_average ? replica.plan().arena_bytes : 0,
+                                    Memory::one_a_node);
   const Topology& topology = communicator.topology();
   replica.share_values(std::move(average),
                        share_of_rank(replica.plan().elements(), static_cast<std::size_t>(topology.rank_on_node),

@@ -1,3 +1,4 @@
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/layers/host_program.hpp>
 #include <ronda/runtime/strategy/pipeline/whole_model.hpp>
@@ -21,8 +22,9 @@ WholeModel::WholeModel(const StagedModel& model, std::size_t mine, const Compute
   ArenaPlan arena;
   for (std::size_t stage = 0; stage < model.stages(); ++stage)
     offsets_.push_back(arena.reserve(model.plan(stage).arena_bytes));
-  values_ = std::make_shared<Buffer>(device.context->allocate(arena.bytes()));
-  if (keeps_average) average_ = std::make_shared<Buffer>(device.context->allocate(arena.bytes()));
+  values_ = std::make_shared<Buffer>(allocate_arena(ArenaPlace::values, arena.bytes(), *device.context));
+  if (keeps_average)
+    average_ = std::make_shared<Buffer>(allocate_arena(ArenaPlace::average, arena.bytes(), *device.context));
 }
 
 Buffer WholeModel::mine_of(const std::shared_ptr<Buffer>& arena) const {
