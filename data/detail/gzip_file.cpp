@@ -6,13 +6,21 @@
 #include <limits>
 
 namespace ronda {
+namespace {
+
+constexpr std::uintmax_t most_buffered = 1 << 18;
+
+}  // namespace
 
 GzipFile::GzipFile(const std::filesystem::path& path) : path_(path), file_(nullptr) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
     throw InputError(path.string() + " is a directory, expected a file");
   file_ = gzopen(path.c_str(), "rb");
   if (file_ == nullptr) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
-  gzbuffer(file_, 1 << 18);
+  std::error_code unknown;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);  // of a pipe there is none
+  gzbuffer(file_,
+           static_cast<unsigned>(std::clamp<std::uintmax_t>(unknown ? most_buffered : bytes, 8192, most_buffered)));
 }
 
 std::size_t GzipFile::read(std::span<std::uint8_t> bytes) {
@@ -31,13 +39,15 @@ InputError GzipFile::damaged(const std::string& what) const {
 
 std::string whole_text(const std::filesystem::path& path) {
   GzipFile file(path);
-  constexpr std::size_t piece = std::size_t{1} << 20;
+  constexpr std::size_t most = std::size_t{1} << 20;
   std::string text;
-  for (std::size_t found = piece; found == piece;) {
+  bool more = true;
+  for (std::size_t piece = std::size_t{1} << 14; more; piece = std::min(2 * piece, most)) {
     const std::size_t have = text.size();
     text.resize(have + piece);
-    found = file.read({reinterpret_cast<std::uint8_t*>(text.data()) + have, piece});
+    const std::size_t found = file.read({reinterpret_cast<std::uint8_t*>(text.data()) + have, piece});
     text.resize(have + found);
+    more = found == piece;
   }
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   return text;
