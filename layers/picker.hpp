@@ -12,7 +12,7 @@ namespace ronda {
 struct Candidate {
   std::string name;
   std::function<void()> run;
-  double counts = 1;  ///< its time counts so many times: what it costs the operations beside it, which is not timed
+  double counts = 1;  ///< its time is multiplied by this: above 1 where it slows others down, which is not timed
 };
 
 /// A candidate's `run`: `run(*memory)` on what `make` returns a pointer to, which is called at the first run alone:
@@ -26,7 +26,7 @@ std::function<void()> rehearsal(Make make, Run run) {
 }
 
 /// Decides between candidates. The strategy's asks the plan or the cache first, and otherwise times them on all ranks
-/// at once and takes rank 0's winner everywhere.
+/// at once and takes rank 0's everywhere, that of the least time × counts.
 class Picker {
  public:
   virtual ~Picker() = default;

@@ -120,7 +120,7 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
   }
   for (const Candidate& candidate : ours) {
     candidates.push_back(candidate);
-    options.push_back({candidate.name, nullptr, candidate.counts});
+    options.push_back({candidate.name, nullptr});
   }
   return std::move(options[picker.pick(question, candidates)]);
 }

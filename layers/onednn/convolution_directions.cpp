@@ -140,7 +140,7 @@ void ConvolutionDirections::choose_forward(Picker& picker) {
   forward = choose(
       picker, "forward", spec_.input.layout.tag(), [&](const ConvolutionWay& way) { return make_forward(way); },
       ours(nullptr, tiles ? tiles->forward_rehearsal(relu) : nullptr, nullptr, false), finishing_rehearsal(), "",
-      plain_counts);
+      is_summed() ? 1 : plain_counts);
   if (forward.in_tiles) {
     y_ = to_memory_desc(output, Axes::image);
     w_ = to_memory_desc(weight, Axes::weight);

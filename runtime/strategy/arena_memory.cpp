@@ -5,21 +5,30 @@
 #include <utility>
 
 namespace ronda {
+namespace {
 
-Buffer allocate_arena(ArenaPlace place, std::size_t bytes, FunctionRef<Buffer(std::size_t)> allocate) {
-  constexpr std::size_t page = 4096;
-  if (bytes == 0) return {};
-  auto whole = std::make_shared<Buffer>(allocate(bytes + page));
-  const std::size_t from = reinterpret_cast<std::uintptr_t>(whole->data()) % page,
-                    offset = (static_cast<std::size_t>(place) + page - from) % page;
+constexpr std::size_t page = 4096;
+
+/// The part of `memory` from that place on; all else of it stays as long.
+Buffer from_place(ArenaPlace place, std::size_t bytes, Buffer memory) {
+  auto whole = std::make_shared<Buffer>(std::move(memory));
+  const std::size_t here = reinterpret_cast<std::uintptr_t>(whole->data()) % page,
+                    offset = (static_cast<std::size_t>(place) + page - here) % page;
   std::byte* const begin = whole->data() + offset;
   const Device device = whole->device();
   return {begin, bytes, device, std::move(whole)};
 }
 
+}  // namespace
+
 Buffer allocate_arena(ArenaPlace place, std::size_t bytes, DeviceContext& context) {
-  if (context.device().kind != DeviceKind::cpu) return context.allocate(bytes);
-  return allocate_arena(place, bytes, [&](std::size_t more) { return context.allocate(more); });
+  if (bytes == 0 || context.device().kind != DeviceKind::cpu) return context.allocate(bytes);
+  return from_place(place, bytes, context.allocate(bytes + page));
+}
+
+Buffer allocate_arena(ArenaPlace place, std::size_t bytes, Communicator& communicator, Memory memory) {
+  if (bytes == 0 || memory == Memory::on_device) return communicator.allocate(bytes, memory);
+  return from_place(place, bytes, communicator.allocate(bytes + page, memory));
 }
 
 }  // namespace ronda

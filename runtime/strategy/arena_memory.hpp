@@ -1,29 +1,35 @@
 #pragma once
 #include <cstddef>
 
+#include <ronda/collectives/communicator.hpp>
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/device_context.hpp>
-#include <ronda/core/function_ref.hpp>
 
 namespace ronda {
 
-/// Where in a page of memory an arena begins. An update reads and writes its arenas side by side. A processor compares
-/// the last 12 bits alone of what it reads with those of what it has just written, and where they agree it waits for
-/// the write, so that arenas which begin at one place of a page make an update take up to twice as long (4K aliasing:
-/// Intel, "64 and IA-32 Architectures Optimization Reference Manual", on memory disambiguation; AMD's do the same).
-/// Gradients lie at a page's beginning, or near it.
-enum class ArenaPlace : std::size_t { values = 1024, average = 1536, masters = 2048, states = 2560 };
+/// Where in a page of memory an arena begins, in bytes. An update reads and writes its arenas side by side, and a
+/// processor takes addresses for equal whose last 12 bits are: where an arena that is read begins at the place of one
+/// that is written, or up to some hundred bytes before it, reads wait for writes ("4K aliasing" in Intel's "64 and
+/// IA-32 Architectures Optimization Reference Manual"; AMD's processors do so too). On an EPYC with Zen 4 such an
+/// update takes up to twice as long.
+enum class ArenaPlace : std::size_t { gradients = 0, values = 1024, average = 1536, masters = 2048, states = 2560 };
+
+/// The place of what lies `bytes` behind `place`: of a part of an arena.
+[[nodiscard]] constexpr ArenaPlace place_behind(ArenaPlace place, std::size_t bytes) noexcept {
+  return static_cast<ArenaPlace>((static_cast<std::size_t>(place) + bytes) % 4096);
+}
 
 /// The place of the optimizer's state of this number.
 [[nodiscard]] constexpr ArenaPlace place_of_state(std::size_t number) noexcept {
   constexpr std::size_t apart = 512, free = 4096 - static_cast<std::size_t>(ArenaPlace::states);
-  return static_cast<ArenaPlace>(static_cast<std::size_t>(ArenaPlace::states) + number * apart % free);
+  return place_behind(ArenaPlace::states, number * apart % free);
 }
 
-/// `bytes` of the memory that `allocate` gives, from that place of a page on. It is asked for a page more.
-[[nodiscard]] Buffer allocate_arena(ArenaPlace place, std::size_t bytes, FunctionRef<Buffer(std::size_t)> allocate);
-
-/// The same of a device's memory; that of GPUs as it comes.
+/// `bytes` of a device's memory, from that place of a page on, for which a page more is taken; GPUs' as it comes.
 [[nodiscard]] Buffer allocate_arena(ArenaPlace place, std::size_t bytes, DeviceContext& context);
+
+/// The same of what Communicator::allocate gives, which may be a device's. Collective, with equal `bytes`; the places
+/// of the ranks may differ.
+[[nodiscard]] Buffer allocate_arena(ArenaPlace place, std::size_t bytes, Communicator& communicator, Memory memory);
 
 }  // namespace ronda

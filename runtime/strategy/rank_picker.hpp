@@ -12,7 +12,8 @@ namespace ronda {
 using Picks = std::map<std::string, std::string, std::less<>>;
 
 /// Picks for all ranks of a communicator. What is known is taken; anything else is timed, on all ranks at once (so that
-/// no rank is timed beside idle neighbours), and rank 0's fastest among those that every rank can run is everybody's.
+/// no rank is timed beside idle neighbours), and what is fastest for rank 0 (time × Candidate::counts) among those that
+/// every rank can run is everybody's.
 class RankPicker final : public Picker {
  public:
   /// @param known      the same on all ranks

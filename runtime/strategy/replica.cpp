@@ -59,7 +59,8 @@ void Replica::take_memory(std::size_t states, const std::optional<Range>& elemen
   kept_ = elements;
   const std::size_t exact_bytes = plan_.elements() * sizeof(float);
   for (std::size_t s = 0; s < states; ++s)
-    states_.push_back(allocate_arena(place_of_state(s), kept().size() * sizeof(float), *device_.context));
+    states_.push_back(allocate_arena(place_behind(place_of_state(s), kept().begin * sizeof(float)),
+                                     kept().size() * sizeof(float), *device_.context));
   if (keeps_average) average_ = allocate_arena(ArenaPlace::average, exact_bytes, *device_.context);
   activations_ = device_.context->allocate(program_.buffer_plan().bytes);
   for (const GraphState& state : program_.states())

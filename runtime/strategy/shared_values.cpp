@@ -12,7 +12,7 @@ void require_shareable(const ReplicaPlan& plan) {
 }
 
 Buffer allocate_on_node(Communicator& communicator, ArenaPlace place, std::size_t bytes, Memory memory) {
-  Buffer taken = allocate_arena(place, bytes, [&](std::size_t more) { return communicator.allocate(more, memory); });
+  Buffer taken = allocate_arena(place, bytes, communicator, memory);
   const auto notes = communicator.take_notes();
   if (notes.empty()) return taken;
   throw as_agreed(ResourceError("one copy of the parameters (.one_copy) has no room in the node's memory: " +

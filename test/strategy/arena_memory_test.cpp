@@ -1,17 +1,26 @@
 // Arenas that an update reads and writes side by side begin at different places of a page.
+#include "strategy/compared_runs.hpp"
+#include "strategy/device_run.hpp"
 #include "support/catch.hpp"
-
-#include <ronda/runtime/strategy/arena_memory.hpp>
+#include "support/ranks.hpp"
+#include "support/toy_data.hpp"
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <set>
 #include <span>
+#include <vector>
 
-namespace ronda::arena_memory_test {
+#include <ronda/runtime/strategy/arena_memory.hpp>
+
+namespace ronda::test::arena_memory_test {
 namespace {
 
-std::size_t place_in_page(const Buffer& arena) { return reinterpret_cast<std::uintptr_t>(arena.data()) % 4096; }
+constexpr std::size_t page_bytes = 4096;
+
+std::size_t place_in_page(const Buffer& arena) { return reinterpret_cast<std::uintptr_t>(arena.data()) % page_bytes; }
 
 TEST_CASE("an arena begins at its place of a page, and all of it is there, zeroed") {
   const auto context = make_cpu_context(1);
@@ -24,32 +33,69 @@ TEST_CASE("an arena begins at its place of a page, and all of it is there, zeroe
       CHECK(std::ranges::all_of(all, [](std::byte byte) { return byte == std::byte{}; }));
       std::ranges::fill(all, std::byte{1});  // AddressSanitizer sees to it that this is its own
     }
-  CHECK(allocate_arena(ArenaPlace::values, 0, *context).data() == nullptr);
+  CHECK(allocate_arena(ArenaPlace::values, 0, *context).bytes() == 0);
 }
 
-TEST_CASE("what memory an arena lies in goes with the arena") {
-  bool gone = false;
-  auto keeper = std::shared_ptr<const void>(&gone, [&](const void*) { gone = true; });
-  Buffer whole = Buffer::host(1 << 16);
-  Buffer arena = allocate_arena(ArenaPlace::states, 1000, [&](std::size_t bytes) {
-    return Buffer(whole.data(), bytes, whole.device(), std::move(keeper));
-  });
-  CHECK_FALSE(gone);
-  arena = Buffer();
-  CHECK(gone);
+/// Bytes between the places in their pages, the shorter way round.
+std::size_t apart(const float* one, const float* other) {
+  const std::size_t ahead =
+      (reinterpret_cast<std::uintptr_t>(one) - reinterpret_cast<std::uintptr_t>(other)) % page_bytes;
+  return std::min(ahead, page_bytes - ahead);
+}
+
+/// Makes the usual updater, after it has checked where the arenas of what this rank updates begin.
+std::unique_ptr<Updater> make_checked(DeviceContext& context, Optimizer& optimizer, const OptimizerBindings& bindings,
+                                      const LayerArenas& layers, std::size_t count, const UpdaterOptions& options,
+                                      Stream& stream) {
+  const std::size_t first = bindings.kept ? bindings.kept->begin : 0;
+  std::vector<const float*> arenas{bindings.values + first};
+  arenas.insert(arenas.end(), bindings.states.begin(), bindings.states.end());
+  arenas.push_back(options.sums ? options.sums->gradients : reinterpret_cast<const float*>(layers.gradients) + first);
+  if (options.average != nullptr) arenas.push_back(options.average + first);
+  CHECK(arenas.size() >= 4);
+  for (std::size_t i = 0; i < arenas.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      INFO("arenas " << j << " and " << i << " (values, states, gradients, average)");
+      CHECK(apart(arenas[i], arenas[j]) >= 512);
+    }
+  return make_host_updater(context, optimizer, bindings, layers, count, options, stream);
+}
+
+/// A strategy's updates, and what it computes: nothing is written beyond an arena.
+void check_places(DeviceSet set) {
+  set.optimizer = "adam";
+  set.make_updater = make_checked;
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  DeviceRun run(everybody(), nullptr, three_layers(), data, set);
+  run.steps(3);
+}
+
+TEST_CASE("the arenas of every strategy's update begin at different places of a page") {
+  constexpr std::size_t always = 0, never = std::numeric_limits<std::size_t>::max();
+  for (const double ema_decay : {0.0, 0.9}) {
+    check_places({.ema_decay = ema_decay, .node_update_bytes = never});
+    check_places({.ema_decay = ema_decay, .node_update_bytes = always});
+    check_places({.ema_decay = ema_decay, .local_sgd = LocalSgdOptions{.synchronise_every = 2}});
+    if (everybody().size() == 1) continue;  // the others divide states
+    for (const AllreduceAlgorithm algorithm : {AllreduceAlgorithm::automatic, AllreduceAlgorithm::ring}) {
+      check_places({.ema_decay = ema_decay, .divide_states = true, .algorithm = algorithm});
+      check_places({.ema_decay = ema_decay, .divide_states = true, .shard_gradients = true, .algorithm = algorithm});
+    }
+    check_places({.ema_decay = ema_decay, .divide_states = true, .one_copy = true});
+  }
 }
 
 TEST_CASE("no two of an update's arenas begin at one place") {
-  std::set<std::size_t> places{0};  // the gradients'
-  for (const ArenaPlace place : {ArenaPlace::values, ArenaPlace::average, ArenaPlace::masters, place_of_state(0),
-                                 place_of_state(1), place_of_state(2)})
+  std::set<std::size_t> places;
+  for (const ArenaPlace place : {ArenaPlace::gradients, ArenaPlace::values, ArenaPlace::average, ArenaPlace::masters,
+                                 place_of_state(0), place_of_state(1), place_of_state(2)})
     CHECK(places.insert(static_cast<std::size_t>(place)).second);
   for (std::size_t number = 0; number < 10; ++number) {
     const auto place = static_cast<std::size_t>(place_of_state(number));
     CHECK(place % Buffer::alignment == 0);
-    CHECK(place < 4096);
+    CHECK(place < page_bytes);
   }
 }
 
 }  // namespace
-}  // namespace ronda::arena_memory_test
+}  // namespace ronda::test::arena_memory_test

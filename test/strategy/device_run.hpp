@@ -56,6 +56,7 @@ struct DeviceSet {
   bool asynchronous = false;
   Compression compression = Compression::none;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  MakeUpdater make_updater = {};  ///< on the processor; empty: the usual one
 };
 
 /// Values with several readers, sums with and without a ReLU, a concatenation, and a layer that is used twice.
@@ -121,6 +122,7 @@ struct DeviceRun {
     else
       o.platform.primitives =
           set.dtype == DType::float32 ? make_reference_primitives() : make_rounded_primitives(set.dtype);
+    o.platform.make_updater = set.make_updater;
     if (devices == nullptr) return o;
     o.platform.device = computing = ComputeDevice::on(devices->device);
     o.platform.make_updater = make_fake_updater;

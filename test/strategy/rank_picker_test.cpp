@@ -47,7 +47,7 @@ TEST_CASE("a rank that fails between two questions is told of, and not taken for
   CHECK(why.find("no such file") != std::string::npos);
 }
 
-/// The rounds that time them stop after a tenth of a second: a disturbance has to hit every run of the first.
+/// It fails by chance only where each of rank 0's sleeps of 1 ms takes longer than its shortest of 30 ms.
 TEST_CASE("a candidate's time counts as often as it says") {
   EventSink sink;
   RankPicker picker(test::world().communicator(), {}, "", sink);

@@ -37,7 +37,7 @@ expect 'parameters within rounding' at_least 1e-3 "$("$parameter_distance" "$wor
 # ---- ended, and gone on with elsewhere
 
 saving=(--checkpoint-every 50 --checkpoint-dir)
-mpi 2 "$apps/${mlp[0]}" "${mlp[@]:1}" --quiet --strategy pipeline "${saving[@]}" "$work/killed" --inject kill@130:1
+mpi 2 "$apps/${mlp[0]}" "${mlp[@]:1}" --quiet --strategy pipeline "${saving[@]}" "$work/killed" --inject slow@101:0 --inject kill@130:1 # when that of step 100 is on disk
 expect 'an end' test "$status" -ne 0
 mpi 2 "$apps/${mlp[0]}" "${mlp[@]:1}" --quiet --strategy pipeline "${saving[@]}" "$work/stopped" --inject stop@150:0
 expect_status 75

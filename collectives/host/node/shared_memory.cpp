@@ -23,6 +23,8 @@ namespace ronda {
 namespace {
 
 constexpr const char* shm_folder = "/dev/shm";
+/// Addresses that differ by a multiple of it have the same bits 12 to 27.
+constexpr std::size_t hashed = std::size_t{1} << 28;
 
 std::string reason(const char* what) { return std::string(what) + " " + shm_folder + ": " + std::strerror(errno); }
 
@@ -116,20 +118,19 @@ SharedMemory::Outcome SharedMemory::create(const mpi::Communicator& node, const 
 /// Ranks sum the same place of all segments at the same time. First-level caches of AMD's Zen guess where a line is
 /// from a hash of its address bits 12 to 27 (Lipp et al., "Take a way", AsiaCCS 2020); lines with one hash push each
 /// other out, and such sums take seven times as long. Segments that lie some pages more than a multiple of 256 MiB
-/// apart differ in it, and small ones where each has one power of two of addresses. This costs addresses only, no
-/// memory.
+/// apart differ in it; so do up to 32 small ones that have a power of two of addresses each, from a multiple of what
+/// all have. This costs addresses only, no memory.
 SharedMemory::SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int segments)
     : segment_bytes_(segment_bytes), file_stride_(file_stride), segments_(static_cast<std::size_t>(segments)) {
-  constexpr std::size_t hashed = std::size_t{1} << 28, small = std::size_t{1} << 20;
-  stride_ =
-      file_stride <= small ? std::bit_ceil(file_stride) : (file_stride + hashed - 1) / hashed * hashed + 17 * 4096;
+  stride_ = is_small() ? std::bit_ceil(file_stride) : (file_stride + hashed - 1) / hashed * hashed + 17 * 4096;
   if (segments == 1) stride_ = 0;
 }
 
 /// Empty, or why it could not be done.
 std::string SharedMemory::map(int file) {
-  const std::size_t unit = std::bit_ceil(stride_ > 0 ? stride_ : file_stride_);
-  addresses_ = (stride_ > 0 ? stride_ * segments_ : file_stride_) + unit;
+  const std::size_t all = stride_ > 0 ? stride_ * segments_ : file_stride_,
+                    unit = stride_ > 0 && is_small() ? std::min(std::bit_ceil(all), hashed) : 1;
+  addresses_ = all + unit - 1;
   void* const found = ::mmap(nullptr, addresses_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return reason("no addresses to map");
   reserved_ = static_cast<std::byte*>(found);

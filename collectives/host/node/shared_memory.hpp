@@ -8,7 +8,7 @@
 
 namespace ronda {
 
-/// Memory that all ranks of a node see: a segment for each, mapped one after the other, or one for all of them.
+/// Memory that all ranks of a node see: a segment for each, in one or two mappings each, or one for all of them.
 /// Unmapping is each rank's own affair, so the owner of a buffer can let go of it without waiting for anybody.
 ///
 /// It is a file of the memory file system that loses its name as soon as all ranks have opened it, and takes memory
@@ -43,6 +43,7 @@ class SharedMemory {
  private:
   SharedMemory(std::size_t segment_bytes, std::size_t file_stride, int segments);
   std::string map(int file);
+  [[nodiscard]] bool is_small() const noexcept { return file_stride_ <= std::size_t{1} << 20; }
 
   std::byte* reserved_ = nullptr;  ///< addresses, with the segments among them
   std::size_t addresses_ = 0;

@@ -31,9 +31,8 @@ bool wants_node_reduce(const Communicator& communicator, const ReplicaPlan& plan
 Buffer shared_values(Communicator& communicator, std::size_t bytes, EventSink& sink) {
   const auto notes = communicator.take_notes();
   for (const auto& note : notes) sink.on_warning(note);
-  Buffer values = allocate_arena(ArenaPlace::values, bytes, [&](std::size_t more) {
-    return communicator.allocate(more, notes.empty() ? Memory::node_shared : Memory::per_rank);
-  });
+  Buffer values =
+      allocate_arena(ArenaPlace::values, bytes, communicator, notes.empty() ? Memory::node_shared : Memory::per_rank);
   static_cast<void>(communicator.take_notes());
   return values;
 }
@@ -57,7 +56,7 @@ std::unique_ptr<GradientExchange> make_widened_exchange(Communicator& communicat
     slot.offset *= factor;
     slot.bytes *= factor;
   }
-  Buffer sums = communicator.allocate(factor * plan.arena_bytes, Memory::node_shared);
+  Buffer sums = allocate_arena(ArenaPlace::gradients, factor * plan.arena_bytes, communicator, Memory::node_shared);
   Buffer values, gradients;
   agree(communicator, [&] {
     values = allocate_arena(ArenaPlace::values, plan.arena_bytes, *replica.device().context);
@@ -76,7 +75,8 @@ std::unique_ptr<GradientExchange> make_dense_exchange(Communicator& communicator
   const bool on_host = context->device().kind == DeviceKind::cpu;
   std::vector<GradientSlot> slots(plan.slots.begin(), plan.slots.end() - std::ssize(plan.tables()));
   if (plan.widens()) return make_widened_exchange(communicator, replica, std::move(slots), options);
-  Buffer gradients = communicator.allocate(plan.arena_bytes, on_host ? Memory::node_shared : Memory::on_device);
+  Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, communicator,
+                                    on_host ? Memory::node_shared : Memory::on_device);
   Buffer lists;
   if (!plan.tables().empty()) lists = communicator.allocate(plan.list_bytes(), Memory::node_shared);
   if (on_host && wants_node_reduce(communicator, plan, options, node_update_bytes)) {
@@ -101,7 +101,7 @@ std::unique_ptr<GradientExchange> make_update_of_one_copy(Communicator& communic
   Buffer values = allocate_on_node(communicator, ArenaPlace::values, plan.arena_bytes, Memory::one_a_node),
          average = allocate_on_node(communicator, ArenaPlace::average, keeps_average ? plan.arena_bytes : 0,
                                     Memory::one_a_node),
-         gradients = communicator.allocate(plan.arena_bytes, Memory::node_shared);
+         gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, communicator, Memory::node_shared);
   for (const auto& note : communicator.take_notes()) sink.on_warning(note);
   replica.take_arenas(std::move(values), std::move(gradients), {});
   const Topology& topology = communicator.topology();
@@ -124,8 +124,9 @@ std::unique_ptr<GradientExchange> make_local_steps(Communicator& communicator, R
     check(local);
     require_local_steps(replica);
   });
-  Buffer gradients = communicator.allocate(plan.arena_bytes, Memory::node_shared), values;
-  agree(communicator, [&] { values = replica.device().context->allocate(plan.arena_bytes); });
+  Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, communicator, Memory::node_shared), values;
+  agree(communicator,
+        [&] { values = allocate_arena(ArenaPlace::values, plan.arena_bytes, *replica.device().context); });
   replica.take_arenas(std::move(values), std::move(gradients), {});
   return std::make_unique<LocalSteps>(communicator, plan.slots, replica, local, options);
 }
@@ -152,7 +153,8 @@ std::unique_ptr<GradientExchange> make_parameter_servers(const Communicator& com
                        "false, or neither .asynchronous nor .replicas_to_aggregate");
     const ReplicaPlan& plan = replica.plan();
     DeviceContext& context = *replica.device().context;
-    Buffer gradients = context.allocate(plan.arena_bytes), lists = context.allocate(plan.list_bytes());
+    Buffer gradients = allocate_arena(ArenaPlace::gradients, plan.arena_bytes, context),
+           lists = context.allocate(plan.list_bytes());
     replica.take_arenas(allocate_arena(ArenaPlace::values, plan.arena_bytes, context), std::move(gradients),
                         std::move(lists));
   });

@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/exchange/bucketed_allreduce.hpp>
 #include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 
@@ -18,7 +19,9 @@ void require_float32_on_processors(const MirroredOptions& options, const std::st
 std::unique_ptr<PartsExchange> make_parts_exchange(RankGroups& ranks, Replica& replica, Buffer values,
                                                    FusionOptions fusion) {
   const ReplicaPlan& planned = replica.plan();
-  replica.take_arenas(std::move(values), ranks.replicas.allocate(planned.arena_bytes, Memory::node_shared), {});
+  replica.take_arenas(std::move(values),
+                      allocate_arena(ArenaPlace::gradients, planned.arena_bytes, ranks.replicas, Memory::node_shared),
+                      {});
   fusion.dtype = DType::float32;
   return std::make_unique<PartsExchange>(
       ranks.group, std::make_unique<BucketedAllreduce>(ranks.replicas, planned.slots, replica.reduced(),

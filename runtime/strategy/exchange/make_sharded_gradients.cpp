@@ -32,13 +32,19 @@ struct OnNode {
   std::vector<float*> shares;       ///< likewise
 };
 
-OnNode take_on_node(Communicator& communicator, const GradientRing& ring, std::size_t elements, EventSink& sink) {
+/// Of this rank's share, as if it were part of an arena of all gradients.
+ArenaPlace place_of_sums(const Replica& replica) {
+  return place_behind(ArenaPlace::gradients, replica.kept().begin * sizeof(float));
+}
+
+OnNode take_on_node(Communicator& communicator, const GradientRing& ring, const Replica& replica, EventSink& sink) {
   OnNode memory;
   if (communicator.topology().nodes > 1) return memory;
   memory.ring = communicator.allocate(ring.memory.memory(), Memory::node_shared);
   auto notes = communicator.take_notes();
   if (notes.empty()) {
-    memory.share = communicator.allocate(largest_share(elements, communicator.size()), Memory::node_shared);
+    memory.share = allocate_arena(place_of_sums(replica), largest_share(replica.plan().elements(), communicator.size()),
+                                  communicator, Memory::node_shared);
     notes = communicator.take_notes();
   }
   for (const auto& note : notes) sink.on_warning(note);
@@ -56,8 +62,7 @@ Buffer take_values(Communicator& communicator, const ReplicaPlan& plan, const On
                    DeviceContext& context) {
   if (one_copy) return allocate_on_node(communicator, ArenaPlace::values, plan.arena_bytes, Memory::one_a_node);
   if (!memory.rings.empty())
-    return allocate_arena(ArenaPlace::values, plan.arena_bytes,
-                          [&](std::size_t bytes) { return communicator.allocate(bytes, Memory::node_shared); });
+    return allocate_arena(ArenaPlace::values, plan.arena_bytes, communicator, Memory::node_shared);
   Buffer values;
   agree(communicator, [&] { values = allocate_arena(ArenaPlace::values, plan.arena_bytes, context); });
   return values;
@@ -147,12 +152,14 @@ std::unique_ptr<GradientExchange> make_sharded_gradients(Communicator& communica
                                                          bool keeps_average, EventSink& sink) {
   const GradientRing ring = ring_of(replica, options);
   OnNode memory;
-  if (options.algorithm != AllreduceAlgorithm::ring)
-    memory = take_on_node(communicator, ring, replica.plan().elements(), sink);
+  if (options.algorithm != AllreduceAlgorithm::ring) memory = take_on_node(communicator, ring, replica, sink);
   give_arenas(communicator, replica, ring, memory, one_copy);
   if (one_copy) share_values(communicator, replica, keeps_average);
   Buffer share = std::move(memory.share);
-  if (memory.rings.empty()) agree(communicator, [&] { share = Buffer::host(replica.kept().size() * sizeof(float)); });
+  if (memory.rings.empty())
+    agree(communicator, [&] {
+      share = allocate_arena(place_of_sums(replica), replica.kept().size() * sizeof(float), *replica.device().context);
+    });
   auto sums = make_bucket_sums(communicator, replica, ring, memory, share);
   const bool written = reaches_all_values(communicator, replica);
   auto copies = written ? copies_of_share(communicator, replica) : std::vector<float*>{};
