@@ -6,21 +6,15 @@
 #include <limits>
 
 namespace ronda {
-namespace {
-
-constexpr std::uintmax_t most_buffered = 1 << 18;
-
-}  // namespace
 
 GzipFile::GzipFile(const std::filesystem::path& path) : path_(path), file_(nullptr) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
     throw InputError(path.string() + " is a directory, expected a file");
   file_ = gzopen(path.c_str(), "rb");
   if (file_ == nullptr) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
-  std::error_code unknown;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);  // of a pipe there is none
-  gzbuffer(file_,
-           static_cast<unsigned>(std::clamp<std::uintmax_t>(unknown ? most_buffered : bytes, 8192, most_buffered)));
+  constexpr std::uintmax_t least = 1 << 13, most = 1 << 18;
+  std::error_code unknown;  // of a pipe: then the size is the largest number
+  gzbuffer(file_, static_cast<unsigned>(std::clamp(std::filesystem::file_size(path, unknown), least, most)));
 }
 
 std::size_t GzipFile::read(std::span<std::uint8_t> bytes) {

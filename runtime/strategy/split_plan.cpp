@@ -1,9 +1,9 @@
 // How a split model is planned and takes its memory; split_strategy.cpp has its steps.
-#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/cost_table.hpp>
 #include <ronda/runtime/strategy/exchange/make_parts_exchange.hpp>
 #include <ronda/runtime/strategy/replica_updater.hpp>

@@ -13,7 +13,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace ronda::allreduce_test {
@@ -77,6 +80,26 @@ TEST_CASE("the ranks of a node see one another's copies of what they allocate") 
   communicator.barrier();
   std::vector<float> own(10);
   CHECK(communicator.copies_on_node(Tensor(std::span(own))).empty());
+}
+
+/// Of the bits 12 to 27 of an address, by which first-level caches of AMD's Zen tell lines apart: see SharedMemory.
+std::uintptr_t hash_of_line(const std::byte* address) {
+  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> 12;
+  std::uintptr_t hash = 0;
+  for (const auto& [low, high] : {std::pair{0, 15}, {1, 14}, {2, 13}, {3, 8}, {4, 9}, {5, 10}, {6, 11}, {7, 12}})
+    hash = 2 * hash + (((page >> low) ^ (page >> high)) & 1);
+  return hash;
+}
+
+TEST_CASE("the copies of a node do not push one another out of a first-level cache") {
+  Communicator communicator = test::world().communicator();
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{3} << 12, std::size_t{407'080}, std::size_t{1} << 20}) {
+    const Buffer memory = communicator.allocate(bytes, Memory::node_shared);
+    std::set<std::uintptr_t> hashes;
+    const auto copies = communicator.copies_on_node(Tensor(elements_in<float>(memory, bytes / sizeof(float))));
+    for (const std::byte* copy : copies) hashes.insert(hash_of_line(copy + bytes / 2));
+    CHECK(hashes.size() == copies.size());
+  }
 }
 
 TEMPLATE_LIST_TEST_CASE("every algorithm does every operation on every type", "", test::AllTypes) {

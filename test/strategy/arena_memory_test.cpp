@@ -1,6 +1,7 @@
 // Arenas that an update reads and writes side by side begin at different places of a page.
 #include "strategy/compared_runs.hpp"
 #include "strategy/device_run.hpp"
+#include "strategy/named_run.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "support/toy_data.hpp"
@@ -11,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ronda/runtime/strategy/arena_memory.hpp>
@@ -70,7 +72,7 @@ void check_places(DeviceSet set) {
   run.steps(3);
 }
 
-TEST_CASE("the arenas of every strategy's update begin at different places of a page") {
+TEST_CASE("the arenas of a whole model's update begin at different places of a page") {
   constexpr std::size_t always = 0, never = std::numeric_limits<std::size_t>::max();
   for (const double ema_decay : {0.0, 0.9}) {
     check_places({.ema_decay = ema_decay, .node_update_bytes = never});
@@ -82,6 +84,25 @@ TEST_CASE("the arenas of every strategy's update begin at different places of a 
       check_places({.ema_decay = ema_decay, .divide_states = true, .shard_gradients = true, .algorithm = algorithm});
     }
     check_places({.ema_decay = ema_decay, .divide_states = true, .one_copy = true});
+  }
+}
+
+TEST_CASE("the arenas of a stage's update, and of a part's, begin at different places of a page") {
+  const std::size_t ranks = rank_count();
+  if (ranks == 1) return;                                              // has the whole model
+  const PipelineOptions pipeline{.stages = ranks % 2 == 0 ? 2U : 3U};  // there are three layers to cut
+  const SplitOptions split{.parts = ranks, .layers = {"dense1=columns"}};
+  const MemoryDataset data = toy_images(131, {9, 7, 1}, 4);
+  for (const std::string strategy : {"pipeline", "split"}) {
+    const Shard shard = strategy == "split" ? split.shard(this_rank(), ranks) : pipeline.shard(this_rank(), ranks);
+    NamedRun run({everybody(), strategy.c_str(), shard, 50, 4, "adam"}, three_layers(), data,
+                 [&](MirroredOptions& options) {
+                   options.pipeline = pipeline;
+                   options.split = split;
+                   options.ema_decay = 0.9;
+                   options.platform.make_updater = make_checked;
+                 });
+    static_cast<void>(run.step());
   }
 }
 

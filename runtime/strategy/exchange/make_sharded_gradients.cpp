@@ -1,6 +1,6 @@
-#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/repeated_memory.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/arena_shares.hpp>
 #include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 #include <ronda/runtime/strategy/shared_values.hpp>

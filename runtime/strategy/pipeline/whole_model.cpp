@@ -1,6 +1,6 @@
-#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/layers/host_program.hpp>
+#include <ronda/runtime/strategy/arena_memory.hpp>
 #include <ronda/runtime/strategy/pipeline/whole_model.hpp>
 
 #include <algorithm>
@@ -22,12 +22,11 @@ WholeModel::WholeModel(const StagedModel& model, std::size_t mine, const Compute
   ArenaPlan arena;
   for (std::size_t stage = 0; stage < model.stages(); ++stage)
     offsets_.push_back(arena.reserve(model.plan(stage).arena_bytes));
-  const std::size_t before = 4096 - offsets_[mine] % 4096;  // so that this rank's stage begins at the place of values
   values_ = std::make_shared<Buffer>(
-      allocate_arena(place_behind(ArenaPlace::values, before), arena.bytes(), *device.context));
+      allocate_arena(place_before(ArenaPlace::values, offsets_[mine]), arena.bytes(), *device.context));
   if (keeps_average)
     average_ = std::make_shared<Buffer>(
-        allocate_arena(place_behind(ArenaPlace::average, before), arena.bytes(), *device.context));
+        allocate_arena(place_before(ArenaPlace::average, offsets_[mine]), arena.bytes(), *device.context));
 }
 
 Buffer WholeModel::mine_of(const std::shared_ptr<Buffer>& arena) const {
