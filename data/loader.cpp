@@ -30,8 +30,13 @@ struct Position {
 /// Puts a batch together. Used by one thread at a time.
 class Assembler {
  public:
-  Assembler(const Dataset& data, SampleOrder order, const BatchPlan& plan, bool varies)
-      : data_(data), seed_(order.seed()), varies_(varies), samples_(order), rows_(plan.capacity()) {
+  /// A device that holds the data waits for nothing but names, and so would wait for an epoch's order.
+  Assembler(const Dataset& data, SampleOrder order, const BatchPlan& plan, const LoaderOptions& options)
+      : data_(data),
+        seed_(order.seed()),
+        varies_(options.varies),
+        samples_(order, options.contents == BatchContents::samples),
+        rows_(plan.capacity()) {
     if (data.size() != order.size() || data.size() != plan.size())
       throw LogicError("a dataset of " + std::to_string(data.size()) + " samples, an order of " +
                        std::to_string(order.size()) + " and a plan of " + std::to_string(plan.size()) +
@@ -44,7 +49,10 @@ class Assembler {
     const std::size_t last = part.size() > 0 ? part.end - 1 : part.begin;
     for (std::size_t row = 0; row < rows_.size(); ++row) rows_[row] = samples_[std::min(part.begin + row, last)];
     batch.set_first_row(plan.first_row(position.step, position.micro_batch));
-    if (batch.source() != nullptr) return batch.set_samples(rows_, part.size());
+    if (batch.source() != nullptr) {
+      batch.set_samples(rows_, part.size());
+      return samples_.draw_ahead(plan.size() / (plan.steps_per_epoch() * plan.micro_batches()) + 1);
+    }
     batch.set_real(part.size());
     data_.read({rows_, varies_ ? position.epoch : 0, seed_}, batch);
     batch.clear_padding_weights();
@@ -70,7 +78,7 @@ Batch batch_of(const Dataset& data, std::size_t capacity, const LoaderOptions& o
 /// on by one.
 struct BatchLoader::Impl {
   Impl(const Dataset& data, SampleOrder order, BatchPlan batch_plan, const LoaderOptions& options)
-      : plan(batch_plan), assembler(data, order, plan, options.varies) {
+      : plan(batch_plan), assembler(data, order, plan, options) {
     const bool prefetches = options.prefetch && !plan.is_empty();
     const std::size_t count = plan.is_empty() ? 1 : std::max<std::size_t>(options.kept, 1) + (prefetches ? 1 : 0);
     for (std::size_t i = 0; i < count; ++i) batches.push_back(batch_of(data, plan.capacity(), options));

@@ -21,6 +21,13 @@ class SampleOrder {
   void write(std::uint64_t epoch, std::span<std::uint64_t> order) const;
   /// The same permutation in half the memory, of at most most_short samples.
   void write(std::uint64_t epoch, std::span<std::uint32_t> order) const;
+  /// The same permutation piece by piece: draws at least `count` more places of `order`, or all there are.
+  /// @param left  how many places are not drawn yet: size() before the first piece, when `order` is filled here with
+  /// what
+  ///              is shuffled
+  /// @return how many are not drawn yet now; 0: the permutation is complete
+  std::size_t write_more(std::uint64_t epoch, std::span<std::uint32_t> order, std::size_t left,
+                         std::size_t count) const;
   static constexpr std::uint64_t most_short = std::uint64_t{1} << 32;
 
  private:

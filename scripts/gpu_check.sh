@@ -193,7 +193,8 @@ seconds=$((seconds > 140 ? 140 : seconds < 20 ? 20 : seconds))
 stage gpu-ranks $seconds bash -c "$(as_function tests gpu-ranks $((seconds - 10)) -L gpu -E "$first|$layers")"
 stage nccl 60 bash -c "$(as_function nccl)"
 seconds=$(($(left) - 30))
-stage measure $((seconds > 200 ? 200 : seconds)) bash -c "$(as_function measure $((seconds > 190 ? 180 : seconds - 10)))"
+seconds=$((seconds > 280 ? 280 : seconds))
+stage measure $seconds bash -c "$(as_function measure $((seconds - 20)))"
 stage sanitizer 60 bash -c "$(as_function sanitizer)"
 stage cpu-tests 60 bash -c "$(as_function tests cpu 50 -j 4 -R '^(core|nccl|device|fusion|optim|strategy_device)')"
 

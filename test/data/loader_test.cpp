@@ -4,9 +4,11 @@
 #include <numeric>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ronda/core/error.hpp>
+#include <ronda/data/detail/epoch_samples.hpp>
 #include <ronda/data/detail/reader_team.hpp>
 #include <ronda/data/loader.hpp>
 #include <ronda/data/memory_dataset.hpp>
@@ -241,10 +243,37 @@ TEST_CASE("a loader that is not used up ends at once") {
   }
 }
 
+TEST_CASE("an order that is drawn piece by piece is the one that is drawn at once") {
+  for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 100U, 1000U})
+    for (const std::size_t piece : {1U, 3U, 16U, 40U}) {
+      const SampleOrder order(size, 5, true);
+      std::vector<std::uint32_t> expected(size), found(size, 7);
+      order.write(3, expected);
+      std::size_t left = size;
+      while (left > 0) {
+        const std::size_t before = std::exchange(left, order.write_more(3, found, left, piece));
+        REQUIRE(left + std::min(piece, before) <= before);
+      }
+      REQUIRE(found == expected);
+    }
+}
+
+TEST_CASE("samples of an epoch are the same whether they are drawn ahead, in part, or not at all") {
+  const SampleOrder order(1000, 5, true);
+  EpochSamples plain(order), ahead(order, true);
+  for (const std::uint64_t epoch : {1U, 2U, 3U, 3U, 5U, 4U, 5U, 6U}) {
+    plain.set_epoch(epoch);
+    ahead.set_epoch(epoch);
+    for (std::size_t i = 0; i < 1000; ++i) REQUIRE(ahead[i] == plain[i]);
+    for (std::uint64_t i = 0; i < epoch; ++i) ahead.draw_ahead(300);
+  }
+}
+
 TEST_CASE("a loader allocates nothing after its first batch") {
   const bool prefetch = GENERATE(false, true);
+  const auto contents = GENERATE(BatchContents::values, BatchContents::samples);
   const MemoryDataset data = numbers(100);
-  BatchLoader loader(data, SampleOrder(100, 1, true), BatchPlan(100, 10), prefetch);
+  BatchLoader loader(data, SampleOrder(100, 1, true), BatchPlan(100, 10), {.prefetch = prefetch, .contents = contents});
   (void)loader.next();
   const long before = test::allocations();
   for (int i = 0; i < 100; ++i) (void)loader.next();
