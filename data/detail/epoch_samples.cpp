@@ -6,7 +6,10 @@ namespace ronda {
 
 EpochSamples::EpochSamples(const SampleOrder& order, bool ahead) : order_(order), left_(order.size()) {
   if (!order.shuffles()) return;
-  if (order.size() > SampleOrder::most_short) return long_.resize(order.size());
+  if (order.size() > SampleOrder::most_short) {
+    long_.resize(order.size());
+    return;
+  }
   short_.resize(order.size());
   if (ahead) next_.resize(order.size());
 }
