@@ -22,9 +22,8 @@ class SampleOrder {
   /// The same permutation in half the memory, of at most most_short samples.
   void write(std::uint64_t epoch, std::span<std::uint32_t> order) const;
   /// The same permutation piece by piece: draws at least `count` more places of `order`, or all there are.
-  /// @param left  how many places are not drawn yet: size() before the first piece, when `order` is filled here with
-  /// what
-  ///              is shuffled
+  /// @param left  how many places are not drawn yet: size() for the first piece, before which `order` may hold
+  ///              anything; then what the call before returned
   /// @return how many are not drawn yet now; 0: the permutation is complete
   std::size_t write_more(std::uint64_t epoch, std::span<std::uint32_t> order, std::size_t left,
                          std::size_t count) const;
