@@ -201,7 +201,8 @@ TEST_CASE(
   };
   const auto all = outputs(*library, shape, 0, Mode::training, 0.3);
   const auto last = outputs(*library, {1, 150, 4}, 2, Mode::training, 0.3);
-  CHECK(std::equal(last.begin(), last.end(), all.begin() + 2 * 600));
+  // oneDNN's products of the packed inputs may add up in another order where a batch has other rows.
+  check_close("for a sample elsewhere", last, {all.begin() + 2 * 600, all.end()}, 1e-5F);
   const auto tested = outputs(*library, shape, 0, Mode::evaluation, 0.3);
   CHECK(tested == outputs(*library, shape, 0, Mode::training, 0));
   CHECK(tested != all);
