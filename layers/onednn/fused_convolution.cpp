@@ -3,6 +3,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/fused_convolution.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
+#include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/patches.hpp>
 
 #include <algorithm>
@@ -106,24 +107,24 @@ template <class Weights, LayerNumber T>
     }
 }
 
-/// Sixteen output channels of one sample.
+/// Sixteen output channels of one sample, or eight where there are no more.
 template <LayerNumber T>
 [[gnu::always_inline]] inline void convolve_sixteen(const Windows& p, const float* x, const float* w, const float* bias,
-                                                    T* y, std::uint8_t* winners) {
-  for (std::int64_t lane = 0; lane < vector; lane += eight) {
+                                                    std::int64_t channels, T* y, std::uint8_t* winners) {
+  for (std::int64_t lane = 0; lane < channels; lane += eight, y += p.next_eight, winners += p.next_eight) {
     if (p.rows == 3 && p.row == 3)
-      convolve_eight<Weights<3, 3>>(p, x, w + lane, bias + lane, y + lane, winners + lane);
+      convolve_eight<Weights<3, 3>>(p, x, w + lane, bias + lane, y, winners);
     else
-      convolve_eight<Weights<0, 0>>(p, x, w + lane, bias + lane, y + lane, winners + lane);
+      convolve_eight<Weights<0, 0>>(p, x, w + lane, bias + lane, y, winners);
   }
 }
-RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias, float* y,
-                                          std::uint8_t* winners) {
-  convolve_sixteen(p, x, w, bias, y, winners);
+RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias,
+                                          std::int64_t channels, float* y, std::uint8_t* winners) {
+  convolve_sixteen(p, x, w, bias, channels, y, winners);
 }
 RONDA_MULTIVERSION void convolve_and_pool(const Windows& p, const float* x, const float* w, const float* bias,
-                                          BFloat16* y, std::uint8_t* winners) {
-  convolve_sixteen(p, x, w, bias, y, winners);
+                                          std::int64_t channels, BFloat16* y, std::uint8_t* winners) {
+  convolve_sixteen(p, x, w, bias, channels, y, winners);
 }
 
 /// Adds what rows × columns elements of the kernel get from one sample, for eight output channels.
@@ -167,11 +168,12 @@ template <int columns, LayerNumber T>
     add_elements<1, columns>(p, x + done, dy, winners, sums + done * vector);
 }
 
-/// Sixteen output channels of one sample.
+/// Sixteen output channels of one sample, or eight where there are no more.
 template <LayerNumber T>
 [[gnu::always_inline]] inline void add_sixteen(const Windows& p, const float* x, const T* dy,
-                                               const std::uint8_t* winners, float* sums) {
-  for (std::int64_t lane = 0; lane < vector; lane += eight, dy += eight, winners += eight, sums += eight) {
+                                               const std::uint8_t* winners, std::int64_t channels, float* sums) {
+  for (std::int64_t lane = 0; lane < channels;
+       lane += eight, dy += p.next_eight, winners += p.next_eight, sums += eight) {
     if (p.rows == 3 && p.row == 3) {
       add_elements<3, 3>(p, x, dy, winners, sums);
       continue;
@@ -185,12 +187,12 @@ template <LayerNumber T>
   }
 }
 RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const float* dy, const std::uint8_t* winners,
-                                      float* sums) {
-  add_sixteen(p, x, dy, winners, sums);
+                                      std::int64_t channels, float* sums) {
+  add_sixteen(p, x, dy, winners, channels, sums);
 }
 RONDA_MULTIVERSION void add_gradients(const Windows& p, const float* x, const BFloat16* dy, const std::uint8_t* winners,
-                                      float* sums) {
-  add_sixteen(p, x, dy, winners, sums);
+                                      std::int64_t channels, float* sums) {
+  add_sixteen(p, x, dy, winners, channels, sums);
 }
 
 TensorDesc outputs_by_sixteens(const TensorDesc& weight) {
@@ -206,6 +208,7 @@ Windows windows_of(const ConvolutionProblem& spec, const Images& input, const Im
                   pooled.height,
                   pooled.width,
                   pooled.lanes,
+                  pooled.lanes > eight ? eight : pooled.image_size(),
                   pool.stride.height * spec.stride.height * below,
                   pool.stride.width * spec.stride.width * channels,
                   pool.kernel.area(),
@@ -225,7 +228,7 @@ std::unique_ptr<FusedConvolution> FusedConvolution::make(const Runtime& runtime,
       spec.pool->padding != 0)
     return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
-  if (!input || !output || output->lanes % vector != 0) return nullptr;
+  if (!input || !output || output->lanes % eight != 0) return nullptr;
   if (input->groups != 1 || input->lanes != spec.input.shape[3] || input->lanes > most_channels) return nullptr;
   return std::unique_ptr<FusedConvolution>(new FusedConvolution(runtime, spec, *input, *output, weight));
 }
@@ -236,7 +239,8 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
       spec_(spec),
       input_(input),
       pooled_(convolved),
-      sixteens_(convolved.groups * convolved.lanes / vector),
+      channels_(convolved.groups * convolved.lanes),
+      sixteens_(parts(channels_, vector)),
       weights_of_sixteen_(spec.kernel.area() * input.lanes * vector),
       to_parameter_(make_weight_reorder(runtime, outputs_by_sixteens(weight), weight)),
       from_parameter_(make_weight_reorder(runtime, weight, outputs_by_sixteens(weight))),
@@ -245,7 +249,7 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
   pooled_.height = pooled[1];
   pooled_.width = pooled[2];
   windows_ = windows_of(spec, input, pooled_);
-  in_patches_ = spec.input.dtype == DType::float32 && patches::suit(windows_);
+  in_patches_ = spec.input.dtype == DType::float32 && pooled_.lanes % vector == 0 && patches::suit(windows_);
   const auto bytes = [](std::int64_t floats) {
     return (static_cast<std::size_t>(floats) * sizeof(float) + Buffer::alignment - 1) / Buffer::alignment *
            Buffer::alignment;
@@ -309,8 +313,8 @@ void FusedConvolution::forward(const T* x, const T* w, const T* bias, T* y, std:
   each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t) {
     for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
       const std::int64_t at = output_at(sample, sixteen);
-      convolve_and_pool(windows_, image, weights + sixteen * weights_of_sixteen_, biases + sixteen * vector, y + at,
-                        winners + at);
+      convolve_and_pool(windows_, image, weights + sixteen * weights_of_sixteen_, biases + sixteen * vector,
+                        channels_of(sixteen), y + at, winners + at);
     }
   });
 }
@@ -349,7 +353,7 @@ void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint
           continue;
         }
       }
-      add_gradients(windows_, image, dy + at, winners + at, of_sixteen);
+      add_gradients(windows_, image, dy + at, winners + at, channels_of(sixteen), of_sixteen);
     }
   });
   float* sums = floats(scratch, sums_offset_);
@@ -364,6 +368,10 @@ void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint
 std::int64_t FusedConvolution::output_at(std::int64_t sample, std::int64_t sixteen) const {
   const std::int64_t channel = sixteen * vector;
   return (sample * pooled_.groups + channel / pooled_.lanes) * pooled_.image_size() + channel % pooled_.lanes;
+}
+
+std::int64_t FusedConvolution::channels_of(std::int64_t sixteen) const {
+  return std::min<std::int64_t>(vector, channels_ - sixteen * vector);
 }
 
 /// Tensors of the sizes of a step, and winners at all places.

@@ -27,7 +27,7 @@ class FusedConvolution {
   static constexpr std::int64_t most_channels = 8;  ///< of the input; above, a vector of them is better
 
   /// Empty where it cannot be done: it takes images whose channels lie together, output channels that lie together in
-  /// sixteens, and maxima over windows without padding, with places in a byte.
+  /// eights, and maxima over windows without padding, with places in a byte.
   static std::unique_ptr<FusedConvolution> make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                 const TensorDesc& convolved, const TensorDesc& weight);
 
@@ -50,6 +50,7 @@ class FusedConvolution {
     std::int64_t rows, row;                  ///< of the kernel; elements of one of them, which lie together
     std::int64_t below;                      ///< from a row of the input to the next
     std::int64_t height, width, lanes;       ///< of the pooled output
+    std::int64_t next_eight;                 ///< from eight of its channels to the other eight of a sixteen
     std::int64_t window_down, window_right;  ///< from a window to the next
     std::int64_t places;                     ///< in a window
     std::array<std::int64_t, 256> place_at;  ///< from a window's start
@@ -71,6 +72,7 @@ class FusedConvolution {
   const float* padded(const T* sample, float* into) const;
   void forward_in_patches(const float* x, float* y, std::uint8_t* winners, std::byte* scratch) const;
   [[nodiscard]] std::int64_t output_at(std::int64_t sample, std::int64_t sixteen) const;
+  [[nodiscard]] std::int64_t channels_of(std::int64_t sixteen) const;
   [[nodiscard]] float* floats(std::byte* scratch, std::size_t offset) const {
     return reinterpret_cast<float*>(scratch + offset);
   }
@@ -80,7 +82,8 @@ class FusedConvolution {
   Images input_, pooled_;
   Windows windows_;
   bool in_patches_;                       ///< by the loops of patches.hpp
-  std::int64_t sixteens_;                 ///< of output channels
+  std::int64_t channels_;                 ///< of the output, in eights
+  std::int64_t sixteens_;                 ///< of them
   std::int64_t weights_of_sixteen_;       ///< elements
   Kernel to_parameter_, from_parameter_;  ///< between (o/16, kh, kw, c, 16) and the parameter's layout
   std::size_t parameter_bytes_;

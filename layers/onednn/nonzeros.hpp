@@ -9,7 +9,7 @@ namespace ronda::onednn {
 /// product with 0 changes no sum, so bits are equal, but for the sign of a 0: whether to mark may be decided batch by
 /// batch. (But a weight that is not finite is seen by the others alone.)
 ///
-/// For AVX-512, as Panels.
+/// For AVX-512 and AVX2, as Panels.
 class NonZeros {
  public:
   static constexpr std::int64_t width = 64;  ///< of the other matrix: a panel's
@@ -31,6 +31,16 @@ class NonZeros {
 
  private:
   [[nodiscard]] bool are_few(std::int64_t count) const noexcept;
+
+  // By the instructions of a set.
+  template <class Set>
+  bool mark_rows_by(const float* x, std::uint64_t* marks) const;
+  template <class Set>
+  bool mark_columns_by(const float* x, std::uint32_t* marks) const;
+  template <class Set>
+  void add_rows_by(const float* x, const std::uint64_t* marks, std::int64_t first, const float* b, float* c) const;
+  template <class Set>
+  void multiply_columns_by(const float* x, const std::uint32_t* marks, const float* b, float* c) const;
 
   std::int64_t rows_, columns_;
   std::int64_t row_marks_;     ///< words of a row

@@ -1,5 +1,6 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/panels.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/rectifier.hpp>
 
 #if defined(__x86_64__)
@@ -55,7 +56,7 @@ template <int rows>
     for (int v = 0; v < vectors; ++v) _mm512_store_ps(c + r * panel_width + v * lanes, sum[r][v]);
 }
 
-[[gnu::target("avx512f")]] void multiply(const Product& p) {
+[[gnu::target("avx512f")]] void multiply_avx512(const Product& p) {
   std::int64_t row = 0;
   for (; row + tile_rows <= p.rows; row += tile_rows) multiply_tile<tile_rows>(p, row);
   switch (p.rows - row) {
@@ -67,6 +68,48 @@ template <int rows>
     default: return;
   }
 }
+
+/// Sixteen columns of a few rows, which sixteen registers are enough for: 12 of sums, 2 of b, one of a.
+template <int rows>
+[[gnu::target("avx2,fma"), gnu::always_inline]] inline void multiply_columns(const Product& p, std::int64_t row,
+                                                                             std::int64_t column) {
+  constexpr int lanes = 8, vectors = 2;
+  const float *a = p.a + row * p.a_row, *b = p.b + column, *ahead = p.ahead + row * panel_width + column;
+  float* c = p.c + row * panel_width + column;
+  __m256 sum[rows][vectors];
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < vectors; ++v)
+      sum[r][v] = p.add ? _mm256_load_ps(c + r * panel_width + v * lanes) : _mm256_setzero_ps();
+#pragma GCC unroll 4
+  for (std::int64_t k = 0; k < p.depth; ++k) {
+    if (k < rows) __builtin_prefetch(ahead + k * panel_width);
+    __m256 row_of_b[vectors];
+    for (int v = 0; v < vectors; ++v) row_of_b[v] = _mm256_load_ps(b + k * panel_width + v * lanes);
+    for (int r = 0; r < rows; ++r) {
+      const __m256 element = _mm256_set1_ps(a[r * p.a_row + k]);
+      for (int v = 0; v < vectors; ++v) sum[r][v] = _mm256_fmadd_ps(element, row_of_b[v], sum[r][v]);
+    }
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < vectors; ++v) _mm256_store_ps(c + r * panel_width + v * lanes, sum[r][v]);
+}
+
+template <int rows>
+[[gnu::target("avx2,fma")]] void multiply_rows(const Product& p, std::int64_t row) {
+  for (std::int64_t column = 0; column < panel_width; column += 16) multiply_columns<rows>(p, row, column);
+}
+
+[[gnu::target("avx2,fma")]] void multiply_avx2(const Product& p) {
+  std::int64_t row = 0;
+  for (; row + tile_rows <= p.rows; row += tile_rows) multiply_rows<tile_rows>(p, row);
+  if (row + 4 <= p.rows) {
+    multiply_rows<4>(p, row);
+    row += 4;
+  }
+  for (; row < p.rows; ++row) multiply_rows<1>(p, row);
+}
+
+void multiply(const Product& p) { return has_avx512() ? multiply_avx512(p) : multiply_avx2(p); }
 #else
 void multiply(const Product&) {}  // `suit_processor` says no
 #endif
@@ -87,14 +130,7 @@ constexpr std::int64_t whole(std::int64_t count) { return (count + panel_width -
 
 }  // namespace
 
-bool Panels::suit_processor() noexcept {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("bmi") != 0 &&
-         __builtin_cpu_supports("popcnt") != 0;
-#else
-  return false;
-#endif
-}
+bool Panels::suit_processor() noexcept { return has_avx512() || has_avx2(); }
 
 Panels::Panels(std::int64_t batch, std::int64_t inputs, std::int64_t outputs, bool relu, int threads)
     : inputs_not_zero_(batch, inputs),

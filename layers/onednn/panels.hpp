@@ -18,18 +18,18 @@ namespace ronda::onednn {
 ///     weight gradients   inputs     samples   xᵀ              columns of dz           panel of dw
 ///     data gradients     inputs     outputs   panel of w      rows of dzᵀ, 64 samples rows of dxᵀ
 ///
-/// with the 64 in vectors that stay in registers, six rows at a time, while a's elements go by one after the other (the
-/// inner kernel of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008). Weights
-/// are read as they lie, in every direction, once and from start to end; what must be turned round is as small as a
-/// batch. It pays where a matrix is far larger than the caches, and where many of x are 0: the first two products then
-/// take only the others.
+/// with the 64 (16 at a time with AVX2) in vectors that stay in registers, six rows at a time, while a's elements go by
+/// one after the other (the inner kernel of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+/// ACM TOMS 2008). Weights are read as they lie, in every direction, once and from start to end; what must be turned
+/// round is as small as a batch. It pays where a matrix is far larger than the caches, and where many of x are 0: the
+/// first two products then take only the others.
 ///
 /// Sums go up in the order of depth, whatever the threads: equal bits from run to run.
 class Panels {
  public:
   static constexpr std::int64_t width = 64;
 
-  /// Whether this processor has the registers for it (32 vectors of 16 numbers). Everywhere else it is right but slow.
+  /// Whether this processor has AVX-512, or AVX2 with multiply-adds. No other has loops for it.
   [[nodiscard]] static bool suit_processor() noexcept;
 
   Panels(std::int64_t batch, std::int64_t inputs, std::int64_t outputs, bool relu, int threads);

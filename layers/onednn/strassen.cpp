@@ -1,5 +1,6 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/parts.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/strassen.hpp>
 #include <ronda/layers/onednn/strassen_packing.hpp>
 
@@ -35,13 +36,7 @@ struct Strassen::Operand {
   }
 };
 
-bool Strassen::suit_processor() noexcept {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0;
-#else
-  return false;
-#endif
-}
+bool Strassen::suit_processor() noexcept { return has_avx512(); }
 
 Strassen::Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, Strides a, Strides b, Steps steps,
                    int threads)

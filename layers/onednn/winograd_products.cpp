@@ -1,3 +1,4 @@
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/winograd_kernels.hpp>
 
 #include <dnnl.hpp>
@@ -9,13 +10,8 @@
 namespace ronda::onednn::winograd {
 
 bool suits_processor() {
-#if defined(__x86_64__)
   const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-  return __builtin_cpu_supports("avx512f") != 0 &&
-         (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & needed) == needed;
-#else
-  return false;
-#endif
+  return has_avx512() && (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & needed) == needed;
 }
 
 #if defined(__x86_64__)

@@ -19,6 +19,7 @@
 #include <ronda/core/random.hpp>
 #include <ronda/layers/elementwise.hpp>
 #include <ronda/layers/onednn/panels.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/primitives.hpp>
 
 using namespace ronda;
@@ -110,10 +111,14 @@ TEST_CASE("convolutions of unequal sides, with dilation, groups and uneven paddi
 namespace {
 
 bool has_avx512() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") != 0) return true;
-#endif
+  if (onednn::has_avx512()) return true;
   WARN("this processor has no AVX-512: nothing to see");
+  return false;
+}
+
+bool has_panels() {
+  if (onednn::Panels::suit_processor()) return true;
+  WARN("this processor has neither AVX-512 nor AVX2: nothing to see");
   return false;
 }
 
@@ -130,7 +135,6 @@ TEST_CASE("a convolution of few channels is fused with its pooling too where its
       return make_convolution(primitives, problem, context);
     };
     compare("fused " + text_of_windows(problem), problem.input, make);
-    if (!has_avx512()) continue;  // images lie by groups of eight channels there, and it takes sixteen
     const auto library = make_onednn_primitives(1);
     ForcingPicker second(1);
     CHECK_THAT(make(*library, {second})->plan().picks, Contains("forward fused"));
@@ -375,10 +379,7 @@ TEST_CASE("two threads give equal bits from run to run") {
 }
 
 TEST_CASE("a dense layer's bits do not depend on its threads where its weights lie in panels") {
-  if (!onednn::Panels::suit_processor()) {
-    WARN("this processor has no AVX-512: nothing to see");
-    return;
-  }
+  if (!has_panels()) return;
   use_threads(3);
   const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
   ForcingPicker picker(2);
@@ -401,10 +402,7 @@ namespace {
 }  // namespace
 
 TEST_CASE("a dense layer whose inputs are mostly 0 equals the plain loops where its weights lie in panels") {
-  if (!onednn::Panels::suit_processor()) {
-    WARN("this processor has no AVX-512: nothing to see");
-    return;
-  }
+  if (!has_panels()) return;
   struct Case {
     std::int64_t batch, inputs, outputs;
   };
@@ -433,10 +431,7 @@ TEST_CASE("a dense layer whose inputs are mostly 0 equals the plain loops where 
 }
 
 TEST_CASE("a sample's bits do not depend on how many other inputs of its batch are 0, and its NaN is no 0") {
-  if (!onednn::Panels::suit_processor()) {
-    WARN("this processor has no AVX-512: nothing to see");
-    return;
-  }
+  if (!has_panels()) return;
   const auto library = make_onednn_primitives(1);
   ForcingPicker picker(2);
   const TensorDesc input{Shape{9, 150}, DType::float32, {}};
