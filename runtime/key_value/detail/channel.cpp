@@ -9,6 +9,7 @@ namespace {
 /// Messages of a pair may be 8192 at a time: see SendSpec. A header and its bytes are two.
 constexpr std::size_t most_under_way = 1024;
 constexpr std::size_t most_idle = 8;
+constexpr std::size_t most_unseen = 256;  ///< messages that are sent until `send` looks at what has gone
 
 constexpr const char* label = "a message of the key-value store";
 
@@ -39,7 +40,10 @@ void Channel::send(const MessageHeader& header, std::span<const std::byte> bytes
   next->keeper = std::move(keeper);
   sending_.push_back(std::move(next));
   sent_bytes_ += bytes.size();
-  static_cast<void>(sending());
+  if (sending_.size() >= look_at_)
+    static_cast<void>(sending());
+  else if (started_ < most_under_way)
+    start(*sending_[started_++]);
 }
 
 void Channel::start(Sending& next) {
@@ -60,6 +64,7 @@ bool Channel::sending() {
     sending_.pop_front();
   }
   while (started_ < std::min(sending_.size(), most_under_way)) start(*sending_[started_++]);
+  look_at_ = sending_.size() + std::clamp<std::size_t>(sending_.size(), 1, most_unseen);
   return !sending_.empty();
 }
 
