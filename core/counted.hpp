@@ -5,9 +5,10 @@
 
 namespace ronda {
 
-/// `1 step`, `2 steps`, `2 batches`.
+/// `1 step`, `2 steps`, `2 batches`, `2 epochs`.
 [[nodiscard]] inline std::string counted(std::int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+  const bool hisses = noun.ends_with("ch") && !noun.ends_with("epoch");
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : hisses ? "es" : "s");
 }
 
 /// 1536 bytes as `1.5 KiB`.
