@@ -72,6 +72,7 @@ class FusedConvolution {
   const float* padded(const T* sample, float* into) const;
   void forward_in_patches(const float* x, float* y, std::uint8_t* winners, std::byte* scratch) const;
   [[nodiscard]] std::int64_t output_at(std::int64_t sample, std::int64_t sixteen) const;
+  /// Of a sixteen: sixteen, or eight in the last.
   [[nodiscard]] std::int64_t channels_of(std::int64_t sixteen) const;
   [[nodiscard]] float* floats(std::byte* scratch, std::size_t offset) const {
     return reinterpret_cast<float*>(scratch + offset);

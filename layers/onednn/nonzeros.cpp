@@ -41,6 +41,8 @@ bool NonZeros::are_few(std::int64_t count) const noexcept {
 
 namespace {
 
+// A function has the instructions of one set, so the loops below stand here once for each.
+
 /// A row of sums, in registers: 4 of AVX-512.
 struct Avx512 {
   static constexpr std::int64_t lanes = 16;

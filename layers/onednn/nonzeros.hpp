@@ -32,7 +32,7 @@ class NonZeros {
  private:
   [[nodiscard]] bool are_few(std::int64_t count) const noexcept;
 
-  // By the instructions of a set.
+  // By the instructions of a set, AVX-512 or AVX2.
   template <class Set>
   bool mark_rows_by(const float* x, std::uint64_t* marks) const;
   template <class Set>

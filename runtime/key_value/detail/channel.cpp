@@ -9,7 +9,7 @@ namespace {
 /// Messages of a pair may be 8192 at a time: see SendSpec. A header and its bytes are two.
 constexpr std::size_t most_under_way = 1024;
 constexpr std::size_t most_idle = 8;
-constexpr std::size_t most_unseen = 256;  ///< messages that are sent until `send` looks at what has gone
+constexpr std::size_t most_unseen = 256;  ///< messages that `send` adds, at most, until it looks at all again
 
 constexpr const char* label = "a message of the key-value store";
 

@@ -56,7 +56,7 @@ class Channel {
   int peer_;
   std::deque<std::unique_ptr<Sending>> sending_;
   std::size_t started_ = 0;  ///< of these, the first
-  std::size_t look_at_ = 1;  ///< of how many `send` looks at all, which takes as long as they are many
+  std::size_t look_at_ = 1;  ///< as many, and `send` looks at all of them; a look takes longer the more there are
   std::vector<std::unique_ptr<Sending>> idle_;  ///< a few, whose header can be sent again
   MessageHeader incoming_;
   std::unique_ptr<Collective> header_receive_, bytes_receive_;
