@@ -3,7 +3,7 @@
 
 /// The loops of WinnerGradients for kernels of 3×3 in float32, for AVX-512: winners are marked, each by a bit, sixteen
 /// channels at once, and the sums of two vectors of input channels stay in registers while the bits are gone through.
-/// Elsewhere they do nothing, and `suits_processor` (winograd_kernels.hpp) says no.
+/// They do nothing on processors of another kind; `has_avx512` (processor.hpp) says where they may run.
 namespace ronda::onednn::winner_loops {
 
 /// What they know of a convolution. Steps and offsets in elements; channels of the input and of the output in sixteens.

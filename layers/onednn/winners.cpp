@@ -2,8 +2,8 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/winners.hpp>
-#include <ronda/layers/onednn/winograd_kernels.hpp>
 
 #include <algorithm>
 
@@ -115,8 +115,7 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
 
 /// Fills what the loops of winner_loops.hpp read, where they can compute this convolution.
 void WinnerGradients::plan_marks() {
-  if (spec_.kernel != 3 || spec_.outputs % vector != 0 || pooled_.lanes % vector != 0 || !winograd::suits_processor())
-    return;
+  if (spec_.kernel != 3 || spec_.outputs % vector != 0 || pooled_.lanes % vector != 0 || !has_avx512()) return;
   for (std::int64_t i = 0; i < pooled_.height; ++i)
     for (std::int64_t j = 0; j < pooled_.width; ++j) windows_at_.push_back(static_cast<std::int32_t>(window_at(i, j)));
   for (std::int64_t block = 0; block < blocks_; ++block) blocks_at_.push_back(input_block(block));

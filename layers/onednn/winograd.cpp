@@ -1,5 +1,6 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/winograd.hpp>
 #include <ronda/layers/onednn/winograd_kernels.hpp>
 
@@ -15,11 +16,15 @@ namespace {
 
 float* floats(std::byte* scratch) { return reinterpret_cast<float*>(scratch); }
 
+/// This processor's; null where it has none.
+const Loops* loops_here() { return has_avx512() ? avx512_loops() : has_avx2() ? avx2_loops() : nullptr; }
+
 }  // namespace
 
-Winograd::Winograd(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& output,
-                   const TensorDesc& weight)
-    : threads_(runtime.threads),
+Winograd::Winograd(const Runtime& runtime, const Loops& loops, const ConvolutionProblem& spec, const Images& input,
+                   const Images& output, const TensorDesc& weight)
+    : loops_(loops),
+      threads_(runtime.threads),
       forward_(input, output, spec.padding.height, spec.padding.width, threads_),
       backward_(output, input, kernel_size - 1 - spec.padding.height, kernel_size - 1 - spec.padding.width, threads_),
       parameter_bytes_(weight.bytes()),
@@ -58,7 +63,7 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
   if (!t.in_one_block)
     parallel_for(threads_, static_cast<std::size_t>(t.pieces()), [&](Range range) {
       for (auto piece = static_cast<std::int64_t>(range.begin); piece < static_cast<std::int64_t>(range.end); ++piece)
-        transform_weights(t, w, turned, piece, u + piece * t.piece_floats());
+        loops_.transform_weights(t, w, turned, piece, u + piece * t.piece_floats());
     });
   const auto workers = static_cast<std::size_t>(threads_);
   parallel_for(threads_, workers, [&](Range range) {
@@ -69,16 +74,16 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
       const auto end = static_cast<std::int64_t>(mine.end);
       for (auto first = static_cast<std::int64_t>(mine.begin); first < end; first += t.block) {
         const std::int64_t tiles = std::min(t.block, end - first);
-        transform_inputs(t, x, first, {0, static_cast<std::size_t>(tiles)}, v);
+        loops_.transform_inputs(t, x, first, {0, static_cast<std::size_t>(tiles)}, v);
         for (std::int64_t piece = 0; piece < t.pieces(); ++piece) {
           const std::int64_t panel = piece / t.chunks(), chunk = piece % t.chunks();
           float* const weights = t.in_one_block ? u : u + piece * t.piece_floats();
-          if (t.in_one_block) transform_weights(t, w, turned, piece, weights);
+          if (t.in_one_block) loops_.transform_weights(t, w, turned, piece, weights);
           for (std::int64_t e = 0; e < elements; ++e)
-            multiply_tiles({v + chunk * t.input_vectors * spread + e * vector, step_of(t.inputs),
-                            weights + e * t.chunk() * t.width(), t.width(), m + e * vector, step_of(t.width()), tiles,
-                            t.chunk(), chunk > 0},
-                           t.vectors);
+            loops_.multiply_tiles({v + chunk * t.input_vectors * spread + e * vector, step_of(t.inputs),
+                                   weights + e * t.chunk() * t.width(), t.width(), m + e * vector, step_of(t.width()),
+                                   tiles, t.chunk(), chunk > 0},
+                                  t.vectors);
           if (chunk + 1 == t.chunks()) finish(m, first, tiles, panel);
         }
       }
@@ -89,7 +94,7 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
 void Winograd::forward(const float* x, const float* w, const float* bias, bool relu, float* y, std::byte* scratch) {
   convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_),
            [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
-             transform_outputs(forward_, m, first, tiles, panel, bias, relu, y);
+             loops_.transform_outputs(forward_, m, first, tiles, panel, bias, relu, y);
            });
 }
 
@@ -98,14 +103,14 @@ void Winograd::forward_and_pool(const float* x, const float* w, const float* bia
   const PooledOutputs pooled{*pooled_, y, winners};
   convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_),
            [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
-             transform_and_pool(forward_, m, first, tiles, panel, bias, relu, pooled);
+             loops_.transform_and_pool(forward_, m, first, tiles, panel, bias, relu, pooled);
            });
 }
 
 void Winograd::backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) {
   convolve(backward_, dz, weights(w, scratch), true, floats(scratch + weights_bytes_),
            [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
-             transform_outputs(backward_, m, first, tiles, panel, nullptr, false, dx);
+             loops_.transform_outputs(backward_, m, first, tiles, panel, nullptr, false, dx);
            });
 }
 
@@ -118,25 +123,25 @@ void Winograd::backward_weights(const float* x, const float* dz, float* dw, std:
   const auto multiply = [&](std::int64_t piece, std::int64_t e, std::int64_t tiles, bool add, float* sums) {
     const std::int64_t panel = piece / t.chunks(), chunk = piece % t.chunks();
     for (std::int64_t in = 0; in < t.input_vectors; ++in)
-      multiply_channels({v + (chunk * t.input_vectors + in) * spread + e * vector, step_of(t.inputs),
-                         d + panel * t.vectors * spread + e * vector, step_of(t.outputs),
-                         sums + (e * t.chunk() + in * vector) * t.width(), t.width(), vector, tiles, add},
-                        t.vectors);
+      loops_.multiply_channels({v + (chunk * t.input_vectors + in) * spread + e * vector, step_of(t.inputs),
+                                d + panel * t.vectors * spread + e * vector, step_of(t.outputs),
+                                sums + (e * t.chunk() + in * vector) * t.width(), t.width(), vector, tiles, add},
+                               t.vectors);
   };
   if (t.in_one_block) {
     const Range all{0, static_cast<std::size_t>(t.tiles())};
-    transform_inputs(t, x, 0, all, v);
-    transform_gradients(t, dz, 0, all, d);
+    loops_.transform_inputs(t, x, 0, all, v);
+    loops_.transform_gradients(t, dz, 0, all, d);
     for (std::int64_t piece = 0; piece < t.pieces(); ++piece) {
       for (std::int64_t e = 0; e < elements; ++e) multiply(piece, e, t.tiles(), false, du);
-      transform_weight_gradients(t, du, piece, liked);
+      loops_.transform_weight_gradients(t, du, piece, liked);
     }
   } else {
     for (std::int64_t first = 0; first < t.tiles(); first += t.block) {
       const std::int64_t tiles = std::min(t.block, t.tiles() - first);
       parallel_for(threads_, static_cast<std::size_t>(tiles), [&](Range range) {
-        transform_inputs(t, x, first, range, v);
-        transform_gradients(t, dz, first, range, d);
+        loops_.transform_inputs(t, x, first, range, v);
+        loops_.transform_gradients(t, dz, first, range, d);
       });
       parallel_for(threads_, static_cast<std::size_t>(t.pieces() * elements), [&](Range range) {
         for (auto i = static_cast<std::int64_t>(range.begin); i < static_cast<std::int64_t>(range.end); ++i)
@@ -146,7 +151,7 @@ void Winograd::backward_weights(const float* x, const float* dz, float* dw, std:
     if (t.tiles() == 0) std::fill_n(du, t.weight_floats(), 0.0F);
     parallel_for(threads_, static_cast<std::size_t>(t.pieces()), [&](Range range) {
       for (auto piece = static_cast<std::int64_t>(range.begin); piece < static_cast<std::int64_t>(range.end); ++piece)
-        transform_weight_gradients(t, du + piece * t.piece_floats(), piece, liked);
+        loops_.transform_weight_gradients(t, du + piece * t.piece_floats(), piece, liked);
     });
   }
   if (to_parameter_) to_parameter_->run(std::array<void*, 2>{liked, dw});
@@ -160,10 +165,11 @@ bool Winograd::suits(const ConvolutionProblem& spec) {
 
 std::unique_ptr<Winograd> Winograd::make(const Runtime& runtime, const ConvolutionProblem& spec,
                                          const TensorDesc& convolved, const TensorDesc& weight) {
-  if (!suits_processor() || !suits(spec)) return nullptr;
+  const Loops* const loops = loops_here();
+  if (loops == nullptr || !suits(spec)) return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
-  if (!input || !output || input->lanes % vector != 0 || output->lanes % vector != 0) return nullptr;
-  return std::unique_ptr<Winograd>(new Winograd(runtime, spec, *input, *output, weight));
+  if (!input || !output || input->lanes % loops->lanes != 0 || output->lanes % loops->lanes != 0) return nullptr;
+  return std::unique_ptr<Winograd>(new Winograd(runtime, *loops, spec, *input, *output, weight));
 }
 
 TensorDesc Winograd::output_of(const ConvolutionProblem& spec) {

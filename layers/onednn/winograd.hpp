@@ -12,6 +12,10 @@
 
 namespace ronda::onednn {
 
+namespace winograd {
+struct Loops;
+}
+
 /// Convolutions of 3×3 by tiles of 4×4 outputs, with a quarter of the multiplications (Lavin and Gray, "Fast algorithms
 /// for convolutional neural networks", CVPR 2016, after Winograd). Of a tile's 6×6 inputs d, output gradients dy and
 /// the weights w, for one pair of channels,
@@ -33,8 +37,8 @@ class Winograd {
   /// channels in sixteens.
   [[nodiscard]] static bool suits(const ConvolutionProblem& spec);
 
-  /// Empty where it cannot be done: it takes AVX-512, which ONEDNN_MAX_CPU_ISA may forbid, and channels that lie
-  /// together in sixteens.
+  /// Empty where it cannot be done: it takes AVX-512 or AVX2, which ONEDNN_MAX_CPU_ISA may forbid, and channels that
+  /// lie together in sixteens, or in eights with AVX2.
   static std::unique_ptr<Winograd> make(const Runtime& runtime, const ConvolutionProblem& spec,
                                         const TensorDesc& convolved, const TensorDesc& weight);
 
@@ -63,8 +67,8 @@ class Winograd {
   [[nodiscard]] std::function<void()> weights_rehearsal();
 
  private:
-  Winograd(const Runtime& runtime, const ConvolutionProblem& spec, const Images& input, const Images& output,
-           const TensorDesc& weight);
+  Winograd(const Runtime& runtime, const winograd::Loops& loops, const ConvolutionProblem& spec, const Images& input,
+           const Images& output, const TensorDesc& weight);
   /// @param finish  (m, first, tiles, panel): what is done with a block's products
   template <class Finish>
   void convolve(const WinogradTiling& tiling, const float* x, const float* w, bool turned, float* scratch,
@@ -73,6 +77,7 @@ class Winograd {
   struct Rehearsal;
   [[nodiscard]] std::shared_ptr<Rehearsal> make_rehearsal() const;
 
+  const winograd::Loops& loops_;
   int threads_;
   WinogradTiling forward_, backward_;
   std::optional<Images> pooled_;

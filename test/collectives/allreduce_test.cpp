@@ -32,7 +32,7 @@ std::vector<std::size_t> counts(int ranks) {
 }
 
 /// Some messages longer than those that MPI sends at once, of 60 KiB, in four bytes an element.
-constexpr std::size_t some = (std::size_t{1} << (test::sanitized ? 14 : 16)) + 1;
+const std::size_t some = (std::size_t{1} << (test::sanitized ? 14 : 16)) + 1;
 
 /// Those that this layout of ranks and this memory allow.
 std::vector<AllreduceAlgorithm> possible_algorithms(const Communicator& communicator, bool node_shared = true) {

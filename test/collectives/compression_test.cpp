@@ -33,7 +33,7 @@ constexpr Compression all_compressions[] = {Compression::bf16, Compression::fp16
 constexpr Compression with_feedback[] = {Compression::int8, Compression::int4, Compression::two_bit};
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
 /// Several blocks for each of eight ranks, of which the last is not full.
-constexpr std::size_t some = (std::size_t{1} << (test::sanitized ? 13 : 16)) + 1;
+const std::size_t some = (std::size_t{1} << (test::sanitized ? 13 : 16)) + 1;
 constexpr std::size_t counts[] = {0, 1, 3, some};
 
 /// From -1 to 1, others for each rank; drawn once. They repeat after so many.
@@ -379,7 +379,7 @@ TEST_CASE("compressed sums are the same bits on all ranks and in equal runs, and
 }
 
 TEST_CASE("what rounding loses in a run comes in later ones: the mean over runs is exact") {
-  constexpr int runs = test::watched_for_races ? 5 : test::sanitized ? 20 : 50;
+  const int runs = test::watched_for_races ? 5 : test::sanitized ? 20 : 50;
   constexpr std::size_t count = 3000;
   for (const auto& [name, make_algorithm] : algorithms)
     for (const auto& [compression, ranks] : each_with(with_feedback, {2, 3, 4, 5, 8})) {
@@ -418,7 +418,7 @@ TEST_CASE("in a grid all ranks get the same bits, off by four roundings, none of
         const double margin = 2 * 4 * ranks * most_kept(compression) / share;
         CHECK(furthest(results[0], exact_sum(count, ranks), share) <= margin);
       }
-  constexpr int runs = test::sanitized ? 10 : 50, ranks = 6;
+  const int runs = test::sanitized ? 10 : 50, ranks = 6;
   constexpr std::size_t count = 3000;
   for (const Compression compression : with_feedback) {
     if (test::watched_for_races && goes_as_another(compression)) continue;

@@ -295,7 +295,7 @@ TEST_CASE("a convolutional network too, for the first steps") {
   // Plain loops: what each number of ranks takes for fastest would differ by more than the order of sums.
   const auto set = [] { return Set{.global_batch = 25, .primitives = make_reference_primitives()}; };
   Run one(alone(), cnn(), data, set()), many(everybody(), cnn(), data, set());
-  constexpr std::size_t steps = sanitized ? 5 : 20;
+  const std::size_t steps = sanitized ? 5 : 20;
   one.steps(steps);
   many.steps(steps);
   CHECK(relative_distance(many.parameters(), one.parameters()) < 1e-4);
