@@ -59,6 +59,10 @@ std::unique_ptr<Primitives> make_reference_primitives();
 ///               another type.
 std::unique_ptr<Primitives> make_onednn_primitives(int threads, DType dtype = DType::float32);
 
+/// The widest vectors of float32 that the processor has and ONEDNN_MAX_CPU_ISA leaves to its primitives: `AVX-512`,
+/// `AVX2`, `AVX`, or `narrow vectors`. What is picked, and so a training's bits, depends on it; processors of several
+/// kinds have one name.
+[[nodiscard]] std::string vector_instructions();
 /// How this processor and its library compute in bfloat16.
 struct BFloat16Support {
   bool fast = false;     ///< by instructions for it

@@ -75,8 +75,9 @@ int left_by_launcher(int mine) {
 
 Finding cores() {
   const int mine = allowed_cores(), all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  std::string text = processor_name() + "; " + counted(mine, "processor") + " for this process of " +
-                     std::to_string(all) + ", " + threads_a_core() + " a core, " + counted(numa_nodes(), "NUMA node");
+  std::string text = processor_name() + ", " + vector_instructions() + "; " + counted(mine, "processor") +
+                     " for this process of " + std::to_string(all) + ", " + threads_a_core() + " a core, " +
+                     counted(numa_nodes(), "NUMA node");
   const double quota = least_quota();
   if (quota > 0 && quota < mine) {
     std::ostringstream limit;

@@ -71,7 +71,7 @@ RONDA_PATCHES void transform_weights(const float* w, float* u) {
   for (int i = 0; i < across; ++i) {
     Vector row[across];
     weight_line(half[i], row);
-    for (int j = 0; j < across; ++j) _mm512_storeu_ps(u + (i * across + j) * vector, row[j]);
+    for (int j = 0; j < across; ++j) store_anywhere(u + (i * across + j) * vector, row[j]);
   }
 }
 
@@ -98,9 +98,9 @@ RONDA_PATCHES void convolve_and_pool(const Windows& p, const Cut& transformed, c
     for (int j = 0; j < across; ++j) taps[i][j] = load_anywhere(u + (i * across + j) * vector);
   const Vector more = load_anywhere(bias);
   const auto write = [&](std::int64_t window, const WindowMaximum& maximum)
-      __attribute__((always_inline, target("avx512f,avx512dq,avx512bw,avx512vl"))) {
+      __attribute__((always_inline, target(RONDA_AVX512_SET))) {
     const Vector sum = plus(maximum.best, more);
-    _mm512_storeu_ps(y + window * p.lanes, p.relu ? rectified(sum) : sum);
+    store_anywhere(y + window * p.lanes, p.relu ? rectified(sum) : sum);
     maximum.store_places(winners + window * p.lanes);
   };
   const WindowMaximum empty{zeros()};
@@ -142,7 +142,7 @@ RONDA_PATCHES void add_gradients(const Windows& p, const Cut& patches, const flo
     }
   }
 #pragma GCC unroll 9
-  for (int tap = 0; tap < taps; ++tap) _mm512_storeu_ps(sums + tap * vector, sum[tap]);
+  for (int tap = 0; tap < taps; ++tap) store_anywhere(sums + tap * vector, sum[tap]);
 }
 #else
 void transform_weights(const float*, float*) {}

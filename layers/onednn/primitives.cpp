@@ -122,6 +122,13 @@ std::unique_ptr<ronda::Primitives> ronda::make_onednn_primitives(int threads, DT
   return std::make_unique<onednn::OnednnPrimitives>(threads, dtype);
 }
 
+std::string ronda::vector_instructions() {
+  using onednn::uses;
+  if (uses(dnnl_cpu_isa_avx512_core)) return "AVX-512";
+  if (uses(dnnl_cpu_isa_avx2)) return "AVX2";
+  return uses(dnnl_cpu_isa_avx) ? "AVX" : "narrow vectors";
+}
+
 ronda::BFloat16Support ronda::bfloat16_support() {
   using onednn::uses;
   const std::string library = "oneDNN " + onednn::version();

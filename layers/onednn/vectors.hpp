@@ -8,8 +8,10 @@
 // instructions of one set, and a template cannot choose them; so loops in these words stand in a file that is included
 // once in each of the namespaces (winograd_loops.hpp), and RONDA_WITH_AVX512 or RONDA_WITH_AVX2 marks their functions.
 
-#define RONDA_WITH_AVX512 gnu::target("avx512f,avx512dq,avx512bw,avx512vl")
-#define RONDA_WITH_AVX2 gnu::target("avx2,fma")
+#define RONDA_AVX512_SET "avx512f,avx512dq,avx512bw,avx512vl,bmi,popcnt"
+#define RONDA_AVX2_SET "avx2,fma,bmi,popcnt"
+#define RONDA_WITH_AVX512 gnu::target(RONDA_AVX512_SET)
+#define RONDA_WITH_AVX2 gnu::target(RONDA_AVX2_SET)
 
 namespace ronda::onednn::avx512 {
 
@@ -27,6 +29,7 @@ RONDA_WORD Vector load_anywhere(const float* from) { return _mm512_loadu_ps(from
 /// Zeros where it is not there.
 RONDA_WORD Vector load_if(There there, const float* from) { return _mm512_maskz_load_ps(there, from); }
 RONDA_WORD void store(float* to, Vector x) { _mm512_store_ps(to, x); }
+RONDA_WORD void store_anywhere(float* to, Vector x) { _mm512_storeu_ps(to, x); }
 RONDA_WORD Vector all(float x) { return _mm512_set1_ps(x); }
 RONDA_WORD Vector zeros() { return _mm512_setzero_ps(); }
 RONDA_WORD Vector plus(Vector x, Vector y) { return _mm512_add_ps(x, y); }
@@ -73,6 +76,7 @@ RONDA_WORD Vector load(const float* from) { return _mm256_load_ps(from); }
 RONDA_WORD Vector load_anywhere(const float* from) { return _mm256_loadu_ps(from); }
 RONDA_WORD Vector load_if(There there, const float* from) { return _mm256_maskload_ps(from, _mm256_set1_epi32(there)); }
 RONDA_WORD void store(float* to, Vector x) { _mm256_store_ps(to, x); }
+RONDA_WORD void store_anywhere(float* to, Vector x) { _mm256_storeu_ps(to, x); }
 RONDA_WORD Vector all(float x) { return _mm256_set1_ps(x); }
 RONDA_WORD Vector zeros() { return _mm256_setzero_ps(); }
 RONDA_WORD Vector plus(Vector x, Vector y) { return _mm256_add_ps(x, y); }

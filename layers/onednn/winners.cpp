@@ -2,7 +2,6 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
-#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/winners.hpp>
 
 #include <algorithm>
@@ -62,6 +61,13 @@ Accumulate<T>* accumulate_of(std::int64_t kernel) {
   return kernel == 3 ? static_cast<Accumulate<T>*>(accumulate_3) : static_cast<Accumulate<T>*>(accumulate_5);
 }
 
+/// The loops of winner_kernels.hpp that can compute a convolution, in float32; null where none can.
+const winner_loops::Loops* loops_for(const ConvolutionProblem& spec, const Images& input, const Images& output) {
+  const winner_loops::Loops* const loops = winner_loops::loops_here();
+  if (loops == nullptr || spec.kernel != 3 || spec.outputs % loops->lanes != 0) return nullptr;
+  return input.lanes % loops->lanes == 0 && output.lanes % loops->lanes == 0 ? loops : nullptr;
+}
+
 TensorDesc inputs_by_sixteens(const TensorDesc& weight) {
   return {weight.shape, DType::float32, Layout::parse("abcd16b")};
 }
@@ -73,7 +79,10 @@ std::unique_ptr<WinnerGradients> WinnerGradients::make(const Runtime& runtime, c
   if (!spec.pool || spec.pool->kind != PoolKind::maximum || spec.pool->kernel.area() > 256) return nullptr;
   if (!spec.is_usual() || (spec.kernel != 3 && spec.kernel != 5) || spec.padding != 0) return nullptr;
   const auto input = images_of(spec.input), output = images_of(convolved);
-  if (!input || !output || input->lanes % vector != 0) return nullptr;
+  if (!input || !output) return nullptr;
+  const bool by_vectors = spec.input.dtype == DType::float32 && spec.input.shape[3] % vector == 0 &&
+                          loops_for(spec, *input, *output) != nullptr;
+  if (input->lanes % vector != 0 && !by_vectors) return nullptr;
   return std::unique_ptr<WinnerGradients>(new WinnerGradients(runtime, spec, *input, *output, weight));
 }
 
@@ -81,6 +90,7 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
                                  const Images& convolved, const TensorDesc& weight)
     : threads_(runtime.threads),
       spec_(spec),
+      loops_(loops_for(spec, input, convolved)),
       input_(input),
       convolved_(convolved),
       pooled_(convolved),
@@ -113,23 +123,28 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
     scratch_bytes_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
 }
 
-/// Fills what the loops of winner_loops.hpp read, where they can compute this convolution.
+/// Fills what the loops of winner_kernels.hpp read, where they can compute this convolution.
 void WinnerGradients::plan_marks() {
-  if (spec_.kernel != 3 || spec_.outputs % vector != 0 || pooled_.lanes % vector != 0 || !has_avx512()) return;
+  if (loops_ == nullptr) return;
+  const auto places_of = [this](const Images& images) {
+    std::vector<std::int64_t> places;
+    for (std::int64_t channel = 0; channel < images.groups * images.lanes; channel += loops_->lanes)
+      places.push_back(channel / images.lanes * images.image_size() + channel % images.lanes);
+    return places;
+  };
   for (std::int64_t i = 0; i < pooled_.height; ++i)
     for (std::int64_t j = 0; j < pooled_.width; ++j) windows_at_.push_back(static_cast<std::int32_t>(window_at(i, j)));
-  for (std::int64_t block = 0; block < blocks_; ++block) blocks_at_.push_back(input_block(block));
-  for (std::int64_t channel = 0; channel < spec_.outputs; channel += vector)
-    output_at_.push_back(channel / pooled_.lanes * pooled_.image_size() + channel % pooled_.lanes);
+  inputs_at_ = places_of(input_);
+  outputs_at_ = places_of(pooled_);
 }
 
 winner_loops::Geometry WinnerGradients::geometry() const {
   return {input_.width * input_.lanes,
           input_.lanes,
-          blocks_,
-          blocks_at_.data(),
+          static_cast<std::int64_t>(inputs_at_.size()),
+          inputs_at_.data(),
           spec_.outputs,
-          output_at_.data(),
+          outputs_at_.data(),
           pooled_.lanes,
           pooled_.positions(),
           windows_at_.data(),
@@ -156,8 +171,10 @@ void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8
   float* sums = weights_of(scratch);
   const auto workers = static_cast<std::size_t>(threads_);
   if constexpr (std::same_as<T, float>)
-    if (is_marked() && workers <= output_at_.size()) {  // with more threads lists keep all of them busy
-      parallel_for(threads_, output_at_.size(), [&](Range range) { add_marked_channels(range, x, dy, winners, sums); });
+    // With more threads lists keep all of them busy, where channels lie in sixteens.
+    if (is_marked() && (workers <= outputs_at_.size() || input_.lanes % vector != 0)) {
+      parallel_for(threads_, outputs_at_.size(),
+                   [&](Range range) { add_marked_channels(range, x, dy, winners, sums); });
       to_parameter_.run(std::array<void*, 2>{sums, dw});
       return;
     }
@@ -169,18 +186,18 @@ void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8
   to_parameter_.run(std::array<void*, 2>{sums, dw});
 }
 
-/// The weight gradients of some sixteens of output channels, sample by sample: a sample stays in the first-level cache.
-void WinnerGradients::add_marked_channels(Range sixteens, const float* x, const float* dy, const std::uint8_t* winners,
+/// The weight gradients of some vectors of output channels, sample by sample: a sample stays in the first-level cache.
+void WinnerGradients::add_marked_channels(Range vectors, const float* x, const float* dy, const std::uint8_t* winners,
                                           float* sums) const {
   const winner_loops::Geometry g = geometry();
-  const std::int64_t size = vector * blocks_ * taps_ * vector;
-  std::fill(sums + static_cast<std::int64_t>(sixteens.begin) * size,
-            sums + static_cast<std::int64_t>(sixteens.end) * size, 0.0F);
+  const std::int64_t size = loops_->lanes * blocks_ * taps_ * vector;
+  std::fill(sums + static_cast<std::int64_t>(vectors.begin) * size,
+            sums + static_cast<std::int64_t>(vectors.end) * size, 0.0F);
   for (std::int64_t sample = 0; sample < input_.samples; ++sample)
-    for (std::size_t sixteen = sixteens.begin; sixteen < sixteens.end; ++sixteen) {
-      const std::int64_t at = sample * pooled_size() + output_at_[sixteen];
-      winner_loops::add_weights(g, x + sample * sample_size(), dy + at, winners + at,
-                                sums + static_cast<std::int64_t>(sixteen) * size);
+    for (std::size_t i = vectors.begin; i < vectors.end; ++i) {
+      const std::int64_t at = sample * pooled_size() + outputs_at_[i];
+      loops_->add_weights(g, x + sample * sample_size(), dy + at, winners + at,
+                          sums + static_cast<std::int64_t>(i) * size);
     }
 }
 
@@ -263,7 +280,7 @@ void WinnerGradients::add_sample(std::int64_t sample, const T* dy, const std::ui
   if constexpr (std::same_as<T, float>)
     if (is_marked()) {
       const std::int64_t at = sample * pooled_size();
-      return winner_loops::add_data(geometry(), dy + at, winners + at, weights, lists, sums);
+      return loops_->add_data(geometry(), dy + at, winners + at, weights, lists, sums);
     }
   for (std::int64_t i = 0; i < pooled_.height; ++i)
     for (std::int64_t j = 0; j < pooled_.width; ++j) {

@@ -8,7 +8,7 @@
 
 #include <ronda/layers/onednn/computation.hpp>
 #include <ronda/layers/onednn/images.hpp>
-#include <ronda/layers/onednn/winner_loops.hpp>
+#include <ronda/layers/onednn/winner_kernels.hpp>
 #include <ronda/layers/primitives.hpp>
 
 namespace ronda::onednn {
@@ -27,7 +27,7 @@ namespace ronda::onednn {
 class WinnerGradients {
  public:
   /// Empty where it cannot be done: it takes kernels of 3 and 5 without padding, input channels that lie together in
-  /// sixteens, and places of winners in a byte.
+  /// sixteens (with AVX2, kernels of 3 in float32, in eights), and places of winners in a byte.
   static std::unique_ptr<WinnerGradients> make(const Runtime& runtime, const ConvolutionProblem& spec,
                                                const TensorDesc& convolved, const TensorDesc& weight);
 
@@ -68,9 +68,9 @@ class WinnerGradients {
   void add_sample(std::int64_t sample, const T* dy, const std::uint8_t* winners, const float* weights, float* sums,
                   Winner* lists) const;
 
-  /// Whether the loops of winner_loops.hpp take it, in float32.
-  [[nodiscard]] bool is_marked() const noexcept { return !output_at_.empty(); }
-  void add_marked_channels(Range sixteens, const float* x, const float* dy, const std::uint8_t* winners,
+  /// Whether the loops of winner_kernels.hpp take it, in float32.
+  [[nodiscard]] bool is_marked() const noexcept { return loops_ != nullptr; }
+  void add_marked_channels(Range vectors, const float* x, const float* dy, const std::uint8_t* winners,
                            float* sums) const;
   [[nodiscard]] winner_loops::Geometry geometry() const;
   void plan_marks();
@@ -89,12 +89,13 @@ class WinnerGradients {
 
   int threads_;
   ConvolutionProblem spec_;
+  const winner_loops::Loops* loops_;
   Images input_, convolved_, pooled_;
   std::int64_t blocks_, taps_,
       places_;  ///< sixteens of input channels, elements of the kernel, places in a window of the pool
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window
-  std::vector<std::int32_t> windows_at_;      ///< of all windows; these three are of winner_loops.hpp
-  std::vector<std::int64_t> blocks_at_, output_at_;
+  std::vector<std::int32_t> windows_at_;      ///< of all windows; these three are of winner_kernels.hpp
+  std::vector<std::int64_t> inputs_at_, outputs_at_;
   std::size_t group_;                     ///< samples whose winners make one list: their input stays in cache
   Kernel to_parameter_, from_parameter_;  ///< between (o, c/16, kh, kw, 16) and the parameter's layout
   std::size_t parameter_bytes_, weight_bytes_, list_length_, sums_offset_, scratch_bytes_;

@@ -12,7 +12,7 @@ using namespace onednn::avx2;
 
 #define RONDA_LOOP [[RONDA_WITH_AVX2]]
 #define RONDA_LOOP_INLINE [[RONDA_WITH_AVX2, gnu::always_inline]] inline
-#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target("avx2,fma")))
+#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target(RONDA_AVX2_SET)))
 #include <ronda/layers/onednn/winograd_loops.hpp>
 #undef RONDA_LOOP
 #undef RONDA_LOOP_INLINE

@@ -12,7 +12,7 @@ using namespace onednn::avx512;
 
 #define RONDA_LOOP [[RONDA_WITH_AVX512]]
 #define RONDA_LOOP_INLINE [[RONDA_WITH_AVX512, gnu::always_inline]] inline
-#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target("avx512f,avx512dq,avx512bw,avx512vl")))
+#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target(RONDA_AVX512_SET)))
 #include <ronda/layers/onednn/winograd_loops.hpp>
 #undef RONDA_LOOP
 #undef RONDA_LOOP_INLINE

@@ -116,10 +116,10 @@ Schedule schedule_of(const TrainingSetup& setup, const BatchPlan& plan) {
 }
 
 std::map<std::string, std::string> environment_of(const World& world, const Primitives& primitives, int threads) {
-  const auto names = world.communicator().gather_texts(processor_name());
+  const auto names = world.communicator().gather_texts(processor_name() + ", " + vector_instructions());
   std::string processors;
   for (const auto& name : std::set<std::string>(names.begin(), names.end()))
-    processors += (processors.empty() ? "" : ", ") + name;
+    processors += (processors.empty() ? "" : "; ") + name;
   return {{"processor", processors},
           {"library", primitives.name()},
           {"ronda", version()},

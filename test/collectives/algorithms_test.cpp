@@ -34,7 +34,7 @@ namespace {
 
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 15};
 const std::size_t large = (std::size_t{1} << (test::sanitized ? 16 : 20)) + 3;
-constexpr std::size_t counts[] = {0, 1, 2, 7, 1023, large};
+const std::size_t counts[] = {0, 1, 2, 7, 1023, large};
 /// Of every type and operation.
 const std::size_t some = (std::size_t{1} << (test::sanitized ? 12 : 16)) + 1;
 

@@ -34,7 +34,7 @@ constexpr Compression with_feedback[] = {Compression::int8, Compression::int4, C
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
 /// Several blocks for each of eight ranks, of which the last is not full.
 const std::size_t some = (std::size_t{1} << (test::sanitized ? 13 : 16)) + 1;
-constexpr std::size_t counts[] = {0, 1, 3, some};
+const std::size_t counts[] = {0, 1, 3, some};
 
 /// From -1 to 1, others for each rank; drawn once. They repeat after so many.
 constexpr std::size_t numbers_period = (1 << 16) + 1;

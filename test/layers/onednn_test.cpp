@@ -547,6 +547,34 @@ TEST_CASE("convolutions by tiles with their pooling equal the plain loops", "[ve
     }
 }
 
+TEST_CASE("gradients of a convolution from the winners of its pooling equal the plain loops", "[vectors]") {
+  if (!has_vectors()) return;
+  struct Case {
+    std::int64_t samples, height, width, inputs, outputs;
+  };
+  const auto plain = make_reference_primitives();
+  FirstPicker first;
+  NamePicker picker("winners");
+  for (const Case& c : {Case{3, 13, 13, 32, 64}, Case{1, 4, 4, 16, 16}, Case{2, 20, 18, 48, 80}, Case{2, 7, 9, 16, 24}})
+    for (const int threads : {1, 3}) {
+      use_threads(threads);
+      const auto library = make_onednn_primitives(threads);
+      const TensorDesc input =
+          image(c.samples, c.height, c.width, c.inputs, onednn::has_avx512() || c.outputs == 64 ? "adbc16d" : "adbc8d");
+      const ConvolutionProblem spec{{c.outputs, 3, 1, 0, true, Activation::relu, PoolSpec{PoolKind::maximum, 2, 2, 0}},
+                                    input};
+      const auto reference = make_convolution(*plain, spec, {first}),
+                 operation = make_convolution(*library, spec, {picker});
+      INFO(input.text() << " to " << c.outputs << " on " << threads << " threads");
+      REQUIRE(operation->plan().picks.find("backward weights winners, backward data winners") != std::string::npos);
+      Bench expected(*reference, input), found(*operation, input);
+      const auto output = expected.forward();
+      const auto plain_gradients = expected.backward();
+      check_rounds(found, output, plain_gradients, threads);
+    }
+  use_threads(1);
+}
+
 TEST_CASE("a convolution over one channel that leaves out patches of zeros equals the plain loops, on any threads") {
   if (!has_avx512()) return;
   use_threads(3);
