@@ -223,7 +223,7 @@ class StrassenProducts {
       : m_(m),
         steps_(steps),
         threads_(runtime.threads),
-        runs_(strassen_pays(m, context) && Strassen::suits_processor(steps)) {}
+        runs_(strassen_pays(m, context) && Strassen::suit_processor()) {}
 
   // Empty where it does not pay, and on a processor without its instructions.
 

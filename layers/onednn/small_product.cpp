@@ -1,39 +1,11 @@
-#include <ronda/core/multiversion.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/small_product.hpp>
-
-#include <cstring>
+#include <ronda/layers/onednn/vectors.hpp>
 
 namespace ronda::onednn {
 namespace {
 
-/// Sums in a register that stay there, which loops over arrays do not.
-using Sixteen = float __attribute__((vector_size(64)));
-constexpr std::int64_t sixteen = 16;
-
-[[gnu::always_inline]] inline void load(const float* from, Sixteen& into) { std::memcpy(&into, from, sizeof(into)); }
-[[gnu::always_inline]] inline void store(const Sixteen& from, float* into) { std::memcpy(into, &from, sizeof(from)); }
-
-template <int rows, int vectors>
-[[gnu::always_inline]] inline void multiply_tile(const SmallProduct& p, std::int64_t row, std::int64_t column) {
-  const float *a = p.a + row * p.a_row, *b = p.b + column;
-  float* c = p.c + row * p.c_row + column;
-  Sixteen sum[rows][vectors] = {};
-  if (p.add)
-    for (int r = 0; r < rows; ++r)
-      for (int v = 0; v < vectors; ++v) load(c + r * p.c_row + v * sixteen, sum[r][v]);
-  for (std::int64_t k = 0; k < p.depth; ++k) {
-    Sixteen row_of_b[vectors];
-    for (int v = 0; v < vectors; ++v) load(b + k * p.b_row + v * sixteen, row_of_b[v]);
-    for (int r = 0; r < rows; ++r) {
-      const float element = a[r * p.a_row + k * p.a_column];
-      for (int v = 0; v < vectors; ++v) sum[r][v] += element * row_of_b[v];
-    }
-  }
-  for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < vectors; ++v) store(sum[r][v], c + r * p.c_row + v * sixteen);
-}
-
-/// Fewer than sixteen columns.
+/// Number by number: fewer columns than a vector has, or all of them where there are no vectors.
 template <int rows>
 [[gnu::always_inline]] inline void multiply_edge(const SmallProduct& p, std::int64_t row, std::int64_t column) {
   for (int r = 0; r < rows; ++r) {
@@ -47,23 +19,39 @@ template <int rows>
   }
 }
 
-template <int rows>
-[[gnu::always_inline]] inline void multiply_rows(const SmallProduct& p, std::int64_t row) {
-  std::int64_t column = 0;
-  for (; column + 2 * sixteen <= p.columns; column += 2 * sixteen) multiply_tile<rows, 2>(p, row, column);
-  for (; column + sixteen <= p.columns; column += sixteen) multiply_tile<rows, 1>(p, row, column);
-  if (column < p.columns) multiply_edge<rows>(p, row, column);
-}
-
-RONDA_MULTIVERSION void multiply_all(const SmallProduct& p) {
-  std::int64_t row = 0;
-  for (; row + product_rows <= p.rows; row += product_rows) multiply_rows<product_rows>(p, row);
-  for (; row + 2 <= p.rows; row += 2) multiply_rows<2>(p, row);
-  if (row < p.rows) multiply_rows<1>(p, row);
+void multiply_plainly(const SmallProduct& p) {
+  for (std::int64_t row = 0; row < p.rows; ++row) multiply_edge<1>(p, row, 0);
 }
 
 }  // namespace
 
-void multiply(const SmallProduct& product) { multiply_all(product); }
+#if defined(__x86_64__)
+namespace avx512 {
+#define RONDA_LOOP [[RONDA_WITH_AVX512]]
+#define RONDA_LOOP_INLINE [[RONDA_WITH_AVX512, gnu::always_inline]] inline
+#include <ronda/layers/onednn/small_product_loops.hpp>
+#undef RONDA_LOOP
+#undef RONDA_LOOP_INLINE
+}  // namespace avx512
+
+namespace avx2 {
+#define RONDA_LOOP [[RONDA_WITH_AVX2]]
+#define RONDA_LOOP_INLINE [[RONDA_WITH_AVX2, gnu::always_inline]] inline
+#include <ronda/layers/onednn/small_product_loops.hpp>
+#undef RONDA_LOOP
+#undef RONDA_LOOP_INLINE
+}  // namespace avx2
+
+void multiply(const SmallProduct& product) {
+  if (has_avx512())
+    avx512::multiply_all(product);
+  else if (has_avx2())
+    avx2::multiply_all(product);
+  else
+    multiply_plainly(product);
+}
+#else
+void multiply(const SmallProduct& product) { multiply_plainly(product); }
+#endif
 
 }  // namespace ronda::onednn

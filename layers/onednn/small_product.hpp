@@ -6,8 +6,8 @@ namespace ronda::onednn {
 /// c (rows, columns) = a (rows, depth) · b (depth, columns), or added to what c holds, for matrices that stay in the
 /// caches. Rows of b and c lie together; of a any element lies anywhere, so it may be a transpose.
 ///
-/// Six rows of c are in registers, 32 columns at a time, while b goes by. Sums go up in the order of depth. Multiplies
-/// and adds in one where the processor can: the bits depend on the processor, and on nothing else.
+/// Six rows of c are in registers, 32 columns at a time (16 without AVX-512), while b goes by. Sums go up in the order
+/// of depth. Multiplies and adds in one where the processor can: the bits depend on the processor, and on nothing else.
 struct SmallProduct {
   const float* a;
   std::int64_t a_row, a_column;  ///< from one row, or column, of a to the next

@@ -36,7 +36,7 @@ struct Strassen::Operand {
   }
 };
 
-bool Strassen::suits_processor(Steps steps) noexcept { return has_avx512() || (steps == Steps::single && has_avx2()); }
+bool Strassen::suit_processor() noexcept { return has_avx512(); }
 
 Strassen::Strassen(std::int64_t rows, std::int64_t depth, std::int64_t columns, Strides a, Strides b, Steps steps,
                    int threads)

@@ -54,8 +54,8 @@ class Strassen {
   /// Of the depth.
   enum class Steps { single, paired };
 
-  /// Whether this processor has the instructions: AVX-512, or AVX2 for single steps. Elsewhere it must not run.
-  [[nodiscard]] static bool suits_processor(Steps steps) noexcept;
+  /// Whether this processor has the registers for it (32 vectors of 16 numbers); elsewhere it must not run.
+  [[nodiscard]] static bool suit_processor() noexcept;
 
   /// c's rows lie one after another. Rows, depth and columns are at least 1.
   /// @param a  of (row, k)
