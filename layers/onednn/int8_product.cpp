@@ -1,6 +1,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/int8_arithmetic.hpp>
 #include <ronda/layers/onednn/int8_product.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/rectifier.hpp>
 
 #if defined(__x86_64__)
@@ -199,11 +200,8 @@ RONDA_MULTIVERSION std::uint32_t quantize_row(const float* __restrict x, std::in
 
 Int8Product::Kernel Int8Product::best() noexcept {
 #if defined(__x86_64__)
-  static const Kernel kernel = __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0
-                                   ? Kernel::vnni
-                               : __builtin_cpu_supports("avx2") != 0 ? Kernel::avx2
-                                                                     : Kernel::plain;
-  return kernel;
+  if (has_avx512() && __builtin_cpu_supports("avx512vnni") != 0) return Kernel::vnni;
+  return has_avx2() ? Kernel::avx2 : Kernel::plain;
 #else
   return Kernel::plain;
 #endif
