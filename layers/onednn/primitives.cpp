@@ -2,6 +2,7 @@
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/widened.hpp>
 
 namespace ronda::onednn {
@@ -123,10 +124,9 @@ std::unique_ptr<ronda::Primitives> ronda::make_onednn_primitives(int threads, DT
 }
 
 std::string ronda::vector_instructions() {
-  using onednn::uses;
-  if (uses(dnnl_cpu_isa_avx512_core)) return "AVX-512";
-  if (uses(dnnl_cpu_isa_avx2)) return "AVX2";
-  return uses(dnnl_cpu_isa_avx) ? "AVX" : "narrow vectors";
+  if (onednn::has_avx512()) return "AVX-512";
+  if (onednn::has_avx2()) return "AVX2";
+  return onednn::uses(dnnl_cpu_isa_avx) ? "AVX" : "narrow vectors";
 }
 
 ronda::BFloat16Support ronda::bfloat16_support() {

@@ -27,19 +27,15 @@ void multiply_plainly(const SmallProduct& p) {
 
 #if defined(__x86_64__)
 namespace avx512 {
-#define RONDA_LOOP [[RONDA_WITH_AVX512]]
-#define RONDA_LOOP_INLINE [[RONDA_WITH_AVX512, gnu::always_inline]] inline
+#define RONDA_SET RONDA_AVX512_SET
 #include <ronda/layers/onednn/small_product_loops.hpp>
-#undef RONDA_LOOP
-#undef RONDA_LOOP_INLINE
+#undef RONDA_SET
 }  // namespace avx512
 
 namespace avx2 {
-#define RONDA_LOOP [[RONDA_WITH_AVX2]]
-#define RONDA_LOOP_INLINE [[RONDA_WITH_AVX2, gnu::always_inline]] inline
+#define RONDA_SET RONDA_AVX2_SET
 #include <ronda/layers/onednn/small_product_loops.hpp>
-#undef RONDA_LOOP
-#undef RONDA_LOOP_INLINE
+#undef RONDA_SET
 }  // namespace avx2
 
 void multiply(const SmallProduct& product) {

@@ -1,5 +1,5 @@
 // Products in the words of vectors.hpp. No guard: small_product.cpp includes this once in each namespace that has the
-// words, whose functions RONDA_LOOP marks.
+// words, for a RONDA_SET.
 
 namespace {
 

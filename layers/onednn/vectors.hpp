@@ -6,10 +6,13 @@
 
 // A vector of numbers and what is done with it, by the same names for AVX-512 and for AVX2. A function has the
 // instructions of one set, and a template cannot choose them; so loops in these words stand in a file that is included
-// once in each of the namespaces (winograd_loops.hpp), and RONDA_WITH_AVX512 or RONDA_WITH_AVX2 marks their functions.
+// once in each of the namespaces (winograd_loops.hpp), where RONDA_SET is the set, and RONDA_LOOP marks functions.
 
 #define RONDA_AVX512_SET "avx512f,avx512dq,avx512bw,avx512vl,bmi,popcnt"
 #define RONDA_AVX2_SET "avx2,fma,bmi,popcnt"
+#define RONDA_LOOP [[gnu::target(RONDA_SET)]]
+#define RONDA_LOOP_INLINE [[gnu::target(RONDA_SET), gnu::always_inline]] inline
+#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target(RONDA_SET)))
 #define RONDA_WITH_AVX512 gnu::target(RONDA_AVX512_SET)
 #define RONDA_WITH_AVX2 gnu::target(RONDA_AVX2_SET)
 

@@ -5,12 +5,12 @@
 /// at once, and the sums of one vector or two of input channels stay in registers while the bits are gone through.
 namespace ronda::onednn::winner_loops {
 
-/// What they know of a convolution. Steps and offsets in elements; channels of the output in sixteens.
+/// What they know of a convolution. Steps and offsets in elements.
 struct Geometry {
   std::int64_t row, column;       ///< steps of the input
   std::int64_t blocks;            ///< vectors of input channels
   const std::int64_t* block_at;   ///< where each starts in a sample of the input
-  std::int64_t outputs;           ///< channels
+  std::int64_t outputs;           ///< channels, in whole vectors
   const std::int64_t* output_at;  ///< where each vector of them starts in a sample of the pooled output
   std::int64_t lanes;             ///< of the pooled output: from a window to the next
   std::int64_t windows;

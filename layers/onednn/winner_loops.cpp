@@ -27,9 +27,7 @@ namespace avx512 {
 
 using namespace onednn::avx512;
 
-#define RONDA_LOOP [[RONDA_WITH_AVX512]]
-#define RONDA_LOOP_INLINE [[RONDA_WITH_AVX512, gnu::always_inline]] inline
-#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target(RONDA_AVX512_SET)))
+#define RONDA_SET RONDA_AVX512_SET
 
 namespace {
 
@@ -64,9 +62,7 @@ class Winners {
 }  // namespace
 
 #include <ronda/layers/onednn/winner_loops.hpp>
-#undef RONDA_LOOP
-#undef RONDA_LOOP_INLINE
-#undef RONDA_LOOP_LAMBDA
+#undef RONDA_SET
 
 }  // namespace avx512
 
@@ -74,9 +70,7 @@ namespace avx2 {
 
 using namespace onednn::avx2;
 
-#define RONDA_LOOP [[RONDA_WITH_AVX2]]
-#define RONDA_LOOP_INLINE [[RONDA_WITH_AVX2, gnu::always_inline]] inline
-#define RONDA_LOOP_LAMBDA __attribute__((always_inline, target(RONDA_AVX2_SET)))
+#define RONDA_SET RONDA_AVX2_SET
 
 namespace {
 
@@ -110,9 +104,7 @@ class Winners {
 }  // namespace
 
 #include <ronda/layers/onednn/winner_loops.hpp>
-#undef RONDA_LOOP
-#undef RONDA_LOOP_INLINE
-#undef RONDA_LOOP_LAMBDA
+#undef RONDA_SET
 
 }  // namespace avx2
 

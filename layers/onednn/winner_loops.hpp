@@ -1,5 +1,5 @@
 // The loops of winners, in the words of vectors.hpp. No guard: winner_loops.cpp includes this once in each namespace
-// that has the words. RONDA_LOOP marks functions.
+// that has the words, for a RONDA_SET.
 
 namespace {
 

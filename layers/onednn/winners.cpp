@@ -126,16 +126,16 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
 /// Fills what the loops of winner_kernels.hpp read, where they can compute this convolution.
 void WinnerGradients::plan_marks() {
   if (loops_ == nullptr) return;
-  const auto places_of = [this](const Images& images) {
+  const auto places_of = [this](const Images& images, std::int64_t channels) {
     std::vector<std::int64_t> places;
-    for (std::int64_t channel = 0; channel < images.groups * images.lanes; channel += loops_->lanes)
+    for (std::int64_t channel = 0; channel < channels; channel += loops_->lanes)
       places.push_back(channel / images.lanes * images.image_size() + channel % images.lanes);
     return places;
   };
   for (std::int64_t i = 0; i < pooled_.height; ++i)
     for (std::int64_t j = 0; j < pooled_.width; ++j) windows_at_.push_back(static_cast<std::int32_t>(window_at(i, j)));
-  inputs_at_ = places_of(input_);
-  outputs_at_ = places_of(pooled_);
+  inputs_at_ = places_of(input_, blocks_ * vector);
+  outputs_at_ = places_of(pooled_, spec_.outputs);  // whatever its layout pads them to
 }
 
 winner_loops::Geometry WinnerGradients::geometry() const {

@@ -1,5 +1,5 @@
 // The loops of convolutions by tiles, in the words of vectors.hpp. No guard: winograd_avx512.cpp and winograd_avx2.cpp
-// include this, each in a namespace that has the words and whose functions RONDA_LOOP marks.
+// include this, each in a namespace that has the words, for a RONDA_SET.
 
 namespace {
 
