@@ -1,6 +1,5 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
-#include <ronda/layers/onednn/processor.hpp>
 #include <ronda/layers/onednn/winograd.hpp>
 #include <ronda/layers/onednn/winograd_kernels.hpp>
 
@@ -15,9 +14,6 @@ using Tiling = WinogradTiling;
 namespace {
 
 float* floats(std::byte* scratch) { return reinterpret_cast<float*>(scratch); }
-
-/// This processor's; null where it has none.
-const Loops* loops_here() { return has_avx512() ? avx512_loops() : has_avx2() ? avx2_loops() : nullptr; }
 
 }  // namespace
 

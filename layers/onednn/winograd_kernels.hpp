@@ -56,8 +56,7 @@ struct Loops {
   void (*multiply_channels)(const Product& m, std::int64_t vectors);
 };
 
-/// Null on processors of another kind, which no program can be compiled for here.
-[[nodiscard]] const Loops* avx512_loops();
-[[nodiscard]] const Loops* avx2_loops();
+/// This processor's: for AVX-512 or AVX2. Null where there are none.
+[[nodiscard]] const Loops* loops_here();
 
 }  // namespace ronda::onednn::winograd

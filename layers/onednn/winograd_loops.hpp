@@ -1,5 +1,5 @@
-// The loops of convolutions by tiles, in the words of vectors.hpp. No guard: winograd_avx512.cpp and winograd_avx2.cpp
-// include this, each in a namespace that has the words, for a RONDA_SET.
+// The loops of convolutions by tiles, in the words of vectors.hpp. No guard: winograd_kernels.cpp includes
+// this once in each namespace that has the words, for a RONDA_SET.
 
 namespace {
 
@@ -297,6 +297,7 @@ RONDA_LOOP void transform_weight_gradients(const WinogradTiling& t, const float*
 /// @tparam width  sixteens in a panel
 template <int width>
 struct OfTiles {
+  static constexpr const int* rows = rows_of_tiles;
   static constexpr int b_vector = vector, c_vector = spread;  ///< from sixteen columns to the next
   static constexpr std::int64_t unrolled = vector;
   static std::int64_t row(const Product& m) { return m.a_step; }
@@ -307,6 +308,7 @@ struct OfTiles {
 /// Rows are sixteen channels, depth is tiles.
 template <int width>
 struct OfChannels {
+  static constexpr const int* rows = rows_of_channels;
   static constexpr int b_vector = spread, c_vector = vector;
   static constexpr std::int64_t unrolled = 1;
   static std::int64_t row(const Product&) { return 1; }
@@ -359,11 +361,36 @@ RONDA_LOOP void multiply_rows(const Product& m) {
   for (; row < m.rows; ++row) multiply_tile<1, columns, Kind>(m, row);
 }
 
-/// Sixteen columns after the other, for processors whose registers have no room for more sums.
-template <int rows, int width, class Kind>
-void multiply_sixteens(Product m) {
-  for (int sixteen = 0; sixteen < width; ++sixteen, m.b += Kind::b_vector, m.c += Kind::c_vector)
-    multiply_rows<rows, 1, Kind>(m);
+/// As many of a panel's sixteens at once as registers have sums for.
+template <template <int> class Kind, int width>
+void multiply_panel(Product m) {
+  constexpr int columns = width < most_sixteens ? width : most_sixteens;
+  static_assert(width % columns == 0);
+  for (int sixteen = 0; sixteen < width; sixteen += columns) {
+    multiply_rows<Kind<width>::rows[columns], columns, Kind<width>>(m);
+    m.b += columns * Kind<width>::b_vector;
+    m.c += columns * Kind<width>::c_vector;
+  }
 }
+
+template <template <int> class Kind>
+void multiply_panels(const Product& m, std::int64_t vectors) {
+  switch (vectors) {
+    case 4: return multiply_panel<Kind, 4>(m);
+    case 3: return multiply_panel<Kind, 3>(m);
+    case 2: return multiply_panel<Kind, 2>(m);
+    default: return multiply_panel<Kind, 1>(m);
+  }
+}
+
+constexpr Loops loops{lanes,
+                      transform_inputs,
+                      transform_gradients,
+                      transform_outputs,
+                      transform_and_pool,
+                      transform_weights,
+                      transform_weight_gradients,
+                      multiply_panels<OfTiles>,
+                      multiply_panels<OfChannels>};
 
 }  // namespace
