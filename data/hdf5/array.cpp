@@ -29,6 +29,30 @@ Handle open_dataset(const Handle& file, const std::string& name) {
   return {H5Dopen2(file.id(), name.c_str(), access.id()), H5Dclose};
 }
 
+/// Bytes of a chunk; 0 where there are none, and the most there is for more than there can be.
+std::uint64_t chunk_bytes(const Handle& creation, std::uint64_t number) {
+  Extents extents{};
+  const int axes = H5Pget_chunk(creation.id(), Shape::capacity, extents.data());
+  std::uint64_t bytes = axes > 0 ? number : 0;
+  for (int i = 0; i < std::min(axes, Shape::capacity); ++i)
+    if (__builtin_mul_overflow(bytes, extents[static_cast<std::size_t>(i)], &bytes)) return UINT64_MAX;
+  return bytes;
+}
+
+/// Bytes of an array that a byte of the file can stand for: 1032 in deflate. With other filters as in Zstandard, where
+/// 4 bytes repeat one 131,072 times (RFC 8878).
+std::uint64_t most_of_a_byte(const Handle& creation) {
+  constexpr std::array usual{H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE, H5Z_FILTER_FLETCHER32};
+  for (int i = 0; i < H5Pget_nfilters(creation.id()); ++i) {
+    unsigned flags = 0, config = 0;
+    std::size_t values = 0;
+    const H5Z_filter_t filter =
+        H5Pget_filter2(creation.id(), static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config);
+    if (std::ranges::find(usual, filter) == usual.end()) return 32768;
+  }
+  return 1032;
+}
+
 }  // namespace
 
 Array::Array(const Handle& file, const std::filesystem::path& path, const std::string& name)
@@ -75,6 +99,22 @@ void Array::read_type() {
   else
     throw error("expected numbers of float32, float64, uint8, int8, int32 or int64, found others, of " +
                 std::to_string(bytes) + " bytes");
+}
+
+void Array::require_possible(std::uint64_t file_bytes) const {
+  const Handle creation(H5Dget_create_plist(dataset_.id()), H5Pclose), type(H5Dget_type(dataset_.id()), H5Tclose);
+  const H5D_layout_t layout = H5Pget_layout(creation.id());
+  if (layout == H5D_VIRTUAL || H5Pget_external_count(creation.id()) > 0) return;  // other files hold it
+  const std::uint64_t number = H5Tget_size(type.id());
+  const std::uint64_t bytes = static_cast<std::uint64_t>(shape_.count()) * number;
+  const std::uint64_t stored = H5Dget_storage_size(dataset_.id());
+  const bool unwritten = layout == H5D_CONTIGUOUS && stored == 0;
+  if (layout != H5D_CHUNKED && !unwritten && stored != bytes)
+    throw error("expected " + std::to_string(bytes) + " bytes for its shape " + shape_.text() + ", found " +
+                std::to_string(stored) + "; the file is damaged");
+  if (std::max(bytes, chunk_bytes(creation, number)) / most_of_a_byte(creation) > file_bytes)
+    throw error("its shape " + shape_.text() + " or its chunks promise more values than a file of " +
+                std::to_string(file_bytes) + " bytes can hold; the file is damaged");
 }
 
 void Array::read(std::uint64_t sample, std::byte* values) const {

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -15,6 +17,10 @@ class Array {
   /// @param file  open; outlives this object
   /// Throws InputError.
   Array(const Handle& file, const std::filesystem::path& path, const std::string& name);
+
+  /// Throws InputError where a file of so many bytes cannot hold the array: a damaged extent would take all memory, and
+  /// HDF5 relies on what its messages say.
+  void require_possible(std::uint64_t file_bytes) const;
 
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }

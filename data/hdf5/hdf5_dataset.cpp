@@ -75,6 +75,7 @@ void Hdf5Dataset::add(const std::filesystem::path& path, const Hdf5Field& field)
   if (std::ranges::any_of(fields_, [&](const Field& each) { return each.name == field.name; }))
     throw InputError("a dataset has two fields named '" + field.name + "'");
   Array array(file_, path, field.dataset);
+  array.require_possible(file_bytes_);
   const std::int64_t samples = array.shape()[0];
   if (arrays_.empty()) size_ = static_cast<std::size_t>(samples);
   if (static_cast<std::size_t>(samples) != size_)

@@ -2,6 +2,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <thread>
@@ -29,6 +30,9 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
+  [[nodiscard]] hid_t file() const noexcept { return file_; }
+  bool compact = false;  ///< values beside their array's header
+
   /// @param type   in the file
   /// @param chunk  samples in one, compressed; 0: in one piece
   template <class T>
@@ -37,6 +41,7 @@ class Writer {
     const hid_t space = H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE), link = H5Pcreate(H5P_LINK_CREATE);
     H5Pset_create_intermediate_group(link, 1);
+    if (compact) H5Pset_layout(creation, H5D_COMPACT);
     if (chunk > 0) {
       std::vector<hsize_t> chunks = extents;
       chunks[0] = chunk;
@@ -168,6 +173,72 @@ TEST_CASE("an HDF5 file that cannot be used is refused with file, dataset, expec
                    }),
                    {"text.h5", "expected an HDF5 file"});
   require_mentions(message_of<InputError>([&] { (void)open_hdf5(folder / "none.h5", {{"input", "x"}}); }), {"none.h5"});
+}
+
+TEST_CASE("an HDF5 array that its file cannot hold is refused before it takes memory") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5";
+  {
+    Writer writer(path);
+    writer.write("many", {1 << 20, 1 << 20}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{}, 1);
+    writer.write("large", {2, 1 << 30}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{});
+    writer.write("unwritten", {7, 2}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{});
+    writer.write("equal", {1000, 4000}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>(4'000'000, 1), 1000);
+  }
+  for (const char* name : {"many", "large"})
+    require_mentions(message_of<InputError>([&] {
+                       (void)open_hdf5(path, {{"input", name}});
+                     }),
+                     {std::string("set.h5[") + name + "]", "promise more values", "can hold", "damaged"});
+  CHECK(open_hdf5(path, {{"input", "unwritten"}})->size() == 7);  // HDF5 gives the fill value
+  CHECK(std::filesystem::file_size(path) < 40'000);               // of 16 MB: as small as deflate makes it
+  CHECK(open_hdf5(path, {{"input", "equal"}})->size() == 1000);
+}
+
+TEST_CASE("an HDF5 array whose stored size is not that of its shape is refused") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5";
+  const std::vector<float> values = eighths(7);
+  {
+    Writer writer(path);
+    writer.compact = true;
+    writer.write("x", {7}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, values);
+  }
+  std::string bytes = read_file(path);
+  const std::size_t at =
+      bytes.find(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  REQUIRE(at != std::string::npos);
+  REQUIRE(bytes[at - 2] == 28);  // the size, of 16 bits, stands before the values
+  bytes[at - 2] = 0;
+  write_file(path, bytes);
+  require_mentions(message_of<InputError>([&] {
+                     (void)open_hdf5(path, {{"input", "x"}});
+                   }),
+                   {"set.h5[x]", "expected 28 bytes", "(7)", "found 0"});
+}
+
+TEST_CASE("an HDF5 array may lie in other files") {
+  const TemporaryFolder folder;
+  const auto path = folder / "set.h5", apart = folder / "apart.h5";
+  const std::vector<float> values = eighths(40'000);
+  Writer(apart).write("x", {4, 10'000}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, values);
+  {
+    const Writer writer(path);
+    const std::array<hsize_t, 2> extents{400, 10'000}, part{4, 10'000}, from{396, 0};
+    const hid_t whole = H5Screate_simple(2, extents.data(), nullptr), piece = H5Screate_simple(2, part.data(), nullptr);
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Sselect_hyperslab(whole, H5S_SELECT_SET, from.data(), nullptr, part.data(), nullptr);
+    H5Pset_virtual(creation, whole, "apart.h5", "x", piece);
+    H5Dclose(H5Dcreate2(writer.file(), "x", H5T_IEEE_F32LE, whole, H5P_DEFAULT, creation, H5P_DEFAULT));
+    H5Pclose(creation);
+    H5Sclose(piece);
+    H5Sclose(whole);
+  }
+  REQUIRE(400 * 10'000 * 4 / 1032 > std::filesystem::file_size(path));
+  const auto data = open_hdf5(path, {{"input", "x"}});
+  Batch batch(data->fields(), 1);
+  data->read({std::vector<std::uint64_t>{398}}, batch);
+  CHECK(batch.input().as<float>()[3] == values[20'003]);
 }
 
 TEST_CASE("a compressed chunk that is damaged is an error of the sample that is in it") {
