@@ -18,8 +18,8 @@ class Array {
   /// Throws InputError.
   Array(const Handle& file, const std::filesystem::path& path, const std::string& name);
 
-  /// Throws InputError where a file of so many bytes cannot hold the array: a damaged extent would take all memory, and
-  /// HDF5 relies on what its messages say.
+  /// Throws InputError where a file of so many bytes cannot hold the array, which would take all memory, or stores
+  /// another size than its shape's, beyond which HDF5 reads.
   void require_possible(std::uint64_t file_bytes) const;
 
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
