@@ -22,11 +22,14 @@ hid_t type_of(DType dtype) {
   }
 }
 
-Handle open_dataset(const Handle& file, const std::string& name) {
+Handle open_dataset(const Handle& file, const std::string& name, const std::string& source) {
   constexpr std::size_t slots = 12421, cached_bytes = std::size_t{64} << 20;  // a prime, many times the chunks kept
   const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   H5Pset_chunk_cache(access.id(), slots, cached_bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
-  return {H5Dopen2(file.id(), name.c_str(), access.id()), H5Dclose};
+  Handle dataset(H5Dopen2(file.id(), name.c_str(), access.id()), H5Dclose);
+  if (dataset.empty())  // asked before `access` is closed, which would forget the error
+    throw InputError(source + ": expected a dataset, found none (" + last_error() + ")");
+  return dataset;
 }
 
 /// Bytes of a chunk; 0 where there are none, and the most there is for more than there can be.
@@ -56,8 +59,7 @@ std::uint64_t most_of_a_byte(const Handle& creation) {
 }  // namespace
 
 Array::Array(const Handle& file, const std::filesystem::path& path, const std::string& name)
-    : source_(path.string() + "[" + name + "]"), dataset_(open_dataset(file, name)) {
-  if (dataset_.empty()) throw error("expected a dataset, found none (" + last_error() + ")");
+    : source_(path.string() + "[" + name + "]"), dataset_(open_dataset(file, name, source_)) {
   places_ = Handle(H5Dget_space(dataset_.id()), H5Sclose);
   read_shape();
   read_type();
