@@ -32,7 +32,7 @@ Handle open_dataset(const Handle& file, const std::string& name, const std::stri
   return dataset;
 }
 
-/// Bytes of a chunk; 0 where there are none, and the most there is for more than there can be.
+/// Bytes of a chunk. 0 for an array without chunks; the largest number where the product overflows.
 std::uint64_t chunk_bytes(const Handle& creation, std::uint64_t number) {
   Extents extents{};
   const int axes = H5Pget_chunk(creation.id(), Shape::capacity, extents.data());
@@ -42,8 +42,8 @@ std::uint64_t chunk_bytes(const Handle& creation, std::uint64_t number) {
   return bytes;
 }
 
-/// Bytes of an array that a byte of the file can stand for: 1032 in deflate. With other filters as in Zstandard, where
-/// 4 bytes repeat one 131,072 times (RFC 8878).
+/// The most bytes of an array that one byte of the file can give: 1032 by deflate. By other filters as by Zstandard,
+/// where 4 bytes repeat one 131,072 times (RFC 8878).
 std::uint64_t most_of_a_byte(const Handle& creation) {
   constexpr std::array usual{H5Z_FILTER_DEFLATE, H5Z_FILTER_SHUFFLE, H5Z_FILTER_FLETCHER32};
   for (int i = 0; i < H5Pget_nfilters(creation.id()); ++i) {

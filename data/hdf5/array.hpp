@@ -18,8 +18,9 @@ class Array {
   /// Throws InputError.
   Array(const Handle& file, const std::filesystem::path& path, const std::string& name);
 
-  /// Throws InputError where a file of so many bytes cannot hold the array, which would take all memory, or stores
-  /// another size than its shape's, beyond which HDF5 reads.
+  /// Throws InputError for an array, or its chunks, that a file of so many bytes cannot hold: it would take all memory.
+  /// Also for an array in one piece whose stored size is not that of its shape: HDF5 would read beyond it. An array
+  /// whose values are in other files is not looked at.
   void require_possible(std::uint64_t file_bytes) const;
 
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }

@@ -30,7 +30,6 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  [[nodiscard]] hid_t file() const noexcept { return file_; }
   bool compact = false;  ///< values beside their array's header
 
   /// @param type   in the file
@@ -52,6 +51,13 @@ class Writer {
     if (!values.empty()) H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     H5Dclose(dataset);
     H5Pclose(link);
+    H5Pclose(creation);
+    H5Sclose(space);
+  }
+
+  /// A dataset of float32 without values. Closes both.
+  void make(const char* name, hid_t space, hid_t creation) {
+    H5Dclose(H5Dcreate2(file_, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
     H5Pclose(creation);
     H5Sclose(space);
   }
@@ -183,9 +189,13 @@ TEST_CASE("an HDF5 array that its file cannot hold is refused before it takes me
     writer.write("many", {1 << 20, 1 << 20}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{}, 1);
     writer.write("large", {2, 1 << 30}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{});
     writer.write("unwritten", {7, 2}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>{});
+    const hsize_t samples = 4, most = H5S_UNLIMITED, chunk = 1 << 28;
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation, 1, &chunk);
+    writer.make("chunk", H5Screate_simple(1, &samples, &most), creation);
     writer.write("equal", {1000, 4000}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, std::vector<float>(4'000'000, 1), 1000);
   }
-  for (const char* name : {"many", "large"})
+  for (const char* name : {"many", "large", "chunk"})
     require_mentions(message_of<InputError>([&] {
                        (void)open_hdf5(path, {{"input", name}});
                      }),
@@ -224,16 +234,14 @@ TEST_CASE("an HDF5 array may lie in other files") {
   const std::vector<float> values = eighths(40'000);
   Writer(apart).write("x", {4, 10'000}, H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, values);
   {
-    const Writer writer(path);
+    Writer writer(path);
     const std::array<hsize_t, 2> extents{400, 10'000}, part{4, 10'000}, from{396, 0};
     const hid_t whole = H5Screate_simple(2, extents.data(), nullptr), piece = H5Screate_simple(2, part.data(), nullptr);
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Sselect_hyperslab(whole, H5S_SELECT_SET, from.data(), nullptr, part.data(), nullptr);
     H5Pset_virtual(creation, whole, "apart.h5", "x", piece);
-    H5Dclose(H5Dcreate2(writer.file(), "x", H5T_IEEE_F32LE, whole, H5P_DEFAULT, creation, H5P_DEFAULT));
-    H5Pclose(creation);
+    writer.make("x", whole, creation);
     H5Sclose(piece);
-    H5Sclose(whole);
   }
   REQUIRE(400 * 10'000 * 4 / 1032 > std::filesystem::file_size(path));
   const auto data = open_hdf5(path, {{"input", "x"}});
