@@ -139,7 +139,8 @@ class Bench {
   std::vector<Parameter> parameters_;
 };
 
-/// Makes the operation with each candidate in turn and compares it with the plain loops.
+/// Makes the operation with each candidate in turn, and with some mixtures of them, and compares it with the plain
+/// loops.
 template <class Make>
 void compare(const std::string& what, const TensorDesc& input, Make make, float tolerance = 1e-5F) {
   const auto plain = make_reference_primitives();
@@ -149,11 +150,8 @@ void compare(const std::string& what, const TensorDesc& input, Make make, float 
   const auto output = expected.forward();
   const auto gradients = expected.backward();
   const auto library = make_onednn_primitives(1);
-  std::size_t candidates = 1;
-  for (std::size_t wanted = 0; wanted < candidates; ++wanted) {
-    ForcingPicker picker(wanted);
+  const auto check_picked = [&](Picker& picker) {
     const auto operation = make(*library, OperationContext{picker});
-    candidates = std::max(candidates, picker.most());
     const std::string name = what + " [" + operation->plan().picks + "]";
     Bench found(*operation, input);
     for (int round = 0; round < 2; ++round) {  // the second on what the first left behind
@@ -165,6 +163,16 @@ void compare(const std::string& what, const TensorDesc& input, Make make, float 
       INFO(name);
       CHECK(found.padding_is_zero());
     }
+  };
+  std::size_t candidates = 1;
+  for (std::size_t wanted = 0; wanted < candidates; ++wanted) {
+    ForcingPicker picker(wanted);
+    check_picked(picker);
+    candidates = std::max(candidates, picker.most());
+  }
+  for (std::uint64_t seed = 0; seed < 4 && candidates > 1; ++seed) {
+    MixingPicker picker(seed);
+    check_picked(picker);
   }
 }
 

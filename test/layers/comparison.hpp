@@ -49,6 +49,26 @@ class ForcingPicker final : public Picker {
   std::size_t wanted_, most_ = 0;
 };
 
+/// Takes any candidate that can run, another one for each question, drawn by `seed`; tries all for timing once.
+class MixingPicker final : public Picker {
+ public:
+  explicit MixingPicker(std::uint64_t seed) : key_(7, Purpose::test, seed) {}
+  std::size_t pick(std::string_view question, std::span<const Candidate> candidates) override {
+    std::vector<std::size_t> able;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (!candidates[i].run) continue;
+      candidates[i].run();
+      able.push_back(i);
+    }
+    if (able.empty()) FAIL("nothing can run: " << question);
+    return able[key_.below(able.size(), asked_++)];
+  }
+
+ private:
+  RngKey key_;
+  std::uint64_t asked_ = 0;
+};
+
 /// Against the largest element, or `scale` if that is more: sums cancel.
 inline void check_close(const std::string& what, const std::vector<float>& found, const std::vector<float>& expected,
                         float tolerance, float scale = 1) {

@@ -73,6 +73,17 @@ TEST_CASE("convolution equals the plain loops") {
       }
 }
 
+TEST_CASE("convolutions of points with strides, of few channels, equal the plain loops") {
+  for (const std::int64_t channels : {1, 2, 3, 5, 7, 9, 15, 16})
+    for (const Shape& size : {Shape{8, 8}, Shape{8, 9}, Shape{32, 32}}) {
+      const TensorDesc input = image(4, size[0], size[1], channels);
+      const ConvolutionSpec spec{.outputs = 16, .kernel = 1, .stride = {2, size[1] == 9 ? 1 : 2}};
+      compare("points of " + input.text(), input, [&](Primitives& primitives, const OperationContext& context) {
+        return make_convolution(primitives, {spec, input}, context);
+      });
+    }
+}
+
 TEST_CASE("convolutions of unequal sides, with dilation, groups and uneven padding equal the plain loops") {
   const ConvolutionSpec row{.kernel = {1, 7}, .padding = {0, 3}}, column{.kernel = {7, 1}, .stride = {2, 1}},
       dilated{.kernel = {3, 2}, .stride = {1, 3}, .padding = {2, 1}, .dilation = {2, 3}},
