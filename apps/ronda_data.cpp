@@ -145,7 +145,7 @@ int run(int argc, char** argv) {
         ->default_str("");
   for (CLI::App* sub : {checking, converting, timed}) {
     sub->add_option("--ignore", place.ignore, "Of a table: columns to leave out")->delimiter(',')->default_str("");
-    sub->add_option("--separator", place.separator, "Of a table: between two fields");
+    apps::add_separator(*sub, place.separator, "Of a table: between two fields");
   }
   showing->add_option("--first", sheet.first, "Number of the first sample, from 0");
   showing->add_option("--count", sheet.count, "Samples")->check(CLI::Range(1, 1 << 16));

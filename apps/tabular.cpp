@@ -1,4 +1,5 @@
 // A regression on a table: a CSV file in, a multi-layer perceptron, mean squared and absolute errors and R² out.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <sstream>
@@ -13,6 +14,7 @@
 
 #include "model_card.hpp"
 #include "models.hpp"
+#include "tool.hpp"
 #include "training_application.hpp"
 
 namespace {
@@ -39,9 +41,14 @@ struct Scales {
     for (const std::uint64_t row : rows)
       for (std::size_t i = 0; i < means.size(); ++i)
         deviations[i] += (table.row(row)[i] - means[i]) * (table.row(row)[i] - means[i]) / count;
-    for (double& deviation : deviations) deviation = deviation > 0 ? std::sqrt(deviation) : 1;
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      const double first = table.row(rows[0])[i];
+      const bool varies = std::ranges::any_of(rows, [&](std::uint64_t row) { return table.row(row)[i] != first; });
+      if (!varies) means[i] = first;  // the sum is rounded
+      deviations[i] = varies && deviations[i] > 0 ? std::sqrt(deviations[i]) : 1;
+    }
   }
-  [[nodiscard]] float scaled(std::size_t column, float value) const {
+  [[nodiscard]] float scaled(std::size_t column, double value) const {
     return static_cast<float>((value - means[column]) / deviations[column]);
   }
 };
@@ -56,6 +63,21 @@ MemoryDataset samples_of(const CsvTable& table, std::span<const std::uint64_t> r
   return {std::move(inputs), Shape{static_cast<std::int64_t>(table.columns.size()) - 1}, std::move(targets), Shape{1}};
 }
 
+/// The columns of `table`, in the order of `columns`.
+CsvTable reordered(const CsvTable& table, const std::vector<std::string>& columns) {
+  std::vector<std::size_t> places;
+  for (const std::string& name : columns) places.push_back(table.column(name));
+  CsvTable result{columns, {}};
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    for (const std::size_t place : places) result.values.push_back(table.row(row)[place]);
+  return result;
+}
+
+/// Of another file: whatever columns it has beside them, and in whatever order.
+CsvTable read_columns(const std::filesystem::path& path, const std::vector<std::string>& columns, char separator) {
+  return reordered(read_csv(path, {.separator = separator, .only = columns}), columns);
+}
+
 std::vector<std::uint64_t> all_rows(const CsvTable& table) {
   std::vector<std::uint64_t> rows(table.rows());
   std::iota(rows.begin(), rows.end(), std::uint64_t{0});
@@ -64,13 +86,14 @@ std::vector<std::uint64_t> all_rows(const CsvTable& table) {
 
 void add_options(apps::CommandLine& command_line, TabularOptions& options) {
   CLI::App& app = command_line.app();
+  for (const auto* file : {&options.data, &options.test}) command_line.keep(*file);
   const char* const group = "Data and length";
   app.add_option("--data", options.data, "The table, a CSV file with a line of names")->required()->group(group);
   app.add_option("--target", options.target, "The column to predict; all others are its inputs [the last]")
       ->default_str("")
       ->group(group);
   app.add_option("--ignore", options.csv.ignore, "Columns to leave out")->delimiter(',')->default_str("")->group(group);
-  app.add_option("--separator", options.csv.separator, "Between two fields")->group(group);
+  apps::add_separator(app, options.csv.separator, "Between two fields")->group(group);
   auto* test = app.add_option("--test", options.test, "A table to test with")->default_str("")->group(group);
   app.add_option("--test-split", options.test_split, "Share of the rows that is kept for tests")
       ->check(CLI::Range(0.0, 0.9))
@@ -112,11 +135,11 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
     target = options.target.empty() ? table.columns.size() - 1 : table.column(options.target);
     rows = all_rows(table);
     if (!options.test.empty()) {
-      test_table = read_csv(options.test, options.csv);
-      if (test_table.columns != table.columns)
-        throw InputError(options.test.string() + " has other columns than " + options.data.string());
+      test_table = read_columns(options.test, table.columns, options.csv.separator);
       test_rows = all_rows(test_table);
     } else if (options.test_split > 0) {
+      if (rows.size() < 2)
+        throw InputError(options.data.string() + " has one row: give --test-split 0, or a table for --test");
       ValidationSplit split = split_for_validation(rows.size(), options.test_split, command_line.training.seed);
       rows = std::move(split.training);
       test_rows = std::move(split.validation);
@@ -134,9 +157,10 @@ int run(World& world, apps::CommandLine& command_line, const TabularOptions& opt
     text << "test mse " << result.loss;
     return text.str();
   };
-  return apps::train(world, command_line, apps::perceptron(options.hidden, 1), loss,
-                     samples_of(table, rows, target, scales), samples_of(tests, test_rows, target, scales),
-                     {std::make_shared<R2Score>()}, describe);
+  const MemoryDataset training = samples_of(table, rows, target, scales);
+  const MemoryDataset test = samples_of(tests, test_rows.empty() ? rows : test_rows, target, scales);
+  return apps::train(world, command_line, apps::perceptron(options.hidden, 1), loss, training,
+                     DatasetPart(test, 0, test_rows.size()), {std::make_shared<R2Score>()}, describe);
 }
 
 }  // namespace

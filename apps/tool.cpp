@@ -49,18 +49,31 @@ std::string why_no_number(const std::string& text) {
   return "'" + text + "' is no number" + (meant ? ": write " + pointed + ", with a point" : "");
 }
 
+/// 08 is eight, and 010 is ten: without zeros before them they are not read as octal numbers.
+void make_decimal(std::string& text) {
+  const std::size_t begin = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  while (text.size() > begin && text[begin] == '0' && is_digit(begin + 1)) text.erase(begin, 1);
+}
+
 /// What would be read as a number that was not meant: -1 is no count, nan no rate, and 0,1 neither.
 void refuse_odd_numbers(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) refuse_odd_numbers(*command);
   const auto check = [](auto&& why) { return CLI::Validator(std::forward<decltype(why)>(why), ""); };
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
     const bool with_unit = type.find("SIZE") != std::string::npos;  // 4M: whoever knows the units reads the number
     if (type.starts_with("UINT"))
       option->transform(check([with_unit](std::string& text) {
-        return with_unit ? (text.starts_with('-') ? text + " is negative" : "") : why_no_count(text, false);
+        if (with_unit) return text.starts_with('-') ? text + " is negative" : "";
+        make_decimal(text);
+        return why_no_count(text, false);
       }));
     else if (type.starts_with("INT"))
-      option->transform(check([](std::string& text) { return why_no_count(text, true); }));
+      option->transform(check([](std::string& text) {
+        make_decimal(text);
+        return why_no_count(text, true);
+      }));
     else if (type.starts_with("FLOAT"))
       option->transform(check([](std::string& text) { return why_no_number(text); }));
   }
@@ -124,6 +137,15 @@ bool parse(CLI::App& app, int argc, char** argv) {
 
 void refuse_unknown(const CLI::App& app, const std::string& word) {
   throw InputError(no_option(app, word, "--") + "; see " + app.get_name() + " --help");
+}
+
+CLI::Option* add_separator(CLI::App& app, char& separator, const std::string& help) {
+  const auto check = [](std::string& text) -> std::string {
+    if (text == "\\t") text = "\t";
+    if (text.size() == 1 && static_cast<unsigned char>(text[0]) < 0x80 && text.find_first_of("\"\r\n") != 0) return "";
+    return "'" + excerpt(text) + "' separates no fields: give a character of ASCII other than a quote, or \\t";
+  };
+  return app.add_option("--separator", separator, help)->transform(CLI::Validator(check, ""));
 }
 
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress) {

@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace ronda::apps {
 
@@ -23,6 +24,9 @@ bool parse(CLI::App& app, int argc, char** argv);
 
 /// Throws the InputError for a word that looks like an option and is none, with the name that was probably meant.
 [[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word);
+
+/// `--separator`, of a table: a character of ASCII, or `\t` for a tab.
+CLI::Option* add_separator(CLI::App& app, char& separator, const std::string& help);
 
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);

@@ -8,4 +8,7 @@ namespace ronda {
 /// screen or begin a new line, is shown as a question mark.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// Whether all of it is UTF-8.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 }  // namespace ronda

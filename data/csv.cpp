@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/data/csv.hpp>
 #include <ronda/data/detail/gzip_file.hpp>
 #include <ronda/data/detail/lines.hpp>
@@ -7,6 +8,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
 #include <string_view>
 
 namespace ronda {
@@ -83,27 +86,58 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t") + 1);
 }
 
-float number_of(std::string_view field, const std::string& column, const CsvReader& reader) {
+/// Nothing where it is none; one that is too small for its type is 0, one that is too large infinite.
+std::optional<double> number_in(std::string_view field) {
   std::string_view text = without_blanks(field);
   if (text.starts_with('+')) text.remove_prefix(1);
-  float number = 0;
+  double number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = parsed.ptr == text.data() + text.size();
-  if (whole && parsed.ec == std::errc() && std::isfinite(number)) return number;
-  throw reader.error("'" + shown(field) + "' in column '" + column +
-                     (field.empty() ? "' is empty; complete it, or" : "' is no finite number; mend it, or") +
+  if (parsed.ptr != text.data() + text.size() || parsed.ec == std::errc::invalid_argument) return std::nullopt;
+  if (parsed.ec == std::errc::result_out_of_range) number = std::strtod(std::string(text).c_str(), nullptr);
+  return number;
+}
+
+double number_of(std::string_view field, const std::string& column, const CsvReader& reader) {
+  const std::optional<double> number = number_in(field);
+  if (number && std::isfinite(static_cast<float>(*number))) return *number;
+  const bool large = number && !std::isnan(*number) && without_blanks(field).find_first_of("iI") == std::string::npos;
+  throw reader.error("'" + shown(field) + "' in column '" + shown(column) + "' " +
+                     (field.empty() ? "is empty; complete it, or"
+                      : large       ? "is too large for a float32; give the column in other units, or"
+                                    : "is no finite number; mend it, or") +
                      " leave the line or the column out");
 }
 
-/// Of the first line; where that holds numbers they are counted.
-std::vector<std::string> names_of(const std::vector<std::string>& first, bool header, const CsvReader& reader) {
+/// Of the first line; where that holds a row they are counted.
+std::vector<std::string> names_of(const std::vector<std::string>& first, bool header) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < first.size(); ++i)
     names.push_back(header ? std::string(without_blanks(first[i])) : "column " + std::to_string(i + 1));
-  for (auto name = names.begin(); name != names.end(); ++name)
-    if (std::find(names.begin(), name, *name) != name)
-      throw reader.error("two columns are called '" + shown(*name) + "'");
   return names;
+}
+
+/// Names may be numbers that count the columns, from whatever they begin with.
+bool is_row(const std::vector<std::string>& first) {
+  bool counts = true;
+  std::optional<double> before;
+  for (const std::string& field : first) {
+    const std::optional<double> number = number_in(field);
+    if (!number) return false;
+    counts = counts && std::trunc(*number) == *number && (!before || *number == *before + 1);
+    before = number;
+  }
+  return !counts;
+}
+
+void check_names(const std::vector<std::string>& names, const std::vector<bool>& kept, const CsvReader& reader) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!kept[i]) continue;
+    if (!is_utf8(names[i]))
+      throw reader.error(
+          "the name of a column, '" + shown(names[i]) +
+          "', is not UTF-8; convert the file: iconv -f WINDOWS-1252 -t UTF-8 FILE, or from what it is in");
+    if (std::ranges::count(names, names[i]) > 1) throw reader.error("two columns are called '" + shown(names[i]) + "'");
+  }
 }
 
 /// Which columns are read.
@@ -113,8 +147,8 @@ std::vector<bool> kept_columns(const std::vector<std::string>& names, const CsvO
   const auto set = [&](const std::string& name, bool keep) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end())
-      throw InputError(path.string() + " has no column '" + name + "'" + (keep ? "" : " to leave out") + "; it has " +
-                       listed(names, [](const std::string& each) { return each; }));
+      throw InputError(path.string() + " has no column '" + shown(name) + "'" + (keep ? "" : " to leave out") +
+                       "; it has " + listed(names, [](const std::string& each) { return shown(each); }));
     kept[static_cast<std::size_t>(found - names.begin())] = keep;
   };
   for (const std::string& name : options.only) set(name, true);
@@ -127,18 +161,26 @@ std::vector<bool> kept_columns(const std::vector<std::string>& names, const CsvO
 std::size_t CsvTable::column(const std::string& name) const {
   const auto found = std::ranges::find(columns, name);
   if (found == columns.end())
-    throw InputError("there is no column '" + name + "'; there are " +
-                     listed(columns, [](const std::string& each) { return each; }));
+    throw InputError("there is no column '" + shown(name) + "'; there are " +
+                     listed(columns, [](const std::string& each) { return shown(each); }));
   return static_cast<std::size_t>(found - columns.begin());
 }
 
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options) {
+  if (static_cast<unsigned char>(options.separator) >= 0x80 ||
+      std::string_view("\"\r\n").find(options.separator) != std::string_view::npos)
+    throw InputError("read_csv: .separator is a character of ASCII, no quote and no end of a line");
   const std::string text = whole_text(path);
   CsvReader reader(text, path, options.separator);
   std::vector<std::string> fields;
   if (!reader.next(fields)) throw InputError(path.string() + " is empty");
-  const std::vector<std::string> names = names_of(fields, options.header, reader);
+  if (options.header && is_row(fields))
+    throw reader.error(
+        "expected names of columns, found numbers; put a line of names before them, or in a program "
+        "read the file with .header = false");
+  const std::vector<std::string> names = names_of(fields, options.header);
   const std::vector<bool> kept = kept_columns(names, options, path);
+  check_names(names, kept, reader);
   CsvTable table;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (kept[i]) table.columns.push_back(names[i]);

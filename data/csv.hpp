@@ -11,8 +11,8 @@
 namespace ronda {
 
 struct CsvOptions {
-  char separator = ',';
-  bool header = true;  ///< the first line names the columns; otherwise they are `column 1`, `column 2`, …
+  char separator = ',';  ///< of ASCII; no quote, and no end of a line
+  bool header = true;    ///< the first line names the columns; otherwise they are `column 1`, `column 2`, …
   std::vector<std::string> ignore = {};  ///< columns that are not read, by name
   std::vector<std::string> only = {};    ///< the columns that are read, by name; empty: all
   /// Is told of each row that is damaged, and left out; null: the first one ends the reading.
@@ -22,10 +22,10 @@ struct CsvOptions {
 /// Numbers by rows and columns.
 struct CsvTable {
   std::vector<std::string> columns;  ///< names, without those that were ignored
-  std::vector<float> values;         ///< row after row
+  std::vector<double> values;        ///< row after row
 
   [[nodiscard]] std::size_t rows() const noexcept { return columns.empty() ? 0 : values.size() / columns.size(); }
-  [[nodiscard]] std::span<const float> row(std::size_t row) const {
+  [[nodiscard]] std::span<const double> row(std::size_t row) const {
     return std::span(values).subspan(row * columns.size(), columns.size());
   }
   /// Throws InputError that lists the names there are.
@@ -34,9 +34,11 @@ struct CsvTable {
 
 /// Reads comma-separated values, gzipped or not, as RFC 4180 has them: fields may stand in double quotes, and then hold
 /// separators, and quotes twice; lines end with LF or CRLF. A byte order mark, empty lines and blanks around numbers
-/// are passed over. Throws InputError that names file, line and column: for a field that is no finite number, a line
-/// with more or fewer fields than the first, a name that comes twice, or is given in the options and is not there, and
-/// a file without rows.
+/// are passed over. Throws InputError that names file, line and column: for a field that is no finite number, or too
+/// large for a float32; a line with more or fewer fields than the first; a name of a column that is read which comes
+/// twice, or is not UTF-8; one that is given in the options and is not there; and a file without rows. Where names are
+/// to be there and the first line is numbers, it is an error too, lest a row be lost: unless they count columns, each
+/// one more than the one before, as some programs name them.
 [[nodiscard]] CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 }  // namespace ronda

@@ -121,7 +121,7 @@ OpenData open_table(const DataPlace& place, bool) {
   const std::size_t target = place.target.empty() ? table.columns.size() - 1 : table.column(place.target);
   std::vector<float> inputs, targets;
   for (std::size_t i = 0; i < table.values.size(); ++i)
-    (i % table.columns.size() == target ? targets : inputs).push_back(table.values[i]);
+    (i % table.columns.size() == target ? targets : inputs).push_back(static_cast<float>(table.values[i]));
   return opened(MemoryDataset(std::move(inputs), Shape{static_cast<std::int64_t>(table.columns.size()) - 1},
                               std::move(targets), Shape{1}),
                 false);

@@ -30,7 +30,7 @@ std::string refusal(const std::string& text, const CsvOptions& options = {}) {
 }  // namespace
 
 TEST_CASE("a table is read whatever ends its lines and stands around its numbers") {
-  const std::vector<float> expected{1, 2.5F, -3e-2F, 4, 5, 6};
+  const std::vector<double> expected{1, 2.5, -3e-2, 4, 5, 6};
   for (const char* text : {"a,b,c\n1,2.5,-3e-2\n4,5,6\n", "a,b,c\r\n1,2.5,-3e-2\r\n4,5,6",
                            "\xef\xbb\xbf"
                            "a,b,c\n1,2.5,-3e-2\n\n4,5,6\n\n",
@@ -43,7 +43,7 @@ TEST_CASE("a table is read whatever ends its lines and stands around its numbers
   }
   CHECK(table_of("1;2\n3;4", {.separator = ';', .header = false}).columns ==
         std::vector<std::string>{"column 1", "column 2"});
-  CHECK(table_of("1;2\n3;4", {.separator = ';', .header = false}).values == std::vector<float>{1, 2, 3, 4});
+  CHECK(table_of("1;2\n3;4", {.separator = ';', .header = false}).values == std::vector<double>{1, 2, 3, 4});
 }
 
 TEST_CASE("quoted fields hold separators, quotes and lines") {
@@ -55,19 +55,21 @@ TEST_CASE("quoted fields hold separators, quotes and lines") {
 TEST_CASE("columns that are no numbers can be left out") {
   const CsvTable table = table_of("name,x,y\nan oak,1,2\nan elm,3,4\n", {.ignore = {"name"}});
   CHECK(table.columns == std::vector<std::string>{"x", "y"});
-  CHECK(table.values == std::vector<float>{1, 2, 3, 4});
+  CHECK(table.values == std::vector<double>{1, 2, 3, 4});
   CHECK(table.column("y") == 1);
   require_mentions(message_of<InputError>([&] { static_cast<void>(table.column("z")); }), {"'z'", "x, y"});
   const CsvTable one = table_of("name,x,y\nan oak,1,2\nan elm,3,4\n", {.only = {"y"}});
   CHECK(one.columns == std::vector<std::string>{"y"});
-  CHECK(one.values == std::vector<float>{2, 4});
+  CHECK(one.values == std::vector<double>{2, 4});
   require_mentions(refusal("x,y\n1,2\n", {.only = {"x", "z"}}), {"no column 'z'", "x, y"});
 }
 
 TEST_CASE("what is wrong with a table is said with its line and column") {
   require_mentions(refusal("x,y\n1,2\n1,oak\n"), {"table.csv, line 3", "'oak'", "column 'y'", "no finite number"});
-  for (const char* odd : {"nan", "inf", "1e99", "0x10", "1 2", "1.2.3", "--1", "1f"})
+  for (const char* odd : {"nan", "inf", "-Infinity", "0x10", "1 2", "1.2.3", "--1", "1f"})
     require_mentions(refusal("x,y\n1," + std::string(odd) + "\n"), {"line 2", odd});
+  for (const char* large : {"1e39", "-1e99", "1e999"})
+    require_mentions(refusal("x,y\n1," + std::string(large) + "\n"), {"line 2", large, "too large for a float32"});
   require_mentions(refusal("x,y\n1,\n"), {"line 2", "'y'", "is empty"});
   require_mentions(refusal("x,y\n1,2,3\n"), {"line 2", "expected 2 fields", "found 3"});
   require_mentions(refusal("x,y\n1\n"), {"line 2", "found 1"});
@@ -82,12 +84,46 @@ TEST_CASE("what is wrong with a table is said with its line and column") {
   require_mentions(message_of<InputError>([] { static_cast<void>(read_csv("/tmp")); }), {"/tmp"});
 }
 
+TEST_CASE("numbers of a table are as exact as doubles, and may be as small as any") {
+  const CsvTable table = table_of("t,p\n1700000001,1e-50\n16777217,1e-999\n");
+  CHECK(table.values == std::vector<double>{1700000001, 1e-50, 16777217, 0});
+}
+
+TEST_CASE("a line of numbers is no line of names, but where it counts the columns") {
+  for (const char* text : {"1,5,2\n3,4,6\n", "1.5,2.5\n3,4\n", "7,7\n1,2\n", "-1,-2\n1,2\n"})
+    require_mentions(refusal(text), {"line 1", "expected names of columns, found numbers", ".header = false"});
+  CHECK(table_of("0,1,2\n3,4,6\n").columns == std::vector<std::string>{"0", "1", "2"});
+  CHECK(table_of("2019,2020\n3,4\n").rows() == 1);
+  CHECK(table_of("2019\n3\n").rows() == 1);
+  CHECK(table_of("x,1\n3,4\n").rows() == 1);
+}
+
+TEST_CASE("names of columns are UTF-8, and come to a terminal without control characters") {
+  CHECK(table_of("gr\xc3\xb6\xc3\x9f\x65,b\n1,2\n").columns[0] == "gr\xc3\xb6\xc3\x9f\x65");
+  require_mentions(refusal("gr\xf6\xdf\x65,b\n1,2\n"), {"line 1", "'gr??e'", "not UTF-8", "iconv"});
+  CHECK(table_of("gr\xf6\xdf\x65,b\n1,2\n", {.only = {"b"}}).rows() == 1);
+  const std::string message = refusal("a\x1b[31mRED,b\nx,1\n");
+  require_mentions(message, {"'a?[31mRED'"});
+  CHECK(message.find('\x1b') == std::string::npos);
+  CHECK(refusal("a\x1b[31mRED,b\n1,1\n", {.only = {"z"}}).find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("columns that are not read may have any names") {
+  CHECK(table_of("b,x,x,a\n1,2,3,4\n", {.only = {"a", "b"}}).values == std::vector<double>{1, 4});
+  require_mentions(refusal("b,x,x,a\n1,2,3,4\n", {.only = {"x"}}), {"two columns are called 'x'"});
+}
+
+TEST_CASE("a separator is a character of ASCII") {
+  for (const char odd : {'"', '\n', '\r', '\xa7'})
+    require_mentions(refusal("a,b\n1,2\n", {.separator = odd}), {".separator"});
+}
+
 TEST_CASE("damaged rows are left out where somebody wants to be told of them") {
   std::vector<std::string> told;
   CsvOptions options;
   options.on_damaged = [&](const InputError& error) { told.emplace_back(error.what()); };
   const CsvTable table = table_of("a,b\n1,2\nx,2\n3\n1,y\n5,6\n", options);
-  CHECK(table.values == std::vector<float>{1, 2, 5, 6});
+  CHECK(table.values == std::vector<double>{1, 2, 5, 6});
   REQUIRE(told.size() == 3);
   require_mentions(told[0], {"line 3", "'x'"});
   require_mentions(told[1], {"line 4", "expected 2 fields"});

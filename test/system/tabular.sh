@@ -42,6 +42,22 @@ print(sum((a - b) ** 2 for a, b in zip(outputs, targets)) / len(targets))
 END
 expect 'predictions near the targets' at_least 1.8 "$(python3 "$work/off.py" "$work/outputs.safetensors" "$work/table.csv")"
 
+# A column that does not vary, whose sum is rounded; the test's is another, and predictions stay near.
+awk 'BEGIN { srand(3); print "a,c,y"; for (i = 0; i < 200; ++i) { x = rand(); printf "%.6f,0.1,%.6f\n", x, 3 * x } }' >"$work/constant.csv"
+sed 's/,0\.1,/,0.2,/' "$work/constant.csv" >"$work/other.csv"
+mpi 2 "$apps/tabular" --data "$work/constant.csv" --test "$work/other.csv" --epochs 5 --learning-rate 0.005 --quiet --summary-json "$work/summary.json"
+expect_status 0
+expect 'a bounded error' at_least 1 "$(summary test_loss)"
+
+# Numbers that differ by less than float32 tells apart; a test with the columns in another order, and one beside them.
+awk 'BEGIN { print "t,y"; for (i = 0; i < 300; ++i) printf "%d,%d\n", 1700000000 + i, i }' >"$work/times.csv"
+awk -F, '{ print $2 "," $1 ",x" NR }' "$work/times.csv" >"$work/turned.csv"
+mpi 1 "$apps/tabular" --data "$work/times.csv" --test "$work/turned.csv" --target y --epochs 20 --learning-rate 0.01 --quiet --summary-json "$work/summary.json"
+expect_status 0
+expect 'times that are told apart' at_least 75 "$(summary test_loss)" # of 7500
+mpi 1 "$apps/tabular" --data "$work/times.csv" --test-split 0 --epochs 1 --quiet
+expect_status 0
+
 refused() { # refused MESSAGE OPTION…
   local message=$1
   shift
@@ -52,4 +68,14 @@ refused() { # refused MESSAGE OPTION…
 refused "'row 0' in column 'name'" --data "$work/table.csv" --target y
 refused "no column 'z'.*x1, y, x2" --data "$work/table.csv" --target z --ignore name
 refused '--data is required' --epochs 1
+refused 'would be written over the data' --data "$work/times.csv" --save "$work/times.csv"
+refused '--save and --predictions are one file' --data "$work/times.csv" --save "$work/both" --predictions "$work/both"
+tail -n 5 "$work/times.csv" >"$work/rows.csv"
+head -n 2 "$work/times.csv" >"$work/row.csv"
+refused 'expected names of columns, found numbers' --data "$work/rows.csv"
+refused 'separates no fields' --data "$work/times.csv" --separator '§'
+refused 'has one row' --data "$work/row.csv"
+tr , '\t' <"$work/times.csv" >"$work/tabs.csv"
+mpi 2 "$apps/tabular" --data "$work/tabs.csv" --separator '\t' --epochs 1 --quiet
+expect_status 0
 refused 'nowhere.csv' --data "$work/nowhere.csv"
