@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <type_traits>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -150,6 +151,21 @@ bool CommandLine::parse(int argc, char** argv) {
   for (const auto& check_more : checks_) check_more();
   if (!training.checkpoint_dir.empty()) stop_signals.emplace();
   return true;
+}
+
+void CommandLine::keep(const std::filesystem::path& file) {
+  check_by([this, &file] {
+    for (const auto& [flag, path] : {std::pair<const char*, const std::filesystem::path&>{"--save", training.save},
+                                     {"--summary-json", training.summary_json},
+                                     {"--metrics", training.metrics},
+                                     {"--predictions", training.predictions}}) {
+      std::error_code ignored;
+      if (!path.empty() && std::filesystem::is_regular_file(path, ignored) &&
+          std::filesystem::equivalent(path, file, ignored))
+        throw InputError(std::string(flag) + " " + path.string() +
+                         " would be written over the data: give another name");
+    }
+  });
 }
 
 /// A momentum that would not be used is no training that anybody meant.

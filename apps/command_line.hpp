@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,6 +40,8 @@ class CommandLine {
   [[nodiscard]] CLI::App& app() noexcept { return *app_; }
   /// Is called at the end of parse, once all options are set; may throw InputError.
   void check_by(std::function<void()> check) { checks_.push_back(std::move(check)); }
+  /// Refuses to write over `file`, an option that is set when the command line is parsed.
+  void keep(const std::filesystem::path& file);
 
   /// Fills everything below. False where --help or --version was asked for and answered. Throws
   /// InputError for what cannot be understood.

@@ -40,8 +40,10 @@ int train_on_mnist(CommandLine& command_line, int argc, char** argv, const std::
   const LabelSmoothing smoothing(command_line);
   return launch_with(command_line, argc, argv, [&](World& world) {
     command_line.training.variant = smoothing.text() + command_line.training.variant;
-    describe_model(command_line, {{"classes", 10}});
     const Mnist mnist = load(world, data);
+    describe_model(command_line, {{"classes", 10}});
+    const Shape images = mnist.train.fields()[0].shape;
+    if (images[0] == images[1]) describe_model(command_line, {{"size", images[0]}});
     return train(world, command_line, make_model(), smoothing.loss(), mnist.train, mnist.test);
   });
 }

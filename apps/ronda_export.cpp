@@ -76,6 +76,9 @@ OnnxOptions options_of(const apps::SavedModel& model) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse(options, argc, argv)) return 0;
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.model, options.onnx, ignored))
+    throw InputError("--onnx is MODEL, " + options.model.string() + ": give another name");
   check_creatable(options.onnx);
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
   if (!int8_weights(model.tensors).empty())

@@ -1,6 +1,7 @@
 #include "saved_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -46,19 +47,30 @@ class CardReader {
     return card_.contains(key) ? get<T>(key) : otherwise;
   }
   [[nodiscard]] std::int64_t size(const char* key, std::int64_t most = most_columns) const {
-    return checked(key, get<std::int64_t>(key), most);
+    return checked(key, get<ModelCard>(key), most);
+  }
+  [[nodiscard]] std::int64_t size_or(const char* key, std::int64_t otherwise, std::int64_t most) const {
+    return card_.contains(key) ? size(key, most) : otherwise;
   }
   [[nodiscard]] std::vector<std::int64_t> sizes(const char* key, std::vector<std::int64_t> otherwise) const {
-    std::vector<std::int64_t> all = get(key, std::move(otherwise));
-    for (std::int64_t& each : all) each = checked(key, each, most_columns);
+    if (!card_.contains(key)) return otherwise;
+    std::vector<std::int64_t> all;
+    for (const ModelCard& each : get<std::vector<ModelCard>>(key)) all.push_back(checked(key, each, most_columns));
     return all;
   }
   /// Names of classes, or how many there are, whose names are then their numbers.
-  [[nodiscard]] std::vector<std::string> classes(std::int64_t otherwise = 0) const {
-    if (card_.contains("classes") && card_["classes"].is_array()) return get<std::vector<std::string>>("classes");
-    const std::int64_t count = otherwise > 0 && !card_.contains("classes") ? otherwise : size("classes");
-    std::vector<std::string> names;
-    for (std::int64_t label = 0; label < count; ++label) names.push_back(std::to_string(label));
+  [[nodiscard]] std::vector<std::string> classes() const {
+    if (!card_.contains("classes") || !card_["classes"].is_array()) return numbers(size("classes"));
+    auto names = get<std::vector<std::string>>("classes");
+    if (names.empty()) throw bad("\"classes\" names none");
+    return names;
+  }
+  /// The same of a model that has so many outputs, whatever its card says; by number where that says nothing.
+  [[nodiscard]] std::vector<std::string> classes_of(std::int64_t outputs) const {
+    if (!card_.contains("classes")) return numbers(outputs);
+    std::vector<std::string> names = classes();
+    if (static_cast<std::int64_t>(names.size()) != outputs)
+      throw bad("\"classes\" are " + std::to_string(outputs) + ", not " + std::to_string(names.size()));
     return names;
   }
   [[nodiscard]] InputError bad(const std::string& what) const {
@@ -67,10 +79,18 @@ class CardReader {
   }
 
  private:
-  [[nodiscard]] std::int64_t checked(const char* key, std::int64_t size, std::int64_t most) const {
-    if (size < 1 || size > most)
-      throw bad(std::string("\"") + key + "\" is from 1 to " + std::to_string(most) + ", not " + std::to_string(size));
-    return size;
+  static std::vector<std::string> numbers(std::int64_t count) {
+    std::vector<std::string> names;
+    for (std::int64_t label = 0; label < count; ++label) names.push_back(std::to_string(label));
+    return names;
+  }
+  [[nodiscard]] std::int64_t checked(const char* key, const ModelCard& size, std::int64_t most) const {
+    const bool whole = size.is_number_integer();
+    if (!whole || size < 1 || size > most)
+      throw bad(std::string("\"") + key + "\" is " + (whole ? "" : "a whole number ") + "from 1 to " +
+                std::to_string(most) + ", not " +
+                excerpt(size.dump(-1, ' ', false, ModelCard::error_handler_t::replace)));
+    return size.get<std::int64_t>();
   }
 
   const ModelCard& card_;
@@ -78,20 +98,21 @@ class CardReader {
 };
 
 void digits(SavedModel& saved, const CardReader& card, Sequential model) {
-  saved.input = PictureInput{.size = 28, .resize = 28, .channels = 1};
+  const std::int64_t size = card.size_or("size", 28, 4096);
+  saved.input = PictureInput{.size = size, .resize = size, .channels = 1};
   saved.model = std::move(model);
-  saved.classes = card.classes(10);
+  saved.classes = card.classes_of(10);
 }
 
 void small_pictures(SavedModel& saved, const CardReader& card, Sequential model) {
   saved.input = PictureInput{.size = 32, .resize = 32, .normalized = cifar10_pixels()};
   saved.model = std::move(model);
-  saved.classes = card.classes(10);
+  saved.classes = card.classes_of(10);
 }
 
 void large_pictures(SavedModel& saved, const CardReader& card) {
-  const std::int64_t size = card.get("size", std::int64_t{224});
-  if (size < 32 || size > 4096) throw card.bad("\"size\" is from 32 to 4096, not " + std::to_string(size));
+  const std::int64_t size = card.size_or("size", 224, 4096);
+  if (size < 32) throw card.bad("\"size\" is from 32 to 4096, not " + std::to_string(size));
   saved.input = PictureInput{.size = size, .resize = size * 8 / 7, .normalized = imagenet_pixels()};
   saved.classes = card.classes();
   saved.model = ResNet(false).large50(static_cast<std::int64_t>(saved.classes.size()));
@@ -179,12 +200,24 @@ ModelCard parsed(const std::string& text, const std::string& what) {
   return card;
 }
 
+/// A key that no model has is one that is written wrongly.
+ModelCard checked_keys(ModelCard description) {
+  static constexpr auto known = std::to_array<std::string_view>(
+      {"application", "classes", "hidden", "size", "inputs", "means", "deviations", "target", "target_mean",
+       "target_deviation", "separator", "tokens", "words", "width", "layers", "heads", "context"});
+  for (const auto& [key, value] : description.items())
+    if (std::ranges::find(known, key) == known.end())
+      throw InputError("--describe: no model has \"" + excerpt(key) + "\"; known are " +
+                       listed(known, [](std::string_view each) { return std::string(each); }));
+  return description;
+}
+
 ModelCard card_of(const std::map<std::string, std::string>& metadata, const fs::path& source,
                   const std::string& description) {
   ModelCard card = ModelCard::object();
   if (const auto found = metadata.find(model_card_key); found != metadata.end())
     card = parsed(found->second, source.string() + ": what it says of its model");
-  if (!description.empty()) card.update(parsed(description, "--describe"));
+  if (!description.empty()) card.update(checked_keys(parsed(description, "--describe")));
   if (!card.contains("application"))
     throw InputError(source.string() +
                      " does not say which application's model it is: an earlier Ronda or another program wrote it; "

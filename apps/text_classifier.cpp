@@ -47,7 +47,12 @@ int run(World& world, apps::CommandLine& command_line, const TextOptions& option
   std::int32_t classes = 0;
   agree(world.communicator(), [&] {
     train = read_labelled_text(options.data / "train.tsv.gz");
-    classes = std::max(*std::ranges::max_element(train.labels) + 1, 2);
+    const std::int32_t largest = *std::ranges::max_element(train.labels);
+    constexpr std::int32_t most = 1 << 20;
+    if (largest >= most)
+      throw InputError((options.data / "train.tsv.gz").string() + ": a label of " + std::to_string(largest) +
+                       "; labels count the classes from 0 on, below " + std::to_string(most));
+    classes = std::max(largest + 1, 2);
     test = read_labelled_text(options.data / "test.tsv.gz", {.classes = classes});
   });
   command_line.training.variant = std::to_string(options.tokens) + " tokens of " + std::to_string(options.width) +

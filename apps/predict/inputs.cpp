@@ -20,6 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The standard input by its usual name, where a program reads it to the end.
+fs::path place_of(const fs::path& file) { return file == "-" ? "/dev/stdin" : file; }
+
+/// What is read from it is gone: a pipe, a terminal.
+bool is_stream(const fs::path& file) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(place_of(file), ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
 /// As many of a file's first bytes as there are.
 std::string first_bytes(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -78,9 +88,6 @@ Samples read_bytes(const fs::path& file, const BytesInput& input) {
   return samples;
 }
 
-/// The standard input by its usual name, where a program reads it to the end.
-fs::path place_of(const fs::path& file) { return file == "-" ? "/dev/stdin" : file; }
-
 }  // namespace
 
 Inputs::Inputs(const SavedModel& model, std::vector<fs::path> files) : model_(model) {
@@ -92,8 +99,12 @@ Inputs::Inputs(const SavedModel& model, std::vector<fs::path> files) : model_(mo
 }
 
 Inputs::Kind Inputs::kind_of(const fs::path& file) const {
-  if (std::holds_alternative<PictureInput>(model_.input)) return picture_kind_of(file);
-  if (file != "-") static_cast<void>(first_bytes(file));
+  const bool stream = is_stream(file);
+  if (std::holds_alternative<PictureInput>(model_.input)) {
+    if (stream) throw InputError(file.string() + " is a pipe: " + model_.application + " takes files");
+    return picture_kind_of(file);
+  }
+  if (!stream && file != "-") static_cast<void>(first_bytes(file));  // an error now, not after other files
   if (std::holds_alternative<BytesInput>(model_.input)) return Kind::bytes;
   return std::holds_alternative<TableInput>(model_.input) ? Kind::table : Kind::text;
 }

@@ -10,8 +10,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -40,6 +43,22 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
   setup.epochs = epochs_done + (steps - 1) / steps_per_epoch + 1;
 }
 
+/// Files that a training writes at its end, and the lines of metrics.
+void require_several_files(const TrainingOptions& options) {
+  namespace fs = std::filesystem;
+  std::map<fs::path, std::string> names;
+  for (const auto& [name, path] : {std::pair<std::string, const fs::path&>{".save", options.save},
+                                   {".summary_json", options.summary_json},
+                                   {".metrics", options.metrics},
+                                   {".predictions", options.predictions}}) {
+    std::error_code ignored;
+    if (path.empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))) continue;
+    const auto [first, added] = names.try_emplace(fs::weakly_canonical(path, ignored), name);
+    if (!added)
+      throw InputError(first->second + " and " + name + " are one file, " + path.string() + ": give each its own");
+  }
+}
+
 }  // namespace
 
 TrainingSetup complete(TrainingOptions given, const World& world, const Dataset& train, std::uint64_t steps,
@@ -65,6 +84,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   complete_length(setup, training_plan(options, shard, train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() != 0) return setup;
+  require_several_files(options);
   for (const auto* path : {&options.save, &options.summary_json, &options.metrics, &options.predictions})
     if (!path->empty()) check_creatable(*path);  // before hours of training, not after
   return setup;

@@ -35,6 +35,12 @@ refused() { # refused MESSAGE ARGUMENT…
 }
 head -c 20000 "$work/mlp" >"$work/cut"
 sed 's/ronda\.model/ronda.other/' "$work/mlp" >"$work/old"
+cp "$work/mlp" "$work/mine"
+run "$apps/ronda_export" "$work/mine" --onnx "$work/mine"
+expect_status 2
+expect_message '--onnx is MODEL'
+expect 'the model as it was' cmp "$work/mine" "$work/mlp"
+refused '"classes" are 10, not 2' "$work/mlp" --onnx "$work/none.onnx" --describe '{"classes": ["a", "b"]}'
 refused '--onnx is required' "$work/mlp"
 refused 'nowhere: No such file' "$work/nowhere" --onnx "$work/none.onnx"
 refused 'no sound safetensors file' "$work/cut" --onnx "$work/none.onnx"

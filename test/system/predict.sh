@@ -78,6 +78,34 @@ what='texts from standard input'
 "$apps/ronda_predict" "$work/text" - --format csv <"$work/lines" >"$work/out" 2>"$work/err"
 expect 'what people think of these texts' test "$(values label "$work/out" | tr '\n' ' ' | sed 's/ . / * /')" = '1 * 0 '
 
+# Pipes, whatever they are called: no line is lost.
+for i in {1..2000}; do echo "text number $i of many"; done >"$work/many"
+run "$apps/ronda_predict" "$work/text" "$work/many" --format csv
+expect_status 0
+values label "$work/out" >"$work/labels_of_many"
+run "$apps/ronda_predict" "$work/text" <(cat "$work/many") --format csv
+expect_status 0
+expect 'all lines of a pipe' diff <(values label "$work/out") "$work/labels_of_many"
+what='texts from /dev/stdin'
+cat "$work/many" | "$apps/ronda_predict" "$work/text" /dev/stdin --format csv >"$work/out" 2>"$work/err"
+expect 'all lines of the standard input' diff <(values label "$work/out") "$work/labels_of_many"
+
+# Images of another size.
+python3 - "$work/small" <<'END'
+import gzip, struct, sys
+from pathlib import Path
+folder = Path(sys.argv[1])
+folder.mkdir()
+for part, count in (("train", 64), ("t10k", 16)):
+    (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, 20, 20) + bytes(i * 7 % 256 for i in range(count * 400)))
+    (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + bytes(i % 10 for i in range(count)))
+END
+run "$apps/mnist_mlp" --quiet --data "$work/small" --steps 3 --global-batch-size 16 --save "$work/mlp20"
+expect_status 0
+run "$apps/ronda_predict" "$work/mlp20" "$work/small/t10k-images-idx3-ubyte" --format csv
+expect_status 0
+expect 'a line of names, and one an image' test "$(wc -l <"$work/out")" -eq 17
+
 # The byte behind each line: the same of a line that is longer than what is read at once, and other than nothing of an empty one.
 for i in {1..300}; do echo "line $((i * 7 % 10)): the cat saw $((i * 3 % 11)) boats."; done >"$work/lines"
 run "$apps/char_gpt" --quiet --data "$work/lines" --layers 1 --heads 2 --width 32 --context 12 --epochs 20 --learning-rate 0.003 --threads 1 \
@@ -104,4 +132,10 @@ refused 'no object of JSON' "$work/mlp" "$work/0.pgm" --describe mnist_mlp
 refused "'resnet'" "$work/mlp" "$work/0.pgm" --describe '{"application": "resnet"}'
 refused '"hidden" is from 1' "$work/mlp" "$work/0.pgm" --describe '{"hidden": [0]}'
 refused '"hidden" is' "$work/mlp" "$work/0.pgm" --describe '{"hidden": "forty"}'
+refused '"hidden" is a whole number' "$work/mlp" "$work/0.pgm" --describe '{"hidden": [64.5]}'
+refused '"classes" are 10, not 2' "$work/mlp" "$work/0.pgm" --describe '{"classes": ["a", "b"]}'
+refused '"classes" are 10, not 2' "$work/mlp" "$work/0.pgm" --describe '{"classes": 2}'
+refused '"classes" names none' "$work/mlp" "$work/0.pgm" --describe '{"classes": []}'
+refused 'no model has "clases"' "$work/mlp" "$work/0.pgm" --describe '{"clases": 10}'
+refused 'is a pipe' "$work/mlp" <(cat "$work/0.pgm")
 refused 'FILES is required' "$work/mlp"
