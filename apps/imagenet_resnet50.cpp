@@ -1,9 +1,11 @@
 // ResNet-50 on folders of pictures, a subfolder a class, as ImageNet is kept.
+#include <algorithm>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/data/image_folder.hpp>
 
 #include "damaged_pictures.hpp"
@@ -42,6 +44,22 @@ void add_options(apps::CommandLine& command_line, FolderOptions& options) {
   apps::add_sync_batch_norm(command_line, options.synchronized);
 }
 
+/// The first class that the one folder has and the other has not.
+std::string class_alone_in(const ImageFolder& one, const ImageFolder& other) {
+  const auto found = std::ranges::find_if(
+      one.classes(), [&](const std::string& name) { return std::ranges::count(other.classes(), name) == 0; });
+  return found == one.classes().end() ? "" : printable(*found);
+}
+
+void require_equal_classes(const ImageFolder& train, const ImageFolder& val, const std::filesystem::path& data) {
+  if (train.classes() == val.classes()) return;
+  const std::string in_train = class_alone_in(train, val), in_val = class_alone_in(val, train);
+  throw InputError(printable(data.string()) + ": train has " + std::to_string(train.classes().size()) +
+                   " classes and val " + std::to_string(val.classes().size()) +
+                   (in_train.empty() ? "" : "; '" + in_train + "' is in train alone") +
+                   (in_val.empty() ? "" : "; '" + in_val + "' is in val alone"));
+}
+
 int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothing& smoothing, const apps::Mixup& mixup,
         FolderOptions options) {
   options.pictures.resize = options.pictures.size * 8 / 7;
@@ -51,9 +69,7 @@ int run(World& world, apps::CommandLine& command_line, const apps::LabelSmoothin
   agree(world.communicator(), [&] {
     train.emplace(options.data / "train", augmented);
     test.emplace(options.data / "val", options.pictures);
-    if (train->classes() != test->classes())
-      throw InputError(options.data.string() + ": train has " + std::to_string(train->classes().size()) +
-                       " classes and val " + std::to_string(test->classes().size()) + ", or they differ in name");
+    require_equal_classes(*train, *test, options.data);
   });
   command_line.training.variant = "size " + std::to_string(options.pictures.size) + ", " +
                                   std::to_string(train->classes().size()) + " classes, " + smoothing.text() +

@@ -165,8 +165,10 @@ ByteImages read_cifar10_file(const std::filesystem::path& file) {
 std::vector<std::string> cifar10_classes(const std::filesystem::path& directory) {
   std::ifstream file(folder_in(directory, cifar10()) / "batches.meta.txt");
   std::vector<std::string> names;
-  for (std::string name; std::getline(file, name);)
+  for (std::string name; std::getline(file, name);) {
+    if (name.ends_with('\r')) name.pop_back();
     if (!name.empty()) names.push_back(name);
+  }
   if (names.size() != 10) names.clear();
   return names;
 }

@@ -122,9 +122,10 @@ void MixupDataset::read(const SampleRequest& request, Batch& batch) const {
     const float probability = weight == other_weight ? share : share * weight / both;
     add_label(own, row, request.samples[row], probability, target);
     add_label(partners, row, samples[row], 1 - probability, target);
+    const float seen = weight == 0 && other_weight != 0 ? 0 : other_weight == 0 ? 1 : share;
     float* const mixed = batch.input().pointer<float>() + row * floats;
     const float* const other = partners.input().pointer<float>() + row * floats;
-    for (std::size_t i = 0; i < floats; ++i) mixed[i] = share * mixed[i] + (1 - share) * other[i];
+    for (std::size_t i = 0; i < floats; ++i) mixed[i] = seen * mixed[i] + (1 - seen) * other[i];
   }
 }
 

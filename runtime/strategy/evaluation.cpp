@@ -1,3 +1,4 @@
+#include <ronda/core/error.hpp>
 #include <ronda/core/number.hpp>
 #include <ronda/runtime/strategy/evaluation.hpp>
 
@@ -7,6 +8,13 @@
 
 namespace ronda {
 namespace {
+
+void require_whole(const MetricValue& value) {
+  const auto wanted = static_cast<std::size_t>(value.shape.count());
+  if (value.values.size() != wanted)
+    throw LogicError("the metric " + value.metric.name + " has the shape " + value.shape.text() + ", which is " +
+                     std::to_string(wanted) + " of .values, and " + std::to_string(value.values.size()) + " are there");
+}
 
 /// The sums of several metrics, one behind the other, behind the sums of the loss: all go in one allreduce.
 class Sums {
@@ -32,10 +40,14 @@ class Sums {
   [[nodiscard]] Evaluation result() {
     StepControl total;
     std::copy_n(sums_.begin(), StepControl::count, &total.loss);
-    Evaluation result;
-    if (total.weight != 0) result = {total.loss / total.weight, total.metric / total.weight};
+    if (total.weight == 0)
+      throw InputError("no sample of the test counts: all have the weight 0, as those that are damaged; mend the data");
+    Evaluation result{total.loss / total.weight, total.metric / total.weight};
     for (std::size_t i = 0; i < metrics_.size(); ++i)
-      for (MetricValue& value : metrics_[i]->values(of_metric(i))) result.metrics.push_back(std::move(value));
+      for (MetricValue& value : metrics_[i]->values(of_metric(i))) {
+        require_whole(value);
+        result.metrics.push_back(std::move(value));
+      }
     return result;
   }
 

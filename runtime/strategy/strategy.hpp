@@ -84,7 +84,8 @@ class Strategy {
   // ---- beside steps
 
   /// One epoch of `loader`, forward only, summed over all ranks. States are averaged first, so all ranks evaluate the
-  /// same model; if an average of the parameters is kept, that is evaluated. Collective.
+  /// same model; if an average of the parameters is kept, that is evaluated. Collective. Throws InputError where no
+  /// sample has a weight.
   /// @param see      if given: is called with each batch and its outputs. The batch has values unless the loader gives
   ///                 the numbers of samples alone (BatchContents::samples)
   /// @param metrics  what to measure beside the loss, the same on all ranks; `evaluate(loader, {}, {&top5})`. Throws

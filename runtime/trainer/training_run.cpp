@@ -87,6 +87,7 @@ void TrainingRun::train() {
 void TrainingRun::train_epoch() {
   TrainingProgress& progress = parts_.progress;
   loader_.seek(progress.current.epoch, static_cast<std::size_t>(progress.step_in_epoch));
+  tells_ = progress.weight > 0 || progress.step_in_epoch > 0;
   for (;;) {
     if (may_begin())
       begin_step();
@@ -95,6 +96,9 @@ void TrainingRun::train_epoch() {
     else
       break;
   }
+  if (!tells_ && !stopped_)
+    throw InputError("no sample of epoch " + std::to_string(progress.current.epoch) +
+                     " counts: all have the weight 0, as those that are damaged or cannot be read; mend the data");
   progress.current.train_loss /= progress.weight;  // not a number where no step of it was finite
   progress.current.train_metric /= progress.weight;
 }
@@ -182,6 +186,7 @@ StepReport TrainingRun::finish_step() {
   epoch.seconds += report.seconds;
   epoch.samples += report.samples;
   epoch.times += last_step_.times;
+  tells_ = tells_ || last_step_.weight != 0 || last_step_.nonfinite || last_step_.spoiled;
   const bool finite = (!last_step_.nonfinite && !last_step_.spoiled) || last_step_.of_finite;
   if (!finite || last_step_.weight == 0) return report;
   progress.weight += last_step_.weight;

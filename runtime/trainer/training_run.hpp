@@ -149,6 +149,7 @@ class TrainingRun {
   std::uint64_t states_set_ = 0;
   Deal deal_;
   bool stopped_ = false, left_ = false;
+  bool tells_ = false;  ///< some step of this epoch had samples that count, or was not finite
   std::optional<Evaluation> result_;
 };
 

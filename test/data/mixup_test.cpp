@@ -142,20 +142,30 @@ TEST_CASE("a sample is mixed alike on any number of ranks, in any batch, read ah
     }
 }
 
-TEST_CASE("each half counts with its sample's weight, and a damaged one not at all") {
+TEST_CASE("each half counts with its sample's weight, and a damaged one not at all, nor is it seen") {
+  const MemoryDataset even = one_hot();
   const Weighted plain;
-  const MixupDataset data(plain, 1, samples_in_all);
-  int damaged = 0;
+  const MixupDataset shares(even, 1, samples_in_all), data(plain, 1, samples_in_all);
+  const auto weight_of = [](std::size_t sample) { return sample > 20 ? 0.0F : static_cast<float>(sample); };
+  int damaged = 0, alone = 0;
   for (std::uint64_t sample = 0; sample < samples_in_all; ++sample) {
+    const std::vector<float> share = mixed_row(shares, sample, 1).input;
     const MixedRow row = mixed_row(data, sample, 1);
-    float weight = 0;  // inputs tell the shares
-    for (std::size_t c = 0; c <= 20; ++c) weight += row.input[c] * static_cast<float>(c);
+    float weight = 0, seen = 0;
+    for (std::size_t c = 0; c < samples_in_all; ++c) {
+      weight += share[c] * weight_of(c);
+      if (weight_of(c) > 0) seen += share[c];
+    }
     CHECK(row.weight == Approx(weight).margin(1e-5));
-    for (std::size_t c = 0; c < samples_in_all && row.weight > 0; ++c)
-      CHECK(row.weight * row.target[c] == Approx(c > 20 ? 0 : row.input[c] * static_cast<float>(c)).margin(1e-5));
+    for (std::size_t c = 0; c < samples_in_all && row.weight > 0; ++c) {
+      CHECK(row.weight * row.target[c] == Approx(share[c] * weight_of(c)).margin(1e-5));
+      CHECK(row.input[c] == Approx(weight_of(c) > 0 ? share[c] / seen : 0).margin(1e-6));
+    }
     damaged += row.weight == 0;
+    alone += row.weight > 0 && seen < 0.99F;
   }
   CHECK(damaged > 0);
+  CHECK(alone > 0);
 }
 
 TEST_CASE("mixup refuses what it cannot mix, changes the fingerprint, and takes nothing from the heap") {

@@ -55,5 +55,12 @@ refused '5.png' --data "$work/pictures" --size 32 --global-batch-size 8 --steps 
 mpi 2 "$apps/imagenet_resnet50" "${options[@]}" --steps 3 --skip-damaged
 expect_status 0
 expect 'the picture that was left out' grep -q 'warning: damaged pictures were left out: 1, .*train/red/5.png' "$work/err"
+cp -r "$work/pictures" "$work/ruins"
+for file in "$work"/ruins/train/*/*.png; do : >"$file"; done
+refused 'no sample of epoch 1 counts' --data "$work/ruins" --size 32 --global-batch-size 8 --epochs 1 --skip-damaged
+rm -r "$work/ruins"
+cp -r "$work/pictures" "$work/ruins"
+for file in "$work"/ruins/val/*/*.png; do : >"$file"; done
+refused 'no sample of the test counts' --data "$work/ruins" --size 32 --global-batch-size 24 --epochs 1 --skip-damaged
 rm -r "$work/pictures/val/red"
-refused 'train has 2 classes and val 1' --data "$work/pictures" --size 32
+refused "train has 2 classes and val 1; 'red' is in train alone" --data "$work/pictures" --size 32
