@@ -122,6 +122,7 @@ bool Checkpointer::after_step(const StepFlags& total, std::uint64_t step) {
   hear_of_publication();
   if (under_way_ && total.written + total.unwritten == communicator_.size()) settle(total.unwritten > 0);
   if (total.save > 0 || (options_.every.steps > 0 && step % options_.every.steps == 0)) due_ = true;
+  if (due_ && options_.on_time) settle_under_way();
   return due_ && !under_way_;
 }
 
@@ -188,15 +189,19 @@ void Checkpointer::save_last(CheckpointManifest manifest) {
   save(std::move(manifest));
 }
 
+/// Waits for all ranks' parts.
+void Checkpointer::settle_under_way() {
+  if (!under_way_) return;
+  wait_for_all([&] { return writer_->part() != CheckpointWriter::Outcome::running; });
+  const std::string mine = writer_->part() == CheckpointWriter::Outcome::failed ? "failed" : "";
+  const auto outcomes = communicator_.gather_texts(mine);
+  hear_of_publication();
+  settle(std::ranges::any_of(outcomes, [](const std::string& each) { return !each.empty(); }));
+}
+
 bool Checkpointer::finish() {
   const Stopwatch exposed(exposed_seconds_);
-  if (under_way_) {
-    wait_for_all([&] { return writer_->part() != CheckpointWriter::Outcome::running; });
-    const std::string mine = writer_->part() == CheckpointWriter::Outcome::failed ? "failed" : "";
-    const auto outcomes = communicator_.gather_texts(mine);
-    hear_of_publication();
-    settle(std::ranges::any_of(outcomes, [](const std::string& each) { return !each.empty(); }));
-  }
+  settle_under_way();
   wait_for_all([&] { return writer_->publication() != CheckpointWriter::Outcome::running; });
   hear_of_publication();
   failed_ = communicator_.broadcast_text(failed_ ? "failed" : "") == "failed";

@@ -34,6 +34,9 @@ struct CheckpointOptions {
   std::size_t keep = 3;  ///< checkpoints that stay; 1 or more
   /// Seconds that another run in the same directory is waited for; where it is not given, see FolderLock.
   std::optional<double> patience = {};
+  /// What is due after a step is saved after that step, and the one under way waited for: for trainings that a save
+  /// changes.
+  bool on_time = false;
 };
 
 /// Saves a training while it goes on. All ranks hold one and use it at the same steps:
@@ -48,7 +51,7 @@ struct CheckpointOptions {
 /// rank says in the control blocks of the steps that follow when its part is on disk. When all have, rank 0's thread
 /// writes the manifest and renames the folder: that is the moment at which the checkpoint is there. So saving costs the
 /// training a copy, and no message. One checkpoint is written at a time; where the next is due before, it is taken as
-/// soon as that is over.
+/// soon as that is over, or that is waited for (`on_time`).
 ///
 /// A part that cannot be written is a warning; the checkpoint is dropped, those before it stay, and the next is tried.
 class Checkpointer {
@@ -88,6 +91,7 @@ class Checkpointer {
  private:
   void check_directory();
   void settle(bool failed);
+  void settle_under_way();
   void hear_of_publication();
   void wait_for_all(const std::function<bool()>& done);
 

@@ -164,6 +164,15 @@ void check_local_sgd(const TrainingOptions& o) {
     throw InputError(
         ".compression is of gradients, and .strategy = local_sgd sends none without .local_sgd.local_after; "
         ".local_sgd.delta_compression is of what it sends");
+  if (o.shares != "equal")
+    throw InputError(
+        ".shares = " + o.shares +
+        " gives ranks different micro-batches, and .strategy = local_sgd takes the mean of ranks that have "
+        "made equal steps; take .shares = equal");
+  if (o.exact && !o.checkpoint_dir.empty() && o.checkpoint_every.seconds > 0)
+    throw InputError(
+        ".exact promises equal bits, and with .strategy = local_sgd, which takes a mean over the ranks for each "
+        "checkpoint, they depend on when these come; give .checkpoint_every a number of steps");
   if (o.prune > 0 && o.local_sgd.momentum() > 0)
     throw InputError(
         ".prune sets weights to zero, and the momentum of .local_sgd.outer_optimizer = nesterov would move them again; "

@@ -144,6 +144,17 @@ TEST_CASE("the last save is there when all is over, whatever is under way") {
   CHECK(verify_checkpoint(checkpoint_path(folder.path, 5)).step == 5);
 }
 
+TEST_CASE("what is due is saved at once where it has to be on time, whatever is under way") {
+  const SharedFolder folder;
+  Training training(world().communicator(),
+                    {.directory = folder.path, .every = {.steps = 3, .seconds = 0}, .keep = 100, .on_time = true});
+  for (int i = 0; i < 60; ++i) training.step();
+  CHECK(training.checkpointer.finish());
+  training.communicator.barrier();
+  for (std::uint64_t step = 3; step <= 60; step += 3)
+    CHECK(verify_checkpoint(checkpoint_path(folder.path, step)).step == step);
+}
+
 TEST_CASE("seconds count as steps do") {
   const SharedFolder folder;
   Training training(world().communicator(), {folder.path, {.steps = 0, .seconds = 0.001}, 3});

@@ -143,6 +143,19 @@ TEST_CASE("a training that was ended and goes on has the bits of one that was no
     }
 }
 
+TEST_CASE("checkpoints that come fast change the bits alike in every run") {
+  std::string expected;
+  for (int run = 0; run < 4; ++run) {
+    TrainingOptions options = local_options();
+    options.checkpoint_every.steps = 1;
+    const SharedFolder folder;
+    options.checkpoint_dir = folder.path;
+    const auto hash = fitted(options)->hash();
+    if (run == 0) expected = hash;
+    CHECK(hash == expected);
+  }
+}
+
 TEST_CASE("all strategies go on from its checkpoint, and it from theirs") {
   for (const char* saves : {"mirrored", "sharded", "local_sgd"})
     for (const char* resumes : {"mirrored", "sharded", "local_sgd"}) {
@@ -271,6 +284,19 @@ TEST_CASE("an option that would have no effect is refused") {
   require_mentions(message_of<InputError>([&] { check(options); }),
                    {".compression", ".local_sgd.local_after", ".local_sgd.delta_compression"});
   options.local_sgd.local_after = 4;
+  check(options);
+  options.accumulate = 4;
+  options.shares = "measured";
+  require_mentions(message_of<InputError>([&] { check(options); }), {".shares", "local_sgd", "equal"});
+}
+
+TEST_CASE("equal bits are not promised where the time decides when a checkpoint takes a mean") {
+  TrainingOptions options = local_options();
+  options.checkpoint_dir = "somewhere";
+  options.exact = true;
+  options.checkpoint_every.seconds = 1;
+  require_mentions(message_of<InputError>([&] { check(options); }), {".exact", ".checkpoint_every", "steps"});
+  options.checkpoint_every = {.steps = 10, .seconds = 0};
   check(options);
 }
 

@@ -47,7 +47,11 @@ Saving::Saving(const Communicator& communicator, const TrainingOptions& options,
       communicator_(communicator),
       sink_(sink),
       leave_(options.time_limit, options.leave),
-      checkpointer_(communicator, {options.checkpoint_dir, options.checkpoint_every, options.keep},
+      checkpointer_(communicator,
+                    {.directory = options.checkpoint_dir,
+                     .every = options.checkpoint_every,
+                     .keep = options.keep,
+                     .on_time = options.strategy == "local_sgd"},  // which takes a mean over the ranks there
                     Faults(options.faults, communicator.rank()), sink) {}
 
 bool Saving::leaves_at_once() {
