@@ -157,7 +157,8 @@ struct CollectiveTimes {
 ///
 /// The tensors' memory may be freed when the event of the last run is done, or has thrown, or this object is gone. One
 /// that is destroyed under way is given up: where other ranks do not take what it has sent within half a second, the
-/// world is over, and collectives of any of its ranks throw CommunicationError.
+/// world is over, and collectives of any of its ranks throw CommunicationError. Where MPI has passed on all that it has
+/// sent, who waits for the rest of it waits for `communication_timeout`.
 class Collective : public Completion {
  public:
   virtual ~Collective() = default;

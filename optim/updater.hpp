@@ -134,7 +134,7 @@ class Updater {
 };
 
 /// Makes an updater.
-/// @param optimizer  gives the rule; bound to `bindings` by the processor's updater, and outlives that
+/// @param optimizer  gives the rule; bound to `bindings` before, and outlives the processor's updater
 /// @param bindings   as for Optimizer::bind; segments start at multiples of 16 elements
 /// @param layers     of the same length as the values, `count` elements
 /// Throws as Optimizer::bind.

@@ -155,15 +155,6 @@ ronda_options complete(const ronda_options* given_options) {
   return options;
 }
 
-void require_mpi() {
-  int initialized = 0, finalized = 0;
-  MPI_Initialized(&initialized);
-  MPI_Finalized(&finalized);
-  if (initialized == 0 || finalized != 0)
-    throw ronda::LogicError(finalized != 0 ? "MPI is finalized already"
-                                           : "MPI is not initialised; ronda_init does that");
-}
-
 /// @param make  the world
 ronda_group* open(const ronda::WorldKeeper::Make& make, const ronda_options& options) {
   auto keeper = std::make_unique<ronda::WorldKeeper>(make, world_options(options), coordinator_options(options));
@@ -220,7 +211,7 @@ ronda_status ronda_init_comm(int communicator, const ronda_options* options, ron
   return guarded([&] {
     static_cast<void>(given(world, "world"));
     const ronda_options complete_options = complete(options);
-    require_mpi();  // or the handle's conversion ends the process
+    ronda::require_mpi();  // or the handle's conversion ends the process
     const auto make = [communicator](const ronda::WorldOptions& world_options) {
       return ronda::World::adopt(MPI_Comm_f2c(communicator), world_options);
     };

@@ -7,6 +7,7 @@
 #include <ronda/runtime/key_value/key_value_store.hpp>
 
 #include <ronda/bindings/c/guarded.hpp>
+#include <ronda/bindings/c/world_keeper.hpp>
 
 #include <cstring>
 #include <exception>
@@ -131,9 +132,7 @@ ronda_status ronda_kv_open(const ronda_kv_options* options, ronda_kv** store) {
 
 ronda_status ronda_kv_open_comm(int communicator, const ronda_kv_options* options, ronda_kv** store) {
   return guarded([&] {
-    int initialized = 0;
-    MPI_Initialized(&initialized);
-    if (initialized == 0) throw ronda::LogicError("MPI is not initialised; ronda_kv_open does that");
+    ronda::require_mpi();
     open_store(options, store, [communicator](const ronda::WorldOptions& world_options) {
       return ronda::World::adopt(MPI_Comm_f2c(communicator), world_options);
     });

@@ -1,3 +1,5 @@
+#include <mpi.h>
+
 #include <ronda/bindings/c/world_keeper.hpp>
 
 #include <ronda/core/error.hpp>
@@ -12,6 +14,15 @@ namespace {
 constexpr std::chrono::seconds grace{5};
 
 }  // namespace
+
+void require_mpi() {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized == 0 || finalized != 0)
+    throw LogicError(finalized != 0 ? "MPI is finalized already"
+                                    : "MPI is not initialised; ronda_init or ronda_kv_open does that");
+}
 
 WorldKeeper::WorldKeeper(Make make, const WorldOptions& options, const CoordinatorOptions& coordinator_options) {
   WorldOptions watched = options;

@@ -12,6 +12,9 @@
 
 namespace ronda {
 
+/// Before a communicator's handle is converted, which ends the process where MPI is not there. Throws LogicError.
+void require_mpi();
+
 /// A world and its coordinator on a thread of their own, from MPI's start to its end, which MPI wants of one thread.
 /// Starting and ending may stand still inside MPI, for a rank that is stopped or gone; when the watchdog says so, who
 /// waits here gets an error, and the thread is left where it is.

@@ -43,6 +43,9 @@ std::vector<std::string> Agreement::gather_texts(std::string_view text) {
 }
 
 std::string Agreement::broadcast_text(std::string_view text, int root) {
+  if (root < 0 || root >= members_.size())
+    throw LogicError("a text is broadcast by rank " + std::to_string(root) + ", and there are ranks 0 to " +
+                     std::to_string(members_.size() - 1));
   return together("broadcasting a text", [&] {
     std::string result(members_.rank() == root ? text : std::string_view());
     std::uint64_t length = result.size();

@@ -120,6 +120,7 @@ void require_apart(std::vector<Tensor> tensors, const std::string& label) {
 template <class Spec>
 std::string complete_at_root(Spec& spec, const SpecContext& context) {
   const bool is_root = context.rank == spec.root;
+  if (!is_root) spec.all = Tensor({Shape{0}, spec.mine.dtype(), {}}, nullptr);  // whatever was given
   const Elements mine = elements_of(spec.mine), all = elements_of(spec.all);
   require_rank(spec.root, context, spec.label);
   require_on_host(spec.mine, spec.label);

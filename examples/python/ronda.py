@@ -7,6 +7,7 @@
 """
 import ctypes
 import ctypes.util
+import operator
 import os
 import pathlib
 
@@ -75,6 +76,14 @@ def known(table, what, key):
     if key not in table:
         raise ValueError(f"no {what} of Ronda's: {key!r}; there are {', '.join(table)}")
     return table[key]
+
+
+def whole(number, what):
+    """For C's int."""
+    number = operator.index(number)
+    if not -2**31 <= number < 2**31:
+        raise ValueError(f"a {what} is a number of 32 bits, not {number}")
+    return number
 
 
 def view(array, dtype=None):
@@ -154,7 +163,7 @@ class Group:
 
     def broadcast(self, array, root=0, name=None, dtype=None):
         data, count, kind = view(array, dtype)
-        call("ronda_broadcast", self.handle, encode(name), data, count, kind, root)
+        call("ronda_broadcast", self.handle, encode(name), data, count, kind, whole(root, "root"))
         return array
 
     def allgather(self, array, name=None, dtype=None):
@@ -175,7 +184,7 @@ class Group:
 
     def split(self, color, key=0, name=None):
         part = ctypes.c_void_p()
-        call("ronda_split", self.handle, encode(name), color, key, ctypes.byref(part))
+        call("ronda_split", self.handle, encode(name), whole(color, "colour"), whole(key, "key"), ctypes.byref(part))
         return Group(part)
 
     def close(self):

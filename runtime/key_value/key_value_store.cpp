@@ -117,6 +117,9 @@ void KeyValueStore::run(const std::function<void()>& work) {
   } catch (const std::exception& error) {
     worker_->leave(error.what());
     throw;
+  } catch (...) {
+    worker_->leave("its work threw something that is no std::exception");
+    throw;
   }
 }
 

@@ -401,6 +401,8 @@ TEST_CASE("texts go to everybody") {
   for (std::size_t rank = 0; rank < texts.size(); ++rank) CHECK(texts[rank] == std::string(rank * 3, 'x'));
   const int last = communicator.size() - 1;
   CHECK(communicator.broadcast_text(mine, last) == texts.back());
+  for (const int nobody : {-1, communicator.size(), 1000})
+    CHECK_THROWS_AS(static_cast<void>(communicator.broadcast_text(mine, nobody)), LogicError);
 }
 
 TEST_CASE("groups that a communicator is split into are on their own") {

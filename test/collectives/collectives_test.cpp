@@ -162,6 +162,18 @@ TEMPLATE_LIST_TEST_CASE("gather and scatter, even and uneven, to and from every 
     }
 }
 
+TEST_CASE("who is not the root of a gather or a scatter needs no tensor of all") {
+  Communicator communicator = test::world().communicator();
+  const int ranks = communicator.size(), rank = communicator.rank(), root = ranks - 1;
+  std::vector<float> mine{static_cast<float>(rank)}, all(static_cast<std::size_t>(rank == root ? ranks : 0), -1.0F);
+  const Tensor whole = rank == root ? tensor(all) : Tensor();
+  communicator.gather(tensor(mine), whole, root);
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == static_cast<float>(i));
+  mine[0] = -1;
+  communicator.scatter(whole, tensor(mine), root);
+  CHECK(mine[0] == static_cast<float>(rank));
+}
+
 TEMPLATE_LIST_TEST_CASE("alltoall, even and uneven", "", test::AllTypes) {
   Communicator communicator = test::world().communicator();
   const int ranks = communicator.size(), rank = communicator.rank();

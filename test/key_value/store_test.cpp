@@ -468,6 +468,29 @@ TEST_CASE("what a worker throws out of `run` the others hear") {
   CHECK(why == (rank() == 1 ? "" : "worker 1 left the key-value store: ") + std::string("this worker has no data"));
 }
 
+TEST_CASE("what is no exception is heard too, where a worker throws it out of `run`") {
+  if (ranks() < 3) return;
+  Numbers values(10);
+  KeyValueStore store = adding_store({});
+  bool thrown = false;
+  std::string why;
+  try {
+    why = test::refusal([&] {
+      store.run([&] {
+        store.init("values", values);
+        if (rank() == 1) throw 42;
+        store.push("values", values);
+        store.pull("values", values);
+      });
+    });
+  } catch (const int&) {
+    thrown = true;
+  }
+  CHECK(thrown == (rank() == 1));
+  if (rank() != 1) CHECK(why.find("worker 1 left the key-value store: ") == 0);
+  static_cast<void>(test::world().communicator().gather_texts("the world goes on"));
+}
+
 TEST_CASE("a worker that throws with large pushes and pulls under way is heard") {
   if (ranks() < 3) return;
   const std::size_t count = 500'003;

@@ -1,15 +1,18 @@
 // Ranks that each compute a part of split operations compute together what one computes alone: ranks are threads here.
 #include "support/catch.hpp"
 #include "support/message.hpp"
+#include "layers/comparison.hpp"
 
 #include <barrier>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <ronda/core/buffer.hpp>
 #include <ronda/core/compute_device.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/random.hpp>
@@ -78,18 +81,27 @@ struct SplitComputed {
   ByName gradients;
 };
 
+/// How a model is computed: by the plain loops, by the library's first candidates, or by a mixture of them.
+struct Computing {
+  bool library = false;
+  std::optional<std::uint64_t> mixture = {};
+};
+
 /// Forward and backward; the output's gradient is drawn.
 /// @param values  of the parameters, as files hold them
-SplitComputed compute_split(const Graph& graph, const ByName& values, PartExchange* parts, bool library) {
-  const auto primitives = library ? make_onednn_primitives(1) : make_reference_primitives();
-  FirstPicker picker;
+SplitComputed compute_split(const Graph& graph, const ByName& values, PartExchange* parts, const Computing& computing) {
+  const auto primitives = computing.library ? make_onednn_primitives(1) : make_reference_primitives();
+  FirstPicker first;
+  MixingPicker mixing(computing.mixture.value_or(0));
+  Picker& picker = computing.mixture ? static_cast<Picker&>(mixing) : first;
   HostProgram program(graph, *primitives, picker, {.input_gradient = true});
   for (const Parameter& parameter : program.parameters())
     from_file(parameter, values.at(parameter.name), parameter.value);
   const ComputeDevice device = ComputeDevice::processor();
   const TensorDesc described = program.program().input_desc(0);
-  std::vector<float> input = drawn_for_split("input", static_cast<std::size_t>(described.count()));
-  const Tensor given(described, input.data());
+  const Buffer memory = Buffer::host(described.bytes());
+  const Tensor given(described, memory.data());
+  std::ranges::copy(drawn_for_split("input", static_cast<std::size_t>(described.count())), given.as<float>().begin());
   const Pass pass{.stream = *device.stream, .parts = parts, .on_ready = {}};
   const Tensor outputs = program.program().forward({&given, 1}, pass);
   SplitComputed computed{.outputs = {outputs.as<float>().begin(), outputs.as<float>().end()}, .gradients = {}};
@@ -116,13 +128,13 @@ void check_split_near(const std::string& what, const std::vector<float>& found, 
 }
 
 void check_split(const Layer& model, const Shape& input, const std::vector<SplitChoice>& choices, std::size_t count,
-                 bool library) {
+                 const Computing& computing) {
   const Graph whole = build_graph(model, input);
   const SplitGraph parts = split(whole, choices, count);
   ByName values;
   for (const GraphParameter& parameter : whole.parameters)
     values[parameter.name] = drawn_for_split(parameter.name, static_cast<std::size_t>(parameter.shape.count()));
-  const SplitComputed expected = compute_split(whole, values, nullptr, library);
+  const SplitComputed expected = compute_split(whole, values, nullptr, {.library = computing.library});
 
   ThreadParts threads(count);
   std::vector<SplitComputed> found(count);
@@ -138,7 +150,7 @@ void check_split(const Layer& model, const Shape& input, const std::vector<Split
         mine[whole.parameters[id].name] = slice;
       }
       ThreadParts::Part exchange(threads, part);
-      found[part] = compute_split(parts.parts[part], mine, &exchange, library);
+      found[part] = compute_split(parts.parts[part], mine, &exchange, computing);
     });
   for (std::thread& thread : running) thread.join();
 
@@ -163,7 +175,7 @@ void check_split(const Layer& model, const Shape& input, const std::vector<Split
 
 void check_on_all_ranks(const Layer& model, const Shape& input, const std::vector<SplitChoice>& choices) {
   for (const std::size_t count : {1, 2, 3, 4})
-    for (const bool library : {false, true}) check_split(model, input, choices, count, library);
+    for (const bool library : {false, true}) check_split(model, input, choices, count, {library});
 }
 
 constexpr SplitBy by_columns = SplitBy::columns, by_rows = SplitBy::rows;
@@ -202,6 +214,13 @@ TEST_CASE("convolutions by channels, with pooling and a flatten between") {
   check_on_all_ranks(split_images(), {3, 8, 8, 4}, {{"conv1", by_columns}});
   check_on_all_ranks(split_images(), {3, 8, 8, 4}, {{"conv2", by_columns}, {"dense1", by_rows}});
   check_on_all_ranks(split_images(), {3, 8, 8, 4}, {{"conv1", by_rows}, {"conv2", by_columns}, {"dense1", by_columns}});
+}
+
+TEST_CASE("a convolution by rows, with a pooling that leaves some of its outputs out, whatever is picked") {
+  const Sequential model(Conv2d(64, 3), ReLU(), MaxPool2d(2), Flatten(), Dense(5));
+  for (std::uint64_t mixture = 0; mixture < 12; ++mixture)
+    for (const SplitBy by : {by_rows, by_columns})
+      check_split(model, {3, 13, 13, 32}, {{"conv1", by}}, 2, {true, mixture});
 }
 
 TEST_CASE("a value that several read is gathered once") {
