@@ -63,8 +63,11 @@ class Trainer {
   /// a constant rate two fits of two epochs leave the bits of one fit of four. Not after a training that was preempted
   /// (`left`), and not with `options.checkpoint_dir`.
   ///
-  /// Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks;
-  /// ResourceError, agreed, after all else is done, where the last checkpoint could not be written.
+  /// Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks; what a
+  /// step finds in its samples, such as a label beyond the classes, the rank throws that has them, and `launch` ends
+  /// the job (without it the others wait for `communication_timeout`). InputError too, on all ranks, for an epoch or a
+  /// test in which no sample has a weight; ResourceError, agreed, after all else is done, where the last checkpoint
+  /// could not be written.
   Evaluation fit(const Dataset& train, const Dataset& test);
   /// The same without tests; the result is 0.
   Evaluation fit(const Dataset& train);
