@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <sstream>
 #include <type_traits>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -155,14 +154,10 @@ bool CommandLine::parse(int argc, char** argv) {
 
 void CommandLine::keep(const std::filesystem::path& file) {
   check_by([this, &file] {
-    for (const auto& [flag, path] : {std::pair<const char*, const std::filesystem::path&>{"--save", training.save},
-                                     {"--summary-json", training.summary_json},
-                                     {"--metrics", training.metrics},
-                                     {"--predictions", training.predictions}}) {
+    for (const auto& [name, path] : result_files(training)) {
       std::error_code ignored;
-      if (!path.empty() && std::filesystem::is_regular_file(path, ignored) &&
-          std::filesystem::equivalent(path, file, ignored))
-        throw InputError(std::string(flag) + " " + path.string() +
+      if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, file, ignored))
+        throw InputError(names_.on_command_line(name) + " " + path.string() +
                          " would be written over the data: give another name");
     }
   });

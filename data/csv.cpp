@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -86,10 +87,12 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(0, text.find_last_not_of(" \t") + 1);
 }
 
-/// Nothing where it is none; one that is too small for its type is 0, one that is too large infinite.
+/// Nothing where it is none, which infinities and NaN are not; one that is too small for its type is 0, one that is too
+/// large infinite.
 std::optional<double> number_in(std::string_view field) {
   std::string_view text = without_blanks(field);
   if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.find_first_of("iInN") != std::string_view::npos) return std::nullopt;
   double number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ptr != text.data() + text.size() || parsed.ec == std::errc::invalid_argument) return std::nullopt;
@@ -100,10 +103,9 @@ std::optional<double> number_in(std::string_view field) {
 double number_of(std::string_view field, const std::string& column, const CsvReader& reader) {
   const std::optional<double> number = number_in(field);
   if (number && std::isfinite(static_cast<float>(*number))) return *number;
-  const bool large = number && !std::isnan(*number) && without_blanks(field).find_first_of("iI") == std::string::npos;
   throw reader.error("'" + shown(field) + "' in column '" + shown(column) + "' " +
                      (field.empty() ? "is empty; complete it, or"
-                      : large       ? "is too large for a float32; give the column in other units, or"
+                      : number      ? "is too large for a float32; give the column in other units, or"
                                     : "is no finite number; mend it, or") +
                      " leave the line or the column out");
 }
@@ -130,13 +132,15 @@ bool is_row(const std::vector<std::string>& first) {
 }
 
 void check_names(const std::vector<std::string>& names, const std::vector<bool>& kept, const CsvReader& reader) {
+  std::map<std::string_view, std::size_t> times;
+  for (const std::string& name : names) ++times[name];
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!kept[i]) continue;
     if (!is_utf8(names[i]))
       throw reader.error(
           "the name of a column, '" + shown(names[i]) +
           "', is not UTF-8; convert the file: iconv -f WINDOWS-1252 -t UTF-8 FILE, or from what it is in");
-    if (std::ranges::count(names, names[i]) > 1) throw reader.error("two columns are called '" + shown(names[i]) + "'");
+    if (times[names[i]] > 1) throw reader.error("two columns are called '" + shown(names[i]) + "'");
   }
 }
 

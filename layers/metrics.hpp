@@ -96,7 +96,7 @@ class RootMeanSquaredError final : public SummedMetric {
 
 /// The coefficient of determination, `r2`: 1 − Σ(x − y)² / Σ(y − mean of y)², as a mean over the outputs of a sample.
 /// NaN where targets do not differ. Summed in float64: targets that differ by less than a millionth of their mean lose
-/// digits, and by less than a three millionth there is NaN too.
+/// digits, and those that differ by less than a third of that give NaN.
 class R2Score final : public SummedMetric {
  public:
   [[nodiscard]] std::size_t sums(const Shape& outputs) const override;

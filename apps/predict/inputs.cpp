@@ -104,7 +104,7 @@ Inputs::Kind Inputs::kind_of(const fs::path& file) const {
     if (stream) throw InputError(file.string() + " is a pipe: " + model_.application + " takes files");
     return picture_kind_of(file);
   }
-  if (!stream && file != "-") static_cast<void>(first_bytes(file));  // an error now, not after other files
+  if (!stream) static_cast<void>(first_bytes(place_of(file)));  // an error now, not after other files
   if (std::holds_alternative<BytesInput>(model_.input)) return Kind::bytes;
   return std::holds_alternative<TableInput>(model_.input) ? Kind::table : Kind::text;
 }

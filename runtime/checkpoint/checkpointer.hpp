@@ -69,7 +69,7 @@ class Checkpointer {
   /// What this rank raises in the step to come. Not collective; cheap.
   [[nodiscard]] StepFlags flags() const;
   /// Hears what all ranks raised in `step`. True, on all ranks, where the training is to be saved now. Collective in
-  /// that all ranks call it after the same step; sends nothing unless a part could not be written.
+  /// that all ranks call it after the same step; sends nothing unless a part could not be written, or is waited for.
   [[nodiscard]] bool after_step(const StepFlags& total, std::uint64_t step);
   /// Saves the training as it is. Rank 0's manifest counts, and its ranks and parts are filled in here. Not while one
   /// is under way: after_step says when.

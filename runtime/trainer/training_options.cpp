@@ -9,7 +9,6 @@
 #include <cmath>
 #include <iterator>
 #include <type_traits>
-#include <utility>
 
 namespace ronda {
 namespace {
@@ -229,6 +228,15 @@ void check_parts(const TrainingOptions& o) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::filesystem::path>> result_files(const TrainingOptions& options) {
+  std::vector<std::pair<std::string, std::filesystem::path>> files{{".save", options.save},
+                                                                   {".summary_json", options.summary_json},
+                                                                   {".metrics", options.metrics},
+                                                                   {".predictions", options.predictions}};
+  std::erase_if(files, [](const auto& file) { return file.second.empty(); });
+  return files;
+}
 
 int servers_of(const TrainingOptions& options) noexcept {
   if (options.strategy != parameter_server) return 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ronda/collectives/collective.hpp>
@@ -156,6 +157,9 @@ struct TrainingOptions {
 
 /// Throws InputError for what cannot work, whatever the model, the data and the ranks.
 void check(const TrainingOptions& options);
+
+/// The files of results that a training writes, by the names of their fields: `.save`, …; those that are given.
+[[nodiscard]] std::vector<std::pair<std::string, std::filesystem::path>> result_files(const TrainingOptions& options);
 
 /// How many ranks are servers; 0: ranks are all alike. Where that depends on hosts, of completed options
 /// (TrainingSetup).

@@ -14,7 +14,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <utility>
 
 namespace ronda {
 namespace {
@@ -43,16 +42,13 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
   setup.epochs = epochs_done + (steps - 1) / steps_per_epoch + 1;
 }
 
-/// Files that a training writes at its end, and the lines of metrics.
+/// Results go to a file each, unless that is a pipe or a device, which may take several.
 void require_several_files(const TrainingOptions& options) {
   namespace fs = std::filesystem;
   std::map<fs::path, std::string> names;
-  for (const auto& [name, path] : {std::pair<std::string, const fs::path&>{".save", options.save},
-                                   {".summary_json", options.summary_json},
-                                   {".metrics", options.metrics},
-                                   {".predictions", options.predictions}}) {
+  for (const auto& [name, path] : result_files(options)) {
     std::error_code ignored;
-    if (path.empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))) continue;
+    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) continue;
     const auto [first, added] = names.try_emplace(fs::weakly_canonical(path, ignored), name);
     if (!added)
       throw InputError(first->second + " and " + name + " are one file, " + path.string() + ": give each its own");
@@ -85,8 +81,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
   if (world.rank() != 0) return setup;
   require_several_files(options);
-  for (const auto* path : {&options.save, &options.summary_json, &options.metrics, &options.predictions})
-    if (!path->empty()) check_creatable(*path);  // before hours of training, not after
+  for (const auto& [name, path] : result_files(options)) check_creatable(path);  // before hours of training, not after
   return setup;
 }
 
