@@ -169,8 +169,7 @@ void CommandLine::refuse_what_is_not_read() const {
   static_cast<void>(schedule_row(training.schedule));
   visit(training, [&](const Option& option, const auto&...) {
     const std::string flag = "--" + std::string(option.name);
-    if (!option.unread.empty() && app_->count(flag) > 0)
-      throw InputError(flag + " has no meaning for " + option.unread);
+    if (!option.unread.empty() && app_->count(flag) > 0) throw InputError(flag + " has no meaning " + option.unread);
   });
 }
 

@@ -156,7 +156,7 @@ Value MultiHeadAttention::build(Value x, GraphBuilder& builder) const {
   const std::int64_t width = x.shape[2];
   if (spec_.heads > 0 && width % spec_.heads != 0)
     throw InputError("an attention of " + std::to_string(spec_.heads) +
-                     " heads takes (N, T, width), with a width that " + "they divide, not " + x.shape.text());
+                     " heads takes (N, T, width), with a width that they divide, not " + x.shape.text());
   const Shape packed{x.shape[0], x.shape[1], 3 * width};
   static_cast<void>(output_shape(spec_, {&packed, 1}));
   const auto project = [&](const Value& from, std::int64_t outputs, const char* weight, const char* bias) {

@@ -6,6 +6,7 @@
 #include <ronda/runtime/strategy/exchange/sharded_gradients.hpp>
 #include <ronda/runtime/strategy/gradient_accumulator.hpp>
 #include <ronda/runtime/strategy/mirrored_plan.hpp>
+#include <ronda/runtime/strategy/shared_values.hpp>
 
 #include <string>
 
@@ -26,6 +27,7 @@ void require_possible(const MirroredOptions& options, const ReplicaPlan& planned
     throw InputError(
         "one copy of the parameters (.one_copy) is for ranks that each update a part of them, with .strategy = "
         "sharded");
+  if (options.one_copy) require_shareable(planned);
   if (!options.shard_gradients) return;
   if (!options.divide_states)
     throw InputError(

@@ -18,12 +18,13 @@ struct Option {
   std::string otherwise = {};   ///< what holds where it is not given, in words; empty: the default's value says it
   std::string_view field = {};  ///< of TrainingOptions; empty: the name, with underscores
   std::string_view unset = "not given";  ///< the value in words where there is none
-  bool matters = false;     ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
-  bool alike = true;        ///< it must be the same on all ranks
-  bool is_size = false;     ///< bytes: 64K, 4M, 2G
-  bool positive = false;    ///< above 0
-  bool negated = false;     ///< a flag whose name denies the field: --no-shuffle
-  std::string unread = {};  ///< what has no use for it: `--optimizer sgd: it is for adam and adamw`; empty: it is read
+  bool matters = false;   ///< the course of a training depends on it, apart from roundings: a checkpoint remembers it
+  bool alike = true;      ///< it must be the same on all ranks
+  bool is_size = false;   ///< bytes: 64K, 4M, 2G
+  bool positive = false;  ///< above 0
+  bool negated = false;   ///< a flag whose name denies the field: --no-shuffle
+  /// Why it would have no effect, behind "has no meaning": `for --optimizer sgd: it is for adam`; empty: it is read.
+  std::string unread = {};
 
   /// `batch_size`, as the library's errors name it, behind a point.
   [[nodiscard]] std::string field_name() const;
@@ -90,7 +91,7 @@ void visit(Options& o, Visitor&& see) {
              .group = length,
              .help = "Steps between two measurements",
              .positive = true,
-             .unread = o.shares == "measured" ? "" : "--shares equal: nothing is measured"},
+             .unread = o.shares == "measured" ? "" : "for --shares equal: nothing is measured"},
       o.shares_every);
   see(Option{.name = "seed",
              .group = length,
@@ -208,18 +209,21 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "prune-begin",
              .group = learning,
              .help = "With --prune: share of the steps after which the first weights are zero",
-             .matters = o.prune > 0},
+             .matters = o.prune > 0,
+             .unread = o.prune > 0 ? "" : "without --prune"},
       o.prune_begin);
   see(Option{.name = "prune-end",
              .group = learning,
              .help = "With --prune: share of the steps after which no more weights become zero; the rest train on",
-             .matters = o.prune > 0},
+             .matters = o.prune > 0,
+             .unread = o.prune > 0 ? "" : "without --prune"},
       o.prune_end);
   see(Option{.name = "prune-only",
              .group = learning,
              .help = "With --prune: parameters that are pruned, as in --freeze: conv2,dense1.weight",
              .otherwise = "the weights of dense layers, convolutions and attention",
-             .matters = o.prune > 0},
+             .matters = o.prune > 0,
+             .unread = o.prune > 0 ? "" : "without --prune"},
       o.prune_only);
   see(Option{.name = "early-stopping",
              .group = learning,
@@ -237,12 +241,16 @@ void visit(Options& o, Visitor&& see) {
   see(Option{.name = "reduce-rate-factor",
              .group = learning,
              .help = "By this, each time",
-             .matters = o.reduce_rate_after > 0},
+             .matters = o.reduce_rate_after > 0,
+             .unread = o.reduce_rate_after > 0 ? "" : "without --reduce-rate-after"},
       o.reduce_rate_factor);
   see(Option{.name = "least-improvement",
              .group = learning,
              .help = "A test is better where its loss is less by more than this",
-             .matters = o.reduce_rate_after > 0},
+             .matters = o.reduce_rate_after > 0,
+             .unread = o.early_stopping > 0 || o.keep_best || o.reduce_rate_after > 0
+                           ? ""
+                           : "without --early-stopping, --keep-best or --reduce-rate-after"},
       o.least_improvement);
   see(Option{.name = "initializer",
              .group = learning,
@@ -277,7 +285,8 @@ void visit(Options& o, Visitor&& see) {
       o.nondeterministic);
   see(Option{.name = "steps-in-flight",
              .group = placement,
-             .help = "With --device cuda: steps that are begun before the oldest is looked at"},
+             .help = "With --device cuda: steps that are begun before the oldest is looked at",
+             .unread = o.device == DeviceChoice::cpu ? "for --device cpu" : ""},
       o.steps_in_flight);
   see(Option{.name = "threads",
              .group = placement,
@@ -320,12 +329,17 @@ void visit(Options& o, Visitor&& see) {
       local.fragments);
   Option delay = of_local("fragment-delay", "local_sgd.fragment_delay",
                           "with --fragments: steps after which their changes are applied");
-  if (delay.unread.empty() && local.fragments == 1) delay.unread = "--fragments 1: all parameters synchronise at once";
+  if (delay.unread.empty() && local.fragments == 1)
+    delay.unread = "for --fragments 1: all parameters synchronise at once";
   see(delay, local.fragment_delay);
   const auto of_servers = [&](std::string_view name, std::string help) {
     return option_of_strategy(name, std::move(help), "parameter_server", o.strategy);
   };
-  see(of_servers("servers", "ranks that are servers, the last ones"), o.servers);
+  Option servers = of_servers("servers", "ranks that are servers, the last ones");
+  if (servers.unread.empty() && o.servers_beside)
+    servers.unread = "with --servers-beside, which says how many there are";
+  if (servers.unread.empty() && !o.cluster.empty()) servers.unread = "with --cluster, which says how many there are";
+  see(servers, o.servers);
   see(of_servers("servers-beside", "half of each host's ranks are servers, the last ones"), o.servers_beside);
   Option cluster = of_servers("cluster",
                               "the roles are those of the tasks in this JSON file, a ClusterSpec or a TF_CONFIG of "
@@ -346,6 +360,7 @@ void visit(Options& o, Visitor&& see) {
       option_of_strategy("pipeline", "stages that the model is cut into, a rank each", "pipeline", o.strategy);
   stages.field = "pipeline.stages";
   stages.otherwise = "what --stages says, or the number of ranks";
+  stages.positive = true;
   see(stages, o.pipeline.stages);
   Option cuts = option_of_strategy("stages", "operations that begin the second stage and those behind it: conv2,dense1",
                                    "pipeline", o.strategy);
@@ -356,6 +371,7 @@ void visit(Options& o, Visitor&& see) {
                                     "split", o.strategy);
   parts.field = "split.parts";
   parts.otherwise = "the number of ranks";
+  parts.positive = true;
   see(parts, o.split.parts);
   Option layers = option_of_strategy("split-layers",
                                      "operations that are split, and how: dense1=columns,dense2=rows,attention1=heads",
@@ -399,7 +415,11 @@ void visit(Options& o, Visitor&& see) {
              .help = "And every so many steps, or every 30s, 10m, 1h",
              .otherwise = "at the end alone"},
       o.checkpoint_every, parse_checkpoint_interval);
-  see(Option{.name = "keep", .group = resilience, .help = "The newest checkpoints that stay"}, o.keep);
+  see(Option{.name = "keep",
+             .group = resilience,
+             .help = "The newest checkpoints that stay",
+             .unread = o.checkpoint_dir.empty() ? "without --checkpoint-dir" : ""},
+      o.keep);
   see(Option{.name = "resume",
              .group = resilience,
              .help = "Go on from the newest whole checkpoint; start anew where there is none"},
@@ -421,7 +441,10 @@ void visit(Options& o, Visitor&& see) {
              .help = "Compare the replicas every so many steps, and before each checkpoint",
              .otherwise = "not"},
       o.audit_every);
-  see(Option{.name = "on-divergence", .group = resilience, .help = "Replicas that differ: stop, rollback"},
+  see(Option{.name = "on-divergence",
+             .group = resilience,
+             .help = "Replicas that differ: stop, rollback",
+             .unread = o.audit_every > 0 ? "" : "without --audit-every"},
       o.on_divergence, parse_on_divergence);
   see(Option{.name = "on-nonfinite",
              .group = resilience,

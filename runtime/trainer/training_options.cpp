@@ -127,6 +127,16 @@ void check_pruning(const TrainingOptions& o) {
         "without them");
 }
 
+/// Not only where a training goes on: a name that is spelt wrong would be found then, long after it was started.
+void check_allowed_changes(const TrainingOptions& o) {
+  if (o.allow_changes.empty()) return;
+  const std::vector<OptionInWords> options = in_words(o);
+  for (const std::string& allowed : o.allow_changes)
+    if (allowed != "data" && allowed != "steps" && std::ranges::count(options, allowed, &OptionInWords::name) == 0)
+      throw InputError(".allow_changes: '" + allowed +
+                       "' is not the name of an option, as seed and learning-rate are, nor data");
+}
+
 void check_resilience(const TrainingOptions& o) {
   const bool saves = !o.checkpoint_dir.empty();
   if (!saves && (o.resume || o.checkpoint_every.steps > 0 || o.checkpoint_every.seconds > 0 || o.time_limit > 0))
@@ -137,6 +147,7 @@ void check_resilience(const TrainingOptions& o) {
     throw InputError(
         ".on_nonfinite = rollback goes back to a checkpoint: it needs .checkpoint_dir and .checkpoint_every");
   if (o.keep == 0) throw InputError(".keep is at least 1");
+  check_allowed_changes(o);
 }
 
 void check_types(const TrainingOptions& o) {
@@ -295,7 +306,7 @@ Option option_of_optimizer(std::string_view name, std::string_view field, std::s
   };
   const auto readers = rows_where([&](const OptimizerRow& row) { return optimizer_reads(row.name, read); });
   const bool matters = optimizer_reads(optimizer, read);
-  const std::string unread = "--optimizer " + std::string(optimizer) + ": it is for " + names_of(readers);
+  const std::string unread = "for --optimizer " + std::string(optimizer) + ": it is for " + names_of(readers);
   return {.name = name,
           .group = "Learning",
           .help = "Of " + names_of(readers),
@@ -312,7 +323,7 @@ Option option_of_schedule(std::string_view name, std::string help, std::string_v
   const std::string reader(std::ranges::find_if(schedule_rows(), reads)->name);
   option.help = "Of " + reader + ": " + option.help;
   option.matters = reads(schedule_row(schedule));
-  if (!option.matters) option.unread = "--schedule " + std::string(schedule) + ": it is for " + reader;
+  if (!option.matters) option.unread = "for --schedule " + std::string(schedule) + ": it is for " + reader;
   return option;
 }
 
@@ -328,14 +339,15 @@ std::string decoupled_optimizers() {
 Option option_of_local_sgd(std::string_view name, std::string help, std::string_view strategy) {
   Option option{.name = name, .group = "Where and how", .help = "Of --strategy local_sgd: " + std::move(help)};
   option.matters = strategy == local_sgd;
-  if (!option.matters) option.unread = "--strategy " + std::string(strategy) + ": it is for local_sgd";
+  if (!option.matters) option.unread = "for --strategy " + std::string(strategy) + ": it is for local_sgd";
   return option;
 }
 
 Option option_of_strategy(std::string_view name, std::string help, std::string_view reader, std::string_view strategy) {
   Option option{.name = name, .group = "Where and how", .help = std::move(help)};
   option.help = "Of --strategy " + std::string(reader) + ": " + option.help;
-  if (strategy != reader) option.unread = "--strategy " + std::string(strategy) + ": it is for " + std::string(reader);
+  if (strategy != reader)
+    option.unread = "for --strategy " + std::string(strategy) + ": it is for " + std::string(reader);
   return option;
 }
 

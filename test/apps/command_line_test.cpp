@@ -85,6 +85,21 @@ TEST_CASE("a number that the chosen optimizer does not read is refused, with tho
   REQUIRE(!parsed({"--optimizer", "adam"}).optimizer.beta2);  // the optimizer's usual one
 }
 
+TEST_CASE("an option that another one would make use of is refused without it") {
+  require_mentions(refusal({"--prune-end", "0.5"}), {"--prune-end has no meaning without --prune"});
+  REQUIRE(parsed({"--prune", "0.9", "--prune-end", "0.5"}).prune_end == 0.5);
+  require_mentions(refusal({"--least-improvement", "0.1"}), {"--early-stopping, --keep-best or --reduce-rate-after"});
+  REQUIRE(parsed({"--keep-best", "--least-improvement", "0.1"}).least_improvement == 0.1);
+  require_mentions(refusal({"--keep", "2"}), {"--keep has no meaning without --checkpoint-dir"});
+  require_mentions(refusal({"--strategy", "parameter_server", "--servers", "1", "--cluster", "roles.json"}),
+                   {"--servers has no meaning with --cluster"});
+}
+
+TEST_CASE("changes that are allowed have an option's name") {
+  require_mentions(refusal({"--allow-changes", "seed,learning_rate"}), {"--allow-changes: 'learning_rate' is not"});
+  REQUIRE(parsed({"--allow-changes", "model,data,steps,learning-rate"}).allow_changes.size() == 4);
+}
+
 TEST_CASE("groups of parameters are given one by one, on the command line and in files") {
   const auto written = [](const TrainingOptions& options) {
     std::vector<std::string> texts;
@@ -132,6 +147,7 @@ TEST_CASE("a number with a comma, a letter or a fraction is told in a line") {
       require_mentions(refusal({count, value}), {count, "'" + value + "' is no whole number"});
   require_mentions(refusal({"--learning-rate", "-0.5"}), {"--learning-rate", "-0.5 is not above 0"});
   require_mentions(refusal({"--steps", "18446744073709551616"}), {"--steps", "too large"});
+  REQUIRE(parsed({"--steps", "010"}).steps == 10U);  // not eight
 }
 
 TEST_CASE("an unknown option is named, with the one that was probably meant") {

@@ -344,7 +344,8 @@ TEST_CASE("shapes that transformers' layers do not take are refused, with what t
     return std::string();
   };
   CHECK_THAT(error_of(MultiHeadAttention(2), {3, 4}), Contains("takes (N, T, width), not (3, 4)"));
-  CHECK_THAT(error_of(MultiHeadAttention(4), {2, 3, 6}), Contains("4 heads") && Contains("divide"));
+  CHECK_THAT(error_of(MultiHeadAttention(4), {2, 3, 6}),
+             Contains("4 heads") && Contains("with a width that they divide, not (2, 3, 6)"));
   CHECK_THAT(error_of(MultiHeadAttention(0), {2, 3, 6}), Contains("at least one head"));
   CHECK_THAT(error_of(PositionalEmbedding(3), {2, 4, 6}), Contains("3 positions") && Contains("(2, 4, 6)"));
   CHECK_THAT(error_of(PositionalEmbedding(3), {2, 4}), Contains("(N, T, width)"));

@@ -118,6 +118,8 @@ TEST_CASE("shapes that a layer norm does not take are refused") {
   CHECK_THROWS_AS(build_graph(LayerNorm(0), {4, 10}), InputError);
   CHECK_THROWS_AS(build_graph(LayerNorm(2), {4, 5, 6, 3}), InputError);
   CHECK_NOTHROW(build_graph(LayerNorm(2), {4, 5, 6}));
+  for (const float epsilon : {-1e-5F, std::nanf("")})
+    CHECK_THROWS_AS(build_graph(LayerNorm(1, epsilon), {4, 5, 6}), InputError);
 }
 
 // ---- batch normalisation --------------------------------------------------------------------------------------------

@@ -25,6 +25,18 @@ for dtype in tf32 mixed_float16; do refused "--dtype $dtype is for GPUs, with --
 refused '--prune is a share' mnist_softmax --prune 90
 refused '--prune-only.*no parameter .conv1.*dense1.weight' mnist_softmax --prune 0.5 --prune-only conv1
 refused '--keep-best .*--prune' mnist_softmax --prune 0.5 --keep-best
+for option in '--prune-begin 0.2' '--prune-end 0.5' '--prune-only dense1'; do
+  refused "${option% *} has no meaning without --prune" mnist_softmax $option
+done
+refused '--reduce-rate-factor has no meaning without --reduce-rate-after' mnist_softmax --reduce-rate-factor 0.5
+refused '--least-improvement has no meaning without --early-stopping, --keep-best or' mnist_softmax --least-improvement 0.5
+refused '--keep has no meaning without --checkpoint-dir' mnist_softmax --keep 2
+refused '--on-divergence has no meaning without --audit-every' mnist_softmax --on-divergence rollback
+refused '--steps-in-flight has no meaning for --device cpu' mnist_softmax --steps-in-flight 2 --device cpu
+refused "--allow-changes: 'sed' is not the name of an option" mnist_softmax --allow-changes sed
+refused '--one-copy is for float32|one copy .*--one-copy.* is for float32' mnist_softmax --strategy sharded --one-copy --dtype mixed_bfloat16 --emulate-dtype
+refused '--pipeline: it is at least 1' mnist_softmax --strategy pipeline --pipeline 0
+refused '--split: it is at least 1' mnist_softmax --strategy split --split 0
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd, parameter_server, pipeline or split" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb
@@ -38,7 +50,7 @@ refused '--compression is of gradients.*--delta-compression' mnist_softmax --str
 refused '--audit-every would find nothing: with --strategy local_sgd' mnist_softmax --strategy local_sgd --audit-every 5
 refused '--servers is at least 1' mnist_softmax --strategy parameter_server --servers 0
 refused '--servers 2 of [12] ranks?: no rank is left as a worker' mnist_softmax --strategy parameter_server --servers 2
-refused '--servers counts the last ranks, and --servers-beside' mnist_softmax --strategy parameter_server --servers 2 --servers-beside
+refused '--servers has no meaning with --servers-beside' mnist_softmax --strategy parameter_server --servers 1 --servers-beside
 refused '/no/such.json' mnist_softmax --strategy parameter_server --cluster /no/such.json
 refused '--servers .*--strategy mirrored: it is for parameter_server' mnist_softmax --servers 1
 refused '--compression auto chooses for an allreduce.*--strategy parameter_server' mnist_softmax --strategy parameter_server --compression auto

@@ -361,4 +361,18 @@ TEST_CASE("metrics that a training cannot measure are refused before its first s
   require_mentions(refused(TopKAccuracy(1 + world().rank())), {"metrics"});
 }
 
+TEST_CASE("a metric whose values do not fit their shape is told of") {
+  class Half final : public SummedMetric {
+   public:
+    [[nodiscard]] std::size_t sums(const Shape&) const override { return 1; }
+    void add(const Tensor&, const Tensor&, std::span<const float>, std::span<double>) const override {}
+    [[nodiscard]] std::vector<MetricValue> values(std::span<const double> sums) const override {
+      return {{.metric = {"halves", false}, .values = {sums[0]}, .shape = Shape{2}}};
+    }
+  };
+  Training training(Place::processor, restless());
+  training.trainer.add(Half());
+  require_mentions(message_of<LogicError>([&] { training.fit(); }), {"halves", "(2)", "2 of .values, and 1"});
+}
+
 }  // namespace monitor_test

@@ -176,7 +176,6 @@ std::unique_ptr<GradientExchange> make_exchange(Communicator& communicator, Repl
   options.dtype = replica.plan().reduce_dtype;
   if (servers.servers > 0) return make_parameter_servers(communicator, replica, options, servers);
   if (local) return make_local_steps(communicator, replica, options, *local);
-  if (one_copy) agree(communicator, [&] { require_shareable(replica.plan()); });
   if (shard_gradients) return make_sharded_gradients(communicator, replica, options, one_copy, keeps_average, sink);
   if (one_copy) return make_update_of_one_copy(communicator, replica, options, keeps_average, sink);
   auto dense = make_dense_exchange(communicator, replica, options, node_update_bytes, sink);

@@ -16,8 +16,8 @@ namespace ronda {
 /// communicator that knows of no GPU yet is told of the replica's. Collective; errors are agreed.
 /// @param node_update_bytes  parameters from here on are updated by parts where all ranks are on one node: see
 ///                           NodeReduce
-/// @param one_copy           the ranks of the node share the values (Replica::share_values); throws as
-///                           require_shareable and allocate_on_node
+/// @param one_copy           the ranks of the node share the values (Replica::share_values), for which
+///                           require_shareable was called; throws as allocate_on_node
 /// @param keeps_average      with that: and an average of them
 /// @param local              given: ranks make steps of their own, see LocalSteps
 /// @param servers            with any, some ranks are servers: see ParameterServers and OwnPace

@@ -1,5 +1,6 @@
 // ronda.h as a C program uses it wrongly: every mistake is a status and a text, and the next call works.
 #include <ronda/ronda.h>
+#include <ronda/ronda_kv.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -106,5 +107,8 @@ int main() {
     REQUIRE(ronda_allreduce(world, "alone", &data, 1, RONDA_FLOAT32, RONDA_SUM) != RONDA_OK);
   REQUIRE(ronda_finalize(world) == RONDA_OK);
   REQUIRE(fails(ronda_init_comm(0, &options, &world), RONDA_ERROR_LOGIC, "finalized"));
+  ronda_kv* store = nullptr;
+  REQUIRE(fails(ronda_kv_open_comm(0, nullptr, &store), RONDA_ERROR_LOGIC, "finalized"));
+  REQUIRE(store == nullptr);
   return mistakes == 0 ? 0 : 1;
 }

@@ -33,6 +33,13 @@ def words_are_known(world):
     fails(ValueError, r"'a\x00b'", world.barrier, "a\0b")
 
 
+def ranks_are_numbers_of_c(world):
+    one = numpy.ones(1)
+    for root in 1 << 32, -(1 << 31) - 1:  # of which C would see 0
+        fails(ValueError, f"32 bits, not {root}", world.broadcast, one, root=root)
+    fails(TypeError, "integer", world.broadcast, one, root=1.0)
+
+
 def what_is_in_flight_lives(world):
     """Rank 0 drops a large array, which has pages of its own, before anybody else has one to reduce with it."""
     part = world.split(0)
@@ -66,6 +73,7 @@ def the_library_is_missed():
 with ronda.World() as world:
     arrays_are_what_they_are_called(world)
     words_are_known(world)
+    ranks_are_numbers_of_c(world)
     what_is_in_flight_lives(world)
     the_library_is_missed()
     assert world.allreduce(numpy.ones(1))[0] == world.size
