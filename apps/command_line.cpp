@@ -1,5 +1,6 @@
 #include "command_line.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <cstdlib>
 #include <sstream>
@@ -100,6 +101,7 @@ CommandLine::CommandLine(std::string application, const std::string& description
   add_training_options();
   add_world_options();
   add_output();
+  shared_options_ = app_->get_options().size();
 }
 
 CommandLine::~CommandLine() = default;
@@ -137,7 +139,19 @@ void CommandLine::add_output() {
   app_->add_flag("--verbose", verbose, "Show the plan, and where the time goes")->group("Output")->excludes(quiet_flag);
 }
 
+/// An application's own options are called as the library calls the fields that they set.
+void CommandLine::name_own_options() {
+  const std::vector<CLI::Option*> options = app_->get_options();
+  for (std::size_t i = shared_options_; i < options.size(); ++i)
+    for (const std::string& name : options[i]->get_lnames()) {
+      std::string field = name;
+      std::ranges::replace(field, '-', '_');
+      names_.add(field, name);
+    }
+}
+
 bool CommandLine::parse(int argc, char** argv) {
+  name_own_options();
   bool goes_on = false;
   names_.translate_errors([&] { goes_on = apps::parse(*app_, argc, argv); });
   if (!goes_on) return false;

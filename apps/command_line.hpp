@@ -60,11 +60,13 @@ class CommandLine {
   void add_training_options();
   void add_world_options();
   void add_output();
+  void name_own_options();
   void refuse_what_is_not_read() const;
 
   std::unique_ptr<CLI::App> app_;
   Defaults defaults_;
   OptionNames names_;
+  std::size_t shared_options_ = 0;  ///< those of all applications; behind them come one application's own
   std::vector<std::function<void()>> checks_;
   std::string progress_ = "auto";
 };

@@ -25,11 +25,16 @@ std::vector<std::string> subfolders_of(const fs::path& folder) {
   return names;
 }
 
+/// Also a link to what is not there: it is a sample that cannot be read, and who reads it is told so.
+bool is_file_or_dangling(const fs::directory_entry& entry) {
+  return entry.is_regular_file() || (entry.is_symlink() && !entry.exists());
+}
+
 /// Below `folder`, by their folder and name.
 std::vector<std::string> pictures_of(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink))
-    if (is_picture(entry.path()) && entry.is_regular_file())
+    if (is_picture(entry.path()) && is_file_or_dangling(entry))
       found.emplace_back(entry.path().parent_path().string(), entry.path().filename().string());
   std::ranges::sort(found);
   std::vector<std::string> files;

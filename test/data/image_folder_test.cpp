@@ -382,6 +382,10 @@ TEST_CASE("a damaged picture is an error with file, sample, expectation and find
   std::filesystem::remove(folder / "dog/a.png");
   require_mentions(message_of<InputError>([&] { (void)pixels_of(data, 3); }),
                    {"dog/a.png, sample 3", "cannot be read"});
+  std::filesystem::create_symlink("gone.png", folder / "dog/a.png");
+  const ImageFolder linked(folder.path(), options);
+  CHECK(linked.size() == 5);
+  require_mentions(message_of<InputError>([&] { (void)pixels_of(linked, 3); }), {"dog/a.png", "cannot be read"});
 }
 
 TEST_CASE("of a batch with several damaged pictures the first one's error is thrown, whatever the readers") {
