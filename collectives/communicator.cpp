@@ -10,8 +10,10 @@
 namespace ronda {
 namespace {
 
-/// Up to here an allreduce for once takes less time than agreeing on how to do it does.
-constexpr std::size_t not_worth_a_plan = std::size_t{4} << 10;
+/// Up to here an allreduce for once takes less time than agreeing on how to do it does. Every MPI copies messages of
+/// this length whole, and sees that one is too long for its receiver before it writes: a longer one, of another process
+/// of the node, may be written first.
+constexpr std::size_t not_worth_a_plan = std::size_t{2} << 10;
 
 /// The part of `all` that belongs to `rank`; `mine` has its size.
 Elements place_of(const Elements& all, const Elements& mine, const std::vector<std::size_t>& counts, int rank) {

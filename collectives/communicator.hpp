@@ -88,7 +88,7 @@ class Communicator {
 
   // What is done many times is planned once and started as often as one likes; `start` gives an event, so that several
   // can be in flight. Throws, on all ranks, where one of them makes a mistake (with its error, and its name), or where
-  // they give different things (LogicError). An allreduce for once of up to 4 KiB is not worth comparing first: ranks
+  // they give different things (LogicError). An allreduce for once of up to 2 KiB is not worth comparing first: ranks
   // that give different counts get a CommunicationError, or stand still until the watchdog names them; different
   // operations are not noticed. Nor is one compared that was done before: where ranks differ, they stand still.
 

@@ -70,7 +70,9 @@ bool is_communicator(MPI_Comm communicator) {
   MPI_Comm_get_errhandler(MPI_COMM_WORLD, &usual);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // of handles that MPI does not know
   int ranks = 0;
-  const bool known = MPI_Comm_size(communicator, &ranks) == MPI_SUCCESS;
+  int between_groups = 0;
+  const bool known = MPI_Comm_size(communicator, &ranks) == MPI_SUCCESS &&
+                     MPI_Comm_test_inter(communicator, &between_groups) == MPI_SUCCESS && between_groups == 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, usual);
   MPI_Errhandler_free(&usual);
   return known;
@@ -222,7 +224,7 @@ World World::adopt<MPI_Comm>(MPI_Comm communicator, const WorldOptions& options)
     throw LogicError("World::adopt is for programs that have initialised MPI, and not yet finalized it");
   auto turn = MpiTurn::of_process().take();  // another world's thread may be at work
   if (!is_communicator(communicator))
-    throw InputError("this is no communicator that MPI knows, so it cannot be adopted");
+    throw InputError("this is no communicator of one group of ranks that MPI knows, so it cannot be adopted");
   const Launcher ranks = ranks_of(communicator);
   turn.unlock();
   return World(

@@ -117,6 +117,13 @@ void require_apart(std::vector<Tensor> tensors, const std::string& label) {
       throw LogicError(label + ": two of its tensors overlap");
 }
 
+/// A rank's part, of the whole that it is copied to or from: apart, or in its place there.
+void require_in_place_or_apart(const Tensor& mine, const Tensor& all, const Counts& counts, int rank,
+                               const std::string& label) {
+  const Elements whole = elements_of(all);
+  if (elements_of(mine).data != whole.part(part_of_rank(counts, rank)).data) require_apart({mine, all}, label);
+}
+
 template <class Spec>
 std::string complete_at_root(Spec& spec, const SpecContext& context) {
   const bool is_root = context.rank == spec.root;
@@ -129,6 +136,7 @@ std::string complete_at_root(Spec& spec, const SpecContext& context) {
   require_count(mine, spec.counts[static_cast<std::size_t>(context.rank)], spec.label, "the part");
   if (is_root) require_count(all, total(spec.counts), spec.label, "the whole");
   if (is_root) require_type(mine, all, spec.label);
+  if (is_root) require_in_place_or_apart(spec.mine, spec.all, spec.counts, context.rank, spec.label);
   return text_of(spec.counts) + " " + std::string(name_of(mine.dtype)) + ", root " + std::to_string(spec.root);
 }
 
@@ -157,6 +165,7 @@ void require_part(const Tensor& mine, const Tensor& all, const Counts& counts, c
   require_on_host(all, label);
   require_count(elements_of(mine), counts[static_cast<std::size_t>(context.rank)], label, "the part");
   require_type(elements_of(mine), elements_of(all), label);
+  require_in_place_or_apart(mine, all, counts, context.rank, label);
 }
 
 std::string complete(AllreduceSpec& spec, const SpecContext& context) {

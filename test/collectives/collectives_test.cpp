@@ -354,6 +354,20 @@ TEST_CASE("tensors that overlap are refused, also past one that has nothing in i
   CHECK_NOTHROW(plan({part(50, 50), part(20, 0), part(0, 50)}));
 }
 
+TEST_CASE("a part that overlaps the whole elsewhere than in its place is refused") {
+  Communicator communicator = test::world().communicator();
+  const auto ranks = static_cast<std::size_t>(communicator.size()),
+             rank = static_cast<std::size_t>(communicator.rank());
+  std::vector<float> data(10 * ranks + 5);
+  const std::span<float> numbers(data);
+  const Tensor all(numbers.first(10 * ranks)), place(numbers.subspan(10 * rank, 10)),
+      beside(numbers.subspan(10 * rank + 5, 10));
+  CHECK_NOTHROW(communicator.allgather(place, all));
+  CHECK_NOTHROW(communicator.gather(place, all, 0));
+  CHECK_THROWS_AS(communicator.allgather(beside, all), LogicError);
+  CHECK_THROWS_AS(communicator.scatter(all, beside, 0), LogicError);
+}
+
 /// What `call` throws, as an error of all ranks.
 std::string refusal_of(const std::function<void()>& call) {
   try {

@@ -172,8 +172,10 @@ void PlannedCollective::announce() noexcept {
 void PlannedCollective::give_back(std::vector<std::unique_ptr<Algorithm>>& algorithms) noexcept {
   tasks_.clear();
   if (!finished(started_)) ledger_.end(record_, failed() ? Outcome::failed : Outcome::done);
-  for (auto& algorithm : algorithms_)
+  for (auto& algorithm : algorithms_) {
+    algorithm->visit_traffic([](Traffic& traffic) { traffic.take_back(); });
     if (!open_of(*algorithm).nothing()) algorithms.push_back(std::move(algorithm));
+  }
   algorithms_.clear();
 }
 

@@ -98,6 +98,7 @@ bool MpiTransport::test(Handle& handle) {
 Traffic::Open MpiTransport::open() noexcept {
   Open open;
   if (mpi::is_over()) under_way_.clear();
+  if (!given_up_) return look();
   std::erase_if(under_way_, [&](const Message& message) {
     MPI_Request request = to_request(message.id);
     MPI_Status status;
@@ -111,8 +112,20 @@ Traffic::Open MpiTransport::open() noexcept {
   return open;
 }
 
+/// Who waits for a message still has its request, which is not to be freed here.
+Traffic::Open MpiTransport::look() const noexcept {
+  Open open;
+  for (const Message& message : under_way_) {
+    int done = 0;
+    const int code = MPI_Request_get_status(to_request(message.id), &done, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && done == 0) (message.receives ? open.receives : open.sends) = true;
+  }
+  return open;
+}
+
 /// Who has sent a message that was matched goes on sending it. MPI takes no send back.
 void MpiTransport::take_back() noexcept {
+  given_up_ = true;
   if (mpi::is_over()) return;
   for (const Message& message : under_way_) {
     MPI_Request request = to_request(message.id);

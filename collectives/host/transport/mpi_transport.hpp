@@ -32,6 +32,7 @@ class MpiTransport final : public Transport {
   void use(Tag tag) noexcept {
     tag_ = std::move(tag);
     received_ = 0;
+    given_up_ = false;
   }
   /// Messages that came since then.
   [[nodiscard]] std::size_t received() const noexcept { return received_; }
@@ -51,6 +52,7 @@ class MpiTransport final : public Transport {
     bool receives;
   };
   bool test(Handle& handle) override;
+  [[nodiscard]] Open look() const noexcept;
   void abandon(Handle /*handle*/) noexcept override {}
   [[nodiscard]] int member(int rank) const noexcept { return (*members_)[static_cast<std::size_t>(rank)]; }
 
@@ -59,6 +61,7 @@ class MpiTransport final : public Transport {
   Tag tag_;
   int rank_ = 0;
   std::vector<Message> under_way_;  ///< few
+  bool given_up_ = false;           ///< nobody waits for what is under way
   std::size_t received_ = 0;
   std::uint64_t sent_bytes_ = 0;
 };
