@@ -1,5 +1,7 @@
 // What is in a folder of checkpoints: list, verify, show, export. Needs no MPI.
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +9,7 @@
 
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/best_model.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/model_in.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
@@ -52,25 +55,26 @@ std::uint64_t bytes_of(const CheckpointManifest& manifest) {
 /// One line of `list` and `verify`: what the checkpoint is, or what is wrong with it.
 struct Line {
   fs::path path;
-  std::optional<CheckpointManifest> manifest;
-  std::string error;
+  std::optional<CheckpointManifest> manifest = {};
+  std::string error = {};  ///< empty: nothing is wrong
+  bool is_model = false;   ///< a best model beside the checkpoints: it has no manifest
 
   [[nodiscard]] std::string text(bool verified) const {
-    if (!manifest) return path.string() + "  DAMAGED: " + error;
+    if (!error.empty()) return path.string() + "  DAMAGED: " + error;
+    if (is_model) return path.string() + "  the model of the best epoch, whole";
     return path.string() + "  step " + std::to_string(manifest->step) + ", epoch " + std::to_string(manifest->epoch) +
            ", " + manifest->application + ", " + counted(manifest->ranks, "rank") + ", " +
            std::to_string(bytes_of(*manifest)) + " bytes" + (verified ? ", whole" : "");
   }
   [[nodiscard]] std::string json(bool verified) const {
-    Json object = {{"folder", path.string()}};
-    if (verified) object["whole"] = manifest.has_value();
+    Json object = {{is_model ? "file" : "folder", path.string()}};
+    if (verified) object["whole"] = error.empty();
     if (manifest)
       object.update({{"step", manifest->step},
                      {"epoch", manifest->epoch},
                      {"ranks", manifest->ranks},
                      {"bytes", bytes_of(*manifest)}});
-    else
-      object["error"] = error;
+    if (!error.empty()) object["error"] = error;
     return object.dump(-1, ' ', false, Json::error_handler_t::replace);  // names of files may be no text
   }
 };
@@ -79,7 +83,7 @@ template <class Read>
 std::vector<Line> look_at(const fs::path& place, Read read) {
   std::vector<Line> lines;
   for (const auto& path : checkpoints_at(place)) {
-    Line line{path, {}, {}};
+    Line line{.path = path};
     try {
       line.manifest = read(path);
     } catch (const Error& error) {
@@ -102,11 +106,28 @@ int list(const fs::path& place, bool json) {
   return 0;
 }
 
+/// The best models that lie beside the checkpoints of a folder.
+std::vector<Line> look_at_best_models(const fs::path& place) {
+  std::vector<Line> lines;
+  if (is_there(manifest_of(place))) return lines;  // one checkpoint
+  for (const fs::path& path : list_best_models(place)) {
+    Line line{.path = path, .is_model = true};
+    try {
+      static_cast<void>(read_best_model(path));
+    } catch (const Error& error) {
+      line.error = error.what();
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 int verify(const fs::path& place, bool json) {
-  const auto lines = look_at(place, [](const fs::path& path) { return verify_checkpoint(path); });
+  auto lines = look_at(place, [](const fs::path& path) { return verify_checkpoint(path); });
+  std::ranges::move(look_at_best_models(place), std::back_inserter(lines));
   print(lines, json, true);
   for (const auto& line : lines)
-    if (!line.manifest) throw InputError(line.error);
+    if (!line.error.empty()) throw InputError(line.error);
   return 0;
 }
 
@@ -151,6 +172,7 @@ int show(const fs::path& place, bool json) {
 int export_parameters(const fs::path& file, const fs::path& place, bool all) {
   const fs::path checkpoint = one_at(place);
   const CheckpointManifest manifest = verify_checkpoint(checkpoint);
+  apps::require_other_file("FILE", file, {checkpoint});
   std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(manifest.step)}};
   metadata.insert(manifest.metadata.begin(), manifest.metadata.end());
   write_safetensors(file, model_in(checkpoint, manifest, all), metadata);
@@ -177,7 +199,8 @@ int run(int argc, char** argv) {
   auto* export_command = command("export", "Writes a checkpoint's parameters as --save does, for --init and PyTorch",
                                  "A checkpoint, DIR/step-N, or a folder: its newest whole one");
   for (auto* sub : {list_command, verify_command, show_command}) sub->add_flag("--json", json, "For programs");
-  export_command->add_flag("--all", all, "The optimizer's states too");
+  export_command->add_flag(
+      "--all", all, "The optimizer's states too, and parameters as well as their average (--ema-decay), NAME.ema");
   if (!apps::parse(app, argc, argv)) return 0;
   if (*list_command) return list(place, json);
   if (*verify_command) return verify(place, json);

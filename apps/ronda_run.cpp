@@ -84,14 +84,16 @@ void define(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "ronda_run (Ronda) " + version());
   app.footer(
       "PROGRAM is given --resume. It needs --checkpoint-dir, where all hosts see it, and should be given\n"
-      "--checkpoint-every. SIGUSR1, SIGTERM or SIGINT: it saves and stops (status 75); once more: at once.");
+      "--checkpoint-every. SIGUSR1, SIGTERM or SIGINT: it saves and stops (status 75); a second SIGTERM or SIGINT: at "
+      "once.");
   auto* hosts = app.add_option("--hosts", arguments.hosts,
                                "NAME:SLOTS,…: where ranks may run [here, a slot a core; in Slurm: the allocation]");
   app.add_option("--hostfile", arguments.hostfile, "The same from a file: NAME slots=N a line")->excludes(hosts);
   app.add_option("-n,--ranks", o.ranks, "Ranks where all hosts are there; 0: one a slot")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--min-ranks", o.min_ranks, "With fewer it waits for hosts")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--max-failures", o.max_failures, "In a row, without a new checkpoint between, before it gives up")
+  app.add_option("--max-failures", o.max_failures,
+                 "Failures in a row, without a new checkpoint between, after which it still restarts")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option("--backoff", o.first_backoff,
                  "Seconds before a restart; doubled after each failure in a row, up to 60")
@@ -250,7 +252,10 @@ int run(Arguments& arguments) {
   if (outcome.status == 0) read_summary(summary, report);
   std::error_code ignored;
   if (own_summary) std::filesystem::remove(summary, ignored);
-  if (!arguments.quiet) print(report);
+  if (!arguments.quiet)
+    print(report);
+  else if (!outcome.gave_up.empty())
+    std::cerr << "ronda: error: ronda_run " + outcome.gave_up + "\n" << std::flush;
   if (!arguments.json.empty()) write_run_report(arguments.json, report);
   return outcome.status;
 }

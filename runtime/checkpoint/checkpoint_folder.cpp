@@ -49,10 +49,15 @@ void check_part(const CheckpointPart& part, const fs::path& checkpoint) {
   const fs::path path = checkpoint / part.file;
   if (fs::path(part.file).filename() != part.file)
     throw InputError(manifest_of(checkpoint).string() + ": '" + part.file + "' is no name of a file");
+  const auto damaged = [&](const std::string& found) {
+    return InputError(path.string() + " is damaged: expected " + std::to_string(part.sum.bytes) + " bytes with hash " +
+                      part.sum.hash + ", found " + found);
+  };
+  std::error_code unknown;
+  const std::uintmax_t bytes = fs::file_size(path, unknown);
+  if (!unknown && bytes != part.sum.bytes) throw damaged(std::to_string(bytes) + " bytes");
   const FileSum found = sum_of(path);
-  if (found != part.sum)
-    throw InputError(path.string() + " is damaged: expected " + std::to_string(part.sum.bytes) + " bytes with hash " +
-                     part.sum.hash + ", found " + std::to_string(found.bytes) + " with " + found.hash);
+  if (found != part.sum) throw damaged(std::to_string(found.bytes) + " with " + found.hash);
 }
 
 bool is_audited(const CheckpointPlace& place) {

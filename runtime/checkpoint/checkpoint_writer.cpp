@@ -16,8 +16,12 @@ fs::path record_of(const fs::path& folder, int rank) { return folder / ("part-" 
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(fs::path directory, std::string token, int rank, Faults faults)
-    : directory_(std::move(directory)), token_(std::move(token)), rank_(rank), faults_(std::move(faults)) {}
+CheckpointWriter::CheckpointWriter(fs::path directory, std::string token, int rank, Faults faults, FolderLock* lock)
+    : directory_(std::move(directory)),
+      token_(std::move(token)),
+      rank_(rank),
+      faults_(std::move(faults)),
+      lock_(lock) {}
 
 fs::path CheckpointWriter::partial(std::uint64_t step) const {
   return directory_ / (".step-" + std::to_string(step) + "." + token_ + ".partial");
@@ -45,6 +49,7 @@ void CheckpointWriter::write(const Snapshot& snapshot, std::uint64_t step) {
   const fs::path folder = partial(step), path = folder / part_name(rank_);
   if (faults_.happens(FaultKind::fail_write, step))
     throw ResourceError("cannot write " + path.string() + ": No space left on device (injected)");
+  if (lock_ != nullptr) lock_->renew();
   std::error_code error;
   fs::create_directories(folder, error);  // whichever rank comes first; all of them where somebody has removed them
   if (error) throw ResourceError("cannot create the folder " + folder.string() + ": " + error.message());
@@ -77,6 +82,11 @@ void CheckpointWriter::complete(CheckpointManifest& manifest, std::size_t keep) 
     std::error_code ignored;
     fs::remove_all(folder, ignored);
     throw;
+  }
+  try {
+    set_aside_ = set_aside_after(directory_, manifest.step);
+  } catch (const Error&) {  // then they stay: too many are better than none
+    set_aside_.clear();
   }
   keep_newest(directory_, manifest.step, keep);
 }

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <ronda/runtime/checkpoint/background.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
+#include <ronda/runtime/checkpoint/folder_lock.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
 #include <ronda/runtime/io/checkpoint_manifest.hpp>
 
@@ -20,7 +22,10 @@ class CheckpointWriter {
 
   /// @param directory  where checkpoints lie
   /// @param token      of this run, the same on all ranks: two runs never write to one folder
-  CheckpointWriter(std::filesystem::path directory, std::string token, int rank, Faults faults);
+  /// @param lock       rank 0's, of the directory, which may be removed and made anew; null: nobody keeps it. Outlives
+  ///                   this object
+  CheckpointWriter(std::filesystem::path directory, std::string token, int rank, Faults faults,
+                   FolderLock* lock = nullptr);
 
   /// Writes what `snapshot` holds, which stays as it is until part() is no longer `running`.
   void write_part(const Snapshot& snapshot, std::uint64_t step);
@@ -34,6 +39,9 @@ class CheckpointWriter {
   void publish(CheckpointManifest manifest, std::size_t keep);
   [[nodiscard]] Outcome publication() const noexcept { return publication_.outcome.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& publication_failure() const noexcept { return publication_.failure; }
+  /// What publishing has set aside: checkpoints of later steps, of a training that went on from before them, or counts
+  /// its steps otherwise. The newest is the one that was published last.
+  [[nodiscard]] const std::vector<std::filesystem::path>& set_aside() const noexcept { return set_aside_; }
   void forget_publication() noexcept { publication_.outcome.store(Outcome::none, std::memory_order_relaxed); }
 
   /// Rank 0: the parts of `step` are not wanted.
@@ -54,8 +62,10 @@ class CheckpointWriter {
   std::string token_;
   int rank_;
   Faults faults_;  ///< of the thread
+  FolderLock* lock_;
   Work part_, publication_;
-  Background thread_;  ///< last: it uses all of the above
+  std::vector<std::filesystem::path> set_aside_;  ///< set before the outcome of a publication says so
+  Background thread_;                             ///< last: it uses all of the above
 };
 
 }  // namespace ronda

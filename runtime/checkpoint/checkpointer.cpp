@@ -39,7 +39,7 @@ void write_on_trial(const fs::path& path) {
   try {
     write_text(path, std::string(1 << 14, '-'));
     fs::remove(path);
-  } catch (const ResourceError& error) {
+  } catch (const Error& error) {
     throw InputError(std::string("checkpoints cannot be written: ") + error.what() +
                      "; make room, or give another .checkpoint_dir");
   }
@@ -61,7 +61,8 @@ Checkpointer::Checkpointer(Communicator communicator, CheckpointOptions options,
     : communicator_(std::move(communicator)), options_(std::move(options)), sink_(sink), last_save_(steady_seconds()) {
   const std::string token = communicator_.broadcast_text(random_token());
   check_directory();
-  writer_ = std::make_unique<CheckpointWriter>(options_.directory, token, communicator_.rank(), std::move(faults));
+  writer_ = std::make_unique<CheckpointWriter>(options_.directory, token, communicator_.rank(), std::move(faults),
+                                               lock_ ? &*lock_ : nullptr);
 }
 
 /// Rank 0 leaves a file with words that only this run knows; the others have to find them.
@@ -79,6 +80,7 @@ void Checkpointer::check_directory() {
                        (error ? error.message() : "there is something else of that name"));
     lock_.emplace(directory, options_.patience, [&](const std::string& text) { sink_.on_note(text); });
     remove_leftovers(directory);
+    write_on_trial(token);
     write_text(token, words);
   });
   agree(communicator_, [&] {
@@ -156,6 +158,8 @@ void Checkpointer::hear_of_publication() {
     ++written_;
     slowest_seconds_ = std::max(slowest_seconds_, steady_seconds() - publication_.saved);
     sink_.on_detail("checkpoint step-" + std::to_string(publication_.step) + " is written");
+    for (const fs::path& path : writer_->set_aside())
+      sink_.on_note("a later checkpoint, of before this training went back, is set aside as " + path.string());
   } else if (outcome == CheckpointWriter::Outcome::failed) {
     failed_ = true;
     sink_.on_warning("the checkpoint of step " + std::to_string(publication_.step) + " was not written: " +

@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace ronda {
 namespace {
@@ -20,29 +22,41 @@ std::string this_run() {
   return this_host() + " process " + std::to_string(::getpid()) + (job == nullptr ? "" : std::string(", job ") + job);
 }
 
+InputError is_others(const std::filesystem::path& folder, const std::string& holder) {
+  return InputError("the folder of checkpoints " + folder.string() + " is another run's (" +
+                    (holder.empty() ? "nobody says whose" : holder) +
+                    "): end that run, or give this one a folder of its own");
+}
+
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
                        const std::function<void(const std::string&)>& tell)
-    : lock_(folder / ".lock") {
+    : folder_(folder), lock_(std::in_place, folder / ".lock") {
   constexpr double on_this_host = 10;
   const double begin = steady_seconds();
   for (bool told = false;; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {
-    const auto outcome = lock_.take(this_run());
+    const auto outcome = lock_->take(this_run());
     if (outcome == FileLock::Outcome::taken) return;
     if (outcome == FileLock::Outcome::unknown) {
       tell("the file system of " + folder.string() + " has no locks: see to it that no other run saves there");
       return;
     }
-    const std::string holder = lock_.holder();
+    const std::string holder = lock_->holder();
     const double limit = patience.value_or(holder.starts_with(this_host()) ? on_this_host : longest);
-    if (steady_seconds() - begin >= limit)
-      throw InputError("the folder of checkpoints " + folder.string() + " is another run's (" +
-                       (holder.empty() ? "nobody says whose" : holder) +
-                       "): end that run, or give this one a folder of its own");
+    if (steady_seconds() - begin >= limit) throw is_others(folder, holder);
     if (!told) tell("waiting for another run to let go of " + folder.string() + " (" + holder + ")");
     told = true;
   }
+}
+
+void FolderLock::renew() {
+  if (lock_->in_place()) return;
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) throw InputError("cannot create the folder " + folder_.string() + ": " + error.message());
+  lock_.emplace(folder_ / ".lock");
+  if (lock_->take(this_run()) == FileLock::Outcome::busy) throw is_others(folder_, lock_->holder());
 }
 
 }  // namespace ronda

@@ -19,11 +19,16 @@ class FolderLock {
   FolderLock(const std::filesystem::path& folder, std::optional<double> patience,
              const std::function<void(const std::string&)>& tell);
 
+  /// Takes the lock again where the folder was removed, and is made anew. Throws InputError where another run has it
+  /// now, or it cannot be made.
+  void renew();
+
   /// The longest that the constructor takes, in seconds.
   static constexpr double longest = 100;
 
  private:
-  FileLock lock_;
+  std::filesystem::path folder_;
+  std::optional<FileLock> lock_;
 };
 
 }  // namespace ronda

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace ronda {
@@ -12,7 +13,19 @@ namespace {
 
 using Names = std::set<std::string>;
 
+constexpr std::string_view average = ".ema";
+
 std::string owner_of(const std::string& name) { return name.substr(0, name.rfind('.')); }
+
+/// Where parameters have an average, the model is that, as what `save` writes: it takes their names, and they go.
+void take_averages(std::vector<NamedTensor>& tensors) {
+  Names averaged;
+  for (const NamedTensor& tensor : tensors)
+    if (tensor.name.ends_with(average)) averaged.insert(owner_of(tensor.name));
+  std::erase_if(tensors, [&](const NamedTensor& tensor) { return averaged.contains(tensor.name); });
+  for (NamedTensor& tensor : tensors)
+    if (tensor.name.ends_with(average)) tensor.name = owner_of(tensor.name);
+}
 
 /// Sums over the ranks, by name.
 class Means {
@@ -59,17 +72,20 @@ std::vector<NamedTensor> model_in(const std::filesystem::path& checkpoint, const
   const Names averaged(manifest.averaged.begin(), manifest.averaged.end());
   // What an optimizer keeps of a parameter is named after it: `conv1.weight.momentum_buffer`.
   const auto is_wanted = [&](const std::string& name) {
-    return alike.contains(name) && (all || !alike.contains(owner_of(name)));
+    return all || !alike.contains(owner_of(name)) || name.ends_with(average);
   };
   std::vector<NamedTensor> tensors;
   Means means;
   for (const auto& part : manifest.parts)
     for (auto& tensor : read_safetensors(checkpoint / part.file).tensors)
-      if (averaged.contains(tensor.name))
+      if (!is_wanted(tensor.name))
+        continue;
+      else if (averaged.contains(tensor.name))
         means.add(tensor);
-      else if (is_wanted(tensor.name))
+      else if (alike.contains(tensor.name))
         tensors.push_back(std::move(tensor));
   means.append_to(tensors);
+  if (!all) take_averages(tensors);
   append_counters(manifest, tensors);
   std::ranges::sort(tensors, {}, &NamedTensor::name);
   return tensors;

@@ -165,6 +165,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::filesystem
 }
 
 CheckpointManifest read_manifest(const std::filesystem::path& path) {
+  require_regular(path);
   return parse_manifest(read_text(path, manifest_limits.bytes), path);
 }
 
@@ -192,7 +193,7 @@ std::string manifest_summary(const CheckpointManifest& manifest, const std::file
   json["bytes"] = bytes;
   json["history"] = list_json(manifest.history);
   json["parts"] = list_json(manifest.parts);
-  return json.dump(2, ' ', true);
+  return json.dump(2, ' ', true, Json::error_handler_t::replace);  // names of files may be no text
 }
 
 }  // namespace ronda

@@ -3,6 +3,7 @@
 #include <ronda/runtime/io/whole_file.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,13 @@ FileLock::Outcome FileLock::take(std::string_view holder) {
   if (::ftruncate(file_->number(), 0) == 0)  // who has it is a help, no more
     static_cast<void>(!::write(file_->number(), holder.data(), holder.size()));
   return Outcome::taken;
+}
+
+bool FileLock::in_place() const {
+  struct stat here {
+  }, there{};
+  return ::fstat(file_->number(), &here) == 0 && ::stat(path_.c_str(), &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
 }
 
 std::string FileLock::holder() const {

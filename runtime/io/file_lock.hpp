@@ -29,6 +29,8 @@ class FileLock {
 
   /// Tries once, without waiting. Where it is taken the file says who has it.
   Outcome take(std::string_view holder);
+  /// Whether the file is still where it was opened: somebody may have removed it, and made another.
+  [[nodiscard]] bool in_place() const;
   /// What the holder wrote; empty where that cannot be read.
   [[nodiscard]] std::string holder() const;
 

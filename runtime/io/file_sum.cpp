@@ -1,6 +1,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/runtime/io/file_sum.hpp>
+#include <ronda/runtime/io/whole_file.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -11,6 +12,7 @@
 namespace ronda {
 
 FileSum sum_of(const std::filesystem::path& path) {
+  require_regular(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
   std::vector<char> piece(std::size_t{1} << 20);

@@ -17,6 +17,13 @@ bool is_there(const std::filesystem::path& path) {
   return true;
 }
 
+void require_regular(const std::filesystem::path& path) {
+  std::error_code ignored;  // what cannot be looked at cannot be opened either
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw InputError(path.string() + " is no file");
+}
+
 std::string read_text(const std::filesystem::path& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));

@@ -10,6 +10,9 @@ namespace ronda {
 /// look into.
 [[nodiscard]] bool is_there(const std::filesystem::path& path);
 
+/// Throws InputError where there is something at `path` that is no file, such as a pipe, which would be waited for.
+void require_regular(const std::filesystem::path& path);
+
 /// Content of a whole file. Throws InputError where there is none, it cannot be read, or it has more than `most` bytes.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path, std::size_t most = std::size_t{16} << 20);
 

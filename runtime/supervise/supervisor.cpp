@@ -44,6 +44,13 @@ std::string how_it_ended(int status, int signal) {
          (of_rank ? ", as where signal " + std::to_string(status - 128) + " has ended a rank" : "");
 }
 
+/// `step-N`.
+bool is_name_of_checkpoint(std::string_view name) {
+  constexpr std::string_view prefix = "step-";
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         std::ranges::all_of(name.substr(prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 /// A shell's words, and the loader's, for a program that is no program here or misses a library.
 bool says_not_started(int status) { return status == 126 || status == 127; }
 
@@ -73,7 +80,7 @@ SupervisorReport Supervisor::run() {
     if (stopping_) break;
     failures_in_a_row = newest_checkpoint() == before ? failures_in_a_row + 1 : 1;
     if (failures_in_a_row > options_.max_failures) {
-      tell("gives up: " + counted(failures_in_a_row, "failure") + " in a row without a new checkpoint");
+      give_up("gives up: " + counted(failures_in_a_row, "failure") + " in a row without a new checkpoint");
       break;
     }
     const double backoff = options_.first_backoff * std::exp2(failures_in_a_row - 1);
@@ -94,7 +101,7 @@ std::optional<std::vector<Host>> Supervisor::enough_hosts() {
     const auto present = roll_call.present();
     if (slots_of(present) >= options_.min_ranks) return present;
     if (steady_seconds() - asked > options_.wait_for_hosts) {
-      tell("gives up: too few hosts for " + std::to_string(std::lround(options_.wait_for_hosts)) + " s");
+      give_up("gives up: too few hosts for " + std::to_string(std::lround(options_.wait_for_hosts)) + " s");
       return std::nullopt;
     }
     if (!told)
@@ -210,7 +217,8 @@ void Supervisor::pause(double seconds) {
     heed(inbox_.wait(std::clamp(end - steady_seconds(), 0.0, tick)), nullptr);
 }
 
-/// The entry that was written last; a job that fails again and again before it writes one makes no progress.
+/// The checkpoint that was written last, and when; a job that fails again and again before it writes one makes no
+/// progress. Other files of the folder do not count.
 std::string Supervisor::newest_checkpoint() const {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -220,11 +228,16 @@ std::string Supervisor::newest_checkpoint() const {
   for (const auto& entry : fs::directory_iterator(options_.checkpoints, ignored)) {
     const std::string name = entry.path().filename();
     const auto written = entry.last_write_time(ignored);
-    if (name.starts_with('.') || written < time) continue;  // what is being written begins with a dot
+    if (!is_name_of_checkpoint(name) || written < time) continue;
     time = written;
-    newest = name;
+    newest = name + " " + std::to_string(written.time_since_epoch().count());
   }
   return newest;
+}
+
+void Supervisor::give_up(const std::string& why) {
+  report_.gave_up = why;
+  tell(why);
 }
 
 void Supervisor::tell(const std::string& text) {

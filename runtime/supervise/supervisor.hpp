@@ -32,6 +32,7 @@ struct SupervisorReport {
   int status = 0;  ///< what this process should end with
   int starts = 0, failures = 0;
   double wall_seconds = 0;
+  std::string gave_up = {};  ///< why; empty: it did not
   struct Happening {
     double seconds;  ///< since the beginning
     std::string text;
@@ -65,6 +66,7 @@ class Supervisor {
   void end(ChildProcess& job, const std::string& why);
   void pause(double seconds);
   [[nodiscard]] std::string newest_checkpoint() const;
+  void give_up(const std::string& why);
   void tell(const std::string& text);
 
   SupervisorOptions options_;

@@ -51,7 +51,7 @@ void restore_states(const Resumption& resumption, const TrainingOptions& options
 
 /// And the updates to go on from.
 std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumption, const TrainingSetup& setup,
-                                                       const BatchPlan& plan) {
+                                                       const BatchPlan& plan, EventSink& sink) {
   const CheckpointManifest& manifest = resumption.manifest;
   TrainingProgress progress{.step = manifest.step,
                             .step_in_epoch = manifest.step_in_epoch,
@@ -72,6 +72,9 @@ std::pair<TrainingProgress, std::uint64_t> progress_of(const Resumption& resumpt
     const std::uint64_t done = std::min(manifest.step_in_epoch, steps) * their_batch;
     progress.step_in_epoch =
         std::min<std::uint64_t>((done + plan.global_batch() - 1) / plan.global_batch(), plan.steps_per_epoch());
+    if (const std::uint64_t begun = progress.step_in_epoch * plan.global_batch(); begun > done && begun <= plan.size())
+      sink.on_note(counted(static_cast<std::int64_t>(begun - done), "sample") +
+                   " of this epoch are left out: with another global batch no step begins where the checkpoint ends");
     progress.step = updates = progress.history.size() * plan.steps_per_epoch() + progress.step_in_epoch;
   }
   if (progress.history.size() + 1 != manifest.epoch || progress.step_in_epoch > plan.steps_per_epoch() ||
@@ -99,7 +102,7 @@ TrainingProgress go_on_from(const Resumption& resumption, const TrainingSetup& s
   TrainingProgress progress;
   agree(communicator, [&] {
     std::uint64_t updates = 0;
-    std::tie(progress, updates) = progress_of(resumption, setup, plan);
+    std::tie(progress, updates) = progress_of(resumption, setup, plan, sink);
     strategy.state().set_updates(updates);
   });
   sink.on_note("going on from " + resumption.folder.string() + ": after step " + std::to_string(progress.step) +

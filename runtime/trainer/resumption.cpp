@@ -34,11 +34,11 @@ void refuse_mixing(const TrainingOptions& options) {
 fs::path look_for(const TrainingOptions& options, EventSink& sink) {
   if (!options.resume_from.empty()) {
     fs::path folder = fs::absolute(options.resume_from).lexically_normal();
+    if (folder.filename().empty()) folder = folder.parent_path();  // given with a slash behind it
     if (!is_there(manifest_of(folder)))
       throw InputError(".resume_from = " + folder.string() + " is no checkpoint: give the folder of one, DIR/step-N");
     verify_checkpoint(folder);
-    const fs::path parent = folder.filename().empty() ? folder.parent_path().parent_path() : folder.parent_path();
-    if (!same_folder(parent, options.checkpoint_dir)) refuse_mixing(options);
+    if (!same_folder(folder.parent_path(), options.checkpoint_dir)) refuse_mixing(options);
     return folder;
   }
   if (!options.resume) {

@@ -118,19 +118,19 @@ TEST_CASE("what was written is whole, in file layout, and parts say whose their 
   CHECK(files_in(folder.path()).size() == 1);
 }
 
-TEST_CASE("only the newest stay, and what is newer than the last written is left alone") {
+TEST_CASE("only the newest stay, and what is of later steps than the last written is set aside") {
   const TemporaryFolder folder;
   for (const std::uint64_t step : {1, 2, 30}) write_sample(folder.path(), step);
   fs::create_directory(folder / "step-5x");
   fs::create_directory(folder / "step-05");
   write_sample(folder.path(), 4, 2);
-  CHECK(steps_in(folder.path()) == std::vector<std::uint64_t>{2, 4, 30});
+  CHECK(steps_in(folder.path()) == std::vector<std::uint64_t>{2, 4});
   write_sample(folder.path(), 4, 1);  // in the place of another
-  CHECK(steps_in(folder.path()) == std::vector<std::uint64_t>{4, 30});
-  CHECK(verify_checkpoint(checkpoint_path(folder.path(), 4)).step == 4);
-  CHECK(set_aside_after(folder.path(), 4).size() == 1);
   CHECK(steps_in(folder.path()) == std::vector<std::uint64_t>{4});
+  CHECK(verify_checkpoint(checkpoint_path(folder.path(), 4)).step == 4);
   CHECK(verify_checkpoint(folder / "step-30.aside").step == 30);
+  CHECK(set_aside_after(folder.path(), 3).size() == 1);
+  CHECK(steps_in(folder.path()).empty());
 }
 
 TEST_CASE("what earlier runs left half-written goes") {

@@ -13,7 +13,7 @@ audited() { # audited RANKS
   hash=$(summary parameter_hash)
   trained $ranks "${training[@]}" --plan "$work/plan" --audit-every 10
   expect_summary parameter_hash "$hash"
-  expect_summary audits 5 # at the start, and four
+  expect_summary audits 5 # at the start, and four, the last at the end
   expect_summary divergences 0
 
   for odd in $((ranks == 2 ? 0 : 2)) 1; do
@@ -55,7 +55,17 @@ audited_checkpoints() {
   expect 'audited checkpoints' grep -q '"audited": true' "$work/checkpoints/step-40/manifest.json"
   expect 'no others' test -z "$(grep -L '"audited": true' "$work/checkpoints"/step-*/manifest.json)"
 }
+# Also what differs after the last of these steps.
+audited_at_the_end() {
+  local hash
+  trained 2 "${training[@]}" --plan "$work/plan"
+  hash=$(summary parameter_hash)
+  trained 2 "${training[@]}" --plan "$work/plan" --audit-every 15 --inject flip@38:1 --on-divergence rollback
+  expect_summary parameter_hash "$hash"
+  expect_summary divergences 1
+}
 for ranks in 2 3 4; do aside audited $ranks; done
+aside audited_at_the_end
 aside not_seen_by_an_audit
 aside audited_over_the_end_of_an_epoch
 aside audited_checkpoints

@@ -116,7 +116,8 @@ aside other "steps is '100' in all here, the checkpoint has '40'" --epochs 10
 aside other 'model is .*smoothing 0.1.* here' --label-smoothing 0.1
 aside other "model is .* here, .*; global-batch-size is '50' .*; seed is '2' here.*--allow-changes model,global-batch-size,.*seed" \
   --label-smoothing 0.1 --global-batch-size 50 --seed 2
-aside other "no 'sede'; choose from .*seed" --allow-changes sede
+aside other "'sede' is not the name of an option" --allow-changes sede
+aside other "no 'strategy'; choose from .*seed" --allow-changes strategy
 wait
 usual --checkpoint-dir "$work/c2" --resume --epochs 5 --seed 2 --optimizer adam --allow-changes seed,steps,optimizer,learning-rate
 expect_status 0
@@ -201,6 +202,62 @@ damaged() { # damaged PARAMETERS: those of the whole training
   done
 }
 aside damaged "$work/whole.safetensors"
+
+# ---- what lies beside a checkpoint's parameters: their average, the best model
+
+averages() {
+  count 2 "${toy[@]}" --ema-decay 0.9 --checkpoint-dir "$work/checkpoints" --save "$work/saved.safetensors"
+  expect_status 0
+  run "$apps/ronda_checkpoint" export "$work/exported.safetensors" "$work/checkpoints"
+  expect_status 0
+  expect 'the average, as --save writes it' test "$("$parameter_distance" "$work/exported.safetensors" "$work/saved.safetensors")" = 0
+}
+aside averages
+
+best_models() {
+  local best newest
+  count 2 "${toy[@]}" --keep-best "${saving[@]}" "$work/checkpoints"
+  expect_status 0
+  run "$apps/ronda_checkpoint" verify "$work/checkpoints"
+  expect_status 0
+  expect 'the best model' grep -q 'best-step-.*the model of the best epoch, whole' "$work/out"
+  newest=$(steps_in "$work/checkpoints" | tail -2 | head -1)
+  count 2 "${toy[@]}" --keep-best "${saving[@]}" "$work/checkpoints" --resume-from "$work/checkpoints/step-$newest/"
+  expect_status 0
+  expect 'no word of a model that is lost' test "$(grep -c 'is lost' "$work/err")" -eq 0
+  run "$apps/ronda_checkpoint" export "$work/checkpoints/step-40/part-0.safetensors" "$work/checkpoints"
+  expect_status 2
+  expect_message 'would be written over a checkpoint'
+  for best in "$work"/checkpoints/best-step-*; do
+    printf '\xff' | dd of="$best" bs=1 seek=$(($(stat -c %s "$best") - 3)) conv=notrunc status=none
+  done
+  run "$apps/ronda_checkpoint" verify --json "$work/checkpoints"
+  expect_status 2
+  expect_message 'best-step-[0-9]*.safetensors is damaged'
+  count 2 --global-batch-size 100 --epochs 5 --keep-best "${saving[@]}" "$work/checkpoints" --resume --allow-changes steps
+  expect_status 0
+  expect 'a warning' grep -q 'the best model so far, .*is lost, .*is damaged' "$work/err"
+}
+aside best_models
+
+# ---- steps that are counted otherwise: with a larger batch the training goes on at a lower number
+
+larger_batch() {
+  local larger=(--epochs 4 --global-batch-size 200 --allow-changes global-batch-size,steps --checkpoint-every 5)
+  count 2 "${toy[@]}" "${saving[@]}" "$work/checkpoints" --inject stop@23:1
+  expect_status 75
+  count 2 "${larger[@]}" --checkpoint-dir "$work/checkpoints" --resume --inject stop@14
+  expect_status 75
+  expect 'the samples that no step takes' grep -q '100 samples of this epoch are left out' "$work/err"
+  expect 'the later checkpoint to be set aside' test -d "$work/checkpoints/step-23.aside"
+  count 2 "${larger[@]}" --checkpoint-dir "$work/checkpoints" --resume
+  expect_status 0
+  expect_summary resumed_step 14
+  count 2 "${larger[@]}" --checkpoint-dir "$work/end" --resume-from "$work/checkpoints/step-20"
+  expect_status 0
+  expect 'the end in another folder, too' test -d "$work/end/step-20"
+}
+aside larger_batch
 
 # ---- reading that takes longer than ranks wait in a collective
 

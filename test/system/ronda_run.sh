@@ -12,7 +12,8 @@ shift 2
 echo "$*" >>"$folder/starts"
 starts=$(wc -l <"$folder/starts")
 case ${plan[$((starts - 1))]:-0} in
-  checkpoint) mkdir "$folder/checkpoints/step-$starts"; exit 1 ;;
+  checkpoint) mkdir "$folder/checkpoints/step-$starts"; sleep 0.01; touch "$folder/checkpoints/log"; exit 1 ;;
+  log) touch "$folder/checkpoints/log-$starts"; exit 1 ;;
   killed) kill -KILL $$ ;;
   wait) trap 'exit 75' USR1; trap 'exit 143' TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
   deaf) trap '' USR1 TERM; touch "$folder/waiting"; while :; do sleep 0.1; done ;;
@@ -85,6 +86,8 @@ supervise 2 1 '2'
 supervise 75 1 '75'
 supervise 1 4 '1 1 1 1 1 1' --max-failures 3
 expect 'why it gave up' grep -q 'gives up: 4 failures in a row without a new checkpoint' "$work/err"
+supervise 1 2 'log log log' --max-failures 1 --quiet # other files are none
+expect 'the error' grep -q '^ronda: error: ronda_run gives up: 2 failures in a row' "$work/err"
 supervise 0 7 'checkpoint 1 1 checkpoint 1 1 0' --max-failures 3 # checkpoints are progress
 
 # The global batch stays what it would be on all hosts.

@@ -153,6 +153,35 @@ TEST_CASE("what a batch norm keeps is in the files of parameters, under PyTorch'
   CHECK(batch_norm_states(going_on.strategy()).first != values);
 }
 
+TEST_CASE("a checkpoint's model is what is saved: the average of the parameters, without what the optimizers keep") {
+  const MemoryDataset data = toy_images(90, {9, 7, 1}, 4);
+  const InputsAlone inputs(data);
+  const Sequential model(Flatten(), Dense(9), ReLU(), Dense(4));
+  const SoftmaxCrossEntropy loss;
+  for (const char* strategy : {"mirrored", "local_sgd"}) {
+    CAPTURE(strategy);
+    const SharedFolder folder;
+    TrainingOptions options{.epochs = 2, .global_batch_size = 30};
+    options.optimizer.name = "adam";
+    options.strategy = strategy;
+    options.local_sgd.synchronise_every = 2;
+    options.local_sgd.outer_optimizer = OuterOptimizer::nesterov;
+    options.ema_decay = 0.9;
+    options.save = folder.path / "model";
+    options.checkpoint_dir = folder.path / "checkpoints";
+    Trainer trainer(world(), model, loss, options);
+    trainer.fit(data);
+    const std::filesystem::path checkpoint = list_checkpoints(options.checkpoint_dir).back().path;
+    const CheckpointManifest manifest = read_manifest(manifest_of(checkpoint));
+    Predictor predictor(model, inputs.fields());
+    predictor.load(model_in(checkpoint, manifest, false), checkpoint);
+    CHECK(predictor.predict(inputs).values == predict(model, folder.path / "model", inputs).values);
+    const auto all = model_in(checkpoint, manifest, true);
+    CHECK(std::ranges::count(all, "dense1.weight.ema", &NamedTensor::name) == 1);
+    CHECK(std::ranges::count(all, "dense1.weight", &NamedTensor::name) == 1);
+  }
+}
+
 TEST_CASE("a model of sequences predicts from its file and checkpoint what it was trained to, and trains on from it") {
   const MemoryDataset data = toy_images(90, {21, 6}, 4);
   const InputsAlone inputs(data);

@@ -17,7 +17,8 @@ void Audit::on_start(TrainingRun& run) {
 
 void Audit::after_step(TrainingRun& run, const StepReport& report) {
   // A copy from before states were set leads here no more.
-  if (settles_after(report.step) || run.states_were_set() != states_were_set_) compare(run);
+  const bool last = run.settled() && run.ending();
+  if (settles_after(report.step) || last || run.states_were_set() != states_were_set_) compare(run);
 }
 
 /// Another hook may have changed the rate: steps before and after that are not done once more together.

@@ -1,5 +1,6 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/checkpoint/best_model.hpp>
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/checkpoint/restore.hpp>
 #include <ronda/runtime/checkpoint/snapshot.hpp>
@@ -7,8 +8,9 @@
 #include <ronda/runtime/trainer/hooks/best_epoch.hpp>
 
 #include <algorithm>
-#include <charconv>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ronda {
@@ -17,21 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* best_epoch_name = "best_epoch";
-constexpr std::string_view file_prefix = "best-step-", file_suffix = ".safetensors";
-
-fs::path best_file(const fs::path& folder, std::uint64_t step) {
-  return folder / (std::string(file_prefix) + std::to_string(step) + std::string(file_suffix));
-}
-
-/// The step in such a file's name; 0 where it is none.
-std::uint64_t step_of(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) return 0;
-  std::uint64_t step = 0;
-  const char *begin = name.data() + file_prefix.size(), *end = name.data() + name.size() - file_suffix.size();
-  const auto parsed = std::from_chars(begin, end, step);
-  return parsed.ec == std::errc() && parsed.ptr == end ? step : 0;
-}
 
 /// Parameters and layers' states, but those that each rank has for itself.
 std::vector<State> model_of(Strategy& strategy) {
@@ -53,17 +40,17 @@ void remove_older(const fs::path& folder, std::uint64_t newest) try {
     if (found != manifest.hooks.end() && found->second.size() > 1)
       oldest = std::min(oldest, static_cast<std::uint64_t>(found->second[1]));
   }
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (const std::uint64_t step = step_of(entry.path()); step > 0 && step < oldest) fs::remove(entry.path());
+  for (const fs::path& path : list_best_models(folder))
+    if (step_of_best_model(path) < oldest) fs::remove(path);
 } catch (const std::exception&) {  // what cannot be read or removed now is in nobody's way
 }
 
 /// Sets states of the host from a file. Throws InputError where it is not these states'.
 void set_from(const fs::path& path, std::span<const State> states) {
-  const Safetensors file = read_safetensors(path);
+  const std::vector<NamedTensor> tensors = read_best_model(path);
   for (const State& state : states) {
-    const auto found = std::ranges::find(file.tensors, state.name, &NamedTensor::name);
-    if (found == file.tensors.end() || found->shape != state.tensor.shape())
+    const auto found = std::ranges::find(tensors, state.name, &NamedTensor::name);
+    if (found == tensors.end() || found->shape != state.tensor.shape())
       throw InputError(path.string() + " has no " + state.name + " of shape " + state.tensor.shape().text());
     from_file(state, found->values);
   }
@@ -81,7 +68,7 @@ void BestEpoch::go_on(TrainingRun& run) {
   const auto kept = run.kept_of(best_epoch_name);
   if (kept.size() < 6) return;
   const auto step = static_cast<std::uint64_t>(kept[1]);
-  const std::string problem = read(run, best_file(run.progress().resumed_from.parent_path(), step));
+  const std::string problem = read(run, best_model_path(run.progress().resumed_from.parent_path(), step));
   if (!problem.empty())
     return run.sink().on_warning("the best model so far, of step " + std::to_string(step) +
                                  ", is lost, and later ones count alone: " + problem);
@@ -147,10 +134,12 @@ void BestEpoch::write(TrainingRun& run) const {
     StatesOnHost here(model_->copies(), run.strategy().device());
     here.fetch();
     here.wait();
+    std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step_)}};
+    metadata.insert(run.options().metadata.begin(), run.options().metadata.end());
     std::vector<NamedTensor> tensors;
     for (const State& state : here.states()) tensors.push_back({state.name, state.tensor.shape(), to_file(state)});
     try {
-      write_safetensors(best_file(folder, step_), tensors);
+      write_best_model(best_model_path(folder, step_), std::move(tensors), metadata);
       remove_older(folder, step_);
     } catch (const Error& error) {  // as with a checkpoint that cannot be written
       run.sink().on_warning(std::string("the best model so far is not kept beside the checkpoints, and a run that goes "

@@ -7,14 +7,15 @@
 namespace ronda {
 namespace {
 
-/// A bit of one number in the middle of the first parameter.
+/// A bit of one number in the middle of the first parameter; where its layout has padding, of the first number.
 void flip_in_parameter(Strategy& strategy) {
   const Parameter& parameter = strategy.parameters().front();
   StatesOnHost states(std::array{State{parameter.name, parameter.trained()}}, strategy.device());
   states.fetch();
   states.wait();
   const Tensor& value = states.states().front().tensor;
-  flip_bit(value.pointer<float>()[value.desc().count() / 2]);
+  const bool padded = value.desc().padded_count() != value.desc().count();
+  flip_bit(value.pointer<float>()[padded ? 0 : value.desc().count() / 2]);
   states.send();
   states.wait();
 }

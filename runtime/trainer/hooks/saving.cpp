@@ -99,9 +99,18 @@ void Saving::save_last(TrainingRun& run) {
   saved_last_ = true;
 }
 
+/// A training that goes on from a checkpoint of its end, in another folder, has none in this one.
+bool Saving::is_saved_elsewhere(TrainingRun& run) const {
+  if (run.left() || run.progress().resumed_from.empty()) return false;
+  std::error_code ignored;
+  const bool elsewhere = communicator_.rank() == 0 &&
+                         !std::filesystem::equivalent(run.progress().resumed_from.parent_path(), directory_, ignored);
+  return communicator_.broadcast_text(elsewhere ? "elsewhere" : "") == "elsewhere";
+}
+
 /// A training that is stopped between two epochs has not been saved there yet.
 void Saving::on_end(TrainingRun& run) {
-  if (!saved_last_ && run.statistics().steps() > 0) save_last(run);
+  if (!saved_last_ && (run.statistics().steps() > 0 || is_saved_elsewhere(run))) save_last(run);
   const bool saved = checkpointer_.finish();
   checkpointer_.release();
   unsaved_ = !saved;

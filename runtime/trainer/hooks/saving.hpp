@@ -28,6 +28,7 @@ class Saving final : public Hook {
 
  private:
   void save_last(TrainingRun& run);
+  [[nodiscard]] bool is_saved_elsewhere(TrainingRun& run) const;
   void require_some_checkpoint(TrainingRun& run, bool saved) const;
 
   std::filesystem::path directory_;
