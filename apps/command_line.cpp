@@ -12,6 +12,7 @@
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
+#include "config_file.hpp"
 #include "tool.hpp"
 
 namespace ronda::apps {
@@ -133,6 +134,7 @@ void CommandLine::add_world_options() {
 }
 
 void CommandLine::add_output() {
+  app_->config_formatter(std::make_shared<ConfigFile>());
   app_->set_config("--config", "", "Read options from a TOML or INI file")->default_str("")->group("Files");
   auto* quiet_flag = app_->add_flag("--quiet", quiet, "Say nothing but warnings and errors");
   quiet_flag->group("Output");
@@ -161,20 +163,24 @@ bool CommandLine::parse(int argc, char** argv) {
     training.learning_rate = defaults_.learning_rate;
   world.progress = parse_progress(progress_);
   names_.translate_errors([&] { check(training); });
+  if (const CLI::Option* config = app_->get_config_ptr(); config->count() > 0)
+    refuse_writing_over(config->as<std::string>(), "the --config file");
   for (const auto& check_more : checks_) check_more();
   if (!training.checkpoint_dir.empty()) stop_signals.emplace();
   return true;
 }
 
 void CommandLine::keep(const std::filesystem::path& file) {
-  check_by([this, &file] {
-    for (const auto& [name, path] : result_files(training)) {
-      std::error_code ignored;
-      if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, file, ignored))
-        throw InputError(names_.on_command_line(name) + " " + path.string() +
-                         " would be written over the data: give another name");
-    }
-  });
+  check_by([this, &file] { refuse_writing_over(file, "the data"); });
+}
+
+void CommandLine::refuse_writing_over(const std::filesystem::path& file, const std::string& what) const {
+  for (const auto& [name, path] : result_files(training)) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, file, ignored))
+      throw InputError(names_.on_command_line(name) + " " + path.string() + " would be written over " + what +
+                       ": give another name");
+  }
 }
 
 /// A momentum that would not be used is no training that anybody meant.

@@ -62,6 +62,7 @@ class CommandLine {
   void add_output();
   void name_own_options();
   void refuse_what_is_not_read() const;
+  void refuse_writing_over(const std::filesystem::path& file, const std::string& what) const;
 
   std::unique_ptr<CLI::App> app_;
   Defaults defaults_;

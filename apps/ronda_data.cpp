@@ -54,6 +54,7 @@ int check(const apps::DataPlace& place) {
 int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
   const apps::DataFormat& format = apps::data_format(place.format);
   if (!format.open) throw InputError(place.format + " cannot be converted: its tokens are the training's choice");
+  for (const auto& file : {to, to / "input.npy", to / "target.npy"}) apps::require_other_file("TO", file, {place.path});
   const apps::OpenData data = format.open(place, false);
   apps::write_arrays(data, to);
   std::cout << to.string() << ": " << counted(static_cast<std::int64_t>(data.data->size()), "sample");
@@ -65,6 +66,7 @@ int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
 int show(const apps::DataPlace& place, const std::filesystem::path& to, const SheetOptions& options) {
   const apps::DataFormat& format = apps::data_format(place.format);
   if (!format.augmentation) throw InputError(place.format + " has no images to be shown");
+  apps::require_other_file("TO", to, {place.path});
   check_creatable(to);
   const bool vary = options.augment && options.epoch > 0;
   const apps::OpenData source = format.open(place, vary);

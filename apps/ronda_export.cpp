@@ -76,11 +76,9 @@ OnnxOptions options_of(const apps::SavedModel& model) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse(options, argc, argv)) return 0;
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.model, options.onnx, ignored))
-    throw InputError("--onnx is MODEL, " + options.model.string() + ": give another name");
   check_creatable(options.onnx);
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
+  apps::require_other_file("--onnx", options.onnx, {model.source});
   if (!int8_weights(model.tensors).empty())
     throw InputError(model.source.string() + " is quantised to int8: export the model that it was made of");
   const Field input = model.input_field();

@@ -69,7 +69,6 @@ int run(int argc, char** argv) {
                      samples.row(sample, outputs.first(outputs_of_one), model.classes.size()));
     });
   }
-  if (!std::cout.flush()) throw ResourceError("standard output cannot be written");
   return 0;
 }
 

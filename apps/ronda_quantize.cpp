@@ -13,6 +13,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/data/dataset_part.hpp>
+#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -98,6 +99,7 @@ class Comparison {
       : samples_(samples),
         batch_size_(options.batch_size),
         field_(model.input_field()),
+        source_(model.source.string()),
         exact_(model.model, std::span(&field_, 1), options) {
     exact_.load(model.tensors, model.source);
     options.rewrite = int8_rewrite(int8_weights(quantized));
@@ -105,9 +107,19 @@ class Comparison {
     int8_->load(quantized, model.source);
   }
 
+  /// Throws InputError where they are not finite.
+  void compute_outputs() {
+    before_ = outputs(exact_);
+    after_ = outputs(*int8_);
+    for (const std::vector<float>* all : {&before_, &after_})
+      if (!std::ranges::all_of(*all, [](float x) { return std::isfinite(x); }))
+        throw InputError(source_ + ": what the model gives for these samples is not finite" +
+                         (all == &after_ ? ", with int8 weights" : "; is it of a training that failed?"));
+  }
+
   /// How far outputs are apart: of classes how many rows have another likeliest one, of numbers the largest difference.
-  void print_outputs(std::size_t classes, float unit) {
-    const std::vector<float> before = outputs(exact_), after = outputs(*int8_);
+  void print_outputs(std::size_t classes, float unit) const {
+    const std::vector<float>&before = before_, &after = after_;
     if (classes == 0) {
       float most = 0;
       for (std::size_t i = 0; i < before.size(); ++i) most = std::max(most, std::abs(before[i] - after[i]));
@@ -166,8 +178,10 @@ class Comparison {
   const ChosenSamples& samples_;
   std::size_t batch_size_;
   Field field_;
+  std::string source_;
   Predictor exact_;
   std::optional<Predictor> int8_;
+  std::vector<float> before_, after_;  ///< outputs of both
 };
 
 std::uint64_t bytes_of(std::span<const NamedTensor> tensors) {
@@ -189,17 +203,14 @@ void print_tensors(std::span<const NamedTensor> tensors) {
     line(tensor.name, tensor.shape.text(), name_of(tensor.dtype()), bytes_of({&tensor, 1}));
 }
 
-void require_another_file(const Options& options) {
-  std::error_code ignored;
-  if (fs::equivalent(options.model, options.output, ignored))
-    throw InputError("OUTPUT is MODEL, " + options.model.string() + ": give another name, since int8 cannot be undone");
-}
-
 int run(int argc, char** argv) {
   Options options;
   if (!parse(options, argc, argv)) return 0;
-  require_another_file(options);
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
+  std::vector<fs::path> read = options.data;
+  read.push_back(model.source);
+  apps::require_other_file("OUTPUT", options.output, read);
+  check_creatable(options.output);
   const apps::Inputs inputs(model, options.data);
   const ChosenSamples samples(inputs, options.samples);
   std::vector<NamedTensor> quantized;
@@ -209,6 +220,7 @@ int run(int argc, char** argv) {
                          [&](std::size_t done) { progress.at(done, samples.count()); });
   }
   Comparison comparison(model, quantized, samples, options.predictor);
+  comparison.compute_outputs();
   write_safetensors(options.output, quantized, {{"format", "pt"}, {apps::model_card_key, model.card}});
 
   print_tensors(quantized);
@@ -219,7 +231,6 @@ int run(int argc, char** argv) {
   const auto* table = std::get_if<apps::TableInput>(&model.input);
   comparison.print_outputs(model.classes.size(), table != nullptr ? static_cast<float>(table->units.factor) : 1);
   comparison.print_speed();
-  if (!std::cout.flush()) throw ResourceError("standard output cannot be written");
   return 0;
 }
 

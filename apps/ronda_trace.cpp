@@ -173,6 +173,9 @@ int main(int argc, char** argv) {
       return 0;
     }
     const Trace trace = read_trace(options.places);
+    for (const std::filesystem::path& output : {options.json, options.timeline})
+      if (output.extension() == ".ronda")
+        throw InputError(printable(output.string()) + " has a record's name: give a file of JSON another one");
     const Explanation explanation = explain(trace);
     if (!options.json.empty()) write_text(options.json, text_of(to_json(trace, explanation)));
     if (!options.timeline.empty()) write_text(options.timeline, text_of(timeline(trace)));

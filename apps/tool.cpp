@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/printable.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
 #include "nearest_name.hpp"
@@ -98,9 +100,10 @@ std::string no_option(const CLI::App& app, const std::string& word, const std::s
 
 /// About the first of the words that nobody has taken.
 std::string unexpected(const CLI::App& app) {
-  const std::vector<std::string> words = app.remaining();
+  const std::vector<std::string> words = app.remaining(true);
   const auto option = std::ranges::find_if(words, [](const auto& word) { return word.size() > 1 && word[0] == '-'; });
-  if (option != words.end()) return no_option(app, *option, "--");
+  const auto chosen = app.get_subcommands();
+  if (option != words.end()) return no_option(chosen.empty() ? app : *chosen.front(), *option, "--");
   return "'" + excerpt(words.empty() ? "" : words.front()) + "' belongs to no option";
 }
 
@@ -163,6 +166,26 @@ void require_creatable(const World& world, const std::string& path) {
   });
 }
 
+void require_other_file(std::string_view name, const std::filesystem::path& output,
+                        const std::vector<std::filesystem::path>& inputs) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path place = fs::weakly_canonical(output, ignored);
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(std::string(name) + " " + printable(output.string()) + " would be written over " + what +
+                     ": give another name");
+  };
+  if (fs::exists(manifest_of(place.parent_path()), ignored)) refuse("a checkpoint");
+  if (!fs::is_regular_file(place, ignored)) return;
+  for (const fs::path& input : inputs) {
+    const fs::path read = fs::weakly_canonical(input, ignored);
+    const fs::path below = place.lexically_relative(read);
+    const bool within = fs::is_directory(read, ignored) && !below.empty() && *below.begin() != "..";
+    if (place == read || within || fs::equivalent(place, read, ignored))
+      refuse("what is read, " + printable(input.string()));
+  }
+}
+
 std::string listed_names(const std::vector<std::string_view>& names) {
   return listed(names, [](std::string_view name) { return name; });
 }
@@ -175,7 +198,9 @@ double median(std::vector<double> values) {
 
 int run_alone(const std::function<int()>& body) {
   try {
-    return body();
+    const int status = body();
+    if (!std::cout.flush()) throw ResourceError("standard output cannot be written");
+    return status;
   } catch (const Error& error) {
     return fail(error.what(), error.status());
   } catch (const std::exception& error) {

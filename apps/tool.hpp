@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,12 @@ void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress
 /// Throws, on all ranks, where the first cannot create the file for results that was asked for; none where `path` is
 /// empty. Collective.
 void require_creatable(const World& world, const std::string& path);
+
+/// Throws InputError where writing `output` would replace what is read: one of the inputs, a file in a folder of them,
+/// or a part of a checkpoint.
+/// @param name  what the command line calls it: `OUTPUT`
+void require_other_file(std::string_view name, const std::filesystem::path& output,
+                        const std::vector<std::filesystem::path>& inputs);
 
 /// Of more than none.
 double median(std::vector<double> values);

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -21,7 +25,7 @@ const OptimizerRow& row_of(std::string_view name) {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The numbers among the options: low ≤ value < high.
+/// The numbers among the options: low ≤ value < high, also as a float, which is what rules compute with.
 struct NumberRange {
   std::string_view name;
   std::optional<double> OptimizerOptions::*value;
@@ -39,12 +43,39 @@ constexpr std::array numbers{
     NumberRange{"momentum_decay", &OptimizerOptions::momentum_decay, 0, infinity},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
 
+/// The shortest digits that read back to the same number.
+std::string text_of(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
 /// A NaN is in no range.
 void check(std::string_view what, double value, double low, double high) {
-  if (value >= low && value < high) return;
-  const std::string limit = std::isinf(high) ? "" : " and less than " + std::to_string(static_cast<int>(high));
-  throw InputError("the optimizer's " + std::string(what) + " must be " +
-                   (low > 0 ? "more than 0" : "at least 0" + limit) + ", found " + std::to_string(value));
+  if (value >= low && static_cast<float>(value) < high) return;
+  const std::string limit = std::isinf(high) ? "a float32, " : "less than " + text_of(high) + " as a float32, ";
+  throw InputError("the optimizer's " + std::string(what) + " must be " + limit +
+                   (low > 0 ? "and more than 0, 1.2e-38 or more" : "and at least 0") + "; found " + text_of(value));
+}
+
+std::string names_of_readers(std::string_view field) {
+  std::vector<OptimizerRow> readers;
+  std::ranges::copy_if(optimizer_rows(), std::back_inserter(readers),
+                       [&](const OptimizerRow& row) { return optimizer_reads(row.name, field); });
+  return listed(
+      readers, [](const OptimizerRow& row) { return row.name; }, " and ");
+}
+
+/// What was given and would not be used is no training that anybody meant.
+void refuse_what_is_not_read(const OptimizerOptions& options) {
+  const auto refuse = [&](std::string_view field) {
+    throw InputError(".optimizer." + std::string(field) + " has no meaning for .optimizer.name = " + options.name +
+                     ": it is for " + names_of_readers(field));
+  };
+  for (const NumberRange& number : numbers)
+    if (number.value != &OptimizerOptions::weight_decay && options.*number.value &&
+        !optimizer_reads(options.name, number.name))
+      refuse(number.name);
+  if (options.centered && !optimizer_reads(options.name, "centered")) refuse("centered");
 }
 
 }  // namespace
@@ -79,6 +110,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   const OptimizerRow& row = row_of(options.name);
   for (const NumberRange& number : numbers)
     if (const auto& value = options.*number.value) check(number.name, *value, number.low, number.high);
+  refuse_what_is_not_read(options);
   OptimizerOptions all = completed(options);
   if (!all.weight_decay) all.weight_decay = row.weight_decay;
   return row.make(all);

@@ -68,7 +68,8 @@ class Schedule {
   /// Throws InputError for an unknown name, listing those there are, and for values that cannot work.
   explicit Schedule(const ScheduleOptions& options);
 
-  /// @param step  from 0, over all epochs; from total_steps on, as at the end
+  /// @param step  from 0, over all epochs; from total_steps on the rate stays as it is there, unless a warm-up is
+  /// longer, which goes on to its end
   [[nodiscard]] double rate(std::uint64_t step) const noexcept;
   [[nodiscard]] double peak() const noexcept { return peak_; }
   /// All rates there are, of step 0, 1, …; the last one holds from there on. Throws InputError where they are more than

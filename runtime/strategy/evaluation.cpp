@@ -41,7 +41,9 @@ class Sums {
     StepControl total;
     std::copy_n(sums_.begin(), StepControl::count, &total.loss);
     if (total.weight == 0)
-      throw InputError("no sample of the test counts: all have the weight 0, as those that are damaged; mend the data");
+      throw InputError(
+          "no sample of the test counts: all have the weight 0, as those that are damaged, and whose label is ignored "
+          "or of a class with weight 0");
     Evaluation result{total.loss / total.weight, total.metric / total.weight};
     for (std::size_t i = 0; i < metrics_.size(); ++i)
       for (MetricValue& value : metrics_[i]->values(of_metric(i))) {

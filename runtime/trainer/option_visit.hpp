@@ -142,7 +142,7 @@ void visit(Options& o, Visitor&& see) {
              .unset = "the schedule's",
              .matters = true},
       o.warmup_epochs);
-  see(option_of_schedule("gamma", "multiplies the rate after each epoch", o.schedule), o.gamma);
+  see(option_of_schedule("gamma", "multiplies the rate after each epoch since the warm-up", o.schedule), o.gamma);
   see(option_of_schedule("restart-epochs", "epochs of the first cosine (T_0)", o.schedule), o.restart_epochs);
   see(option_of_schedule("restart-factor", "how many times as long each other one is as the one before (T_mult)",
                          o.schedule),
@@ -190,7 +190,7 @@ void visit(Options& o, Visitor&& see) {
       o.ema_decay);
   see(Option{.name = "freeze",
              .group = learning,
-             .help = "Parameters that are not trained, the beginnings of their names, or patterns: conv1,*.bias",
+             .help = "Layers or parameters that are not trained, or patterns: conv1,dense1.weight,*.bias",
              .matters = true},
       o.freeze);
   see(Option{.name = "group",

@@ -14,7 +14,7 @@ struct TrainingOptions;
 
 /// Parameters that are trained in a way of their own.
 struct GroupOption {
-  /// Which, by their names: a name, the beginning of some (`conv1` is `conv1.weight` and `conv1.bias`), or a pattern as
+  /// Which, by their names: a name, a layer's (`conv1` is `conv1.weight` and `conv1.bias`), or a pattern as
   /// of a shell, with *, ? and [ ]: `*.bias`.
   std::string pattern;
   /// Where the training's `learning_rate` is; the schedule changes it in the same proportion.

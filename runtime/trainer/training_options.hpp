@@ -73,7 +73,7 @@ struct TrainingOptions {
   /// Which parameters are treated apart, or not trained, by their names (`conv1.weight`); null: none. The same on all
   /// ranks.
   std::function<ParameterGroup(std::string_view name)> group_of = {};
-  /// Parameters that are not trained: their names, beginnings of names, or patterns, as in GroupOption.
+  /// Parameters that are not trained: their names, their layers', or patterns, as in GroupOption.
   std::vector<std::string> freeze = {};
   std::vector<GroupOption> groups = {};  ///< rates and decays of some parameters; later ones have the last word
   /// Share of the weights that is set to zero while training goes on, the smallest ones of each parameter, and stays

@@ -98,7 +98,8 @@ void TrainingRun::train_epoch() {
   }
   if (!tells_ && !stopped_)
     throw InputError("no sample of epoch " + std::to_string(progress.current.epoch) +
-                     " counts: all have the weight 0, as those that are damaged or cannot be read; mend the data");
+                     " counts: all have the weight 0, as those that are damaged, and whose label is ignored or of a "
+                     "class with weight 0");
   progress.current.train_loss /= progress.weight;  // not a number where no step of it was finite
   progress.current.train_metric /= progress.weight;
 }

@@ -42,13 +42,18 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
   setup.epochs = epochs_done + (steps - 1) / steps_per_epoch + 1;
 }
 
-/// Results go to a file each, unless that is a pipe or a device, which may take several.
+/// Results and the plan are a file each, unless that is a pipe or a device, which may take several; a trained model
+/// alone may take the place of the one that training began with.
 void require_several_files(const TrainingOptions& options) {
   namespace fs = std::filesystem;
   std::map<fs::path, std::string> names;
-  for (const auto& [name, path] : result_files(options)) {
+  auto files = result_files(options);
+  if (!options.plan.empty()) files.emplace_back(".plan", options.plan);
+  for (const auto& [name, path] : files) {
     std::error_code ignored;
     if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) continue;
+    if (name != ".save" && !options.init.empty() && fs::equivalent(path, options.init, ignored))
+      throw InputError(name + " = " + path.string() + " would be written over the model of .init: give another name");
     const auto [first, added] = names.try_emplace(fs::weakly_canonical(path, ignored), name);
     if (!added)
       throw InputError(first->second + " and " + name + " are one file, " + path.string() + ": give each its own");
@@ -71,6 +76,9 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
                    .replicas_to_aggregate = options.replicas_to_aggregate,
                    .max_staleness = options.max_staleness},
                   world.size());
+  for (const Fault& fault : options.faults)
+    if (fault.rank >= world.size())
+      throw InputError(".faults: " + text_of(fault) + ", and there are " + counted(world.size(), "rank"));
   const Shard shard = data_shard(options, world.communicator());
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);

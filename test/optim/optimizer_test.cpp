@@ -121,9 +121,9 @@ TEST_CASE("20 steps of every optimizer follow PyTorch's formulas") {
   CpuStream stream;
   for (const std::optional<double> decay : {std::optional<double>(), std::optional<double>(0.1)})
     for (OptimizerOptions options : every_optimizer(decay)) {
-      options.beta1 = 0.85;
-      options.beta2 = 0.95;
-      options.lr_decay = 0.1;
+      if (optimizer_reads(options.name, "beta1")) options.beta1 = 0.85;
+      if (optimizer_reads(options.name, "beta2")) options.beta2 = 0.95;
+      if (optimizer_reads(options.name, "lr_decay")) options.lr_decay = 0.1;
       Trained trained(options, count);
       std::vector<Reference> expected;
       for (std::size_t i = 0; i < count; ++i) {
@@ -509,6 +509,19 @@ TEST_CASE("an optimizer is made by name from values that can work") {
   REQUIRE_THROWS_AS(make_optimizer({.lr_decay = -0.1}), InputError);
   require_mentions(message_of<InputError>([] { (void)make_optimizer({.epsilon = 0}); }), {"epsilon", "more than 0"});
   REQUIRE_THROWS_AS(make_optimizer({.weight_decay = -1}), InputError);
+  // What a float32 cannot hold, or rounds to 1.
+  REQUIRE_THROWS_AS(make_optimizer({.name = "adam", .epsilon = 1e39}), InputError);
+  REQUIRE_THROWS_AS(make_optimizer({.name = "momentum", .momentum = 1 - 1e-9}), InputError);
+  require_mentions(message_of<InputError>([] { (void)make_optimizer({.name = "adam", .epsilon = 1e-40}); }),
+                   {"1.2e-38", "found 1e-40"});
+}
+
+TEST_CASE("what an optimizer would not use is refused, with those that do") {
+  require_mentions(message_of<InputError>([] { (void)make_optimizer({.momentum = 0.9}); }),
+                   {".optimizer.momentum", ".optimizer.name = sgd", "momentum, nesterov"});
+  require_mentions(message_of<InputError>([] { (void)make_optimizer({.name = "adam", .centered = true}); }),
+                   {".optimizer.centered", "rmsprop"});
+  REQUIRE(make_optimizer({.weight_decay = 0.1})->name() == "sgd");  // all have one
 }
 
 namespace {

@@ -173,9 +173,17 @@ void LocalSteps::settle(Stream& stream) {
     synchronise(stream);
     sums() = kept;
   }
-  const Buffer& average = replica_.average();
-  if (average.bytes() > 0 && std::exchange(average_differs_, false))
-    communicator_.allreduce(Tensor(std::span(reinterpret_cast<float*>(average.data()), arena_.count)), ReduceOp::mean);
+  if (replica_.average().bytes() > 0 && std::exchange(average_differs_, false)) take_mean_of_average();
+}
+
+/// Of its differences to the values, which ranks have alike here: where there is none, as for a frozen parameter, none
+/// comes of it.
+void LocalSteps::take_mean_of_average() {
+  const std::span average(reinterpret_cast<float*>(replica_.average().data()), arena_.count);
+  const float* const equal = values();
+  for (std::size_t i = 0; i < average.size(); ++i) average[i] -= equal[i];
+  communicator_.allreduce(Tensor(average), ReduceOp::mean);
+  for (std::size_t i = 0; i < average.size(); ++i) average[i] += equal[i];
 }
 
 void LocalSteps::set_updates(std::uint64_t updates) {

@@ -75,6 +75,7 @@ class LocalSteps final : public GradientExchange {
   void tell_nothing(UpdateOutcome& outcome, Stream& stream);
   void mark_all(Stream& stream);
   void synchronise(Stream& stream);
+  void take_mean_of_average();
   [[nodiscard]] float* values() const noexcept { return arena_.values; }
   [[nodiscard]] float* changes() const noexcept { return reinterpret_cast<float*>(changes_memory_.data()); }
 
