@@ -51,12 +51,14 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double
 }
 
 void FolderLock::renew() {
-  if (lock_->in_place()) return;
+  if (kept_ && lock_->in_place()) return;
+  kept_ = false;
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) throw InputError("cannot create the folder " + folder_.string() + ": " + error.message());
   lock_.emplace(folder_ / ".lock");
   if (lock_->take(this_run()) == FileLock::Outcome::busy) throw is_others(folder_, lock_->holder());
+  kept_ = true;
 }
 
 }  // namespace ronda

@@ -20,7 +20,7 @@ class FolderLock {
              const std::function<void(const std::string&)>& tell);
 
   /// Takes the lock again where the folder was removed, and is made anew. Throws InputError where another run has it
-  /// now, or it cannot be made.
+  /// now, or it cannot be made; the next call tries again.
   void renew();
 
   /// The longest that the constructor takes, in seconds.
@@ -29,6 +29,7 @@ class FolderLock {
  private:
   std::filesystem::path folder_;
   std::optional<FileLock> lock_;
+  bool kept_ = true;  ///< not another run's since
 };
 
 }  // namespace ronda

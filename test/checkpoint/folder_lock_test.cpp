@@ -37,6 +37,27 @@ TEST_CASE("a folder is one run's, who is named, until it ends") {
   REQUIRE(second.take(folder.path(), 0).empty());
 }
 
+TEST_CASE("a folder that is removed and made anew is whoever's comes first") {
+  const TemporaryFolder parent;
+  const std::filesystem::path folder = parent / "checkpoints";
+  std::filesystem::create_directory(folder);
+  Locking first, second;
+  REQUIRE(first.take(folder, 0).empty());
+  first.lock->renew();
+  require_mentions(second.take(folder, 0), {"another run's"});
+  std::filesystem::remove_all(folder);
+  first.lock->renew();
+  require_mentions(second.take(folder, 0), {"another run's"});
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  REQUIRE(second.take(folder, 0).empty());
+  for (int again = 0; again < 2; ++again)
+    require_mentions(message_of<InputError>([&] { first.lock->renew(); }), {folder.string(), "another run's"});
+  second.lock.reset();
+  first.lock->renew();
+  require_mentions(second.take(folder, 0), {"another run's"});
+}
+
 TEST_CASE("a run that is killed leaves the folder free, and one that is about to end is waited for") {
   const TemporaryFolder folder;
   int ready[2];
