@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <ronda/core/error.hpp>
+#include <ronda/core/enum_names.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -16,6 +16,9 @@
 namespace {
 
 using namespace ronda;
+
+constexpr EnumNames<apps::PredictionFormat, 2> formats{
+    {{apps::PredictionFormat::json, "json"}, {apps::PredictionFormat::csv, "csv"}}};
 
 struct Options {
   std::filesystem::path model;
@@ -38,10 +41,9 @@ bool parse(Options& options, int argc, char** argv) {
          "Pictures (JPEG, PNG, PGM, PPM), IDX files of images or CIFAR-10's .bin; CSV with a line of names, for "
          "tabular; texts, a line a sample, for text_classifier and char_gpt. -: text or a table from standard input")
       ->required();
-  const std::map<std::string, apps::PredictionFormat> formats{{"json", apps::PredictionFormat::json},
-                                                              {"csv", apps::PredictionFormat::csv}};
-  app.add_option("--format", options.format, "json: an object a line; csv")
-      ->transform(CLI::CheckedTransformer(formats))
+  app.add_option_function<std::string>(
+         "--format", [&](const std::string& name) { options.format = parse_name(formats, name, "a --format"); },
+         "json: an object a line; csv")
       ->default_str("json");
   app.add_option("--top", options.top, "Classes that are named, the likeliest first")->check(CLI::Range(1, 1 << 24));
   apps::add_predictor(app, options.predictor);

@@ -1,12 +1,12 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/muon.hpp>
 #include <ronda/optim/rules.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -43,18 +43,12 @@ constexpr std::array numbers{
     NumberRange{"momentum_decay", &OptimizerOptions::momentum_decay, 0, infinity},
     NumberRange{"weight decay", &OptimizerOptions::weight_decay, 0, infinity}};
 
-/// The shortest digits that read back to the same number.
-std::string text_of(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
 /// A NaN is in no range.
 void check(std::string_view what, double value, double low, double high) {
   if (value >= low && static_cast<float>(value) < high) return;
-  const std::string limit = std::isinf(high) ? "a float32, " : "less than " + text_of(high) + " as a float32, ";
+  const std::string limit = std::isinf(high) ? "a float32, " : "less than " + shortest(high) + " as a float32, ";
   throw InputError("the optimizer's " + std::string(what) + " must be " + limit +
-                   (low > 0 ? "and more than 0, 1.2e-38 or more" : "and at least 0") + "; found " + text_of(value));
+                   (low > 0 ? "and more than 0, 1.2e-38 or more" : "and at least 0") + "; found " + shortest(value));
 }
 
 std::string names_of_readers(std::string_view field) {

@@ -1,11 +1,11 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/optim/schedule.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -24,12 +24,6 @@ constexpr std::array rows{ScheduleRow{"constant"},
 /// How the rate follows the ratio of global batches: by its power.
 constexpr EnumNames<double, 3> scaling_powers{{{0, "none"}, {1, "linear"}, {0.5, "sqrt"}}};
 
-/// The shortest digits that read back to the same number.
-std::string text_of(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
 double scale(const ScheduleOptions& options) {
   const double ratio = static_cast<double>(options.global_batch) / static_cast<double>(options.base_batch);
   return std::pow(ratio, parse_name(scaling_powers, options.scaling, "a scaling of the learning rate"));
@@ -43,10 +37,10 @@ void check_one_cycle(const ScheduleOptions& options) {
   check(options.warmup_steps == 0,
         "a schedule one_cycle warms up by itself, for .pct_start of the steps; take away .warmup_epochs");
   check(options.pct_start >= 0 && options.pct_start <= 1,
-        ".pct_start is a share of the steps, from 0 to 1, found " + text_of(options.pct_start));
+        ".pct_start is a share of the steps, from 0 to 1, found " + shortest(options.pct_start));
   for (const double factor : {options.div_factor, options.final_div_factor})
     check(factor > 0 && std::isfinite(factor),
-          ".div_factor and .final_div_factor are numbers above 0, found " + text_of(factor));
+          ".div_factor and .final_div_factor are numbers above 0, found " + shortest(factor));
 }
 
 }  // namespace
@@ -78,20 +72,20 @@ Schedule::Schedule(const ScheduleOptions& options)
   kind_ = static_cast<Kind>(&schedule_row(options.name) - rows.data());
   const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
   check(not_negative(options.learning_rate) && std::isfinite(static_cast<float>(options.learning_rate)),
-        "the learning rate must be 0 or more, and a float32; found " + text_of(options.learning_rate));
+        "the learning rate must be 0 or more, and a float32; found " + shortest(options.learning_rate));
   check(not_negative(options.step_factor),
-        "the schedule's step factor must be 0 or more, found " + text_of(options.step_factor));
-  check(not_negative(options.power), "the schedule's power must be 0 or more, found " + text_of(options.power));
+        "the schedule's step factor must be 0 or more, found " + shortest(options.step_factor));
+  check(not_negative(options.power), "the schedule's power must be 0 or more, found " + shortest(options.power));
   if (kind_ == Kind::exponential)
     check(gamma_ > 0 && std::isfinite(gamma_),
           "an exponential schedule multiplies the rate with .gamma, a number above "
           "0, after each epoch; found " +
-              text_of(gamma_));
+              shortest(gamma_));
   if (kind_ == Kind::cosine_restarts)
     check(first_cosine_ >= 1 && std::isfinite(first_cosine_) && restart_factor_ >= 1,
           "a schedule cosine_restarts needs the length of the first cosine, .restart_epochs, of a step or more, and a "
           ".restart_factor from 1 on; found " +
-              text_of(options.restart_epochs) + " and " + std::to_string(options.restart_factor));
+              shortest(options.restart_epochs) + " and " + std::to_string(options.restart_factor));
   if (kind_ == Kind::one_cycle) check_one_cycle(options);
   check(options.base_batch > 0, "the base batch of learning rate scaling must be at least 1, found 0");
   peak_ *= scale(options);

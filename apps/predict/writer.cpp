@@ -1,8 +1,6 @@
 #include "writer.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <string_view>
@@ -10,19 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 
 namespace ronda::apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The shortest that reads back to the same float.
-std::string text_of(float number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
-
-double rounded(double number) { return std::stod(text_of(static_cast<float>(number))); }
+double rounded(double number) { return std::stod(shortest(static_cast<float>(number))); }
 
 /// A field of CSV, as RFC 4180 has it.
 std::string field(std::string_view text) {
@@ -75,7 +68,7 @@ void PredictionWriter::write_classes(const std::string& file, std::size_t sample
   if (format_ == PredictionFormat::csv) {
     out_ << field(file) << "," << sample;
     for (const auto& [label, probability] : choices)
-      out_ << "," << label << "," << field(model_.classes[label]) << "," << text_of(static_cast<float>(probability));
+      out_ << "," << label << "," << field(model_.classes[label]) << "," << shortest(static_cast<float>(probability));
     out_ << "\n";
     return;
   }
@@ -92,7 +85,7 @@ void PredictionWriter::write_classes(const std::string& file, std::size_t sample
 
 void PredictionWriter::write_number(const std::string& file, std::size_t sample, float number) {
   if (format_ == PredictionFormat::csv) {
-    out_ << field(file) << "," << sample << "," << text_of(number) << "\n";
+    out_ << field(file) << "," << sample << "," << shortest(number) << "\n";
     return;
   }
   const Json line = {{"file", file},

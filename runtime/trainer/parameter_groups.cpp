@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/runtime/trainer/parameter_groups.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
@@ -59,10 +60,7 @@ std::string text_of(const GroupOption& group) {
   std::string text = group.pattern, separator = ":";
   for (const GroupNumber& number : group_numbers) {
     if (!(group.*number.value)) continue;
-    std::array<char, 32> digits{};
-    const char* const begin = digits.data();
-    const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), *(group.*number.value)).ptr;
-    text += separator + std::string(number.name) + "=" + std::string(begin, end);
+    text += separator + std::string(number.name) + "=" + shortest(*(group.*number.value));
     separator = ",";
   }
   return text;

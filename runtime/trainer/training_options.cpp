@@ -1,11 +1,10 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/training_options.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <type_traits>
@@ -16,11 +15,7 @@ namespace {
 constexpr std::string_view local_sgd = "local_sgd", parameter_server = "parameter_server", pipeline = "pipeline",
                            split_operations = "split";
 
-/// The shortest digits that read back to the same number.
-std::string text_of(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
+std::string text_of(double value) { return shortest(value); }
 std::string text_of(std::uint64_t value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "yes" : "no"; }
 /// The path itself may differ from host to host.

@@ -123,6 +123,27 @@ TEST_CASE("groups of parameters are given one by one, on the command line and in
     require_mentions(refusal({"--group", bad}), {"from 0 on", "a:"});
 }
 
+TEST_CASE("what a file says is read as it is written, or refused with its line") {
+  const auto file = std::filesystem::temp_directory_path() / ("ronda-config-" + std::to_string(::getpid()) + ".toml");
+  const auto write = [&](const std::string& text) { std::ofstream(file, std::ios::binary) << text; };
+  write(
+      "\xef\xbb\xbfsteps = 7 # the first\r\n# \"\r\nfreeze = [\n  \"conv1\", # one\n  '*.bias'\n]\nsave = \"a b, "
+      "c\"\n");
+  const TrainingOptions options = parsed({"--config", file});
+  CHECK(options.steps == 7U);
+  CHECK(options.freeze == std::vector<std::string>{"conv1", "*.bias"});
+  CHECK(options.save == "a b, c");
+  for (const auto& [text, finding] : {std::pair("steps = 7\nsave = \"a#b\"\n", "line 2: a # within quotes"),
+                                      {"save = \"a\\tb\"", "line 1: \\ within double quotes"},
+                                      {"save = \"\"\"a\"\"\"", "three quotes"},
+                                      {"save = \"a", "no second \""},
+                                      {"freeze = [\n\"conv1\"\n", "line 2: an array has no ]"}}) {
+    write(text);
+    require_mentions(refusal({"--config", file}), {"--config file", finding});
+  }
+  std::filesystem::remove(file);
+}
+
 TEST_CASE("a gradient is clipped in one way") {
   REQUIRE(parsed({"--clip-value", "0.5"}).clip_value == 0.5);
   require_mentions(refusal({"--clip-value", "0.5", "--clip-norm", "1"}),

@@ -139,3 +139,7 @@ refused '"classes" names none' "$work/mlp" "$work/0.pgm" --describe '{"classes":
 refused 'no model has "clases"' "$work/mlp" "$work/0.pgm" --describe '{"clases": 10}'
 refused 'is a pipe' "$work/mlp" <(cat "$work/0.pgm")
 refused 'FILES is required' "$work/mlp"
+
+run "$apps/ronda_predict" "$work/mlp" "$work/0.pgm" --format xml
+expect_status 2
+expect_message "'xml' is not a --format: expected json or csv"

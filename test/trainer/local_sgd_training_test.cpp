@@ -119,6 +119,26 @@ TEST_CASE("epochs end with equal replicas, and tell the mean loss of all their s
   CHECK_FALSE(a->hash().empty());
 }
 
+TEST_CASE("frozen parameters keep their bits, as does their average") {
+  TrainingOptions options = local_options();
+  options.freeze = {"conv1"};
+  TrainingOptions untouched = options;
+  untouched.steps = 1;
+  untouched.strategy = "mirrored";
+  const auto bits_of = [](LocalTraining& training) {
+    std::vector<float> bits;
+    StateList states;
+    training.trainer.strategy().visit(states);
+    for (const State& state : states.states())
+      if (state.name == "conv1.weight" || state.name == "conv1.weight.ema")
+        for (const float number : state.tensor.as<float>()) bits.push_back(number);
+    return bits;
+  };
+  const auto trained = fitted(options), first = fitted(untouched);
+  CHECK(bits_of(*trained) == bits_of(*first));
+  CHECK_FALSE(bits_of(*first).empty());
+}
+
 TEST_CASE("a training that was ended and goes on has the bits of one that was not") {
   for (const OuterOptimizer outer : {OuterOptimizer::average, OuterOptimizer::nesterov})
     for (const auto& [compression, fragments] : {std::pair(Compression::none, std::size_t{1}),
