@@ -76,9 +76,6 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
                    .replicas_to_aggregate = options.replicas_to_aggregate,
                    .max_staleness = options.max_staleness},
                   world.size());
-  for (const Fault& fault : options.faults)
-    if (fault.rank >= world.size())
-      throw InputError(".faults: " + text_of(fault) + ", and there are " + counted(world.size(), "rank"));
   const Shard shard = data_shard(options, world.communicator());
   complete_batches(options, shard.count, train.size());
   options.optimizer = completed(options.optimizer);

@@ -98,7 +98,7 @@ TEST_CASE("an update that overflows ends it, also in the last step") {
   SoftmaxCrossEntropy loss, another_loss;
   TrainingOptions options;
   options.steps = 1;
-  options.learning_rate = 1e39;  // infinite in float32
+  options.groups = {{.pattern = "*", .learning_rate = 1e39}};  // infinite in float32
   require_mentions(message_of_training(loss, data, options, 0), {"step 1 is not finite", "after the update"});
   options.on_nonfinite = OnNonfinite::skip;  // too late to skip it
   require_mentions(message_of_training(another_loss, data, options, 0), {"step 1 is not finite", "nothing is left"});
