@@ -10,8 +10,8 @@ namespace ronda::apps {
 /// is one value, a byte order mark is none, and text that it would cut or leave as it is written is refused.
 class ConfigFile final : public CLI::ConfigTOML {
  public:
-  /// Throws InputError that names the line: for `#` and `\` within double quotes, a quote that is not closed, three
-  /// quotes, and an array that does not end.
+  /// Throws InputError that names the line: for `#` within quotes, `\` within double quotes, a quote that is not
+  /// closed, three quotes, and an array that does not end.
   [[nodiscard]] std::vector<CLI::ConfigItem> from_config(std::istream& file) const override;
 };
 

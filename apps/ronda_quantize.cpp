@@ -119,10 +119,9 @@ class Comparison {
 
   /// How far outputs are apart: of classes how many rows have another likeliest one, of numbers the largest difference.
   void print_outputs(std::size_t classes, float unit) const {
-    const std::vector<float>&before = before_, &after = after_;
     if (classes == 0) {
       float most = 0;
-      for (std::size_t i = 0; i < before.size(); ++i) most = std::max(most, std::abs(before[i] - after[i]));
+      for (std::size_t i = 0; i < before_.size(); ++i) most = std::max(most, std::abs(before_[i] - after_[i]));
       std::cout << "predictions differ by at most " << most * unit << "\n";
       return;
     }
@@ -131,9 +130,9 @@ class Comparison {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row);
       return std::max_element(begin, begin + static_cast<std::ptrdiff_t>(classes)) - begin;
     };
-    for (std::size_t row = 0; row < before.size(); row += classes)
-      same += likeliest(before, row) == likeliest(after, row) ? 1 : 0;
-    std::cout << "same class as float32: " << same << " of " << before.size() / classes << "\n";
+    for (std::size_t row = 0; row < before_.size(); row += classes)
+      same += likeliest(before_, row) == likeliest(after_, row) ? 1 : 0;
+    std::cout << "same class as float32: " << same << " of " << before_.size() / classes << "\n";
   }
 
   /// The best of a second of rounds, in turns; of one round where that takes longer.

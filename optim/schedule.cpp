@@ -50,9 +50,9 @@ std::span<const ScheduleRow> schedule_rows() noexcept { return rows; }
 const ScheduleRow& schedule_row(std::string_view name) {
   const auto found = std::ranges::find(rows, name, &ScheduleRow::name);
   if (found != rows.end()) return *found;
-  const auto name_of_row = [](const ScheduleRow& row) { return row.name; };
+  const auto text_of = [](const ScheduleRow& row) { return row.name; };
   throw InputError("'" + std::string(name) + "' is not a schedule of the learning rate: expected " +
-                   listed(rows, name_of_row, " or "));
+                   listed(rows, text_of, " or "));
 }
 
 Schedule::Schedule(const ScheduleOptions& options)

@@ -51,14 +51,15 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::optional<double
 }
 
 void FolderLock::renew() {
-  if (kept_ && lock_->in_place()) return;
-  kept_ = false;
+  if (lock_ && lock_->in_place()) return;
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) throw InputError("cannot create the folder " + folder_.string() + ": " + error.message());
   lock_.emplace(folder_ / ".lock");
-  if (lock_->take(this_run()) == FileLock::Outcome::busy) throw is_others(folder_, lock_->holder());
-  kept_ = true;
+  if (lock_->take(this_run()) != FileLock::Outcome::busy) return;
+  const std::string holder = lock_->holder();
+  lock_.reset();
+  throw is_others(folder_, holder);
 }
 
 }  // namespace ronda

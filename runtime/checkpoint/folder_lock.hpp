@@ -28,8 +28,7 @@ class FolderLock {
 
  private:
   std::filesystem::path folder_;
-  std::optional<FileLock> lock_;
-  bool kept_ = true;  ///< not another run's since
+  std::optional<FileLock> lock_;  ///< nothing: another run has it since
 };
 
 }  // namespace ronda

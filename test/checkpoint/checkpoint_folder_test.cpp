@@ -4,6 +4,8 @@
 #include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <limits>
 
@@ -131,6 +133,19 @@ TEST_CASE("only the newest stay, and what is of later steps than the last writte
   CHECK(verify_checkpoint(folder / "step-30.aside").step == 30);
   CHECK(set_aside_after(folder.path(), 3).size() == 1);
   CHECK(steps_in(folder.path()).empty());
+}
+
+TEST_CASE("a pipe in the place of a file is refused, and not waited for") {
+  const TemporaryFolder folder;
+  write_sample(folder.path(), 7);
+  const fs::path checkpoint = checkpoint_path(folder.path(), 7);
+  const fs::path part = checkpoint / verify_checkpoint(checkpoint).parts[0].file;
+  for (const fs::path& file : {part, manifest_of(checkpoint)}) {
+    fs::remove(file);
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+    require_mentions(message_of<InputError>([&] { (void)verify_checkpoint(checkpoint); }),
+                     {file.filename().string().c_str()});
+  }
 }
 
 TEST_CASE("what earlier runs left half-written goes") {
