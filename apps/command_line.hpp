@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
@@ -42,6 +43,9 @@ class CommandLine {
   void check_by(std::function<void()> check) { checks_.push_back(std::move(check)); }
   /// Refuses to write over `file`, an option that is set when the command line is parsed.
   void keep(const std::filesystem::path& file);
+
+  /// Messages give this flag, `whole-gradients`, for one value of a field of the library, `sparse = false`.
+  void name_flag(std::string value, std::string flag) { names_.add_flag(std::move(value), std::move(flag)); }
 
   /// Fills everything below. False where --help or --version was asked for and answered. Throws
   /// InputError for what cannot be understood.

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +18,10 @@ class OptionNames {
   /// @param name   without dashes
   void add(std::string field, std::string name) { names_.insert_or_assign(std::move(field), std::move(name)); }
 
+  /// A flag that stands for one value of a field.
+  /// @param value  `sparse = false`
+  void add_flag(std::string value, std::string name) { flags_.insert_or_assign(std::move(value), std::move(name)); }
+
   /// The field behind a name of the command line; empty: the library has none.
   [[nodiscard]] std::string field_of(std::string_view name) const;
   /// `text` with the names of the command line.
@@ -26,7 +31,9 @@ class OptionNames {
   void translate_errors(FunctionRef<void()> work) const;
 
  private:
-  std::map<std::string, std::string, std::less<>> names_;
+  [[nodiscard]] std::size_t flag_at(std::string_view text, std::string& name) const;
+
+  std::map<std::string, std::string, std::less<>> names_, flags_;
 };
 
 /// Passes everything on, with the command line's names in texts.

@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   if (!parse(options, argc, argv)) return 0;
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
   const Field input = model.input_field();
+  require_scales(model.tensors, model.source);
   options.predictor.rewrite = int8_rewrite(int8_weights(model.tensors));
   Predictor predictor(model.model, std::span(&input, 1), options.predictor);
   predictor.load(model.tensors, model.source);

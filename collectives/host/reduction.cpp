@@ -228,6 +228,10 @@ ReduceOp parse_reduce_op(std::string_view name) { return parse_name(op_names, na
 std::string_view name_of(ReduceOp op) noexcept { return find_name(op_names, op); }
 
 void require_sense(ReduceOp op, DType dtype) {
+  if (op > last_reduce_op)
+    throw InputError("there is no operation " + std::to_string(static_cast<int>(op)) + ": take a value of ReduceOp");
+  if (size_of(dtype) == 0)
+    throw InputError("there is no type " + std::to_string(static_cast<int>(dtype)) + ": take a value of DType");
   const bool integers = dtype == DType::int8 || dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64;
   if (op == ReduceOp::bitwise_and && !integers)
     throw LogicError("the operation 'and' is for integers, not for " + std::string(name_of(dtype)));

@@ -152,6 +152,13 @@ Description describe_elements(Kind kind, const std::string& label, const Tensor&
   return {kind, label, {}, elements.count, elements.dtype, op, root};
 }
 
+/// A number that was cast to an enumeration may be none of its values.
+template <class Choice>
+void require_known(Choice choice, const std::string& enumeration, const std::string& label) {
+  if (name_of(choice) == "?")
+    throw InputError(label + ": " + std::to_string(static_cast<int>(choice)) + " is no value of " + enumeration);
+}
+
 }  // namespace
 
 void require_memory(const Tensor& tensor, const std::string& label) {
@@ -172,6 +179,8 @@ std::string complete(AllreduceSpec& spec, const SpecContext& context) {
   std::vector<Tensor> tensors = spec.tensors;
   tensors.insert(tensors.end(), spec.exact.begin(), spec.exact.end());
   const std::string_view place = require_one_place(tensors, context, spec.label);
+  require_known(spec.algorithm, "AllreduceAlgorithm", spec.label);
+  require_known(spec.compression, "Compression", spec.label);
   for (const Tensor& tensor : tensors) require_sense(spec.op, tensor.dtype());
   require_apart(tensors, spec.label);
   std::string text = std::string(name_of(spec.op)) + " by " + std::string(name_of(spec.algorithm));

@@ -425,7 +425,11 @@ void visit(Options& o, Visitor&& see) {
              .help = "Go on from the newest whole checkpoint; start anew where there is none"},
       o.resume);
   see(Option{.name = "resume-from", .group = resilience, .help = "Go on from this one, DIR/step-N"}, o.resume_from);
-  see(Option{.name = "exact", .group = resilience, .help = "End rather than go on with other bits, as on other hosts"},
+  see(Option{.name = "exact",
+             .group = resilience,
+             .help = "End rather than go on with other bits, as on other hosts",
+             .unread =
+                 o.checkpoint_dir.empty() && o.resume_from.empty() ? "without --checkpoint-dir or --resume-from" : ""},
       o.exact);
   see(Option{.name = "allow-changes",
              .group = resilience,

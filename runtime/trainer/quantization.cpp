@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/shortest.hpp>
 #include <ronda/layers/int8.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 
@@ -67,6 +68,22 @@ std::vector<std::string> int8_weights(std::span<const NamedTensor> tensors) {
   for (const NamedTensor& tensor : tensors)
     if (tensor.dtype() == DType::int8) names.push_back(tensor.name);
   return names;
+}
+
+void require_scales(std::span<const NamedTensor> tensors, const std::filesystem::path& source) {
+  for (const std::string& weight : int8_weights(tensors)) {
+    const std::string owner = weight.substr(0, weight.rfind('.') + 1);
+    for (const NamedTensor& tensor : tensors)
+      for (const float x : tensor.values) {
+        const bool scale = tensor.name == owner + "weight_scale" || tensor.name == owner + "input_scale";
+        if (scale && !(x > 0 && std::isfinite(x)))
+          throw InputError(source.string() + ": " + tensor.name + " has " + shortest(x) +
+                           ", and a scale is finite and above 0; is the file damaged?");
+        if (tensor.name == owner + "input_zero" && !(x >= 0 && x <= 255))
+          throw InputError(source.string() + ": " + tensor.name + " is " + shortest(x) +
+                           ", not from 0 to 255; is the file damaged?");
+      }
+  }
 }
 
 std::function<Graph(Graph)> int8_rewrite(std::vector<std::string> weights) {

@@ -16,6 +16,10 @@ namespace ronda {
 /// The names of the weights that are int8 in a file.
 [[nodiscard]] std::vector<std::string> int8_weights(std::span<const NamedTensor> tensors);
 
+/// Throws InputError where a scale beside them is not above zero and finite, or a zero not one of a byte's values.
+/// @param source  their file, for messages
+void require_scales(std::span<const NamedTensor> tensors, const std::filesystem::path& source);
+
 /// What a predictor needs to compute with them: `options.rewrite`. Empty, which changes nothing, where there are none.
 [[nodiscard]] std::function<Graph(Graph)> int8_rewrite(std::vector<std::string> weights);
 

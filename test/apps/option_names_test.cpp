@@ -20,6 +20,7 @@ apps::OptionNames names() {
   names.add("precision", "dtype");
   names.add("beta1", "beta1");
   names.add("local_sgd.outer_rate", "outer-rate");
+  names.add_flag("sparse = false", "whole-gradients");
   return names;
 }
 
@@ -31,9 +32,10 @@ TEST_CASE("fields become the command line's options, and nothing else does") {
   CHECK(said("take another .precision") == "take another --dtype");
   CHECK(said("a batch (.batch_size) and .beta1, .precision.") == "a batch (--batch-size) and --beta1, --dtype.");
   CHECK(said(".local_sgd.outer_rate = 0.5, .beta1.") == "--outer-rate 0.5, --beta1.");
-  for (const char* text :
-       {".local_sgd.inner_rate", ".local_sgd", "", ".", "...", "0.5", "file.batch_size", "a/.batch_size",
-        ".batch_sizes", ".batch", "no. beta1", "it is over.batch_size", ".horse = 1"})
+  CHECK(said("an embedding with .sparse = false.") == "an embedding with --whole-gradients.");
+  for (const char* text : {".local_sgd.inner_rate", ".local_sgd", "", ".", "...", "0.5", "file.batch_size",
+                           "a/.batch_size", ".batch_sizes", ".batch", "no. beta1", "it is over.batch_size",
+                           ".horse = 1", ".sparse = true", "a.sparse = false"})
     CHECK(said(text) == text);
   CHECK(names().field_of("dtype") == "precision");
   CHECK(names().field_of("horse").empty());

@@ -1,6 +1,7 @@
 // Everything besides the allreduce, over MPI: who has what afterwards, for even and uneven parts, every type and any
 // root.
 #include "support/catch.hpp"
+#include "support/message.hpp"
 #include "support/operands.hpp"
 #include "support/ranks.hpp"
 
@@ -340,6 +341,24 @@ TEST_CASE("what does not fit together is refused, on all ranks") {
   CHECK_THROWS_AS(communicator.broadcast(tensor(data), communicator.rank()), LogicError);  // each from another
   const ReduceOp op = communicator.rank() == 0 ? ReduceOp::minimum : ReduceOp::sum;
   CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, op), LogicError);
+}
+
+TEST_CASE("numbers that are no value of an enumeration are refused, on all ranks") {
+  Communicator communicator = test::world().communicator();
+  std::vector<float> data(10);
+  const auto message = [&](const std::function<void(AllreduceSpec&)>& change) {
+    AllreduceSpec spec{.tensors = {tensor(data)}, .label = "test"};
+    change(spec);
+    return test::message_of<InputError>([&] { static_cast<void>(communicator.plan(spec)); });
+  };
+  test::require_mentions(message([](auto& spec) { spec.algorithm = static_cast<AllreduceAlgorithm>(99); }),
+                         {"99", "AllreduceAlgorithm"});
+  test::require_mentions(message([](auto& spec) { spec.compression = static_cast<Compression>(77); }),
+                         {"77", "Compression"});
+  test::require_mentions(message([](auto& spec) { spec.op = static_cast<ReduceOp>(55); }), {"55", "ReduceOp"});
+  CHECK_THROWS_AS(communicator.reduce(tensor(data), 0, static_cast<ReduceOp>(55)), InputError);
+  const Tensor odd({Shape{10}, static_cast<DType>(44), {}}, reinterpret_cast<std::byte*>(data.data()));
+  test::require_mentions(test::message_of<InputError>([&] { communicator.allreduce(odd); }), {"44", "DType"});
 }
 
 TEST_CASE("tensors that overlap are refused, also past one that has nothing in it") {

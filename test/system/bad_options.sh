@@ -17,7 +17,9 @@ refused '--device cuda: .*(no CUDA|no NVIDIA driver|GPU)' mnist_softmax --device
 refused '--device' mnist_softmax --device abacus
 refused 'float32, tf32, mixed_bfloat16 or mixed_float16' mnist_softmax --dtype float16
 refused '--nondeterministic is for GPUs' mnist_softmax --nondeterministic
-refused '--exact promises equal bits' mnist_softmax --device cuda --nondeterministic --exact
+refused '--exact promises equal bits' mnist_softmax --device cuda --nondeterministic --exact --checkpoint-dir "$work/checkpoints"
+refused '--exact has no meaning without --checkpoint-dir or --resume-from' mnist_softmax --exact
+refused 'an embedding with --whole-gradients' text_classifier --optimizer lamb
 ONEDNN_MAX_CPU_ISA=AVX2 refused '--dtype mixed_bfloat16: .*(DNNL_MAX_CPU_ISA|no instructions).*--emulate-dtype' mnist_softmax --dtype mixed_bfloat16
 refused '--reduce-dtype bfloat16 does not fit --dtype float32' mnist_softmax --reduce-dtype bfloat16
 refused '--emulate-dtype is for --dtype mixed_bfloat16' mnist_softmax --emulate-dtype
@@ -92,7 +94,7 @@ refused_with_a_server 'take .*--strategy mirrored' --dtype mixed_bfloat16 --emul
 refused_with_a_server '--replicas-to-aggregate 2 is more than 1 worker;' --replicas-to-aggregate 2
 refused_with_a_server '--replicas-to-aggregate 1 goes with rounds.*--asynchronous' --replicas-to-aggregate 1 --asynchronous
 refused_with_a_server '--max-staleness 3 goes with --asynchronous' --max-staleness 3
-refused_with_a_server '--exact promises equal bits.*--asynchronous' --asynchronous --exact
+refused_with_a_server '--exact promises equal bits.*--asynchronous' --asynchronous --exact --checkpoint-dir "$work/checkpoints"
 
 # Two nodes cannot sum in one node's memory.
 what='--allreduce node on two nodes'

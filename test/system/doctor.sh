@@ -36,6 +36,12 @@ expect_status 1
 expect 'broken' grep -qE '^broken +training +ends with status' "$work/out"
 expect 'it cannot train' test "$(json 'it["can_train"]')" == False
 
+what='a place where no file can be'
+run "$apps/ronda_doctor" --json /proc/nowhere/doctor.json
+expect_status 2
+expect_message '/proc/nowhere'
+expect 'nothing was examined before' test ! -s "$work/out"
+
 what='bad options'
 run "$apps/ronda_doctor" --no-such-option
 expect_status 2

@@ -109,6 +109,23 @@ TEST_CASE("what cannot be quantised is told") {
   require_mentions(message(Sequential(Flatten(), Dense(4)), tensors, data), {"dense1.weight", "shape"});
 }
 
+TEST_CASE("scales that none can be are refused, by the tensor's name") {
+  const MemoryDataset data = toy_images(4, {6, 6, 1}, 2);
+  const Sequential model(Flatten(), Dense(3));
+  const std::vector<NamedTensor> sound = quantized(model, some_tensors(model, data), data);
+  CHECK_NOTHROW(require_scales(sound, "model"));
+  const auto message = [&](const std::string& name, float value) {
+    std::vector<NamedTensor> damaged = sound;
+    std::ranges::find(damaged, name, &NamedTensor::name)->values.back() = value;
+    return message_of<InputError>([&] { require_scales(damaged, "model"); });
+  };
+  require_mentions(message("dense1.weight_scale", 0), {"model", "dense1.weight_scale", "has 0"});
+  require_mentions(message("dense1.weight_scale", -1), {"dense1.weight_scale", "-1"});
+  require_mentions(message("dense1.input_scale", std::numeric_limits<float>::infinity()), {"dense1.input_scale"});
+  require_mentions(message("dense1.input_zero", 256), {"dense1.input_zero", "256"});
+  require_mentions(message("dense1.input_zero", std::numeric_limits<float>::quiet_NaN()), {"dense1.input_zero"});
+}
+
 TEST_CASE("a sample that is not finite gives NaN, and others in its batch are as they are without it") {
   const MemoryDataset sound = toy_images(4, {6, 6, 1}, 2);
   const Sequential model(Conv2d(4, 3), ReLU(), Flatten(), Dense(3));
