@@ -119,8 +119,8 @@ ronda_options default_options() {
 
 void require_known_size(std::size_t size) {
   if (size < sizeof(std::size_t) || size > sizeof(ronda_options))
-    throw InputError("options have a size of " + std::to_string(size) + ", expected at most " +
-                     std::to_string(sizeof(ronda_options)) +
+    throw InputError("options have a size of " + std::to_string(size) + ", expected " +
+                     std::to_string(sizeof(std::size_t)) + " to " + std::to_string(sizeof(ronda_options)) +
                      ": give ronda_default_options their sizeof first, and the library this header's version");
 }
 
@@ -134,7 +134,7 @@ ronda::WorldOptions world_options(const ronda_options& options) {
 ronda::CoordinatorOptions coordinator_options(const ronda_options& options) {
   ronda::CoordinatorOptions result;
   if (options.batch_bytes != 0) result.batch_bytes = options.batch_bytes;
-  if (options.gather_seconds >= 0) result.gather_seconds = options.gather_seconds;
+  if (!(options.gather_seconds < 0)) result.gather_seconds = options.gather_seconds;
   result.missing_warning = options.missing_warning;
   result.missing_limit = options.missing_limit;
   result.print_warnings = options.print_warnings != 0;

@@ -44,8 +44,8 @@ ronda_kv_options default_kv_options() {
 
 void require_known_kv_size(std::size_t size) {
   if (size < sizeof(std::size_t) || size > sizeof(ronda_kv_options))
-    throw InputError("options have a size of " + std::to_string(size) + ", expected at most " +
-                     std::to_string(sizeof(ronda_kv_options)) +
+    throw InputError("options have a size of " + std::to_string(size) + ", expected " +
+                     std::to_string(sizeof(std::size_t)) + " to " + std::to_string(sizeof(ronda_kv_options)) +
                      ": give ronda_kv_default_options their sizeof first, and the library this header's version");
 }
 
@@ -122,6 +122,7 @@ ronda_status ronda_kv_default_options(ronda_kv_options* options, size_t size) {
 
 ronda_status ronda_kv_open(const ronda_kv_options* options, ronda_kv** store) {
   return guarded([&] {
+    require_sense(store_options(completed_kv(options)));  // before MPI starts, which cannot start again
     open_store(options, store, [](const ronda::WorldOptions& world_options) {
       int argc = 0;
       char** argv = nullptr;

@@ -253,6 +253,7 @@ std::string complete(ReceiveSpec& spec, const SpecContext& context) {
 
 std::string complete(SparseAllreduceSpec& spec, const SpecContext& /*context*/) {
   const TensorDesc& table = spec.table.desc();
+  require_known(spec.algorithm, "AllreduceAlgorithm", spec.label);
   require_on_host(spec.table, spec.label);
   if (table.dtype != DType::float32 || table.shape.rank() != 2 || !table.layout.is_plain())
     throw LogicError(spec.label + " is of a plain table of float32, not of " + table.text());

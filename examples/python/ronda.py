@@ -86,6 +86,13 @@ def whole(number, what):
     return number
 
 
+def set_field(structure, name, value):
+    """Of options; a number that C's type cannot hold would become another one."""
+    setattr(structure, name, value)
+    if not isinstance(value, bytes) and getattr(structure, name) != value:
+        raise ValueError(f"{name} cannot be {value!r}")
+
+
 def view(array, dtype=None):
     """Pointer, count and type of an array that the library may write to. bfloat16 is uint16 with dtype="bfloat16"."""
     if not isinstance(array, numpy.ndarray) or not array.flags.carray:
@@ -110,7 +117,7 @@ class Options(ctypes.Structure):
         self.print_warnings = 1
         for name, value in wanted.items():
             known(dict.fromkeys(self.NAMES), "option", name)
-            setattr(self, name, value)
+            set_field(self, name, value)
 
 
 class Request:

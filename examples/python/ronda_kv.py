@@ -53,11 +53,11 @@ class Store:
             if "servers" in options:
                 raise TypeError("give servers or server_ranks")
             options["servers"] = len(ranks)
-            wanted.server_ranks = (ctypes.c_int * len(ranks))(*ranks)
+            wanted.server_ranks = (ctypes.c_int * len(ranks))(*(ronda.whole(rank, "rank") for rank in ranks))
         for name, value in options.items():
             if name not in dict(Options._fields_) or name == "size":
                 raise TypeError(f"Store has no option {name!r}")
-            setattr(wanted, name, value)
+            ronda.set_field(wanted, name, value)
         self.handle, self.update, self.error = ctypes.c_void_p(), None, None
         ronda.call("ronda_kv_open", ctypes.byref(wanted), ctypes.byref(self.handle))
         server, index, of = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
@@ -70,13 +70,14 @@ class Store:
 
     def set_updater(self, update):
         """update(key, begin, values, gradient) changes `values` in place, on the servers. Both arrays are the store's:
-        not to be kept."""
+        not to be kept. `serve` raises what it raises; workers hear that it failed, not why."""
         def called(part, _updates, values, gradient, _context):
             try:
                 shown = Part.from_address(part)
                 shape = (shown.count,)
-                update(shown.key.decode(), shown.begin, numpy.ctypeslib.as_array(values, shape),
-                       numpy.ctypeslib.as_array(gradient, shape))
+                read = numpy.ctypeslib.as_array(gradient, shape)
+                read.flags.writeable = False
+                update(shown.key.decode(), shown.begin, numpy.ctypeslib.as_array(values, shape), read)
             except BaseException as error:  # which C cannot pass on
                 self.error = error
                 return 1
@@ -121,4 +122,8 @@ class Store:
             self.close()
         elif self.handle and not self.is_server:
             handle, self.handle = self.handle, ctypes.c_void_p()
-            ronda.call("ronda_kv_leave", handle, repr(value).encode())
+            try:
+                why = repr(value)
+            except Exception:
+                why = kind.__name__
+            ronda.call("ronda_kv_leave", handle, why.encode(errors="backslashreplace"))

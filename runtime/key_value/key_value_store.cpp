@@ -41,11 +41,18 @@ Roles roles_of(const KeyValueOptions& options, int ranks) {
 
 void require_sense(const KeyValueOptions& options, int ranks) {
   const Roles roles = roles_of(options, ranks);
+  require_sense(options);
   const int wanted = options.replicas_to_aggregate;
-  if (wanted < 0) throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + ": a number from 0 on");
   if (wanted > roles.workers())
     throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + " is more than " +
                      counted(roles.workers(), "worker") + "; 0 takes the gradients of all");
+}
+
+void require_sense(const KeyValueOptions& options) {
+  const int wanted = options.replicas_to_aggregate;
+  if (options.server_ranks.empty() && options.servers < 1)
+    throw InputError(".servers = " + std::to_string(options.servers) + ": values need one server or more");
+  if (wanted < 0) throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) + ": a number from 0 on");
   if (options.asynchronous && wanted != 0)
     throw InputError(".replicas_to_aggregate = " + std::to_string(wanted) +
                      " goes with rounds; with .asynchronous each gradient is applied as it comes");

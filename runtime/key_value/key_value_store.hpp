@@ -39,6 +39,8 @@ struct KeyValueOptions {
 [[nodiscard]] Roles roles_of(const KeyValueOptions& options, int ranks);
 /// Throws InputError, which names the field, where an option cannot be.
 void require_sense(const KeyValueOptions& options, int ranks);
+/// Where it cannot be for any number of ranks, which need not be known yet.
+void require_sense(const KeyValueOptions& options);
 
 /// A part of a value on its server.
 struct KeyPart {

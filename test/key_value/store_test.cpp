@@ -387,6 +387,21 @@ TEST_CASE("workers that initialise different sizes are told so, and the servers 
     CHECK(why.find("'values', 4 numbers") != std::string::npos);
 }
 
+TEST_CASE("a key that looks like two is told from two") {
+  if (ranks() < 3) return;
+  const Numbers four(4);
+  const std::string why = test::refusal([&] {
+    with_store({}, [&](KeyValueStore& store) {
+      if (rank() == 0)
+        store.init("k', 4 numbers\n'l", four);
+      else
+        store.init(std::array{KeyValueStore::Value{"k", four}, KeyValueStore::Value{"l", four}});
+    });
+  });
+  CHECK(why.find(rank() == ranks() - 1 ? " left the key-value store: " : "the values of a key-value store") !=
+        std::string::npos);
+}
+
 TEST_CASE("an init that one worker may not make is refused on all, and the store goes on") {
   if (ranks() < 3) return;
   with_store({}, [&](KeyValueStore& store) {

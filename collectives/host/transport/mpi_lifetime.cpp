@@ -34,7 +34,8 @@ MpiLifetime::MpiLifetime(int& argc, char**& argv, int wanted_level, Ledger& ledg
   mpi::check(MPI_Initialized(&initialized), "MPI_Initialized");
   if (initialized != 0)
     throw LogicError(
-        "MPI is initialised already, and no process can do that twice; take World::adopt (in C: ronda_init_comm)");
+        "MPI is initialised already, and no process can do that twice; take World::adopt (in C: "
+        "ronda_init_comm, ronda_kv_open_comm)");
   int level = MPI_THREAD_SINGLE;
   mpi::check(MPI_Init_thread(&argc, &argv, wanted_level, &level), "MPI_Init_thread");
   mpi::check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

@@ -93,11 +93,17 @@ void KeyValueServer::take(const Asked& asked, const MessageHeader& question, Gra
 void KeyValueServer::do_as_asked(const Asked& asked, const MessageHeader& question, GradientPool::Piece incoming) {
   switch (question.kind) {
     case MessageKind::init: return make_part(asked, question, incoming.get());
-    case MessageKind::push: return parts_.at(question.part)->push({asked, question.version, std::move(incoming)});
-    case MessageKind::pull: return parts_.at(question.part)->pull(asked);
     case MessageKind::barrier: return enter_barrier(asked);
-    default: throw LogicError("a key-value server was asked for what only workers are");
+    default: break;
   }
+  const auto part = parts_.find(question.part);
+  if (part != parts_.end() && question.kind == MessageKind::push)
+    return part->second->push({asked, question.version, std::move(incoming)});
+  if (part != parts_.end() && question.kind == MessageKind::pull) return part->second->pull(asked);
+  fail(std::make_exception_ptr(LogicError("worker " + std::to_string(asked.worker) +
+                                          " asked a key-value server for what it does not have: part " +
+                                          std::to_string(question.part) + " of the values")));
+  send_failure(asked);
 }
 
 /// No part has the question yet, which would give it back where something fails.

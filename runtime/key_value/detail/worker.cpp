@@ -1,6 +1,7 @@
 #include <ronda/collectives/phase.hpp>
 #include <ronda/core/clock.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/shape.hpp>
 #include <ronda/runtime/key_value/detail/worker.hpp>
 
 #include <algorithm>
@@ -34,9 +35,10 @@ KeyValueWorker::~KeyValueWorker() { leave("it did not close it"); }
 void KeyValueWorker::init(std::span<const KeyValueStore::Value> values) {
   barrier();  // a server says here who has left; in what follows the workers are by themselves
   agree(workers_, [&] { require_new(values); });
-  std::string text;
+  std::string text;  // with the keys' lengths, since a key may look like the rest of a line
   for (const auto& value : values)
-    text += in_quotes(value.key) + ", " + std::to_string(value.values.size()) + " numbers\n";
+    text += std::to_string(value.key.size()) + " bytes: " + in_quotes(value.key) + ", " +
+            std::to_string(value.values.size()) + " numbers\n";
   require_equal(workers_, "the values of a key-value store", text);
   add_keys(values);
   agree(workers_, [&] {
@@ -46,9 +48,13 @@ void KeyValueWorker::init(std::span<const KeyValueStore::Value> values) {
 
 void KeyValueWorker::require_new(std::span<const KeyValueStore::Value> values) const {
   std::set<std::string_view> seen;
-  for (const auto& value : values)
+  for (const auto& value : values) {
     if (keys_.contains(value.key) || !seen.insert(value.key).second)
       throw LogicError("init of " + in_quotes(value.key) + ", which is in the key-value store already");
+    if (value.values.size() > static_cast<std::size_t>(Shape::most_elements))
+      throw InputError("init of " + in_quotes(value.key) + " with " + std::to_string(value.values.size()) +
+                       " numbers, more than memory can have");
+  }
 }
 
 void KeyValueWorker::add_keys(std::span<const KeyValueStore::Value> values) {

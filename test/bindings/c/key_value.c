@@ -45,6 +45,12 @@ static void open_wrongly(void) {
   REQUIRE(ronda_kv_default_options(&options, sizeof options) == RONDA_OK);
   options.size = 3;
   REQUIRE(fails(ronda_kv_open(&options, &store), RONDA_ERROR_INPUT, "size of 3"));
+  options.size = sizeof options;
+  options.servers = 0; /* and MPI is not begun */
+  REQUIRE(fails(ronda_kv_open(&options, &store), RONDA_ERROR_INPUT, ".servers = 0"));
+  options.servers = 1;
+  options.part_bytes = 65;
+  REQUIRE(fails(ronda_kv_open(&options, &store), RONDA_ERROR_INPUT, "multiple of 64"));
   REQUIRE(store == NULL);
 }
 
@@ -56,6 +62,7 @@ static void work(ronda_kv* store, int worker, int workers) {
   REQUIRE(fails(ronda_kv_init(store, NULL, values, COUNT), RONDA_ERROR_INPUT, "key is NULL"));
   REQUIRE(fails(ronda_kv_init(store, "values", NULL, COUNT), RONDA_ERROR_INPUT, "values is NULL"));
   REQUIRE(fails(ronda_kv_serve(store), RONDA_ERROR_LOGIC, "serve is for servers"));
+  REQUIRE(fails(ronda_kv_init(store, "values", values, (size_t)-1), RONDA_ERROR_INPUT, "more than memory can have"));
   REQUIRE(ronda_kv_init(store, "values", values, COUNT) == RONDA_OK);
   REQUIRE(ronda_kv_version(store, "values", &updates) == RONDA_OK && updates == 0);
   REQUIRE(fails(ronda_kv_pull(store, "values", values, 1), RONDA_ERROR_LOGIC, "initialised with 1000"));

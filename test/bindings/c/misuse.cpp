@@ -2,6 +2,7 @@
 #include <ronda/ronda.h>
 #include <ronda/ronda_kv.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +35,7 @@ void options_have_a_size() {
   ronda_options options;
   std::memset(&options, 7, sizeof options);
   REQUIRE(fails(ronda_default_options(&options, 0), RONDA_ERROR_INPUT, "size of 0"));
-  REQUIRE(fails(ronda_default_options(&options, sizeof options + 8), RONDA_ERROR_INPUT, "expected at most"));
+  REQUIRE(fails(ronda_default_options(&options, sizeof options + 8), RONDA_ERROR_INPUT, "expected 8 to "));
   // An older program's, which ends here: nothing beyond is written.
   const std::size_t older = offsetof(ronda_options, missing_limit);
   REQUIRE(ronda_default_options(&options, older) == RONDA_OK);
@@ -85,6 +86,9 @@ int main() {
   options.batch_bytes = 3;
   REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "power of two"));
   options.batch_bytes = 0;
+  options.gather_seconds = std::nan("");
+  REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "gather_seconds"));
+  options.gather_seconds = -1;
   options.missing_limit = -1;
   REQUIRE(fails(ronda_init(&options, &world), RONDA_ERROR_INPUT, "missing_limit"));
   options.missing_limit = 60;

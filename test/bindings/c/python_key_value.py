@@ -9,10 +9,15 @@ from failing_calls import fails
 
 def halves(key, begin, values, gradient):
     assert key == "values" and begin == 0
+    assert not gradient.flags.writeable
     values -= gradient / 2
 
 
 fails(TypeError, "no option 'sizes'", ronda_kv.Store, sizes=3)
+fails(ValueError, "servers cannot be 4294967301", ronda_kv.Store, servers=2**32 + 5)
+fails(ValueError, "part_bytes cannot be -64", ronda_kv.Store, part_bytes=-64)
+fails(ValueError, "32 bits", ronda_kv.Store, server_ranks=[2**32 + 1])
+fails(ronda.RondaError, "multiple of 64", ronda_kv.Store, part_bytes=65)  # and MPI is not begun
 with ronda_kv.Store(server_ranks=[0]) as store:  # the first rank
     store.set_updater(halves)
     if store.is_server:
