@@ -8,6 +8,8 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace ronda {
@@ -47,9 +49,12 @@ std::deque<InputRange> calibrate(const Layer& model, std::span<const NamedTensor
   return ranges;
 }
 
+/// `dense1.` of `dense1.weight`.
+std::string owner_of(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.') + 1); }
+
 /// The weight, and its scales. Returns what the bias is to be corrected by.
 std::vector<float> append_quantized(const NamedTensor& weight, const InputRange& range, std::vector<NamedTensor>& to) {
-  const std::string owner = weight.name.substr(0, weight.name.rfind('.') + 1);
+  const std::string owner = owner_of(weight.name);
   const std::int64_t outputs = weight.shape[0];
   Int8Weight q = int8_weight(weight.values, outputs);
   std::vector<float> correction = int8_bias_correction(weight.values, q, range);
@@ -71,18 +76,16 @@ std::vector<std::string> int8_weights(std::span<const NamedTensor> tensors) {
 }
 
 void require_scales(std::span<const NamedTensor> tensors, const std::filesystem::path& source) {
-  for (const std::string& weight : int8_weights(tensors)) {
-    const std::string owner = weight.substr(0, weight.rfind('.') + 1);
-    for (const NamedTensor& tensor : tensors)
-      for (const float x : tensor.values) {
-        const bool scale = tensor.name == owner + "weight_scale" || tensor.name == owner + "input_scale";
-        if (scale && !(x > 0 && std::isfinite(x)))
-          throw InputError(source.string() + ": " + tensor.name + " has " + shortest(x) +
-                           ", and a scale is finite and above 0; is the file damaged?");
-        if (tensor.name == owner + "input_zero" && !(x >= 0 && x <= 255))
-          throw InputError(source.string() + ": " + tensor.name + " is " + shortest(x) +
-                           ", not from 0 to 255; is the file damaged?");
-      }
+  std::set<std::string> owners;
+  for (const std::string& weight : int8_weights(tensors)) owners.insert(owner_of(weight));
+  for (const NamedTensor& tensor : tensors) {
+    const std::string owner = owner_of(tensor.name), name = tensor.name.substr(owner.size());
+    const bool scale = name == "weight_scale" || name == "input_scale", zero = name == "input_zero";
+    if ((!scale && !zero) || !owners.contains(owner)) continue;
+    for (const float x : tensor.values)
+      if (scale ? !(x > 0 && std::isfinite(x)) : !(x >= 0 && x <= 255))
+        throw InputError(source.string() + ": " + tensor.name + " has " + shortest(x) + ", and " +
+                         (scale ? "a scale is finite and above 0" : "it is from 0 to 255") + "; is the file damaged?");
   }
 }
 

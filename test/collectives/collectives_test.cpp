@@ -323,7 +323,10 @@ TEST_CASE("many collectives in flight at once, each started several times") {
     for (const auto& event : done) event.wait();
     CHECK(to_all == operands<float>(to_all.size(), ranks - 1));
     if (rank == 0) CHECK(test::count_wrong<float>(ReduceOp::maximum, to_root, ranks) == 0);
-    for (std::size_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == static_cast<float>(i / 500));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t sender = i / 500;
+      REQUIRE(all[i] == static_cast<float>(sender));
+    }
     const auto begin = static_cast<std::size_t>(rank) * 500;
     CHECK(test::count_wrong<float>(ReduceOp::mean, std::span(reduced).subspan(begin, 500), ranks, begin) == 0);
   }
