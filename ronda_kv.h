@@ -57,7 +57,8 @@ typedef int (*ronda_kv_update)(const ronda_kv_part* part, uint64_t updates, floa
 /* `size` is sizeof(ronda_kv_options) as the program was compiled with. */
 ronda_status ronda_kv_default_options(ronda_kv_options* options, size_t size);
 
-/* Starts MPI; `options` may be NULL. To be called on all ranks. `*store` is written where it returns RONDA_OK. */
+/* Starts MPI; `options` may be NULL. To be called on all ranks. `*store` is written where it returns RONDA_OK. Options
+ * that no number of ranks makes right are refused before MPI starts, which cannot start again. */
 ronda_status ronda_kv_open(const ronda_kv_options* options, ronda_kv** store);
 /* The same in a program that has MPI: over the communicator with this Fortran handle. The program ends MPI itself,
  * after ronda_kv_close. */

@@ -33,16 +33,6 @@ std::string OptionNames::field_of(std::string_view name) const {
   return found == names_.end() ? "" : found->first;
 }
 
-/// How long the value of a field is with which `text` begins; 0: no flag stands for it.
-std::size_t OptionNames::flag_at(std::string_view text, std::string& name) const {
-  for (const auto& [value, flag] : flags_)
-    if (text.starts_with(value)) {
-      name = flag;
-      return value.size();
-    }
-  return 0;
-}
-
 std::string OptionNames::on_command_line(std::string_view text) const {
   std::string result;
   while (!text.empty()) {
@@ -50,10 +40,10 @@ std::string OptionNames::on_command_line(std::string_view text) const {
     result += text.substr(0, point);
     if (point == std::string_view::npos) break;
     text.remove_prefix(point + 1);
-    std::string flag;
-    if (const std::size_t length = may_begin_after(result) ? flag_at(text, flag) : 0; length > 0) {
-      result += "--" + flag;
-      text.remove_prefix(length);
+    const auto flag = std::ranges::find_if(flags_, [&](const auto& entry) { return text.starts_with(entry.first); });
+    if (flag != flags_.end() && may_begin_after(result)) {
+      result += "--" + flag->second;
+      text.remove_prefix(flag->first.size());
       continue;
     }
     std::string_view field = longest_field(text);

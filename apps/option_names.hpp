@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -31,9 +30,8 @@ class OptionNames {
   void translate_errors(FunctionRef<void()> work) const;
 
  private:
-  [[nodiscard]] std::size_t flag_at(std::string_view text, std::string& name) const;
-
-  std::map<std::string, std::string, std::less<>> names_, flags_;
+  std::map<std::string, std::string, std::less<>> names_;
+  std::map<std::string, std::string> flags_;  ///< by `field = value`
 };
 
 /// Passes everything on, with the command line's names in texts.

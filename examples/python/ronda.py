@@ -87,9 +87,9 @@ def whole(number, what):
 
 
 def set_field(structure, name, value):
-    """Of options; a number that C's type cannot hold would become another one."""
+    """Sets an option; refuses a number that C's type cannot hold, since ctypes would cut it."""
     setattr(structure, name, value)
-    if not isinstance(value, bytes) and getattr(structure, name) != value:
+    if getattr(structure, name) != value:
         raise ValueError(f"{name} cannot be {value!r}")
 
 

@@ -70,7 +70,7 @@ class Store:
 
     def set_updater(self, update):
         """update(key, begin, values, gradient) changes `values` in place, on the servers. Both arrays are the store's:
-        not to be kept. `serve` raises what it raises; workers hear that it failed, not why."""
+        not to be kept. Where it raises, `serve` raises a RondaError with that as its cause; workers hear that it failed."""
         def called(part, _updates, values, gradient, _context):
             try:
                 shown = Part.from_address(part)
