@@ -9,7 +9,7 @@ for number in "$seconds" "$seed"; do
   [[ $number =~ ^[0-9]+$ ]] || { echo "ronda: error: scripts/attack.sh [SECONDS [SEED]]: '$number' is no whole number" >&2; exit 2; }
 done
 
-install_packages "${packages[@]}" "${formats[@]}" procps iproute2 python3 python3-numpy
+install_packages "${packages[@]}" procps iproute2 python3 python3-numpy
 build asan
 build release
 end=$((SECONDS + seconds)) rounds=0

@@ -11,7 +11,7 @@ for number in "$files" "$seed"; do
 done
 files=$((10#$files)) seed=$((10#$seed)) # 08 is eight
 
-install_packages "${packages[@]}" "${formats[@]}"
+install_packages "${packages[@]}"
 build asan test_data
 export LSAN_OPTIONS=suppressions=test/support/lsan.txt:print_suppressions=0  # what Open MPI does not give back
 [[ ! -w /dev/shm ]] || export TMPDIR=/dev/shm

@@ -5,9 +5,7 @@ cd "$root"
 
 # ocl-icd-opencl-dev: Debian 12's description of oneDNN asks for it, though nothing here uses OpenCL.
 packages=(g++ cmake ninja-build openmpi-bin libopenmpi-dev libdnnl-dev catch2 libcli11-dev nlohmann-json3-dev zlib1g-dev
-          libxxhash-dev libjpeg-dev libpng-dev ocl-icd-opencl-dev)
-# Optional, and large: a build without them lacks these formats, of data and of exported models.
-formats=(libhdf5-dev libonnx-dev libprotobuf-dev)
+          libxxhash-dev libjpeg-dev libpng-dev libhdf5-dev libonnx-dev libprotobuf-dev ocl-icd-opencl-dev)
 
 install_packages() { # install_packages NAME…: says what it is about to do, asks for root by sudo
   local missing=() name
@@ -26,11 +24,19 @@ install_packages() { # install_packages NAME…: says what it is about to do, as
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# g++ spends a seventh of its time looking for memory to give back. Where there are 4 GB for each process of the build, it need not:
+# the largest source takes 2 GB.
+compiler_memory() {
+  local memory
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
+  (($(nproc) * 4000 + 8000 > memory)) || ${CXX:-c++} --version | grep -q clang || echo --param=ggc-min-heapsize=4000000
+}
+
 build() { # build PRESET [TARGET]: into build/PRESET; builds nothing that is up to date
   local preset=$1 target=${2:-all}
   if [[ ! -f build/$preset/build.ninja ]]; then
     echo "ronda: configuring build/$preset"
-    cmake --preset "$preset" >"/tmp/ronda-configure.$$" || { cat "/tmp/ronda-configure.$$" >&2; exit 1; }
+    CXXFLAGS="$(compiler_memory) ${CXXFLAGS:-}" cmake --preset "$preset" >"/tmp/ronda-configure.$$" || { cat "/tmp/ronda-configure.$$" >&2; exit 1; }
     rm -f "/tmp/ronda-configure.$$"
   fi
   cmake --build --preset "$preset" --target "$target"

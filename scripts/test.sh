@@ -5,7 +5,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
-install_packages "${packages[@]}" "${formats[@]}" procps python3 python3-numpy
+install_packages "${packages[@]}" procps python3 python3-numpy
 preset=${RONDA_PRESET:-release}
 [[ $preset != cuda ]] || scripts/fetch_cudnn_frontend.sh
 build "$preset"

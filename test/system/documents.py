@@ -32,7 +32,7 @@ NO_COMMAND = "names a tool or an option, not a command to be typed"
 FOR_HOURS = "measures, or tries at random, for minutes or hours"
 BUILDS = "builds in the tree that this test is run from, or runs its tests"
 NOT_RUN = {
-    "scripts/quickstart.sh    # installs what is missing, builds, trains a CNN on MNIST with two ranks to 99 %": NEEDS_PACKAGES,
+    "scripts/quickstart.sh    # installs missing packages, builds, trains a CNN on MNIST with two ranks to 99 %": NEEDS_PACKAGES,
     "scripts/test.sh          # the same set-up, then all tests": NEEDS_PACKAGES,
     "cmake --preset release && cmake --build --preset release && ctest --preset release": NEEDS_PACKAGES,
     "cmake --preset release && cmake --build --preset release": NEEDS_PACKAGES,
