@@ -11,6 +11,9 @@ what='cmake --install'
 run cmake --install "$build" --prefix "$prefix"
 expect_status 0
 
+what='a build'
+[[ ! -e /var/lib/dpkg/status ]] || expect 'to be configured anew when packages have changed' grep -q '/var/lib/dpkg/status' "$build/build.ninja"
+
 what='the installed headers' # those at the rooms' roots alone, and they need no others
 for room in core collectives coordinator layers optim data runtime/{io,checkpoint,supervise,key_value,strategy,onnx,trainer}; do
   (cd "$root" && printf '%s\n' "$room"/*.hpp)
