@@ -37,12 +37,14 @@ using Lanes = std::integral_constant<std::int64_t, lanes>;
   return whole;
 }
 
-struct RowSum {
-  float sum;        ///< Σ exp(scale · (score − largest))
-  float logarithm;  ///< log Σ exp(scale · score)
+/// What makes probabilities of a row of scores: exp(scale · (score − largest)) · inverse. Backward takes the same two
+/// numbers, so it finds the same probabilities: the logarithm of the sum, one number, has a rounding error as large as
+/// that of the scores, which exp would make a factor of.
+struct RowSoftmax {
+  float largest, inverse;
 };
 /// Scores become exp(scale · (score − largest)).
-RONDA_MULTIVERSION RowSum exponentials(float* row, std::int64_t keys, float scale) {
+RONDA_MULTIVERSION RowSoftmax exponentials(float* row, std::int64_t keys, float scale) {
   float largest[lanes], sums[lanes] = {};
   for (float& lane : largest) lane = -infinity;
   const std::int64_t whole = fill_up(row, keys);
@@ -57,8 +59,7 @@ RONDA_MULTIVERSION RowSum exponentials(float* row, std::int64_t keys, float scal
       row[i + l] = power;
       sums[l] += power;
     });
-  const float sum = sum_of(sums);
-  return {sum, most * scale + std::log(sum)};
+  return {most, 1 / sum_of(sums)};
 }
 
 RONDA_MULTIVERSION void scale_row(float* row, std::int64_t count, float factor) {
@@ -69,25 +70,25 @@ RONDA_MULTIVERSION void multiply_row(float* __restrict row, const float* __restr
   for (std::int64_t i = 0; i < count; ++i) row[i] *= factors[i];
 }
 
-RONDA_MULTIVERSION float product_of(const float* a, const float* b, std::int64_t count) {
-  float sums[16] = {};
-  by_lanes(count, [&](std::int64_t lane, auto width) RONDA_INLINE {
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { sums[l] += a[lane + l] * b[lane + l]; });
-  });
-  return sum_of(sums);
-}
-
-/// Scores become probabilities again, and the probabilities' gradients the scores'.
-/// @param mean  of the probabilities' gradients
+/// Scores become probabilities again, and the probabilities' gradients the scores'. The mean of the probabilities'
+/// gradients is summed from the same numbers that it is subtracted from: where one key has all of the probability, the
+/// difference is exactly 0.
 RONDA_MULTIVERSION void score_gradients(float* __restrict scores, float* __restrict gradients, std::int64_t keys,
-                                        float scale, float logarithm, float mean) {
+                                        float scale, const RowSoftmax& row) {
   const std::int64_t whole = fill_up(scores, keys);
+  const float most = row.largest, inverse = row.inverse;
+  std::fill_n(gradients + keys, whole - keys, 0.0F);
+  float sums[lanes] = {};
   for (std::int64_t i = 0; i < whole; i += lanes)
     each_lane(Lanes(), [&](std::int64_t l) RONDA_INLINE {
-      const float probability = exponential(scores[i + l] * scale - logarithm);
+      const float probability = exponential((scores[i + l] - most) * scale) * inverse;
       scores[i + l] = probability;
-      gradients[i + l] = probability * (gradients[i + l] - mean) * scale;
+      sums[l] += probability * gradients[i + l];
     });
+  const float mean = sum_of(sums);
+  for (std::int64_t i = 0; i < whole; i += lanes)
+    each_lane(Lanes(), [&](std::int64_t l)
+                           RONDA_INLINE { gradients[i + l] = scores[i + l] * (gradients[i + l] - mean) * scale; });
 }
 
 /// Vectors of a head, as a matrix (depth, steps) in panels of 32 steps: step t is column t % 32 of panel t / 32. The
@@ -123,7 +124,7 @@ struct Block {
 };
 
 /// By our own loops. Threads take whole heads. Some rows of scores are computed at a time, so that they stay in cache;
-/// backward computes them again, from the logarithm of each row's sum.
+/// backward computes them again, from each row's largest score and sum.
 class Attention final : public Operation {
  public:
   Attention(const Runtime& runtime, const TensorDesc& input, const AttentionSpec& spec, const OperationContext& context)
@@ -141,6 +142,7 @@ class Attention final : public Operation {
       throw LogicError("an attention cannot read " + input.text());
     plan_.output = {output_shape(spec, {&input.shape, 1}), DType::float32, {}};
     plan_.picks = "our loops";
+    plan_.backward_reads_output = false;
     ArenaPlan worker;
     const auto floats = [&](std::int64_t count) {
       return worker.reserve(static_cast<std::size_t>(count) * sizeof(float));
@@ -148,7 +150,7 @@ class Attention final : public Operation {
     keys_offset_ = floats(depth_ * row_);
     scores_offset_ = floats(block_ * row_);
     if (context.mode == Mode::training) {
-      plan_.pass_bytes = static_cast<std::size_t>(samples_ * heads_ * steps_) * sizeof(float);
+      plan_.pass_bytes = static_cast<std::size_t>(samples_ * heads_ * steps_) * sizeof(RowSoftmax);
       values_offset_ = floats(depth_ * row_);
       gradients_offset_ = floats(block_ * row_);
       if (spec.dropout > 0) {
@@ -173,10 +175,10 @@ class Attention final : public Operation {
         multiply_by_panels(in.queries, keys, scores);
         for (std::int64_t query = scores.begin; query < scores.end; ++query) {
           const std::int64_t read = keys_of(query, scores);
-          const RowSum row = exponentials(scores[query], read, scale_);
-          scale_row(scores[query], read, 1 / row.sum);
+          const RowSoftmax row = exponentials(scores[query], read, scale_);
+          scale_row(scores[query], read, row.inverse);
           if (drops) multiply_row(scores[query], factors(pass, n, head, query, scratch), read);
-          if (plan_.pass_bytes > 0) logarithms(n, head)[query] = row.logarithm;
+          if (plan_.pass_bytes > 0) softmaxes(n, head)[query] = row;
         }
         multiply_rows(scores, in.values, y);
       });
@@ -189,7 +191,7 @@ class Attention final : public Operation {
     each_head([&](std::int64_t n, std::int64_t head, std::byte* scratch) {
       const Head<const float> in = vectors<const float>(inputs.front().pointer<float>(), n, head);
       const Head<float> gradient = vectors(memory_.input_gradient().pointer<float>(), n, head);
-      const Rows<float> y = output(memory_.output, n, head), dy = output(output_gradient, n, head);
+      const Rows<float> dy = output(output_gradient, n, head);
       auto* const keys = reinterpret_cast<float*>(scratch + keys_offset_);
       auto* const values = reinterpret_cast<float*>(scratch + values_offset_);
       pack(in.keys.data, in.keys.row, steps_, depth_, keys);
@@ -207,8 +209,7 @@ class Attention final : public Operation {
           const std::int64_t read = keys_of(query, scores);
           const float* const kept = mask_ ? factors(pass, n, head, query, scratch) : nullptr;
           if (mask_) multiply_row(gradients[query], kept, read);
-          score_gradients(scores[query], gradients[query], read, scale_, logarithms(n, head)[query],
-                          product_of(dy[query], y[query], depth_));
+          score_gradients(scores[query], gradients[query], read, scale_, softmaxes(n, head)[query]);
           if (mask_) multiply_row(scores[query], kept, read);
         }
         add_columns(scores, {dy.data, dy.row}, gradient.values);
@@ -231,8 +232,8 @@ class Attention final : public Operation {
   [[nodiscard]] Rows<float> output(const Tensor& tensor, std::int64_t n, std::int64_t head) const {
     return {tensor.pointer<float>() + n * steps_ * width_ + head * depth_, width_};
   }
-  [[nodiscard]] float* logarithms(std::int64_t n, std::int64_t head) const {
-    return reinterpret_cast<float*>(memory_.pass) + (n * heads_ + head) * steps_;
+  [[nodiscard]] RowSoftmax* softmaxes(std::int64_t n, std::int64_t head) const {
+    return reinterpret_cast<RowSoftmax*>(memory_.pass) + (n * heads_ + head) * steps_;
   }
   /// What a dropout multiplies a query's probabilities with, in memory that the next query takes.
   [[nodiscard]] const float* factors(const Pass& pass, std::int64_t n, std::int64_t head, std::int64_t query,

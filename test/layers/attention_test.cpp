@@ -71,6 +71,63 @@ TEST_CASE("attention equals the plain loops") {
     }
 }
 
+TEST_CASE("an attention of one step has gradients of exactly 0 for its query and its key") {
+  const auto reference = make_reference_primitives(), library = make_onednn_primitives(1);
+  FirstPicker picker;
+  for (const bool causal : {false, true})  // the first step of a causal one reads itself alone
+    for (Primitives* primitives : {reference.get(), library.get()}) {
+      constexpr std::int64_t width = 48;
+      const TensorDesc input = plain({3, causal ? 5 : 1, 3 * width});
+      const auto operation = make_attention(*primitives, input, {.heads = 2, .causal = causal}, {picker});
+      Bench bench(*operation, input);
+      bench.forward();
+      const auto dx = bench.backward()[0];
+      for (std::size_t i = 0; i < width; ++i) REQUIRE(dx[i] == 0);  // the first step's query
+      for (std::size_t i = width; i < 2 * width && !causal; ++i) REQUIRE(dx[i] == 0);
+    }
+}
+
+TEST_CASE("an attention of large scores has the gradients of a sum in double") {
+  const auto reference = make_reference_primitives(), library = make_onednn_primitives(1);
+  FirstPicker picker;
+  constexpr std::int64_t steps = 20, depth = 16;
+  const TensorDesc input = plain({1, steps, 3 * depth});
+  // Scores are whole numbers that float32 has exactly, 4 · (large + small), and differ by a little in each row.
+  for (const float large : {1e1F, 1e3F, 65536.0F, 1048576.0F}) {
+    std::vector<float> x(static_cast<std::size_t>(input.count()));
+    const auto at = [&](std::int64_t step, std::int64_t part, std::int64_t i) -> float& {
+      return x[static_cast<std::size_t>((step * 3 + part) * depth + i)];
+    };
+    for (std::int64_t step = 0; step < steps; ++step) {
+      at(step, 0, 0) = 4;
+      at(step, 0, 1) = static_cast<float>(1 + step % 3);
+      at(step, 1, 0) = large;
+      at(step, 1, 1) = static_cast<float>(step * 7 % 5);
+      for (std::int64_t i = 0; i < depth; ++i) at(step, 2, i) = std::sin(static_cast<float>(step * depth + i));
+    }
+    const auto gradients_of = [&](Primitives& primitives) {
+      const auto operation = make_attention(primitives, input, {.heads = 1}, {picker});
+      Bench bench(*operation, input);
+      std::ranges::copy(x, bench.input().pointer<float>());
+      bench.forward();
+      auto dx = bench.backward()[0];
+      // Of a query's first element it is `large` times a sum of gradients that is 0 but for roundings.
+      for (std::size_t step = 0; step < steps; ++step) dx[step * 3 * depth] = 0;
+      return dx;
+    };
+    INFO("scores of " << large);
+    check_close("gradients", gradients_of(*library), gradients_of(*reference), 1e-5F);
+  }
+  for (const float scale : {1e6F, 1e10F, 1e15F}) {  // one key has all of the probability
+    const auto operation = make_attention(*library, input, {.heads = 2, .causal = true}, {picker});
+    Bench bench(*operation, input);
+    for (float& value : bench.input().as<float>()) value *= scale;
+    bench.forward();
+    const auto dx = bench.backward()[0];
+    CHECK(std::ranges::all_of(dx, [](float gradient) { return std::isfinite(gradient); }));
+  }
+}
+
 TEST_CASE("attention on three threads has the same bits as on one") {
   use_threads(3);
   const auto alone = make_onednn_primitives(1), several = make_onednn_primitives(3);
