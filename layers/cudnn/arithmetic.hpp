@@ -7,6 +7,7 @@
 #include <ronda/core/step_control.hpp>
 #include <ronda/layers/cudnn/run.hpp>
 #include <ronda/layers/elementwise.hpp>
+#include <ronda/layers/sum_block.hpp>
 
 /// What our own kernels compute, a call for one element. Each call writes its own elements and no other, so the order
 /// of calls does not matter and every run has the same bits. The host runs the same code in tests. Numbers of type T
@@ -176,17 +177,17 @@ struct Pool {
     return best;
   }
   RONDA_HOST_DEVICE Run<T, width> mean(const PoolGeometry::Window& window, const ImagePlace& at) const {
-    float sums[width] = {};
+    BlockSum sums[width];
     for (std::int64_t h = window.top; h < window.bottom; ++h)
       for (std::int64_t w = window.left; w < window.right; ++w) {
         const Run<T, width> here = x[geometry.place(at.n, h, w, at.run)];
         for (int k = 0; k < width; ++k) {
           const float value = as_float(number(here, k));
-          sums[k] += relu ? rectified(value) : value;
+          sums[k].add(relu ? rectified(value) : value);
         }
       }
     Run<T, width> means{};
-    for (int k = 0; k < width; ++k) number(means, k) = as_number<T>(sums[k] / window.area());
+    for (int k = 0; k < width; ++k) number(means, k) = as_number<T>(sums[k].value() / window.area());
     return means;
   }
 };
@@ -304,9 +305,9 @@ struct SumRows {
   RONDA_HOST_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t chunk = i / columns, column = i % columns, length = (rows + chunks - 1) / chunks;
     const std::int64_t begin = chunk * length, end = begin + length < rows ? begin + length : rows;
-    float sum = 0;
-    for (std::int64_t row = begin; row < end; ++row) sum += as_float(x[row * columns + column]);
-    sums[i] = sum;
+    BlockSum sum;
+    for (std::int64_t row = begin; row < end; ++row) sum.add(as_float(x[row * columns + column]));
+    sums[i] = sum.value();
   }
 };
 
@@ -318,9 +319,9 @@ struct SumChunks {
   std::int64_t chunks, columns;
   template <class Team>
   RONDA_HOST_DEVICE void operator()(Team team, std::int64_t column) const {
-    float sum = 0;
-    for (std::int64_t chunk = team.rank(); chunk < chunks; chunk += team.size()) sum += x[chunk * columns + column];
-    sum = team.combine(sum, [](float a, float b) { return a + b; });
+    BlockSum mine;
+    for (std::int64_t chunk = team.rank(); chunk < chunks; chunk += team.size()) mine.add(x[chunk * columns + column]);
+    const float sum = team.combine(mine.value(), [](float a, float b) { return a + b; });
     if (team.rank() == 0) sums[column] = as_number<T>(sum);
   }
 };

@@ -50,7 +50,7 @@ void write_gradients(const BFloat16* x, const BFloat16* dy, BFloat16* dx, const 
 /// cache.
 template <class Body>
 void each_piece(const Images& images, Range samples, const float* weights, Body body) {
-  const std::int64_t lanes = images.lanes, longest = std::clamp<std::int64_t>((1 << 14) / lanes, 16, 512);
+  const std::int64_t lanes = images.lanes, longest = std::clamp<std::int64_t>((1 << 14) / lanes, 16, 128);
   const auto cut = [&](std::int64_t at, std::int64_t channel, std::int64_t positions) {
     for (std::int64_t p = 0; p < positions; p += longest)
       body(at + p * lanes, channel, Piece{std::min(longest, positions - p), lanes});

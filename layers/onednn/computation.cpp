@@ -111,10 +111,10 @@ Option pick(Picker& picker, const std::string& question, std::vector<Option> opt
   for (const Option& option : options) {
     Candidate candidate{option.name, nullptr, option.counts};
     if (Computation* computation = option.computation.get())
-      candidate.run = [computation, bytes, &memory, &before] {
+      candidate.run = [computation, bytes, times = option.times, &memory, &before] {
         if (memory.bytes() == 0) memory = Buffer::host(bytes);
         if (before) before();
-        computation->rehearse(memory.data());
+        for (std::size_t i = 0; i < times; ++i) computation->rehearse(memory.data());
       };
     candidates.push_back(std::move(candidate));
   }

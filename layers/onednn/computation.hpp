@@ -100,7 +100,8 @@ class Computation {
 struct Option {
   std::string name;
   std::unique_ptr<Computation> computation;
-  double counts = 1;  ///< as Candidate::counts
+  double counts = 1;      ///< as Candidate::counts
+  std::size_t times = 1;  ///< how often a run computes it
 };
 
 /// What `make` returns; empty where the library refuses.

@@ -110,7 +110,8 @@ class Convolution final : public Operation {
     Parameter& weight = *memory_.parameters[0];
     std::byte* scratch = memory_.scratch + computation_offset_;
     if (directions_.backward_weights.library)
-      directions_.backward_weights.library->run({input.data(), gradients.convolved}, weight.gradient.data(), scratch);
+      directions_.write_weight_gradient(input.data(), reinterpret_cast<const std::byte*>(gradients.convolved),
+                                        weight.gradient.data(), scratch);
     else if (directions_.backward_weights.in_tiles)
       directions_.tiles->backward_weights(floats(input.data()), floats(gradients.convolved),
                                           floats(weight.gradient.data()), scratch);

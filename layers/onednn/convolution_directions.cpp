@@ -44,6 +44,27 @@ bool is_broken(const dnnl::convolution_backward_weights::primitive_desc& descrip
          !is_in_blocks(description.src_desc());
 }
 
+/// A rectangle of pixels.
+struct Pixels {
+  std::int64_t top, left, height, width;
+};
+
+/// Copies some pixels of a sample's images, and zeros for those outside.
+void copy_pixels(const Images& images, const float* sample, const Pixels& pixels, float* to) {
+  const std::int64_t begin = std::clamp<std::int64_t>(-pixels.left, 0, pixels.width),
+                     end = std::clamp<std::int64_t>(images.width - pixels.left, begin, pixels.width);
+  for (std::int64_t group = 0; group < images.groups; ++group, sample += images.image_size())
+    for (std::int64_t row = pixels.top; row < pixels.top + pixels.height; ++row, to += pixels.width * images.lanes) {
+      if (row < 0 || row >= images.height || begin == end) {
+        std::fill_n(to, pixels.width * images.lanes, 0.0F);
+        continue;
+      }
+      const float* const from = sample + (row * images.width + pixels.left + begin) * images.lanes;
+      float* const copied = std::fill_n(to, begin * images.lanes, 0.0F);
+      std::fill(std::copy_n(from, (end - begin) * images.lanes, copied), to + pixels.width * images.lanes, 0.0F);
+    }
+}
+
 /// A pooling on memory of its own.
 struct PoolingRehearsal {
   PoolingRehearsal(const ConvolutionProblem& spec, const TensorDesc& convolved, int threads)
@@ -93,18 +114,10 @@ ConvolutionDirections::ConvolutionDirections(const Runtime& runtime, const Convo
   fused = FusedConvolution::make(runtime, spec, output, weight);
   forward_is_fused = choose_fused(context.picker);
   if (context.mode == Mode::evaluation) return;
-  hint_ = describe_forward(last_resort);
   const std::string layouts = spec.input.layout.tag() + " " + output.layout.tag() + " " + weight.layout.tag();
   winners = WinnerGradients::make(runtime, spec, output, weight);
   const std::function<void()> spreading = spreading_rehearsal();
-  backward_weights = choose(
-      context.picker, "backward weights", layouts,
-      [&](const ConvolutionWay& way) { return make_backward_weights(way); },
-      ours(fused     ? fused->weights_rehearsal()
-           : winners ? winners->weights_rehearsal()
-                     : nullptr,
-           tiles ? tiles->weights_rehearsal() : nullptr, spreading),
-      spreading);
+  choose_backward_weights(context.picker, layouts, spreading);
   if (!context.input_gradient) return;
   const std::function<void()> spreading_again = spreads(backward_weights) ? nullptr : spreading;
   backward_data = choose(
@@ -113,8 +126,112 @@ ConvolutionDirections::ConvolutionDirections(const Runtime& runtime, const Convo
       spreading_again);
 }
 
+ConvolutionDirections::Part ConvolutionDirections::part_of_samples(std::int64_t samples) const {
+  const auto part = [samples](const Shape& shape) { return Shape{samples, shape[1], shape[2], shape[3]}; };
+  return {part(spec_.input.shape), part(output_shape_), window_};
+}
+
+/// All padding is among the inputs.
+ConvolutionDirections::Part ConvolutionDirections::part_of_pixels() const {
+  const auto inputs = [](std::int64_t outputs, std::int64_t kernel, std::int64_t stride, std::int64_t dilation) {
+    return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
+  };
+  const auto part = [](const Shape& shape, std::int64_t h, std::int64_t w) { return Shape{1, h, w, shape[3]}; };
+  Part result{part(spec_.input.shape,
+                   inputs(pixels_of_part_.height, spec_.kernel.height, spec_.stride.height, spec_.dilation.height),
+                   inputs(pixels_of_part_.width, spec_.kernel.width, spec_.stride.width, spec_.dilation.width)),
+              part(output_shape_, pixels_of_part_.height, pixels_of_part_.width), window_};
+  std::ranges::fill(result.window.before, 0);
+  std::ranges::fill(result.window.after, 0);
+  return result;
+}
+
+/// The library adds up all positions of all samples in one float32 sum for each weight: so, in float32, it is given
+/// parts of the samples, and of large images copies of some pixels.
+void ConvolutionDirections::choose_backward_weights(Picker& picker, const std::string& layouts,
+                                                    const std::function<void()>& spreading) {
+  const std::int64_t samples = spec_.input.shape[0], positions = output_shape_[1] * output_shape_[2];
+  constexpr std::int64_t large = 4096, positions_of_part = 512;
+  if (dtype() == DType::float32 && positions > large && images_of(spec_.input)) {
+    pixels_of_part_.width = std::min(output_shape_[2], positions_of_part);
+    pixels_of_part_.height = positions_of_part / pixels_of_part_.width;
+    parts_of_sum_ = {samples * parts_down() * parts_across(), 1};
+  } else {
+    parts_of_sum_ =
+        dtype() == DType::float32 ? SumParts::of(samples, positions, weight.shape.count()) : SumParts::whole(samples);
+  }
+  const std::string parts = is_cut()                    ? " by " + pixels_of_part_.text() + " pixels"
+                            : parts_of_sum_.count() > 1 ? " by " + std::to_string(parts_of_sum_.most) + " samples"
+                                                        : "";
+  const Part part = is_cut() ? part_of_pixels() : part_of_samples(parts_of_sum_.most);
+  inputs_of_part_ = {part.in[1], part.in[2]};
+  backward_weights = choose(
+      picker, "backward weights", layouts + parts,
+      [&](const ConvolutionWay& way) { return make_backward_weights(way, part); },
+      ours(fused     ? fused->weights_rehearsal()
+           : winners ? winners->weights_rehearsal()
+                     : nullptr,
+           tiles ? tiles->weights_rehearsal() : nullptr, spreading),
+      spreading, " with spreading", 1, parts_of_sum_.count());
+  if (!backward_weights.library || parts_of_sum_.rest() == 0) return;
+  for (const ConvolutionWay* way : {backward_weights.way, &last_resort})
+    if (!rest_of_sum_)
+      rest_of_sum_ = if_possible([&] { return make_backward_weights(*way, part_of_samples(parts_of_sum_.rest())); });
+}
+
+void ConvolutionDirections::write_weight_gradient(const std::byte* x, const std::byte* dz, std::byte* dw,
+                                                  std::byte* scratch) const {
+  Computation& of_part = *backward_weights.library;
+  if (parts_of_sum_.count() == 1 && !is_cut()) return of_part.run({x, dz}, dw, scratch);
+  const auto samples = static_cast<std::size_t>(spec_.input.shape[0]);
+  const std::size_t x_step = spec_.input.bytes() / samples, dz_step = output.bytes() / samples;
+  const std::size_t gradient_bytes = weight.bytes();
+  std::byte* const of_run = scratch + parts_of_sum_.scratch_bytes(gradient_bytes);
+  sum_by_pairs({0, parts_of_sum_.count()}, reinterpret_cast<float*>(dw), gradient_bytes / sizeof(float),
+               reinterpret_cast<float*>(scratch), runtime_.threads, [&](std::size_t part, float* to) {
+                 if (is_cut())
+                   return run_pixels(static_cast<std::int64_t>(part), reinterpret_cast<const float*>(x),
+                                     reinterpret_cast<const float*>(dz), to, of_run);
+                 const auto first = static_cast<std::size_t>(parts_of_sum_.first(part));
+                 Computation& run = parts_of_sum_.size(part) < parts_of_sum_.most ? *rest_of_sum_ : of_part;
+                 run.run({x + first * x_step, dz + first * dz_step}, to, of_run);
+               });
+}
+
+/// The gradient of some pixels of a sample, which are copied: they do not lie together.
+void ConvolutionDirections::run_pixels(std::int64_t part, const float* x, const float* dz, float* dw,
+                                       std::byte* scratch) const {
+  const Images in = images_of(spec_.input).value(), out = images_of(output).value();
+  const std::int64_t sample = part / (parts_down() * parts_across()),
+                     row = part / parts_across() % parts_down() * pixels_of_part_.height,
+                     column = part % parts_across() * pixels_of_part_.width;
+  auto* const copied_x = reinterpret_cast<float*>(scratch);
+  float* const copied_dz = copied_x + in.groups * inputs_of_part_.area() * in.lanes;
+  copy_pixels(in, x + sample * in.groups * in.image_size(),
+              {row * spec_.stride.height - spec_.padding.height, column * spec_.stride.width - spec_.padding.width,
+               inputs_of_part_.height, inputs_of_part_.width},
+              copied_x);
+  copy_pixels(out, dz + sample * out.groups * out.image_size(),
+              {row, column, pixels_of_part_.height, pixels_of_part_.width}, copied_dz);
+  backward_weights.library->run({copied_x, copied_dz}, dw, scratch + copied_bytes());
+}
+
+std::size_t ConvolutionDirections::copied_bytes() const {
+  if (!is_cut()) return 0;
+  const Images in = images_of(spec_.input).value(), out = images_of(output).value();
+  const std::int64_t floats =
+      in.groups * inputs_of_part_.area() * in.lanes + out.groups * pixels_of_part_.area() * out.lanes;
+  return (static_cast<std::size_t>(floats) * sizeof(float) + Buffer::alignment - 1) / Buffer::alignment *
+         Buffer::alignment;
+}
+
 std::size_t ConvolutionDirections::scratch_bytes() const {
   std::size_t bytes = 0;
+  if (backward_weights.library) {
+    bytes = backward_weights.library->scratch_bytes();
+    if (rest_of_sum_) bytes = std::max(bytes, rest_of_sum_->scratch_bytes());
+    bytes += parts_of_sum_.scratch_bytes(weight.bytes()) + copied_bytes();
+  }
   for (const auto* direction : {&forward, &backward_weights, &backward_data})
     if (direction->library)
       bytes = std::max(bytes, direction->library->scratch_bytes());
@@ -128,8 +245,8 @@ dnnl::memory::desc ConvolutionDirections::image(const Shape& shape, const Convol
   return way.plain ? plain_layout(shape, Axes::image, dtype()) : any_layout(shape, Axes::image, dtype());
 }
 
-dnnl::memory::desc ConvolutionDirections::output_image(const ConvolutionWay& way) const {
-  return is_summed() ? plain_layout(output_shape_, Axes::image, dtype()) : image(output_shape_, way);
+dnnl::memory::desc ConvolutionDirections::output_image(const ConvolutionWay& way, const Shape& shape) const {
+  return is_summed() ? plain_layout(shape, Axes::image, dtype()) : image(shape, way);
 }
 
 Shape ConvolutionDirections::library_weight() const {
@@ -141,9 +258,10 @@ dnnl::memory::desc ConvolutionDirections::given_weight(const dnnl::memory::desc&
   return shared_weight_ || spec_.groups > 1 ? plain_layout(library_weight(), Axes::weight, dtype()) : chosen;
 }
 
-dnnl::convolution_forward::primitive_desc ConvolutionDirections::describe_forward(const ConvolutionWay& way) const {
-  return adapter::convolution_forward(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
-                                      any_weight(), bias_, output_image(way), Computation::attributes());
+dnnl::convolution_forward::primitive_desc ConvolutionDirections::describe_forward(const ConvolutionWay& way,
+                                                                                  const Part& part) const {
+  return adapter::convolution_forward(runtime_.engine, way.algorithm, part.window, image(part.in, way), any_weight(),
+                                      bias_, output_image(way, part.out), Computation::attributes());
 }
 
 void ConvolutionDirections::choose_forward(Picker& picker) {
@@ -170,7 +288,7 @@ void ConvolutionDirections::choose_forward(Picker& picker) {
 }
 
 std::unique_ptr<Computation> ConvolutionDirections::make_forward(const ConvolutionWay& way) const {
-  const auto d = describe_forward(way);
+  const auto d = describe_forward(way, whole());
   const auto y = to_tensor_desc(d.dst_desc(), Axes::image);
   if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
   const dnnl::memory::desc given = given_weight(d.weights_desc());
@@ -181,17 +299,20 @@ std::unique_ptr<Computation> ConvolutionDirections::make_forward(const Convoluti
   return computation(d, dnnl::convolution_forward(d), std::move(inputs), {DNNL_ARG_DST, d.dst_desc(), d.dst_desc()});
 }
 
-std::unique_ptr<Computation> ConvolutionDirections::make_backward_weights(const ConvolutionWay& way) const {
-  const dnnl::memory::desc &w = w_, &dz = y_;
+std::unique_ptr<Computation> ConvolutionDirections::make_backward_weights(const ConvolutionWay& way,
+                                                                          const Part& part) const {
+  const dnnl::memory::desc &w = w_, x = to_memory_desc({part.in, dtype(), spec_.input.layout}, Axes::image),
+                           dz = to_memory_desc({part.out, dtype(), output.layout}, Axes::image);
+  const auto hint = describe_forward(last_resort, part);
   const auto describe = [&](const dnnl::memory::desc& dw) {
-    return adapter::convolution_backward_weights(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
-                                                 dw, image(output_shape_, way), hint_, Computation::attributes());
+    return adapter::convolution_backward_weights(runtime_.engine, way.algorithm, part.window, image(part.in, way), dw,
+                                                 image(part.out, way), hint, Computation::attributes());
   };
   const auto make = [&](const dnnl::memory::desc& dw) -> std::unique_ptr<Computation> {
     const auto d = describe(dw);
     if ((!way.fallback && is_fallback(d.impl_info_str())) || is_broken(d, spec_)) return nullptr;
     return computation(d, dnnl::convolution_backward_weights(d),
-                       {{DNNL_ARG_SRC, x_, d.src_desc()}, {DNNL_ARG_DIFF_DST, dz, d.diff_dst_desc()}},
+                       {{DNNL_ARG_SRC, x, d.src_desc()}, {DNNL_ARG_DIFF_DST, dz, d.diff_dst_desc()}},
                        {DNNL_ARG_DIFF_WEIGHTS, w, d.diff_weights_desc()});
   };
   auto direct = if_possible([&] { return make(w); });
@@ -200,9 +321,9 @@ std::unique_ptr<Computation> ConvolutionDirections::make_backward_weights(const 
 
 std::unique_ptr<Computation> ConvolutionDirections::make_backward_data(const ConvolutionWay& way) const {
   const dnnl::memory::desc &w = w_, &dz = y_;
-  const auto d =
-      adapter::convolution_backward_data(runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way),
-                                         any_weight(), image(output_shape_, way), hint_, Computation::attributes());
+  const auto d = adapter::convolution_backward_data(
+      runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way), any_weight(), image(output_shape_, way),
+      describe_forward(last_resort, whole()), Computation::attributes());
   if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
   return computation(d, dnnl::convolution_backward_data(d),
                      {{DNNL_ARG_DIFF_DST, dz, d.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, w, d.weights_desc()}},
@@ -279,19 +400,20 @@ ConvolutionDirections::Direction ConvolutionDirections::choose(Picker& picker, c
                                                                const std::string& layouts, Make&& make,
                                                                std::span<const Candidate> ours,
                                                                const std::function<void()>& before, const char* told,
-                                                               double plain) {
+                                                               double plain, std::size_t times) {
   std::vector<Option> options;
   bool any = false;
   for (const ConvolutionWay& way : ways) {
-    options.push_back({way.name, if_possible([&] { return make(way); }), way.plain ? plain : 1});
+    options.push_back({way.name, if_possible([&] { return make(way); }), way.plain ? plain : 1, times});
     any = any || options.back().computation;
   }
-  options.push_back({last_resort.name, any ? nullptr : make(last_resort)});
+  options.push_back({last_resort.name, any ? nullptr : make(last_resort), 1, times});
   const std::string question =
       std::string("convolution ") + direction + " " + text() + " " + layouts + (before ? told : "");
   Option chosen = pick(picker, question, std::move(options), ours, before);
   picks += (picks.empty() ? "" : ", ") + std::string(direction) + " " + chosen.name;
-  return {std::move(chosen.computation), chosen.name == by_tiles};
+  const auto way = std::ranges::find(ways, chosen.name, &ConvolutionWay::name);
+  return {std::move(chosen.computation), chosen.name == by_tiles, way == ways.end() ? &last_resort : &*way};
 }
 
 std::string ConvolutionDirections::text() const {

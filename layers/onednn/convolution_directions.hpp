@@ -10,6 +10,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/operations.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 #include <ronda/layers/onednn/winners.hpp>
 #include <ronda/layers/onednn/winograd.hpp>
 
@@ -33,12 +34,13 @@ class ConvolutionDirections {
   /// How a direction is computed. Neither: nobody needs it, or `winners` or `fused` does it.
   struct Direction {
     std::unique_ptr<Computation> library;
-    bool in_tiles = false;  ///< by `tiles`
+    bool in_tiles = false;                ///< by `tiles`
+    const ConvolutionWay* way = nullptr;  ///< the library's
   };
   /// Whether it takes the gradient of the convolution itself, not of its pooled output.
   static bool spreads(const Direction& direction) { return direction.library || direction.in_tiles; }
 
-  Direction forward, backward_weights, backward_data;
+  Direction forward, backward_weights, backward_data;  ///< `backward_weights` of a part of the samples
   std::unique_ptr<WinnerGradients> winners;
   std::unique_ptr<FusedConvolution> fused;
   std::unique_ptr<Winograd> tiles;
@@ -48,10 +50,14 @@ class ConvolutionDirections {
 
   [[nodiscard]] std::size_t scratch_bytes() const;
 
+  /// The gradient of the weights by the library.
+  /// @param dz  of the convolution itself
+  void write_weight_gradient(const std::byte* x, const std::byte* dz, std::byte* dw, std::byte* scratch) const;
+
  private:
   [[nodiscard]] dnnl::memory::desc image(const Shape& shape, const ConvolutionWay& way) const;
   /// Of the output: plain where parts of it are added up over ranks, which may pick other ways, but have one layout.
-  [[nodiscard]] dnnl::memory::desc output_image(const ConvolutionWay& way) const;
+  [[nodiscard]] dnnl::memory::desc output_image(const ConvolutionWay& way, const Shape& shape) const;
   [[nodiscard]] bool is_summed() const { return spec_.sums == SumOverRanks::output; }
   [[nodiscard]] DType dtype() const { return spec_.input.dtype; }
   /// As the library has it: with an axis of its own for the groups, if there are some. The bytes of rows are the same.
@@ -60,12 +66,31 @@ class ConvolutionDirections {
   /// The forward primitive's choice, or rows where other operations read it too, or where there are groups, whose
   /// blocks no Layout names: then each reorders it.
   [[nodiscard]] dnnl::memory::desc given_weight(const dnnl::memory::desc& chosen) const;
-  [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const ConvolutionWay& way) const;
+  /// A part of a batch, as a convolution of its own: some samples, or some pixels of one.
+  struct Part {
+    Shape in, out;
+    adapter::Window window;
+  };
+  [[nodiscard]] Part whole() const { return {spec_.input.shape, output_shape_, window_}; }
+  [[nodiscard]] Part part_of_samples(std::int64_t samples) const;
+  [[nodiscard]] Part part_of_pixels() const;
+  [[nodiscard]] dnnl::convolution_forward::primitive_desc describe_forward(const ConvolutionWay& way,
+                                                                           const Part& part) const;
   /// Decides the layout of the output, and mostly of the weights, for good.
   void choose_forward(Picker& picker);
   std::unique_ptr<Computation> make_forward(const ConvolutionWay& way) const;
   /// Into the layout of the weights directly where that is no fallback, through a reorder where it is.
-  std::unique_ptr<Computation> make_backward_weights(const ConvolutionWay& way) const;
+  std::unique_ptr<Computation> make_backward_weights(const ConvolutionWay& way, const Part& part) const;
+  [[nodiscard]] bool is_cut() const { return pixels_of_part_ != 0; }
+  [[nodiscard]] std::int64_t parts_down() const {
+    return (output_shape_[1] + pixels_of_part_.height - 1) / pixels_of_part_.height;
+  }
+  [[nodiscard]] std::int64_t parts_across() const {
+    return (output_shape_[2] + pixels_of_part_.width - 1) / pixels_of_part_.width;
+  }
+  [[nodiscard]] std::size_t copied_bytes() const;
+  void run_pixels(std::int64_t part, const float* x, const float* dz, float* dw, std::byte* scratch) const;
+  void choose_backward_weights(Picker& picker, const std::string& layouts, const std::function<void()>& spreading);
   std::unique_ptr<Computation> make_backward_data(const ConvolutionWay& way) const;
   template <class Description>
   std::unique_ptr<Computation> computation(const Description& description, const dnnl::primitive& primitive,
@@ -90,10 +115,15 @@ class ConvolutionDirections {
   template <class Make>
   Direction choose(Picker& picker, const char* direction, const std::string& layouts, Make&& make,
                    std::span<const Candidate> ours, const std::function<void()>& before,
-                   const char* told = " with spreading", double plain = 1);
+                   const char* told = " with spreading", double plain = 1, std::size_t times = 1);
   [[nodiscard]] std::string text() const;
   /// Part of the question, since it decides which ways there are.
   [[nodiscard]] std::string pooling() const;
+
+  SumParts parts_of_sum_;                     ///< of the samples, or of the rectangles of all samples
+  HeightWidth pixels_of_part_ = 0;            ///< of the output: such a rectangle; 0: parts are whole samples
+  HeightWidth inputs_of_part_ = 0;            ///< of which it is computed
+  std::unique_ptr<Computation> rest_of_sum_;  ///< the weights' gradient of the last part, if it is shorter
 
   const Runtime& runtime_;
   const ConvolutionProblem& spec_;
@@ -101,7 +131,6 @@ class ConvolutionDirections {
   adapter::Window window_;
   bool shared_weight_;
   dnnl::memory::desc x_, w_, bias_, y_;  ///< as the caller's bytes lie
-  dnnl::convolution_forward::primitive_desc hint_;
 };
 
 }  // namespace ronda::onednn

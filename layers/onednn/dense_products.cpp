@@ -3,6 +3,7 @@
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/panels.hpp>
 #include <ronda/layers/onednn/strassen.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 
 #include <algorithm>
 #include <array>
@@ -36,14 +37,52 @@ struct Direction {
   }
 };
 
+/// Weight gradients are sums over the rows of the batch. Every product adds up its rows in one float32 sum for each
+/// weight, so it is made for a part of them, and once more for the rest.
+class RowParts {
+ public:
+  explicit RowParts(const DenseMatrices& m)
+      : parts_(m.dtype == DType::float32 ? SumParts::of(m.batch, 1, m.inputs * m.outputs) : SumParts::whole(m.batch)),
+        part_(m.of_rows(parts_.most)),
+        rest_(m.of_rows(parts_.rest() > 0 ? parts_.rest() : parts_.most)) {}
+
+  [[nodiscard]] std::size_t count() const { return parts_.count(); }
+  [[nodiscard]] bool has_rest() const { return parts_.rest() > 0; }
+  [[nodiscard]] const DenseMatrices& part() const { return part_; }
+  [[nodiscard]] const DenseMatrices& rest() const { return rest_; }
+
+  /// @param weight_bytes  of the gradient, in its layout
+  [[nodiscard]] std::size_t scratch_bytes(std::size_t weight_bytes) const { return parts_.scratch_bytes(weight_bytes); }
+  /// @param run  (whether it is the rest, x, dz, dw, scratch): writes the gradient of a part's rows
+  template <class Run>
+  void sum(const void* x, const void* dz, void* dw, std::size_t weight_bytes, std::byte* scratch, int threads,
+           Run&& run) const {
+    if (count() == 1) return run(false, x, dz, dw, scratch);
+    sum_by_pairs({0, count()}, static_cast<float*>(dw), weight_bytes / sizeof(float), reinterpret_cast<float*>(scratch),
+                 threads, [&](std::size_t part, float* to) {
+                   run(parts_.size(part) < parts_.most,
+                       static_cast<const float*>(x) + parts_.first(part) * part_.inputs,
+                       static_cast<const float*>(dz) + parts_.first(part) * part_.outputs, to,
+                       scratch + scratch_bytes(weight_bytes));
+                 });
+  }
+
+ private:
+  SumParts parts_;
+  DenseMatrices part_, rest_;
+};
+
 /// By the library, but for large products, and for the ReLU: its own make 0 of NaN.
 struct LibraryProducts final : DenseProducts {
   std::size_t rectified;  ///< how many outputs, where there is a ReLU
   int threads;
   DType dtype;
   memory::desc layout;
-  Direction forwards, backwards_weights, backwards_data;  ///< the latter two empty where nobody needs them
-  Direction evaluates;                                    ///< instead of `forwards` by Strassen; else empty
+  std::size_t weight_bytes;
+  RowParts parts;
+  Direction forwards, backwards_weights, rest_of_weights,
+      backwards_data;   ///< all but the first empty where nobody needs them
+  Direction evaluates;  ///< instead of `forwards` by Strassen; else empty
   std::string names;
 
   LibraryProducts(const DenseMatrices& m, int thread_count, const memory::desc& weight, std::string name)
@@ -51,13 +90,16 @@ struct LibraryProducts final : DenseProducts {
         threads(thread_count),
         dtype(m.dtype),
         layout(weight),
+        weight_bytes(to_tensor_desc(layout, Axes::weight).value().bytes()),
+        parts(m),
         names(std::move(name)) {}
 
   [[nodiscard]] TensorDesc weight() const override { return to_tensor_desc(layout, Axes::weight).value(); }
   [[nodiscard]] std::string picks() const override { return names; }
   [[nodiscard]] std::size_t scratch_bytes() const override {
-    return std::max({forwards.scratch_bytes(), backwards_weights.scratch_bytes(), backwards_data.scratch_bytes(),
-                     evaluates.scratch_bytes()});
+    const std::size_t of_weights = std::max(backwards_weights.scratch_bytes(), rest_of_weights.scratch_bytes());
+    return std::max({forwards.scratch_bytes(), parts.scratch_bytes(weight_bytes) + of_weights,
+                     backwards_data.scratch_bytes(), evaluates.scratch_bytes()});
   }
   void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch, Mode mode) override {
     (mode == Mode::evaluation && evaluates.computation ? evaluates : forwards).run(x, w, b, y, scratch);
@@ -66,10 +108,14 @@ struct LibraryProducts final : DenseProducts {
                         [&]<class T>(std::type_identity<T>) { rectify(static_cast<T*>(y), rectified, threads); });
   }
   void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) override {
-    if (backwards_weights.strassen)
-      backwards_weights.run(dz, x, nullptr, dw, scratch);
-    else
-      backwards_weights.run(x, dz, nullptr, dw, scratch);
+    parts.sum(x, dz, dw, weight_bytes, scratch, threads,
+              [this](bool rest, const void* part_x, const void* part_dz, void* to, std::byte* memory) {
+                Direction& direction = rest ? rest_of_weights : backwards_weights;
+                if (direction.strassen)
+                  direction.run(part_dz, part_x, nullptr, to, memory);
+                else
+                  direction.run(part_x, part_dz, nullptr, to, memory);
+              });
   }
   void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) override {
     backwards_data.run(dz, w, nullptr, dx, scratch);
@@ -79,16 +125,29 @@ struct LibraryProducts final : DenseProducts {
 /// By our own kernel, in float32.
 class PanelProducts final : public DenseProducts {
  public:
-  PanelProducts(const DenseMatrices& m, int threads) : panels_(m.batch, m.inputs, m.outputs, m.relu, threads) {}
+  PanelProducts(const DenseMatrices& m, int threads)
+      : threads_(threads),
+        parts_(m),
+        panels_(panels_of(m, threads)),
+        weight_bytes_(panels_.weight().bytes()),
+        part_(panels_of(parts_.part(), threads)),
+        rest_(panels_of(parts_.rest(), threads)) {}
 
   [[nodiscard]] TensorDesc weight() const override { return panels_.weight(); }
   [[nodiscard]] std::string picks() const override { return "weights in panels"; }
-  [[nodiscard]] std::size_t scratch_bytes() const override { return panels_.scratch_bytes(); }
+  [[nodiscard]] std::size_t scratch_bytes() const override {
+    return std::max(panels_.scratch_bytes(),
+                    parts_.scratch_bytes(weight_bytes_) + std::max(part_.scratch_bytes(), rest_.scratch_bytes()));
+  }
   void forward(const void* x, const void* w, const void* b, void* y, std::byte* scratch, Mode) override {
     panels_.forward(floats(x), floats(w), floats(b), static_cast<float*>(y), scratch);
   }
   void backward_weights(const void* x, const void* dz, void* dw, std::byte* scratch) override {
-    panels_.backward_weights(floats(x), floats(dz), static_cast<float*>(dw), scratch);
+    parts_.sum(
+        x, dz, dw, weight_bytes_, scratch, threads_,
+        [this](bool rest, const void* part_x, const void* part_dz, void* to, std::byte* memory) {
+          (rest ? rest_ : part_).backward_weights(floats(part_x), floats(part_dz), static_cast<float*>(to), memory);
+        });
   }
   void backward_data(const void* dz, const void* w, void* dx, std::byte* scratch) override {
     panels_.backward_data(floats(dz), floats(w), static_cast<float*>(dx), scratch);
@@ -96,8 +155,15 @@ class PanelProducts final : public DenseProducts {
 
  private:
   static const float* floats(const void* numbers) { return static_cast<const float*>(numbers); }
+  static Panels panels_of(const DenseMatrices& m, int threads) {
+    return {m.batch, m.inputs, m.outputs, m.relu, threads};
+  }
 
+  int threads_;
+  RowParts parts_;
   Panels panels_;
+  std::size_t weight_bytes_;
+  Panels part_, rest_;  ///< for weight gradients of a part of the rows
 };
 
 /// The library's inner product, with weights in a given layout or (`any`) in the one it likes best.
@@ -199,7 +265,10 @@ std::unique_ptr<DenseProducts> blocked_products(const Runtime& runtime, const De
     auto result = std::make_unique<LibraryProducts>(m, runtime.threads, product.weight(), "blocked weights");
     result->forwards.computation = product.forward();
     if (context.mode != Mode::training) return result;
-    result->backwards_weights.computation = product.backward_weights();
+    const RowParts& parts = result->parts;
+    result->backwards_weights.computation = InnerProduct(runtime, parts.part(), product.weight()).backward_weights();
+    if (parts.has_rest())
+      result->rest_of_weights.computation = InnerProduct(runtime, parts.rest(), product.weight()).backward_weights();
     if (context.input_gradient) result->backwards_data.computation = product.backward_data();
     return result;
   } catch (const dnnl::error&) {
@@ -273,12 +342,12 @@ std::function<void()> rehearsal_of(const Strassen& product) {
 /// Weights in rows: the best implementation in each direction.
 std::unique_ptr<DenseProducts> plain_products(const Runtime& runtime, const DenseMatrices& m,
                                               const OperationContext& context) {
-  const InnerProduct inner(runtime, m, m.plain_weight());
-  const MatrixProduct matrix(runtime, m);
-  const StrassenProducts strassen(runtime, m, context, Strassen::Steps::single),
-      paired(runtime, m, context, Strassen::Steps::paired);
   auto result = std::make_unique<LibraryProducts>(m, runtime.threads, m.plain_weight(), "plain weights");
-  const auto choose = [&](const char* name, auto&& make) {
+  const auto choose = [&](const DenseMatrices& matrices, const char* name, auto&& make) {
+    const InnerProduct inner(runtime, matrices, matrices.plain_weight());
+    const MatrixProduct matrix(runtime, matrices);
+    const StrassenProducts strassen(runtime, matrices, context, Strassen::Steps::single),
+        paired(runtime, matrices, context, Strassen::Steps::paired);
     std::vector<Option> options;
     options.push_back({"inner product", if_possible([&] { return make(inner); })});
     options.push_back({"matrix product", if_possible([&] { return make(matrix); })});
@@ -286,9 +355,9 @@ std::unique_ptr<DenseProducts> plain_products(const Runtime& runtime, const Dens
         {{"Strassen", make(strassen)}, {"Strassen by pairs", make(paired)}}};
     std::vector<Candidate> ours;
     for (const auto& [product_name, product] : products)
-      if (strassen_pays(m, context)) ours.push_back({product_name, product ? rehearsal_of(*product) : nullptr});
+      if (strassen_pays(matrices, context)) ours.push_back({product_name, product ? rehearsal_of(*product) : nullptr});
     const std::string question =
-        std::string("dense ") + name + " " + m.text() + (ours.empty() ? "" : ", or Strassen by pairs");
+        std::string("dense ") + name + " " + matrices.text() + (ours.empty() ? "" : ", or Strassen by pairs");
     Option chosen = pick(context.picker, question, std::move(options), ours);
     result->names += std::string(", ") + name + " " + chosen.name;
     Direction direction{std::move(chosen.computation), std::nullopt};
@@ -296,16 +365,20 @@ std::unique_ptr<DenseProducts> plain_products(const Runtime& runtime, const Dens
       if (chosen.name == product_name) direction.strassen = product;
     return direction;
   };
-  result->forwards = choose("forward", [](const auto& product) { return product.forward(); });
+  result->forwards = choose(m, "forward", [](const auto& product) { return product.forward(); });
   if (result->forwards.strassen) {
+    const InnerProduct inner(runtime, m, m.plain_weight());
+    const MatrixProduct matrix(runtime, m);
     result->evaluates.computation = if_possible([&] { return inner.forward(); });
     if (!result->evaluates.computation) result->evaluates.computation = matrix.forward();
   }
-  if (context.mode == Mode::training)
-    result->backwards_weights =
-        choose("backward weights", [](const auto& product) { return product.backward_weights(); });
+  if (context.mode == Mode::training) {
+    const auto make = [](const auto& product) { return product.backward_weights(); };
+    result->backwards_weights = choose(result->parts.part(), "backward weights", make);
+    if (result->parts.has_rest()) result->rest_of_weights = choose(result->parts.rest(), "backward weights", make);
+  }
   if (context.mode == Mode::training && context.input_gradient)
-    result->backwards_data = choose("backward data", [](const auto& product) { return product.backward_data(); });
+    result->backwards_data = choose(m, "backward data", [](const auto& product) { return product.backward_data(); });
   return result;
 }
 

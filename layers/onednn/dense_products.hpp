@@ -27,6 +27,14 @@ struct DenseMatrices {
         dtype(spec.input.dtype),
         x(matrix(batch, inputs)),
         y(matrix(batch, outputs)) {}
+  /// The same of a part of the batch.
+  [[nodiscard]] DenseMatrices of_rows(std::int64_t rows) const {
+    DenseMatrices part = *this;
+    part.batch = rows;
+    part.x = part.matrix(rows, inputs);
+    part.y = part.matrix(rows, outputs);
+    return part;
+  }
   [[nodiscard]] dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns) const {
     return plain_layout({rows, columns}, Axes::weight, dtype);
   }

@@ -5,6 +5,7 @@
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/parts.hpp>
 #include <ronda/layers/onednn/patches.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 
 #include <algorithm>
 #include <array>
@@ -263,6 +264,8 @@ FusedConvolution::FusedConvolution(const Runtime& runtime, const ConvolutionProb
                       ? 0
                       : bytes((input.height + 2 * spec.padding.height) * windows_.below);
   sums_offset_ = scratch.reserve(workers * sums_bytes_);  // the first worker's; forward: the weights
+  totals_offset_ =
+      scratch.reserve(workers * static_cast<std::size_t>(sixteens_ * weights_of_sixteen_) * sizeof(double));
   bias_offset_ = scratch.reserve(bytes(sixteens_ * vector));
   padded_offset_ = scratch.reserve(workers * padded_bytes_);
   taps_offset_ = scratch.reserve(in_patches_ ? bytes(sixteens_ * patches::transformed_taps * vector) : 0);
@@ -339,29 +342,70 @@ template <LayerNumber T>
 void FusedConvolution::backward_weights(const T* x, const T* dy, const std::uint8_t* winners, T* dw,
                                         std::byte* scratch) {
   const auto workers = static_cast<std::size_t>(threads_);
+  const auto numbers = static_cast<std::size_t>(sixteens_ * weights_of_sixteen_);
   std::fill_n(scratch + sums_offset_, workers * sums_bytes_, std::byte{0});
+  std::fill_n(totals(scratch, 0), workers * numbers, 0.0);
+  // A block of some hundred windows is summed up in float32: some samples, or some rows of one.
+  constexpr std::int64_t windows_of_block = 256;
+  const std::int64_t rows = std::clamp<std::int64_t>(windows_of_block / std::max<std::int64_t>(windows_.width, 1), 1,
+                                                     std::max<std::int64_t>(windows_.height, 1));
+  const std::int64_t samples =
+      std::max<std::int64_t>(windows_of_block / std::max<std::int64_t>(pooled_.positions(), 1), 1);
+  const Windows block = rows_of_windows(rows), last = rows_of_windows(windows_.height % rows);
   each_sample(x, scratch, [&](std::int64_t sample, const float* image, std::size_t worker) {
-    float* sums = floats(scratch, sums_offset_ + worker * sums_bytes_);
-    patches::Cut cut{};
-    if (in_patches_) cut = patches::cut(windows_, image, false, scratch + patches_offset_ + worker * patches_bytes_);
-    for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
-      const std::int64_t at = output_at(sample, sixteen);
-      float* of_sixteen = sums + sixteen * weights_of_sixteen_;
-      if constexpr (std::same_as<T, float>) {
-        if (in_patches_) {
-          patches::add_gradients(windows_, cut, dy + at, winners + at, of_sixteen);
-          continue;
-        }
-      }
-      add_gradients(windows_, image, dy + at, winners + at, channels_of(sixteen), of_sixteen);
+    float* const sums = floats(scratch, sums_offset_ + worker * sums_bytes_);
+    for (std::int64_t row = 0; row < windows_.height; row += rows) {
+      const Windows& windows = row + rows <= windows_.height ? block : last;
+      add_windows<T>(windows, image + row * windows_.window_down, dy + output_row(sample, row),
+                     winners + output_row(sample, row), sums, scratch + patches_offset_ + worker * patches_bytes_);
+      if (rows < windows_.height || (sample + 1) % samples == 0) add_block(totals(scratch, worker), sums, numbers);
     }
   });
-  float* sums = floats(scratch, sums_offset_);
-  for (std::size_t worker = 1; worker < workers; ++worker) {
-    const float* more = floats(scratch, sums_offset_ + worker * sums_bytes_);
-    for (std::int64_t i = 0; i < sixteens_ * weights_of_sixteen_; ++i) sums[i] += more[i];
+  double* const total = totals(scratch, 0);
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    add_block(totals(scratch, worker), floats(scratch, sums_offset_ + worker * sums_bytes_), numbers);
+    for (std::size_t i = 0; worker > 0 && i < numbers; ++i) total[i] += totals(scratch, worker)[i];
   }
+  float* const sums = floats(scratch, sums_offset_);
+  std::transform(total, total + numbers, sums, [](double sum) { return static_cast<float>(sum); });
   to_parameter_.run(std::array<void*, 2>{sums, dw});
+}
+
+/// Adds what some rows of a sample's windows give the weights of all channels.
+/// @param dy, winners  of the first row, of the first channels
+template <LayerNumber T>
+void FusedConvolution::add_windows(const Windows& windows, const float* x, const T* dy, const std::uint8_t* winners,
+                                   float* sums, std::byte* of_patches) const {
+  patches::Cut cut{};
+  if (in_patches_) cut = patches::cut(windows, x, false, of_patches);
+  for (std::int64_t sixteen = 0; sixteen < sixteens_; ++sixteen) {
+    const std::int64_t at = output_at(0, sixteen);
+    float* const of_sixteen = sums + sixteen * weights_of_sixteen_;
+    if constexpr (std::same_as<T, float>) {
+      if (in_patches_) {
+        patches::add_gradients(windows, cut, dy + at, winners + at, of_sixteen);
+        continue;
+      }
+    }
+    add_gradients(windows, x, dy + at, winners + at, channels_of(sixteen), of_sixteen);
+  }
+}
+
+FusedConvolution::Windows FusedConvolution::rows_of_windows(std::int64_t rows) const {
+  Windows windows = windows_;
+  windows.height = rows;
+  return windows;
+}
+
+/// Where a row of a sample's windows starts, of the first channels.
+std::int64_t FusedConvolution::output_row(std::int64_t sample, std::int64_t row) const {
+  return output_at(sample, 0) + row * pooled_.width * pooled_.lanes;
+}
+
+/// A worker's sums, in float64.
+double* FusedConvolution::totals(std::byte* scratch, std::size_t worker) const {
+  return reinterpret_cast<double*>(scratch + totals_offset_) +
+         worker * static_cast<std::size_t>(sixteens_ * weights_of_sixteen_);
 }
 
 /// Where sixteen output channels of a sample start.

@@ -71,7 +71,13 @@ class FusedConvolution {
   template <LayerNumber T>
   const float* padded(const T* sample, float* into) const;
   void forward_in_patches(const float* x, float* y, std::uint8_t* winners, std::byte* scratch) const;
+  template <LayerNumber T>
+  void add_windows(const Windows& windows, const float* x, const T* dy, const std::uint8_t* winners, float* sums,
+                   std::byte* of_patches) const;
+  [[nodiscard]] Windows rows_of_windows(std::int64_t rows) const;
   [[nodiscard]] std::int64_t output_at(std::int64_t sample, std::int64_t sixteen) const;
+  [[nodiscard]] std::int64_t output_row(std::int64_t sample, std::int64_t row) const;
+  [[nodiscard]] double* totals(std::byte* scratch, std::size_t worker) const;
   /// Of a sixteen: sixteen, or eight in the last.
   [[nodiscard]] std::int64_t channels_of(std::int64_t sixteen) const;
   [[nodiscard]] float* floats(std::byte* scratch, std::size_t offset) const {
@@ -88,8 +94,8 @@ class FusedConvolution {
   std::int64_t weights_of_sixteen_;       ///< elements
   Kernel to_parameter_, from_parameter_;  ///< between (o/16, kh, kw, c, 16) and the parameter's layout
   std::size_t parameter_bytes_;
-  std::size_t bias_offset_, padded_offset_, padded_bytes_, sums_offset_, sums_bytes_, taps_offset_, patches_offset_,
-      patches_bytes_ = 0, scratch_bytes_;
+  std::size_t totals_offset_, bias_offset_, padded_offset_, padded_bytes_, sums_offset_, sums_bytes_, taps_offset_,
+      patches_offset_, patches_bytes_ = 0, scratch_bytes_;
 };
 
 }  // namespace ronda::onednn

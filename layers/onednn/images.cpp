@@ -4,6 +4,7 @@
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/sequence_image.hpp>
+#include <ronda/layers/sum_block.hpp>
 
 #include <algorithm>
 #include <array>
@@ -47,24 +48,28 @@ template <LayerNumber T>
 /// registers.
 template <bool activated, LayerNumber T, class Width>
 [[gnu::always_inline]] inline void mask_lanes(const T* __restrict dy, const T* __restrict y, T* __restrict dz,
-                                              float* __restrict sums, const Images& images, Width width) {
-  float sum[16] = {};
-  for (std::int64_t p = 0; p < images.positions(); ++p)
-    for (std::int64_t lane = 0; lane < width; ++lane) {
-      const std::int64_t i = p * images.lanes + lane;
-      float gradient = as_float(dy[i]);  // as above
-      if (activated) {
-        gradient = rectified_gradient(as_float(y[i]), gradient);
-        dz[i] = as_number<T>(gradient);
+                                              double* __restrict sums, const Images& images, Width width) {
+  double total[16] = {};
+  for (std::int64_t begin = 0; begin < images.positions(); begin += sum_block) {
+    float sum[16] = {};
+    for (std::int64_t p = begin; p < std::min(begin + sum_block, images.positions()); ++p)
+      for (std::int64_t lane = 0; lane < width; ++lane) {
+        const std::int64_t i = p * images.lanes + lane;
+        float gradient = as_float(dy[i]);  // as above
+        if (activated) {
+          gradient = rectified_gradient(as_float(y[i]), gradient);
+          dz[i] = as_number<T>(gradient);
+        }
+        sum[lane] += gradient;
       }
-      sum[lane] += gradient;
-    }
-  for (std::int64_t lane = 0; lane < width; ++lane) sums[lane] += sum[lane];
+    for (std::int64_t lane = 0; lane < width; ++lane) total[lane] += double{sum[lane]};
+  }
+  for (std::int64_t lane = 0; lane < width; ++lane) sums[lane] += total[lane];
 }
 
 /// One image.
 template <bool activated, LayerNumber T>
-[[gnu::always_inline]] inline void mask_image(const T* dy, const T* y, T* dz, float* sums, const Images& images) {
+[[gnu::always_inline]] inline void mask_image(const T* dy, const T* y, T* dz, double* sums, const Images& images) {
   by_lanes(images.lanes, [&](std::int64_t lane, auto width) RONDA_INLINE {
     mask_lanes<activated>(dy + lane, y + lane, dz + lane, sums + lane, images, width);
   });
@@ -87,16 +92,16 @@ RONDA_MULTIVERSION void accumulate_range(const float* b, float* y, Range range) 
 RONDA_MULTIVERSION void accumulate_range(const Half* b, Half* y, Range range) { accumulate_loop(b, y, range); }
 RONDA_MULTIVERSION void double_range(float* y, Range range) { double_loop(y, range); }
 RONDA_MULTIVERSION void double_range(Half* y, Range range) { double_loop(y, range); }
-RONDA_MULTIVERSION void mask_and_sum(const float* dy, const float* y, float* dz, float* sums, const Images& images) {
+RONDA_MULTIVERSION void mask_and_sum(const float* dy, const float* y, float* dz, double* sums, const Images& images) {
   mask_image<true>(dy, y, dz, sums, images);
 }
-RONDA_MULTIVERSION void mask_and_sum(const Half* dy, const Half* y, Half* dz, float* sums, const Images& images) {
+RONDA_MULTIVERSION void mask_and_sum(const Half* dy, const Half* y, Half* dz, double* sums, const Images& images) {
   mask_image<true>(dy, y, dz, sums, images);
 }
-RONDA_MULTIVERSION void sum_only(const float* dy, float* sums, const Images& images) {
+RONDA_MULTIVERSION void sum_only(const float* dy, double* sums, const Images& images) {
   mask_image<false, float>(dy, dy, nullptr, sums, images);
 }
-RONDA_MULTIVERSION void sum_only(const Half* dy, float* sums, const Images& images) {
+RONDA_MULTIVERSION void sum_only(const Half* dy, double* sums, const Images& images) {
   mask_image<false, Half>(dy, dy, nullptr, sums, images);
 }
 
@@ -165,19 +170,19 @@ void relu_backward(const T* dy, const T* y, T* dx, std::size_t count, int thread
 }
 
 std::size_t BiasAndActivation::scratch_bytes() const noexcept {
-  return static_cast<std::size_t>(threads_ * images_.groups * images_.lanes) * sizeof(float);
+  return static_cast<std::size_t>(threads_ * images_.groups * images_.lanes) * sizeof(double);
 }
 
 template <LayerNumber T>
 void BiasAndActivation::backward(const T* dy, const T* y, T* dz, T* db, std::byte* scratch) const {
   if (y == nullptr && db == nullptr) return;
   const std::int64_t channels = images_.groups * images_.lanes;
-  auto* partial = reinterpret_cast<float*>(scratch);  // a row of sums for each thread
+  auto* partial = reinterpret_cast<double*>(scratch);  // a row of sums for each thread
   const auto threads = static_cast<std::size_t>(threads_);
   parallel_for(threads_, threads, [&](Range workers) {
     for (std::size_t worker = workers.begin; worker < workers.end; ++worker) {
-      float* sums = partial + static_cast<std::int64_t>(worker) * channels;
-      std::fill_n(sums, channels, 0.0F);
+      double* sums = partial + static_cast<std::int64_t>(worker) * channels;
+      std::fill_n(sums, channels, 0.0);
       add_samples(part_of(static_cast<std::size_t>(images_.samples), worker, threads), dy, y, dz, sums);
     }
   });
@@ -185,11 +190,11 @@ void BiasAndActivation::backward(const T* dy, const T* y, T* dz, T* db, std::byt
   for (std::size_t worker = 1; worker < threads; ++worker)
     for (std::int64_t c = 0; c < channels_; ++c)
       partial[c] += partial[static_cast<std::int64_t>(worker) * channels + c];
-  std::transform(partial, partial + channels_, db, as_number<T>);
+  std::transform(partial, partial + channels_, db, [](double sum) { return as_number<T>(static_cast<float>(sum)); });
 }
 
 template <LayerNumber T>
-void BiasAndActivation::add_samples(Range samples, const T* dy, const T* y, T* dz, float* sums) const {
+void BiasAndActivation::add_samples(Range samples, const T* dy, const T* y, T* dz, double* sums) const {
   Images images = images_;
   auto first = static_cast<std::int64_t>(samples.begin), last = static_cast<std::int64_t>(samples.end);
   if (images.groups == 1 && images.positions() == 1) {  // rows of a matrix: as the positions of one image
@@ -198,7 +203,7 @@ void BiasAndActivation::add_samples(Range samples, const T* dy, const T* y, T* d
   }
   for (std::int64_t image = first * images.groups; image < last * images.groups; ++image) {
     const std::int64_t at = image * images_.image_size();
-    float* group_sums = sums + image % images.groups * images.lanes;
+    double* group_sums = sums + image % images.groups * images.lanes;
     if (y != nullptr)
       mask_and_sum(dy + at, y + at, dz + at, group_sums, images);
     else

@@ -86,7 +86,7 @@ class BiasAndActivation {
 
  private:
   template <LayerNumber T>
-  void add_samples(Range samples, const T* dy, const T* y, T* dz, float* sums) const;
+  void add_samples(Range samples, const T* dy, const T* y, T* dz, double* sums) const;
 
   Images images_;
   std::int64_t channels_;

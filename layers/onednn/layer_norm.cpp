@@ -3,6 +3,8 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/images.hpp>
 #include <ronda/layers/onednn/operations.hpp>
+#include <ronda/layers/onednn/sums.hpp>
+#include <ronda/layers/sum_block.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -28,21 +30,30 @@ struct Factors {
   return lanes[0];
 }
 
+/// Elements of a row whose sum is made in lanes of float32, each of a block.
+constexpr std::int64_t row_block = 16 * sum_block;
+
 /// The sum of term(0) … term(width - 1): in two times sixteen lanes, on every processor, so equal bits everywhere.
 template <class Term>
 [[gnu::always_inline]] inline float sum_of(std::int64_t width, Term term) {
   constexpr std::integral_constant<std::int64_t, 16> sixteen;
-  float even[16] = {}, odd[16] = {};
+  double total = 0;
   std::int64_t i = 0;
-  for (; i + 32 <= width; i += 32) {
-    each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { even[l] += term(i + l); });
-    each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { odd[l] += term(i + 16 + l); });
+  for (std::int64_t end = 0; end < width;) {
+    end = std::min(end + 2 * row_block, width);
+    float even[16] = {}, odd[16] = {};
+    for (; i + 32 <= end; i += 32) {
+      each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { even[l] += term(i + l); });
+      each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { odd[l] += term(i + 16 + l); });
+    }
+    by_lanes(end - i, [&](std::int64_t lane, auto count) RONDA_INLINE {
+      each_lane(count, [&](std::int64_t l) RONDA_INLINE { even[l] += term(i + lane + l); });
+    });
+    i = end;
+    each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { even[l] += odd[l]; });
+    total += double{sum_of_lanes(even)};
   }
-  by_lanes(width - i, [&](std::int64_t lane, auto count) RONDA_INLINE {
-    each_lane(count, [&](std::int64_t l) RONDA_INLINE { even[l] += term(i + lane + l); });
-  });
-  each_lane(sixteen, [&](std::int64_t l) RONDA_INLINE { even[l] += odd[l]; });
-  return sum_of_lanes(even);
+  return static_cast<float>(total);
 }
 
 /// The squares are of distances to the mean, as sums of plain squares would cancel. The row stays in the first cache.
@@ -101,21 +112,26 @@ template <bool weighted, LayerNumber T>
                                                               const T* __restrict weight, float* __restrict dw,
                                                               float* __restrict db, std::int64_t width,
                                                               const RowMoments& moments) {
-  float sum[16] = {}, along[16] = {};
-  by_lanes(width, [&](std::int64_t lane, auto count) RONDA_INLINE {
-    each_lane(count, [&](std::int64_t l) RONDA_INLINE {
-      const std::int64_t i = lane + l;
-      const float normalized = (as_float(x[i]) - moments.mean) * moments.inverse, given = as_float(dy[i]);
-      const float gradient = weighted ? given * as_float(weight[i]) : given;
-      sum[l] += gradient;
-      along[l] += gradient * normalized;
-      if (weighted) {
-        dw[i] += given * normalized;
-        db[i] += given;
-      }
+  double sums = 0, sums_along = 0;
+  for (std::int64_t begin = 0; begin < width; begin += row_block) {
+    float sum[16] = {}, along[16] = {};
+    by_lanes(std::min(row_block, width - begin), [&](std::int64_t lane, auto count) RONDA_INLINE {
+      each_lane(count, [&](std::int64_t l) RONDA_INLINE {
+        const std::int64_t i = begin + lane + l;
+        const float normalized = (as_float(x[i]) - moments.mean) * moments.inverse, given = as_float(dy[i]);
+        const float gradient = weighted ? given * as_float(weight[i]) : given;
+        sum[l] += gradient;
+        along[l] += gradient * normalized;
+        if (weighted) {
+          dw[i] += given * normalized;
+          db[i] += given;
+        }
+      });
     });
-  });
-  return {sum_of_lanes(sum), sum_of_lanes(along)};
+    sums += double{sum_of_lanes(sum)};
+    sums_along += double{sum_of_lanes(along)};
+  }
+  return {static_cast<float>(sums), static_cast<float>(sums_along)};
 }
 
 /// dx = (g − mean of g − x̂ · mean of g · x̂) / deviation.
@@ -170,7 +186,7 @@ class LayerNormalization final : public Operation {
     training_ = mode == Mode::training;
     (training_ ? plan_.pass_bytes : plan_.scratch_bytes) = moments;
     if (training_ && spec.affine)
-      plan_.scratch_bytes = static_cast<std::size_t>(2 * threads_ * rows_.width) * sizeof(float);
+      plan_.scratch_bytes = static_cast<std::size_t>(2 * threads_ * rows_.width) * (sizeof(double) + sizeof(float));
   }
   void bind(const OperationMemory& memory) override {
     memory_ = memory;
@@ -188,12 +204,20 @@ class LayerNormalization final : public Operation {
   void backward(Inputs inputs, const Tensor& output_gradient, const Pass& pass) override {
     const Tensor& dx = memory_.input_gradient();
     const auto threads = static_cast<std::size_t>(threads_);
+    const auto numbers = static_cast<std::size_t>(memory_.parameters.empty() ? 0 : 2 * rows_.width);
     parallel_for(threads_, threads, [&](Range workers) {
       for (std::size_t worker = workers.begin; worker < workers.end; ++worker) {
-        if (!memory_.parameters.empty()) std::fill_n(sums(worker, 0), 2 * rows_.width, 0.0F);
-        rows_backward(inputs.front().pointer<const T>(), output_gradient.pointer<const T>(), moments_, parameter(0),
-                      dx.empty() ? nullptr : dx.pointer<T>(), sums(worker, 0), sums(worker, 1),
-                      part_of(static_cast<std::size_t>(rows_.rows), worker, threads), rows_.width);
+        double* const total = sums(worker, 0);
+        float* const block = block_of(worker);
+        std::fill_n(total, numbers, 0.0);
+        std::fill_n(block, numbers, 0.0F);
+        const Range mine = part_of(static_cast<std::size_t>(rows_.rows), worker, threads);
+        for (std::size_t first = mine.begin; first < mine.end; first += sum_block) {
+          rows_backward(inputs.front().pointer<const T>(), output_gradient.pointer<const T>(), moments_, parameter(0),
+                        dx.empty() ? nullptr : dx.pointer<T>(), block, block + rows_.width,
+                        {first, std::min(first + sum_block, mine.end)}, rows_.width);
+          add_block(total, block, numbers);
+        }
       }
     });
     for (std::size_t p = 0; p < memory_.parameters.size(); ++p) {
@@ -207,14 +231,20 @@ class LayerNormalization final : public Operation {
     return index < memory_.parameters.size() ? memory_.parameters[index]->value.pointer<const T>() : nullptr;
   }
   /// A worker's, for a parameter.
-  [[nodiscard]] float* sums(std::size_t worker, std::size_t index) const {
-    return reinterpret_cast<float*>(memory_.scratch) + (2 * worker + index) * static_cast<std::size_t>(rows_.width);
+  [[nodiscard]] double* sums(std::size_t worker, std::size_t index) const {
+    return reinterpret_cast<double*>(memory_.scratch) + (2 * worker + index) * static_cast<std::size_t>(rows_.width);
+  }
+  /// Behind them: a worker's sums of a block of rows, for both parameters.
+  [[nodiscard]] float* block_of(std::size_t worker) const {
+    return reinterpret_cast<float*>(sums(static_cast<std::size_t>(threads_), 0)) +
+           2 * worker * static_cast<std::size_t>(rows_.width);
   }
   void add_up(std::size_t index, T* gradient) const {
-    float* const total = sums(0, index);
+    double* const total = sums(0, index);
     for (std::size_t worker = 1; worker < static_cast<std::size_t>(threads_); ++worker)
       for (std::int64_t i = 0; i < rows_.width; ++i) total[i] += sums(worker, index)[i];
-    std::transform(total, total + rows_.width, gradient, as_number<T>);
+    std::transform(total, total + rows_.width, gradient,
+                   [](double sum) { return as_number<T>(static_cast<float>(sum)); });
   }
 
   int threads_;

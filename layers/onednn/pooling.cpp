@@ -3,6 +3,7 @@
 #include <ronda/core/parallel.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
 #include <ronda/layers/rectifier.hpp>
+#include <ronda/layers/sum_block.hpp>
 
 #include <algorithm>
 
@@ -169,21 +170,31 @@ template <LayerNumber T, class Winner>
   });
 }
 
+template <bool relu, LayerNumber T>
+[[gnu::always_inline]] inline void average_windows(const Plane& p, const T* __restrict x, T* __restrict y) {
+  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
+    double total[16] = {};
+    float sum[16] = {};
+    std::int64_t count = 0;
+    each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
+      each_lane(width, [&](std::int64_t l) RONDA_INLINE {
+        const float value = as_float(x[in + lane + l]);
+        sum[l] += relu ? rectified(value) : value;
+      });
+      if (++count % sum_block != 0) return;
+      each_lane(width, [&](std::int64_t l) RONDA_INLINE { total[l] += double{sum[l]}; });
+      each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] = 0; });
+    });
+    const float area = window.area();
+    each_lane(width, [&](std::int64_t l) RONDA_INLINE {
+      y[out + l] = as_number<T>(static_cast<float>(total[l] + double{sum[l]}) / area);
+    });
+  });
+}
+
 template <LayerNumber T>
 [[gnu::always_inline]] inline void average_loop(const Plane& p, const T* __restrict x, T* __restrict y) {
-  each_output(p, [&](const WindowPart& window, std::int64_t out, std::int64_t lane, auto width) RONDA_INLINE {
-    float sum[16] = {};
-    if (p.relu)
-      each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
-        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += rectified(as_float(x[in + lane + l])); });
-      });
-    else
-      each_in_window(p, window, [&](std::int64_t in, float) RONDA_INLINE {
-        each_lane(width, [&](std::int64_t l) RONDA_INLINE { sum[l] += as_float(x[in + lane + l]); });
-      });
-    const float area = window.area();
-    each_lane(width, [&](std::int64_t l) RONDA_INLINE { y[out + l] = as_number<T>(sum[l] / area); });
-  });
+  p.relu ? average_windows<true>(p, x, y) : average_windows<false>(p, x, y);
 }
 
 template <LayerNumber T>

@@ -16,13 +16,13 @@ struct Grid {
   }
 };
 
-/// Sums in registers.
+/// Sums in registers, which are added to memory at the end: a sum of sums has the smaller rounding error.
 template <int blocks>
 struct Sums {
   Vector sum[blocks][taps];
 
-  RONDA_LOOP_INLINE void load_from(const Grid<blocks, float>& from) {
-    each([&](int block, int tap) RONDA_LOOP_LAMBDA { sum[block][tap] = load_anywhere(from.at(block, tap)); });
+  RONDA_LOOP_INLINE void clear() {
+    each([&](int block, int tap) RONDA_LOOP_LAMBDA { sum[block][tap] = zeros(); });
   }
   RONDA_LOOP_INLINE void add(float gradient, const Grid<blocks, const float>& operand) {
     const Vector factor = all(gradient);
@@ -30,8 +30,11 @@ struct Sums {
       sum[block][tap] = add_product(factor, load_anywhere(operand.at(block, tap)), sum[block][tap]);
     });
   }
-  RONDA_LOOP_INLINE void store_to(const Grid<blocks, float>& to) const {
-    each([&](int block, int tap) RONDA_LOOP_LAMBDA { store_anywhere(to.at(block, tap), sum[block][tap]); });
+  RONDA_LOOP_INLINE void add_to(const Grid<blocks, float>& to) const {
+    each([&](int block, int tap) RONDA_LOOP_LAMBDA {
+      float* const at = to.at(block, tap);
+      store_anywhere(at, plus(load_anywhere(at), sum[block][tap]));
+    });
   }
   template <class Body>
   RONDA_LOOP_INLINE static void each(Body&& body) {
@@ -73,13 +76,13 @@ RONDA_LOOP_INLINE void add_channel(const Geometry& g, const OfChannel& channel, 
                                    float* sums) {
   const Grid<blocks, float> to = weights_at<blocks>(block, sums);
   Sums<blocks> sum;
-  sum.load_from(to);
+  sum.clear();
   for (std::uint32_t marks = channel.marks; marks != 0; marks &= marks - 1) {
     const std::int64_t window = std::countr_zero(marks), at = window * g.lanes;
     const std::int64_t corner = channel.window_at[window] + g.place_at[channel.winners[at]];
     sum.add(channel.dy[at], image_at<blocks>(g, block, x + corner));
   }
-  sum.store_to(to);
+  sum.add_to(to);
 }
 
 /// The winners at one place of a window.
@@ -90,13 +93,13 @@ RONDA_LOOP_INLINE void add_place(const Geometry& g, const std::uint64_t* marks, 
   const Grid<blocks, float> to = image_at<blocks>(g, block, dx);
   const std::int64_t channel_size = sixteens_of(g) * block_taps;
   Sums<blocks> sum;
-  sum.load_from(to);
+  sum.clear();
   for (std::int64_t w = 0; w < words_of(g); ++w)
     for (std::uint64_t rest = marks[w]; rest != 0; rest &= rest - 1) {
       const std::int64_t channel = w * word + std::countr_zero(rest);
       sum.add(gradients[channel], weights_at<blocks>(block, weights + channel * channel_size));
     }
-  sum.store_to(to);
+  sum.add_to(to);
 }
 
 RONDA_LOOP void add_weights(const Geometry& g, const float* x, const float* dy, const std::uint8_t* winners,

@@ -2,6 +2,7 @@
 #include <ronda/core/multiversion.hpp>
 #include <ronda/layers/onednn/memory_desc.hpp>
 #include <ronda/layers/onednn/pooling.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 #include <ronda/layers/onednn/winners.hpp>
 
 #include <algorithm>
@@ -16,14 +17,11 @@ struct Grid {
   std::int64_t row, column;
 };
 
-/// sums[kh, kw] += gradient · operand[offset + kh, kw] for every winner of a list. The sums stay in registers.
+/// sums[kh, kw] += gradient · operand[offset + kh, kw] for every winner of a list. The list's sums stay in registers.
 template <int kernel, LayerNumber T>
 [[gnu::always_inline]] inline void accumulate(const Winner* __restrict list, std::size_t count,
                                               const T* __restrict operand, Grid from, float* __restrict sums, Grid to) {
-  float sum[kernel][kernel][vector];
-  for (int kh = 0; kh < kernel; ++kh)
-    for (int kw = 0; kw < kernel; ++kw)
-      for (int l = 0; l < vector; ++l) sum[kh][kw][l] = sums[kh * to.row + kw * to.column + l];
+  float sum[kernel][kernel][vector] = {};
   for (std::size_t i = 0; i < count; ++i) {
     const float gradient = list[i].gradient;
     const T* start = operand + list[i].offset;
@@ -35,7 +33,7 @@ template <int kernel, LayerNumber T>
   }
   for (int kh = 0; kh < kernel; ++kh)
     for (int kw = 0; kw < kernel; ++kw)
-      for (int l = 0; l < vector; ++l) sums[kh * to.row + kw * to.column + l] = sum[kh][kw][l];
+      for (int l = 0; l < vector; ++l) sums[kh * to.row + kw * to.column + l] += sum[kh][kw][l];
 }
 RONDA_MULTIVERSION void accumulate_3(const Winner* list, std::size_t count, const float* operand, Grid from,
                                      float* sums, Grid to) {
@@ -118,9 +116,13 @@ WinnerGradients::WinnerGradients(const Runtime& runtime, const ConvolutionProble
     list_length_ =
         std::max(list_length_, static_cast<std::size_t>(winner_loops::scratch_bytes(geometry())) / sizeof(Winner) + 1);
   sums_offset_ = weight_bytes_ + static_cast<std::size_t>(threads_) * list_length_ * sizeof(Winner);
-  scratch_bytes_ = sums_offset_;
+  parts_offset_ = sums_offset_;
   if (spec.input.dtype != DType::float32)
-    scratch_bytes_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
+    parts_offset_ += static_cast<std::size_t>(threads_ * sample_size()) * sizeof(float);
+  constexpr std::int64_t windows_of_list = 32;  // whose winners are summed up by themselves
+  const std::int64_t lists = (pooled_.positions() + windows_of_list - 1) / windows_of_list;
+  parts_ = SumParts::of(input.samples, lists, static_cast<std::int64_t>(weight_bytes_ / sizeof(float)));
+  scratch_bytes_ = parts_offset_ + parts_.scratch_bytes(weight_bytes_);
 }
 
 /// Fills what the loops of winner_kernels.hpp read, where they can compute this convolution.
@@ -168,56 +170,70 @@ std::int64_t WinnerGradients::input_block(std::int64_t block) const {
 template <LayerNumber T>
 void WinnerGradients::backward_weights(const T* x, const T* dy, const std::uint8_t* winners, T* dw,
                                        std::byte* scratch) {
-  float* sums = weights_of(scratch);
+  float* const sums = weights_of(scratch);
   const auto workers = static_cast<std::size_t>(threads_);
+  // The gradients of some channels of the output, `add(samples, to)` adding up those of some samples.
+  const auto sum_up = [&](Range channels, auto&& add) {
+    const std::size_t size = static_cast<std::size_t>(blocks_ * taps_ * vector), count = channels.size() * size;
+    float* const more = reinterpret_cast<float*>(scratch + parts_offset_) + channels.begin * size * parts_.levels();
+    sum_by_pairs({0, parts_.count()}, sums + channels.begin * size, count, more, 1, [&](std::size_t part, float* to) {
+      std::fill_n(to, count, 0.0F);
+      const auto first = static_cast<std::size_t>(parts_.first(part));
+      add(Range{first, first + static_cast<std::size_t>(parts_.size(part))}, to);
+    });
+  };
   if constexpr (std::same_as<T, float>)
     // With more threads lists keep all of them busy, where channels lie in sixteens.
     if (is_marked() && (workers <= outputs_at_.size() || input_.lanes % vector != 0)) {
-      parallel_for(threads_, outputs_at_.size(),
-                   [&](Range range) { add_marked_channels(range, x, dy, winners, sums); });
+      const auto lanes = static_cast<std::size_t>(loops_->lanes);
+      parallel_for(threads_, outputs_at_.size(), [&](Range vectors) {
+        sum_up({vectors.begin * lanes, vectors.end * lanes},
+               [&](Range samples, float* to) { add_marked_channels(vectors, samples, x, dy, winners, to); });
+      });
       to_parameter_.run(std::array<void*, 2>{sums, dw});
       return;
     }
   parallel_for(threads_, workers, [&](Range range) {
-    for (std::size_t worker = range.begin; worker < range.end; ++worker)
-      add_channels(part_of(static_cast<std::size_t>(spec_.outputs), worker, workers), x, dy, winners, sums,
-                   lists_of(scratch, worker));
+    for (std::size_t worker = range.begin; worker < range.end; ++worker) {
+      const Range channels = part_of(static_cast<std::size_t>(spec_.outputs), worker, workers);
+      if (channels.size() == 0) continue;
+      sum_up(channels, [&](Range samples, float* to) {
+        add_channels(channels, samples, x, dy, winners, to, lists_of(scratch, worker));
+      });
+    }
   });
   to_parameter_.run(std::array<void*, 2>{sums, dw});
 }
 
 /// The weight gradients of some vectors of output channels, sample by sample: a sample stays in the first-level cache.
-void WinnerGradients::add_marked_channels(Range vectors, const float* x, const float* dy, const std::uint8_t* winners,
-                                          float* sums) const {
+void WinnerGradients::add_marked_channels(Range vectors, Range samples, const float* x, const float* dy,
+                                          const std::uint8_t* winners, float* sums) const {
   const winner_loops::Geometry g = geometry();
   const std::int64_t size = loops_->lanes * blocks_ * taps_ * vector;
-  std::fill(sums + static_cast<std::int64_t>(vectors.begin) * size,
-            sums + static_cast<std::int64_t>(vectors.end) * size, 0.0F);
-  for (std::int64_t sample = 0; sample < input_.samples; ++sample)
+  for (auto sample = static_cast<std::int64_t>(samples.begin); sample < static_cast<std::int64_t>(samples.end);
+       ++sample)
     for (std::size_t i = vectors.begin; i < vectors.end; ++i) {
       const std::int64_t at = sample * pooled_size() + outputs_at_[i];
       loops_->add_weights(g, x + sample * sample_size(), dy + at, winners + at,
-                          sums + static_cast<std::int64_t>(i) * size);
+                          sums + static_cast<std::int64_t>(i - vectors.begin) * size);
     }
 }
 
 /// The weight gradients of some output channels.
 template <LayerNumber T>
-void WinnerGradients::add_channels(Range channels, const T* x, const T* dy, const std::uint8_t* winners, float* sums,
-                                   Winner* list) const {
+void WinnerGradients::add_channels(Range channels, Range samples, const T* x, const T* dy, const std::uint8_t* winners,
+                                   float* sums, Winner* list) const {
   const auto accumulate = accumulate_of<T>(spec_.kernel.width);
   const std::int64_t channel_size = blocks_ * taps_ * vector;
-  const auto samples = static_cast<std::size_t>(input_.samples);
-  std::fill(sums + static_cast<std::int64_t>(channels.begin) * channel_size,
-            sums + static_cast<std::int64_t>(channels.end) * channel_size, 0.0F);
-  for (std::size_t first = 0; first < samples; first += group_) {
-    const Range group{first, std::min(first + group_, samples)};
-    for (auto channel = static_cast<std::int64_t>(channels.begin); channel < static_cast<std::int64_t>(channels.end);
-         ++channel) {
+  const auto begin = static_cast<std::int64_t>(channels.begin), end = static_cast<std::int64_t>(channels.end);
+  for (std::size_t first = samples.begin; first < samples.end; first += group_) {
+    const Range group{first, std::min(first + group_, samples.end)};
+    for (std::int64_t channel = begin; channel < end; ++channel) {
       const std::size_t count = list_channel(group, channel, dy, winners, list);
       for (std::int64_t block = 0; block < blocks_; ++block)
         accumulate(list, count, x + static_cast<std::int64_t>(first) * sample_size() + input_block(block),
-                   {input_.width * input_.lanes, input_.lanes}, sums + channel * channel_size + block * taps_ * vector,
+                   {input_.width * input_.lanes, input_.lanes},
+                   sums + (channel - begin) * channel_size + block * taps_ * vector,
                    {spec_.kernel.width * vector, vector});
     }
   }

@@ -8,6 +8,7 @@
 
 #include <ronda/layers/onednn/computation.hpp>
 #include <ronda/layers/onednn/images.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 #include <ronda/layers/onednn/winner_kernels.hpp>
 #include <ronda/layers/primitives.hpp>
 
@@ -22,8 +23,8 @@ namespace ronda::onednn {
 ///     g · x[n, h + kh, w + kw, :]  to  dw[o, :, kh, kw]      and      g · w[o, :, kh, kw]  to  dx[n, h + kh, w + kw,
 ///     :]
 ///
-/// in vectors of 16 input channels, summed in float32. The kernel² sums stay in registers while a list of winners is
-/// gone through: those of one output channel for dw, those of one place of one window for dx.
+/// in vectors of 16 input channels, summed in float32, list by list. The kernel² sums stay in registers while a list of
+/// winners is gone through: those of one output channel for dw, those of one place of one window for dx.
 class WinnerGradients {
  public:
   /// Empty where it cannot be done: it takes kernels of 3 and 5 without padding, input channels that lie together in
@@ -61,7 +62,7 @@ class WinnerGradients {
   std::size_t list_channel(Range samples, std::int64_t channel, const T* dy, const std::uint8_t* winners,
                            Winner* list) const;
   template <LayerNumber T>
-  void add_channels(Range channels, const T* x, const T* dy, const std::uint8_t* winners, float* sums,
+  void add_channels(Range channels, Range samples, const T* x, const T* dy, const std::uint8_t* winners, float* sums,
                     Winner* list) const;
   /// @param sums  of the sample's input gradient
   template <LayerNumber T>
@@ -70,7 +71,7 @@ class WinnerGradients {
 
   /// Whether the loops of winner_kernels.hpp take it, in float32.
   [[nodiscard]] bool is_marked() const noexcept { return loops_ != nullptr; }
-  void add_marked_channels(Range vectors, const float* x, const float* dy, const std::uint8_t* winners,
+  void add_marked_channels(Range vectors, Range samples, const float* x, const float* dy, const std::uint8_t* winners,
                            float* sums) const;
   [[nodiscard]] winner_loops::Geometry geometry() const;
   void plan_marks();
@@ -96,9 +97,10 @@ class WinnerGradients {
   std::array<std::int32_t, 256> place_at_{};  ///< offset in the input of a place in a window
   std::vector<std::int32_t> windows_at_;      ///< of all windows; these three are of winner_kernels.hpp
   std::vector<std::int64_t> inputs_at_, outputs_at_;
+  SumParts parts_;                        ///< of the samples, in weight gradients
   std::size_t group_;                     ///< samples whose winners make one list: their input stays in cache
   Kernel to_parameter_, from_parameter_;  ///< between (o, c/16, kh, kw, 16) and the parameter's layout
-  std::size_t parameter_bytes_, weight_bytes_, list_length_, sums_offset_, scratch_bytes_;
+  std::size_t parameter_bytes_, weight_bytes_, list_length_, sums_offset_, parts_offset_, scratch_bytes_;
 };
 
 }  // namespace ronda::onednn

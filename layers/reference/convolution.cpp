@@ -1,16 +1,22 @@
 #include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 namespace ronda::reference {
 namespace {
 
-/// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward.
+/// Convolution, activation and pooling one after the other; what lies between is kept from forward to backward. Sums
+/// over inputs, rows and pixels are float64.
 class Convolution final : public Operation {
  public:
   Convolution(const ConvolutionProblem& spec, const OperationContext& context)
       : spec_(spec), inner_{convolution_output(spec), DType::float32, {}} {
     plan_.parameters = {{weight_shape(spec, spec.input.shape), DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
+    sums_.resize(static_cast<std::size_t>(plan_.parameters[0].count() + spec.outputs));
     plan_.output = inner_;
     plan_.in_halves = context.in_halves && context.input_gradient && !spec.pool;
     plan_.second_half_reads_gradient = spec.activation == Activation::none;
@@ -37,10 +43,12 @@ class Convolution final : public Operation {
     const Tensor& input = inputs.front();
     const Accessor x(input), y(result_), weight(memory_.parameters[0]->value);
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      float sum = spec_.bias ? memory_.parameters[1]->value.template pointer<float>()[o] : 0.0F;
-      each_tap(oh, ow, o,
-               [&](auto h, auto w, auto c, auto kh, auto kw, auto i) { sum += x(n, h, w, c) * weight(o, i, kh, kw); });
-      y(n, oh, ow, o) = spec_.activation == Activation::relu ? rectified(sum) : sum;
+      double sum = spec_.bias ? memory_.parameters[1]->value.template pointer<float>()[o] : 0.0;
+      each_tap(oh, ow, o, [&](auto h, auto w, auto c, auto kh, auto kw, auto i) {
+        sum += double{x(n, h, w, c)} * weight(o, i, kh, kw);
+      });
+      const auto value = static_cast<float>(sum);
+      y(n, oh, ow, o) = spec_.activation == Activation::relu ? rectified(value) : value;
     });
     if (pool_) pool_->forward({&result_, 1}, pass);
   }
@@ -60,7 +68,7 @@ class Convolution final : public Operation {
   }
 
  private:
-  void write_parameter_gradients(const Tensor& input, const Tensor& gradient, const Pass& pass) const {
+  void write_parameter_gradients(const Tensor& input, const Tensor& gradient, const Pass& pass) {
     parameter_gradients(Accessor(input), Accessor(gradient));
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
@@ -79,19 +87,24 @@ class Convolution final : public Operation {
     return masked();
   }
 
-  void parameter_gradients(const Accessor& x, const Accessor& dz) const {
-    const Tensor& weights = memory_.parameters[0]->gradient;
-    std::fill_n(weights.pointer<float>(), weights.desc().padded_count(), 0.0F);
-    const Accessor dw(weights);
+  void parameter_gradients(const Accessor& x, const Accessor& dz) {
+    const Shape weights = weight_shape(spec_, spec_.input.shape);
+    std::ranges::fill(sums_, 0.0);
+    const auto weight_sums = std::span(sums_).first(static_cast<std::size_t>(weights.count()));
+    const auto bias_sums = std::span(sums_).last(static_cast<std::size_t>(spec_.outputs));
     each_output([&](auto n, auto oh, auto ow, auto o) {
-      const float gradient = dz(n, oh, ow, o);
-      each_tap(oh, ow, o,
-               [&](auto h, auto w, auto c, auto kh, auto kw, auto i) { dw(o, i, kh, kw) += gradient * x(n, h, w, c); });
+      const double gradient = dz(n, oh, ow, o);
+      bias_sums[static_cast<std::size_t>(o)] += gradient;
+      each_tap(oh, ow, o, [&](auto h, auto w, auto c, auto kh, auto kw, auto i) {
+        const std::int64_t place = ((o * weights[1] + i) * weights[2] + kh) * weights[3] + kw;
+        weight_sums[static_cast<std::size_t>(place)] += gradient * x(n, h, w, c);
+      });
     });
-    if (!spec_.bias) return;
-    float* db = memory_.parameters[1]->gradient.pointer<float>();
-    std::fill_n(db, spec_.outputs, 0.0F);
-    each_output([&](auto n, auto oh, auto ow, auto o) { db[o] += dz(n, oh, ow, o); });
+    const auto write = [](std::span<const double> sums, const Tensor& gradient) {
+      std::ranges::transform(sums, gradient.pointer<float>(), [](double sum) { return static_cast<float>(sum); });
+    };
+    write(weight_sums, memory_.parameters[0]->gradient);
+    if (spec_.bias) write(bias_sums, memory_.parameters[1]->gradient);
   }
 
   void data_gradient(const Accessor& dz) const {
@@ -130,6 +143,7 @@ class Convolution final : public Operation {
   ConvolutionProblem spec_;
   TensorDesc inner_;  ///< before pooling
   std::size_t masked_offset_ = 0;
+  std::vector<double> sums_;  ///< of the gradients of all weights, and of all biases
   std::unique_ptr<Operation> pool_;
   Tensor result_, pool_gradient_;
   OperationMemory memory_;

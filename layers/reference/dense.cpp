@@ -2,9 +2,13 @@
 #include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
 
+#include <algorithm>
+#include <vector>
+
 namespace ronda::reference {
 namespace {
 
+/// Sums over inputs and rows are float64.
 class Dense final : public Operation {
  public:
   Dense(const DenseProblem& spec, const OperationContext& context) : spec_(spec) {
@@ -15,6 +19,7 @@ class Dense final : public Operation {
       throw LogicError("a dense layer cannot read the padding of " + spec.input.text());
     batch_ = in[0];
     inputs_ = in[0] > 0 ? in.count() / in[0] : 0;
+    sums_.resize(static_cast<std::size_t>(inputs_));
     plan_.output = {Shape{batch_, spec.outputs}, DType::float32, {}};
     plan_.parameters = {{Shape{spec.outputs, inputs_}, DType::float32, {}}};
     if (spec.bias) plan_.parameters.push_back({Shape{spec.outputs}, DType::float32, {}});
@@ -35,9 +40,10 @@ class Dense final : public Operation {
     float* y = memory_.output.pointer<float>();
     for (std::int64_t n = 0; n < batch_; ++n)
       for (std::int64_t o = 0; o < spec_.outputs; ++o) {
-        float sum = spec_.bias ? memory_.parameters[1]->value.pointer<float>()[o] : 0.0F;
-        for (std::int64_t i = 0; i < inputs_; ++i) sum += x[n * inputs_ + i] * w[o * inputs_ + i];
-        y[n * spec_.outputs + o] = spec_.activation == Activation::relu ? rectified(sum) : sum;
+        double sum = spec_.bias ? memory_.parameters[1]->value.pointer<float>()[o] : 0.0;
+        for (std::int64_t i = 0; i < inputs_; ++i) sum += double{x[n * inputs_ + i]} * w[o * inputs_ + i];
+        const auto value = static_cast<float>(sum);
+        y[n * spec_.outputs + o] = spec_.activation == Activation::relu ? rectified(value) : value;
       }
   }
 
@@ -56,7 +62,7 @@ class Dense final : public Operation {
   }
 
  private:
-  void write_parameter_gradients(const Tensor& input, const float* dz, const Pass& pass) const {
+  void write_parameter_gradients(const Tensor& input, const float* dz, const Pass& pass) {
     weight_gradient(input.pointer<float>(), dz);
     for (Parameter* parameter : memory_.parameters)
       if (parameter != nullptr) pass.on_ready(parameter->id, pass.stream);
@@ -76,18 +82,20 @@ class Dense final : public Operation {
     return dz;
   }
 
-  void weight_gradient(const float* x, const float* dz) const {
+  void weight_gradient(const float* x, const float* dz) {
     float* dw = memory_.parameters[0]->gradient.pointer<float>();
-    std::fill_n(dw, spec_.outputs * inputs_, 0.0F);
-    for (std::int64_t n = 0; n < batch_; ++n)
-      for (std::int64_t o = 0; o < spec_.outputs; ++o)
-        for (std::int64_t i = 0; i < inputs_; ++i)
-          dw[o * inputs_ + i] += dz[n * spec_.outputs + o] * x[n * inputs_ + i];
-    if (!spec_.bias) return;
-    float* db = memory_.parameters[1]->gradient.pointer<float>();
-    std::fill_n(db, spec_.outputs, 0.0F);
-    for (std::int64_t n = 0; n < batch_; ++n)
-      for (std::int64_t o = 0; o < spec_.outputs; ++o) db[o] += dz[n * spec_.outputs + o];
+    float* db = spec_.bias ? memory_.parameters[1]->gradient.pointer<float>() : nullptr;
+    for (std::int64_t o = 0; o < spec_.outputs; ++o) {
+      std::ranges::fill(sums_, 0.0);
+      double sum = 0;
+      for (std::int64_t n = 0; n < batch_; ++n) {
+        const double gradient = dz[n * spec_.outputs + o];
+        sum += gradient;
+        for (std::int64_t i = 0; i < inputs_; ++i) sums_[static_cast<std::size_t>(i)] += gradient * x[n * inputs_ + i];
+      }
+      std::ranges::transform(sums_, dw + o * inputs_, [](double s) { return static_cast<float>(s); });
+      if (db != nullptr) db[o] = static_cast<float>(sum);
+    }
   }
 
   void data_gradient(const float* dz) const {
@@ -102,6 +110,7 @@ class Dense final : public Operation {
 
   DenseProblem spec_;
   std::int64_t batch_ = 0, inputs_ = 0;
+  std::vector<double> sums_;  ///< of one output's weight gradients
   OperationMemory memory_;
 };
 

@@ -5,25 +5,32 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ronda::reference {
 namespace {
 
-RONDA_MULTIVERSION void add_row(float* sum, const float* row, std::size_t width) {
-  for (std::size_t i = 0; i < width; ++i) sum[i] += row[i];
+RONDA_MULTIVERSION void add_row(double* sum, const float* row, std::size_t width) {
+  for (std::size_t i = 0; i < width; ++i) sum[i] += double{row[i]};
 }
 
-RONDA_MULTIVERSION void add_scaled(float* sum, float factor, const float* row, std::size_t width) {
-  for (std::size_t i = 0; i < width; ++i) sum[i] += factor * row[i];
+RONDA_MULTIVERSION void add_scaled(double* sum, float factor, const float* row, std::size_t width) {
+  for (std::size_t i = 0; i < width; ++i) sum[i] += double{factor * row[i]};
 }
 
+/// Sums, those of a bag and those of a row's gradients, are float64.
 class Embedding final : public Operation {
  public:
   Embedding(const TensorDesc& tokens, const EmbeddingSpec& spec)
       : spec_(spec),
         samples_(static_cast<std::size_t>(tokens.shape[0])),
         width_(static_cast<std::size_t>(spec.width)),
-        tokens_(static_cast<std::size_t>(tokens.shape.without_batch().count())) {
+        tokens_(static_cast<std::size_t>(tokens.shape.without_batch().count())),
+        sums_(width_),
+        factors_(samples_),
+        first_use_(static_cast<std::size_t>(spec.rows), none),
+        next_use_(samples_ * tokens_) {
     plan_.output = {output_shape(spec, {&tokens.shape, 1}), DType::float32, {}};
     plan_.parameters = {{Shape{spec.rows, spec.width}, DType::float32, {}}};
     plan_.picks = "plain loops";
@@ -45,11 +52,13 @@ class Embedding final : public Operation {
     const auto tokens = inputs.front().as<const std::int32_t>();
     Parameter& table = *memory_.parameters.front();
     if (table.touched == nullptr) std::ranges::fill(table.gradient.as<float>(), 0.0F);
-    const float* weights = pass.weights != nullptr ? pass.weights->pointer<float>() : nullptr;
-    for (std::size_t n = 0; n < samples_; ++n) {
-      if (weights != nullptr && weights[n] == 0) continue;  // all of its gradient is zero
-      add_gradient(table, tokens.subspan(n * tokens_, tokens_),
-                   output_gradient.pointer<float>() + n * outputs_a_sample());
+    list_uses(tokens, pass.weights != nullptr ? pass.weights->pointer<float>() : nullptr);
+    for (std::size_t use = 0; use < tokens.size(); ++use) {
+      if (is_padding(tokens[use])) continue;
+      std::int32_t& first = first_use_[static_cast<std::size_t>(tokens[use])];
+      if (first != static_cast<std::int32_t>(use)) continue;
+      add_gradient(table, tokens, first, output_gradient.pointer<float>());
+      first = none;
     }
     pass.on_ready(table.id, pass.stream);
   }
@@ -82,13 +91,12 @@ class Embedding final : public Operation {
     }
   }
 
-  void sum_up(std::span<const std::int32_t> sample, float* y) const {
-    std::fill_n(y, width_, 0.0F);
+  void sum_up(std::span<const std::int32_t> sample, float* y) {
+    std::ranges::fill(sums_, 0.0);
     for (const std::int32_t token : sample)
-      if (!is_padding(token)) add_row(y, row(token), width_);
+      if (!is_padding(token)) add_row(sums_.data(), row(token), width_);
     const float factor = factor_of(sample);
-    if (factor != 1)
-      for (std::size_t i = 0; i < width_; ++i) y[i] *= factor;
+    std::ranges::transform(sums_, y, [factor](double sum) { return static_cast<float>(sum) * factor; });
   }
 
   /// That each row of a bag is multiplied with.
@@ -98,20 +106,39 @@ class Embedding final : public Operation {
     return count == 0 ? 1.0F : 1.0F / static_cast<float>(count);
   }
 
-  void add_gradient(Parameter& table, std::span<const std::int32_t> sample, const float* dy) const {
-    auto* gradient = table.gradient.pointer<float>();
-    const float factor = factor_of(sample);
-    for (const std::int32_t token : sample) {
-      if (!is_padding(token)) {
-        if (table.touched != nullptr) table.touched->add(token);
-        add_scaled(gradient + place(token), factor, dy, width_);
+  /// Links the uses of each row, in their order. Rows of no weight have no gradient: they are not used.
+  void list_uses(std::span<const std::int32_t> tokens, const float* weights) {
+    for (std::size_t n = samples_; n-- > 0;) {
+      if (weights != nullptr && weights[n] == 0) continue;
+      factors_[n] = factor_of(tokens.subspan(n * tokens_, tokens_));
+      for (std::size_t use = (n + 1) * tokens_; use-- > n * tokens_;) {
+        if (is_padding(tokens[use])) continue;
+        std::int32_t& first = first_use_[static_cast<std::size_t>(tokens[use])];
+        next_use_[use] = std::exchange(first, static_cast<std::int32_t>(use));
       }
-      if (!spec_.bag) dy += width_;
     }
   }
 
+  /// Adds the gradients of all uses of a row.
+  void add_gradient(Parameter& table, std::span<const std::int32_t> tokens, std::int32_t first, const float* dy) {
+    const std::int32_t token = tokens[static_cast<std::size_t>(first)];
+    if (table.touched != nullptr) table.touched->add(token);
+    float* const gradient = table.gradient.pointer<float>() + place(token);
+    std::copy_n(gradient, width_, sums_.begin());
+    for (std::int32_t next = first; next != none; next = next_use_[static_cast<std::size_t>(next)]) {
+      const std::size_t use = static_cast<std::size_t>(next), sample = use / tokens_;
+      add_scaled(sums_.data(), factors_[sample], dy + (spec_.bag ? sample : use) * width_, width_);
+    }
+    std::ranges::transform(sums_, gradient, [](double sum) { return static_cast<float>(sum); });
+  }
+
+  static constexpr std::int32_t none = -1;
+
   EmbeddingSpec spec_;
-  std::size_t samples_, width_, tokens_;  ///< of a sample
+  std::size_t samples_, width_, tokens_;            ///< of a sample
+  std::vector<double> sums_;                        ///< of one row
+  std::vector<float> factors_;                      ///< by sample: factor_of
+  std::vector<std::int32_t> first_use_, next_use_;  ///< by row, by use; `none` behind the last
   OperationMemory memory_;
 };
 

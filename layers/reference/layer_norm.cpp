@@ -1,6 +1,8 @@
 #include <ronda/layers/reference/operations.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace ronda::reference {
 namespace {
@@ -11,6 +13,7 @@ class LayerNormalization final : public Operation {
   LayerNormalization(const TensorDesc& input, const LayerNormSpec& spec)
       : rows_(rows_of(input, spec, "plain loops")), epsilon_(spec.epsilon) {
     plan_ = rows_.plan;
+    sums_.resize(static_cast<std::size_t>(rows_.width));
   }
   void bind(const OperationMemory& memory) override { memory_ = memory; }
 
@@ -47,17 +50,18 @@ class LayerNormalization final : public Operation {
     return {mean, std::sqrt(squares / static_cast<double>(rows_.width) + epsilon_)};
   }
 
-  void parameter_gradients(const float* x, const float* dy) const {
+  void parameter_gradients(const float* x, const float* dy) {
     for (std::size_t p = 0; p < memory_.parameters.size(); ++p) {
-      const auto sums = memory_.parameters[p]->gradient.as<float>();
-      std::ranges::fill(sums, 0.0F);
+      std::ranges::fill(sums_, 0.0);
       each_row([&](std::int64_t at) {
         const Moments moments = moments_of(x + at);
-        for (std::size_t i = 0; i < sums.size(); ++i) {
+        for (std::size_t i = 0; i < sums_.size(); ++i) {
           const auto place = static_cast<std::size_t>(at) + i;
-          sums[i] += p == 0 ? dy[place] * static_cast<float>(moments.normalized(x[place])) : dy[place];
+          sums_[i] += p == 0 ? dy[place] * moments.normalized(x[place]) : dy[place];
         }
       });
+      std::ranges::transform(sums_, memory_.parameters[p]->gradient.pointer<float>(),
+                             [](double sum) { return static_cast<float>(sum); });
     }
   }
 
@@ -88,6 +92,7 @@ class LayerNormalization final : public Operation {
 
   NormalizedRows rows_;
   float epsilon_;
+  std::vector<double> sums_;  ///< of a parameter's gradients
   OperationMemory memory_;
 };
 

@@ -1,5 +1,6 @@
 #include <ronda/layers/rectifier.hpp>
 #include <ronda/layers/reference/operations.hpp>
+#include <ronda/layers/sum_block.hpp>
 
 namespace ronda::reference {
 namespace {
@@ -22,10 +23,10 @@ class Pool final : public Operation {
         const auto [h, w] = winner(x, n, oh, ow, c);
         y(n, oh, ow, c) = x(n, h, w, c);
       } else {
-        float sum = 0;
+        BlockSum sum;
         std::int64_t count = 0;
-        each_in_window(oh, ow, [&](auto h, auto w) { sum += x(n, h, w, c), ++count; });
-        y(n, oh, ow, c) = sum / static_cast<float>(count);
+        each_in_window(oh, ow, [&](auto h, auto w) { sum.add(x(n, h, w, c)), ++count; });
+        y(n, oh, ow, c) = sum.value() / static_cast<float>(count);
       }
     });
   }

@@ -1,5 +1,8 @@
 #include <ronda/layers/reference/operations.hpp>
 
+#include <algorithm>
+#include <array>
+
 namespace ronda::reference {
 namespace {
 
@@ -27,9 +30,15 @@ class Position final : public Operation {
   void backward(Inputs, const Tensor& output_gradient, const Pass& pass) override {
     const auto dy = output_gradient.as<const float>();
     const auto gradient = memory_.parameters.front()->gradient.as<float>();
-    std::ranges::fill(gradient, 0.0F);
-    for (std::size_t n = 0; n < samples_; ++n)
-      for (std::size_t i = 0; i < each_; ++i) gradient[i] += dy[n * each_ + i];
+    std::ranges::fill(gradient.subspan(each_), 0.0F);  // positions that no sample has
+    constexpr std::size_t strip = 64;                  // whose sums are float64
+    for (std::size_t first = 0; first < each_; first += strip) {
+      const std::size_t count = std::min(strip, each_ - first);
+      std::array<double, strip> sums{};
+      for (std::size_t n = 0; n < samples_; ++n)
+        for (std::size_t i = 0; i < count; ++i) sums[i] += dy[n * each_ + first + i];
+      for (std::size_t i = 0; i < count; ++i) gradient[first + i] = static_cast<float>(sums[i]);
+    }
     pass.on_ready(memory_.parameters.front()->id, pass.stream);
     if (!memory_.input_gradient().empty()) std::ranges::copy(dy, memory_.input_gradient().pointer<float>());
   }

@@ -25,8 +25,9 @@ Softmax softmax_row(std::span<const float> x, std::size_t label, std::span<float
   Softmax row;
   const auto largest = std::max_element(x.begin(), x.end());
   row.max = *largest;
-  float sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += probability[c] = std::exp(x[c] - row.max);
+  double all = 0;  // of many classes
+  for (std::size_t c = 0; c < x.size(); ++c) all += probability[c] = std::exp(x[c] - row.max);
+  const auto sum = static_cast<float>(all);
   row.log_sum = std::log(sum);
   row.correct = static_cast<std::size_t>(largest - x.begin()) == label && !std::isnan(sum);  // of NaN none is largest
   const float inverse = 1 / sum;
