@@ -44,6 +44,17 @@ bool is_broken(const dnnl::convolution_backward_weights::primitive_desc& descrip
          !is_in_blocks(description.src_desc());
 }
 
+/// Whether the roundings of a tile's other inputs are left where all inputs of an output are 0: so the library's
+/// Winograd computes gradients of weights alone.
+bool leaves_roundings(const ConvolutionWay& way) { return way.algorithm == dnnl::algorithm::convolution_winograd; }
+
+/// Whether no element of a kernel of stride 1 meets padding alone: then its gradient is 0.
+bool every_tap_meets_inputs(const ConvolutionProblem& spec) {
+  const Shape in = spec.input.shape, out = convolution_output(spec);
+  return out[1] > spec.padding.height && spec.kernel.height - 1 - spec.padding.height < in[1] &&
+         out[2] > spec.padding.width && spec.kernel.width - 1 - spec.padding.width < in[2];
+}
+
 /// A rectangle of pixels.
 struct Pixels {
   std::int64_t top, left, height, width;
@@ -288,6 +299,7 @@ void ConvolutionDirections::choose_forward(Picker& picker) {
 }
 
 std::unique_ptr<Computation> ConvolutionDirections::make_forward(const ConvolutionWay& way) const {
+  if (leaves_roundings(way)) return nullptr;
   const auto d = describe_forward(way, whole());
   const auto y = to_tensor_desc(d.dst_desc(), Axes::image);
   if (!way.fallback && is_fallback(d.impl_info_str())) return nullptr;
@@ -301,6 +313,7 @@ std::unique_ptr<Computation> ConvolutionDirections::make_forward(const Convoluti
 
 std::unique_ptr<Computation> ConvolutionDirections::make_backward_weights(const ConvolutionWay& way,
                                                                           const Part& part) const {
+  if (leaves_roundings(way) && !every_tap_meets_inputs(spec_)) return nullptr;
   const dnnl::memory::desc &w = w_, x = to_memory_desc({part.in, dtype(), spec_.input.layout}, Axes::image),
                            dz = to_memory_desc({part.out, dtype(), output.layout}, Axes::image);
   const auto hint = describe_forward(last_resort, part);
@@ -320,6 +333,7 @@ std::unique_ptr<Computation> ConvolutionDirections::make_backward_weights(const 
 }
 
 std::unique_ptr<Computation> ConvolutionDirections::make_backward_data(const ConvolutionWay& way) const {
+  if (leaves_roundings(way)) return nullptr;
   const dnnl::memory::desc &w = w_, &dz = y_;
   const auto d = adapter::convolution_backward_data(
       runtime_.engine, way.algorithm, window_, image(spec_.input.shape, way), any_weight(), image(output_shape_, way),

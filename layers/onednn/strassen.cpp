@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace ronda::onednn {
 
@@ -16,6 +17,14 @@ constexpr std::int64_t most_quarter = 128;
 
 /// A tile's start where nothing is added.
 constexpr std::array<float, strassen::tile_columns> no_start{};
+
+/// Whether a line of a factor has nothing but zeros.
+bool is_zero(const float* factor, Strassen::Strides strides, std::int64_t line, std::int64_t depth) {
+  const float* const first = factor + line * strides.line;
+  for (std::int64_t k = 0; k < depth; ++k)
+    if (first[k * strides.step] != 0) return false;
+  return true;
+}
 
 }  // namespace
 
@@ -136,6 +145,27 @@ void Strassen::run(const float* a, const float* b, const float* bias, float* c, 
       }
     });
   }
+  write_zero_lines(a, b, bias, c);
+}
+
+/// Where a factor's line is 0, c is the bias, without the roundings of the tile's other lines. What is no number stays.
+void Strassen::write_zero_lines(const float* a, const float* b, const float* bias, float* c) const {
+  const auto write = [&](std::int64_t row, std::int64_t column) {
+    float& sum = c[row * columns_ + column];
+    if (std::isfinite(sum)) sum = bias == nullptr ? 0.0F : bias[column];
+  };
+  const auto each_zero = [&](const float* factor, Strides strides, std::int64_t lines, auto&& write_line) {
+    parallel_for(threads_, static_cast<std::size_t>(lines), [&](Range range) {
+      for (auto line = static_cast<std::int64_t>(range.begin); line < static_cast<std::int64_t>(range.end); ++line)
+        if (is_zero(factor, strides, line, depth_)) write_line(line);
+    });
+  };
+  each_zero(a, a_, rows_, [&](std::int64_t row) {
+    for (std::int64_t column = 0; column < columns_; ++column) write(row, column);
+  });
+  each_zero(b, b_, columns_, [&](std::int64_t column) {
+    for (std::int64_t row = 0; row < rows_; ++row) write(row, column);
+  });
 }
 
 }  // namespace ronda::onednn

@@ -35,6 +35,8 @@ RONDA_WORD void store(float* to, Vector x) { _mm512_store_ps(to, x); }
 RONDA_WORD void store_anywhere(float* to, Vector x) { _mm512_storeu_ps(to, x); }
 RONDA_WORD Vector all(float x) { return _mm512_set1_ps(x); }
 RONDA_WORD Vector zeros() { return _mm512_setzero_ps(); }
+/// Whether all of them are.
+RONDA_WORD bool are_zero(Vector x) { return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ) == 0; }
 RONDA_WORD Vector plus(Vector x, Vector y) { return _mm512_add_ps(x, y); }
 RONDA_WORD Vector minus(Vector x, Vector y) { return _mm512_sub_ps(x, y); }
 RONDA_WORD Vector times(Vector x, Vector y) { return _mm512_mul_ps(x, y); }
@@ -82,6 +84,9 @@ RONDA_WORD void store(float* to, Vector x) { _mm256_store_ps(to, x); }
 RONDA_WORD void store_anywhere(float* to, Vector x) { _mm256_storeu_ps(to, x); }
 RONDA_WORD Vector all(float x) { return _mm256_set1_ps(x); }
 RONDA_WORD Vector zeros() { return _mm256_setzero_ps(); }
+RONDA_WORD bool are_zero(Vector x) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ)) == 0;
+}
 RONDA_WORD Vector plus(Vector x, Vector y) { return _mm256_add_ps(x, y); }
 RONDA_WORD Vector minus(Vector x, Vector y) { return _mm256_sub_ps(x, y); }
 RONDA_WORD Vector times(Vector x, Vector y) { return _mm256_mul_ps(x, y); }

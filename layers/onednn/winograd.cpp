@@ -1,5 +1,6 @@
 #include <ronda/core/buffer.hpp>
 #include <ronda/core/parallel.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 #include <ronda/layers/onednn/winograd.hpp>
 #include <ronda/layers/onednn/winograd_kernels.hpp>
 
@@ -14,6 +15,11 @@ using Tiling = WinogradTiling;
 namespace {
 
 float* floats(std::byte* scratch) { return reinterpret_cast<float*>(scratch); }
+
+/// Floats of one worker: a block's inputs and products, transformed, and a word for each of its tiles.
+std::int64_t worker_floats(const Tiling& t) {
+  return t.block * (step_of(t.inputs) + step_of(t.width())) + (t.block + vector - 1) / vector * vector;
+}
 
 }  // namespace
 
@@ -37,11 +43,12 @@ Winograd::Winograd(const Runtime& runtime, const Loops& loops, const Convolution
     pooled_->height = shape[1];
     pooled_->width = shape[2];
   }
-  const auto of_convolution = [&](const Tiling& t) {
-    return t.weight_floats() + threads_ * t.block * (step_of(t.inputs) + step_of(t.width()));
-  };
+  const auto of_convolution = [&](const Tiling& t) { return t.weight_floats() + threads_ * worker_floats(t); };
   const Tiling& t = forward_;
-  const std::int64_t of_gradients = t.weight_floats() + t.block * (step_of(t.inputs) + step_of(t.outputs));
+  constexpr std::int64_t amplified = 4;  // by the transforms: the rounding of a block's sum
+  blocks_ = SumParts::of(t.in_one_block ? 1 : (t.tiles() + t.block - 1) / t.block, amplified, t.weight_floats());
+  const std::int64_t of_gradients = (1 + static_cast<std::int64_t>(blocks_.levels())) * t.weight_floats() +
+                                    t.block * (step_of(t.inputs) + step_of(t.outputs));
   const std::int64_t most = std::max({of_convolution(forward_), of_convolution(backward_), of_gradients});
   scratch_bytes_ = weights_bytes_ + static_cast<std::size_t>(most) * sizeof(float);
 }
@@ -52,6 +59,13 @@ const float* Winograd::weights(const float* parameter, std::byte* scratch) {
   from_parameter_->run(std::array<void*, 2>{const_cast<float*>(parameter), scratch});
   return floats(scratch);
 }
+
+/// A block's products with a panel of the weights.
+struct Winograd::Products {
+  const float* m;
+  const std::uint32_t* zero;  ///< for each tile, the outputs that are 0
+  std::int64_t first, tiles, panel;
+};
 
 template <class Finish>
 void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool turned, float* u, Finish&& finish) const {
@@ -64,13 +78,14 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
   const auto workers = static_cast<std::size_t>(threads_);
   parallel_for(threads_, workers, [&](Range range) {
     for (std::size_t worker = range.begin; worker < range.end; ++worker) {
-      float* const v = blocks + static_cast<std::int64_t>(worker) * t.block * (step_of(t.inputs) + step_of(t.width()));
+      float* const v = blocks + static_cast<std::int64_t>(worker) * worker_floats(t);
       float* const m = v + t.block * step_of(t.inputs);
+      auto* const zero = reinterpret_cast<std::uint32_t*>(m + t.block * step_of(t.width()));
       const Range mine = part_of(static_cast<std::size_t>(t.tiles()), worker, workers);
       const auto end = static_cast<std::int64_t>(mine.end);
       for (auto first = static_cast<std::int64_t>(mine.begin); first < end; first += t.block) {
         const std::int64_t tiles = std::min(t.block, end - first);
-        loops_.transform_inputs(t, x, first, {0, static_cast<std::size_t>(tiles)}, v);
+        loops_.transform_inputs(t, x, first, {0, static_cast<std::size_t>(tiles)}, v, zero);
         for (std::int64_t piece = 0; piece < t.pieces(); ++piece) {
           const std::int64_t panel = piece / t.chunks(), chunk = piece % t.chunks();
           float* const weights = t.in_one_block ? u : u + piece * t.piece_floats();
@@ -80,7 +95,7 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
                                    weights + e * t.chunk() * t.width(), t.width(), m + e * vector, step_of(t.width()),
                                    tiles, t.chunk(), chunk > 0},
                                   t.vectors);
-          if (chunk + 1 == t.chunks()) finish(m, first, tiles, panel);
+          if (chunk + 1 == t.chunks()) finish({m, zero, first, tiles, panel});
         }
       }
     }
@@ -88,26 +103,23 @@ void Winograd::convolve(const Tiling& t, const float* x, const float* w, bool tu
 }
 
 void Winograd::forward(const float* x, const float* w, const float* bias, bool relu, float* y, std::byte* scratch) {
-  convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_),
-           [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
-             loops_.transform_outputs(forward_, m, first, tiles, panel, bias, relu, y);
-           });
+  convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_), [&](const Products& b) {
+    loops_.transform_outputs(forward_, b.m, b.first, b.tiles, b.panel, b.zero, bias, relu, y);
+  });
 }
 
 void Winograd::forward_and_pool(const float* x, const float* w, const float* bias, bool relu, float* y,
                                 std::uint8_t* winners, std::byte* scratch) {
   const PooledOutputs pooled{*pooled_, y, winners};
-  convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_),
-           [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
-             loops_.transform_and_pool(forward_, m, first, tiles, panel, bias, relu, pooled);
-           });
+  convolve(forward_, x, weights(w, scratch), false, floats(scratch + weights_bytes_), [&](const Products& b) {
+    loops_.transform_and_pool(forward_, b.m, b.first, b.tiles, b.panel, b.zero, bias, relu, pooled);
+  });
 }
 
 void Winograd::backward_data(const float* dz, const float* w, float* dx, std::byte* scratch) {
-  convolve(backward_, dz, weights(w, scratch), true, floats(scratch + weights_bytes_),
-           [&](const float* m, std::int64_t first, std::int64_t tiles, std::int64_t panel) {
-             loops_.transform_outputs(backward_, m, first, tiles, panel, nullptr, false, dx);
-           });
+  convolve(backward_, dz, weights(w, scratch), true, floats(scratch + weights_bytes_), [&](const Products& b) {
+    loops_.transform_outputs(backward_, b.m, b.first, b.tiles, b.panel, b.zero, nullptr, false, dx);
+  });
 }
 
 void Winograd::backward_weights(const float* x, const float* dz, float* dw, std::byte* scratch) {
@@ -126,24 +138,30 @@ void Winograd::backward_weights(const float* x, const float* dz, float* dw, std:
   };
   if (t.in_one_block) {
     const Range all{0, static_cast<std::size_t>(t.tiles())};
-    loops_.transform_inputs(t, x, 0, all, v);
+    loops_.transform_inputs(t, x, 0, all, v, nullptr);
     loops_.transform_gradients(t, dz, 0, all, d);
     for (std::int64_t piece = 0; piece < t.pieces(); ++piece) {
       for (std::int64_t e = 0; e < elements; ++e) multiply(piece, e, t.tiles(), false, du);
       loops_.transform_weight_gradients(t, du, piece, liked);
     }
   } else {
-    for (std::int64_t first = 0; first < t.tiles(); first += t.block) {
-      const std::int64_t tiles = std::min(t.block, t.tiles() - first);
-      parallel_for(threads_, static_cast<std::size_t>(tiles), [&](Range range) {
-        loops_.transform_inputs(t, x, first, range, v);
-        loops_.transform_gradients(t, dz, first, range, d);
-      });
-      parallel_for(threads_, static_cast<std::size_t>(t.pieces() * elements), [&](Range range) {
-        for (auto i = static_cast<std::int64_t>(range.begin); i < static_cast<std::int64_t>(range.end); ++i)
-          multiply(i / elements, i % elements, tiles, first > 0, du + i / elements * t.piece_floats());
-      });
-    }
+    const auto add_blocks = [&](std::size_t part, float* sums) {
+      const std::int64_t begin = blocks_.first(part) * t.block;
+      const std::int64_t end = std::min(begin + blocks_.size(part) * t.block, t.tiles());
+      for (std::int64_t first = begin; first < end; first += t.block) {
+        const std::int64_t tiles = std::min(t.block, end - first);
+        parallel_for(threads_, static_cast<std::size_t>(tiles), [&](Range range) {
+          loops_.transform_inputs(t, x, first, range, v, nullptr);
+          loops_.transform_gradients(t, dz, first, range, d);
+        });
+        parallel_for(threads_, static_cast<std::size_t>(t.pieces() * elements), [&](Range range) {
+          for (auto i = static_cast<std::int64_t>(range.begin); i < static_cast<std::int64_t>(range.end); ++i)
+            multiply(i / elements, i % elements, tiles, first > begin, sums + i / elements * t.piece_floats());
+        });
+      }
+    };
+    const auto count = static_cast<std::size_t>(t.weight_floats());
+    sum_by_pairs({0, blocks_.count()}, du, count, d + t.block * step_of(t.outputs), threads_, add_blocks);
     if (t.tiles() == 0) std::fill_n(du, t.weight_floats(), 0.0F);
     parallel_for(threads_, static_cast<std::size_t>(t.pieces()), [&](Range range) {
       for (auto piece = static_cast<std::int64_t>(range.begin); piece < static_cast<std::int64_t>(range.end); ++piece)

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <ronda/layers/onednn/computation.hpp>
+#include <ronda/layers/onednn/sums.hpp>
 #include <ronda/layers/onednn/winograd_tiling.hpp>
 #include <ronda/layers/primitives.hpp>
 
@@ -28,9 +29,10 @@ struct Loops;
 /// transform.
 ///
 /// Sums go up in the order of channels, or of tiles, whatever the threads: equal bits for any number of them. Rounding
-/// is twice that of direct sums: 1e-6 to 5e-6 of the largest output, 1e-5 of weight gradients that are sums of 65536
-/// numbers. A number that is not finite spreads over its tile and those that overlap it, never to another sample's
-/// outputs.
+/// is twice that of direct sums: 1e-6 to 5e-6 of the largest output. But an output all of whose inputs are 0 is the
+/// bias exactly, and the gradient of a weight that meets padding alone is 0: of roundings there, a ReLU behind would
+/// make choices, and an optimizer such as Adam whole steps. A number that is not finite spreads over its tile and those
+/// that overlap it, never to another sample's outputs, nor to outputs of zeros.
 class Winograd {
  public:
   /// Whether a convolution is of this kind, on whatever processor: 3×3 with stride 1 and padding 0 to 2, in float32, of
@@ -69,7 +71,8 @@ class Winograd {
  private:
   Winograd(const Runtime& runtime, const winograd::Loops& loops, const ConvolutionProblem& spec, const Images& input,
            const Images& output, const TensorDesc& weight);
-  /// @param finish  (m, first, tiles, panel): what is done with a block's products
+  struct Products;
+  /// @param finish  (products): what is done with them
   template <class Finish>
   void convolve(const WinogradTiling& tiling, const float* x, const float* w, bool turned, float* scratch,
                 Finish&& finish) const;
@@ -80,6 +83,7 @@ class Winograd {
   const winograd::Loops& loops_;
   int threads_;
   WinogradTiling forward_, backward_;
+  SumParts blocks_;  ///< of tiles, in weight gradients
   std::optional<Images> pooled_;
   std::unique_ptr<Kernel> to_parameter_, from_parameter_;  ///< empty where the parameter lies right
   std::size_t parameter_bytes_, weights_bytes_, scratch_bytes_;

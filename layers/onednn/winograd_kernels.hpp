@@ -15,7 +15,8 @@ struct PooledOutputs {
   std::uint8_t* winners;
 };
 
-/// c (rows, width) = a (rows, depth) · b (depth, width), or += it; steps in floats.
+/// c (rows, width) = a (rows, depth) · b (depth, width), or += it; steps in floats. The product is summed up by itself
+/// before it is added: a sum of many has the rounding of the longer of two short ones.
 struct Product {
   const float* a;
   std::int64_t a_step;  ///< from a tile to the next
@@ -32,16 +33,20 @@ struct Loops {
   std::int64_t lanes;  ///< channels that lie together, at least: a vector
 
   /// v (tiles, inputs / 16, 36, 16) of some tiles of a block, whose first is `first`
-  void (*transform_inputs)(const WinogradTiling& t, const float* x, std::int64_t first, Range tiles, float* v);
+  /// @param zero  for each tile the outputs all of whose inputs are 0, bit 4 · row + column; null: not wanted
+  void (*transform_inputs)(const WinogradTiling& t, const float* x, std::int64_t first, Range tiles, float* v,
+                           std::uint32_t* zero);
   /// d (tiles, outputs / 16, 36, 16) likewise
   void (*transform_gradients)(const WinogradTiling& t, const float* dy, std::int64_t first, Range tiles, float* d);
   /// y of a block's tiles and a panel's channels, from m (tiles, vectors, 36, 16)
+  /// @param zero  as `transform_inputs` writes them: these outputs are the bias exactly
   /// @param bias  null for none
   void (*transform_outputs)(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
-                            std::int64_t panel, const float* bias, bool relu, float* y);
+                            std::int64_t panel, const std::uint32_t* zero, const float* bias, bool relu, float* y);
   /// The same, pooled before it is written.
   void (*transform_and_pool)(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
-                             std::int64_t panel, const float* bias, bool relu, const PooledOutputs& pooled);
+                             std::int64_t panel, const std::uint32_t* zero, const float* bias, bool relu,
+                             const PooledOutputs& pooled);
   /// A piece of the weights: (36, inputs of a chunk, outputs of a panel).
   /// @param w       (outputs / 16, inputs / 16, 3, 3, 16 inputs, 16 outputs)
   /// @param turned  w is another convolution's, whose gradients this one computes: inputs are outputs there, and the

@@ -159,12 +159,39 @@ RONDA_LOOP_INLINE void transform_tile(const Images& images, const Place& at, con
   }
 }
 
-RONDA_LOOP void transform_inputs(const WinogradTiling& t, const float* x, std::int64_t first, Range tiles, float* v) {
+/// The outputs of a tile whose 3×3 inputs are 0 in all channels, as `transform_inputs` writes them. The transforms
+/// would leave roundings of the tile's other inputs there.
+RONDA_LOOP std::uint32_t find_zero_outputs(const Images& images, const Place& at, const float* data,
+                                           std::int64_t channels) {
+  const auto is_zero = [&](std::int64_t i, std::int64_t j, std::int64_t end) RONDA_LOOP_LAMBDA {
+    if (i < at.top || i >= at.bottom || j < at.left || j >= at.end) return true;
+    const float* const pixel = data + (at.offset + i * at.down + j * at.right);
+    for (std::int64_t channel = 0; channel < end; channel += lanes)
+      if (!are_zero(load(pixel + in_sample(images, channel)))) return false;
+    return true;
+  };
+  // Every output sees one of the four pixels in the middle.
+  if (!is_zero(2, 2, lanes) && !is_zero(2, 3, lanes) && !is_zero(3, 2, lanes) && !is_zero(3, 3, lanes)) return 0;
+  std::uint32_t rows[patch_size];  // for each row of inputs, the outputs that see zeros in it
+  for (std::int64_t i = 0; i < patch_size; ++i) {
+    std::uint32_t zero = 0;
+    for (std::int64_t j = 0; j < patch_size; ++j) zero |= (is_zero(i, j, channels) ? 1U : 0U) << j;
+    rows[i] = zero & zero >> 1 & zero >> 2;
+  }
+  std::uint32_t outputs = 0;
+  for (std::int64_t i = 0; i < tile_size; ++i) outputs |= (rows[i] & rows[i + 1] & rows[i + 2]) << (i * tile_size);
+  return outputs;
+}
+
+RONDA_LOOP void transform_inputs(const WinogradTiling& t, const float* x, std::int64_t first, Range tiles, float* v,
+                                 std::uint32_t* zero) {
   const auto place = [&](std::int64_t tile) {
     return place_of(t, t.from, first + tile, patch_size, t.padding_down, t.padding_right);
   };
-  for (auto tile = static_cast<std::int64_t>(tiles.begin); tile < static_cast<std::int64_t>(tiles.end); ++tile)
+  for (auto tile = static_cast<std::int64_t>(tiles.begin); tile < static_cast<std::int64_t>(tiles.end); ++tile) {
+    if (zero != nullptr) zero[tile] = find_zero_outputs(t.from, place(tile), x, t.inputs);
     transform_tile<6, input_line>(t.from, place(tile), place(tile + 1), x, t.inputs, v + tile * step_of(t.inputs));
+  }
 }
 
 RONDA_LOOP void transform_gradients(const WinogradTiling& t, const float* dy, std::int64_t first, Range tiles,
@@ -187,12 +214,26 @@ RONDA_LOOP_INLINE void transform_columns(const float* from, Vector (&half)[4][6]
   }
 }
 
+/// The bits of a row of a tile's outputs.
+RONDA_LOOP_INLINE std::uint32_t row_of(std::uint32_t outputs, int row) { return outputs >> (4 * row) & 15U; }
+
+/// One row of a tile's outputs, before the bias.
+/// @param zero  bits of the outputs that are 0
+RONDA_LOOP_INLINE void transform_row(const Vector (&half)[6], std::uint32_t zero, Vector (&row)[4]) {
+  output_line(half, row);
+  if (zero == 0) return;
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j)
+    if ((zero >> j & 1U) != 0) row[j] = zeros();
+}
+
 RONDA_LOOP_INLINE Vector bias_of(const float* bias, std::int64_t channel) {
   return bias != nullptr ? load_anywhere(bias + channel) : zeros();
 }
 
 RONDA_LOOP void transform_outputs(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
-                                  std::int64_t panel, const float* bias, bool relu, float* y) {
+                                  std::int64_t panel, const std::uint32_t* zero, const float* bias, bool relu,
+                                  float* y) {
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const Place at = place_of(t, t.to, first + tile, tile_size, 0, 0);
     for (std::int64_t of_panel = 0; of_panel < t.width(); of_panel += lanes) {
@@ -205,7 +246,7 @@ RONDA_LOOP void transform_outputs(const WinogradTiling& t, const float* m, std::
       for (int i = 0; i < 4; ++i) {
         if (i >= at.bottom) break;
         Vector row[4];
-        output_line(half[i], row);
+        transform_row(half[i], row_of(zero[tile], i), row);
 #pragma GCC unroll 4
         for (int j = 0; j < 4; ++j) {
           if (j >= at.end) break;
@@ -218,7 +259,8 @@ RONDA_LOOP void transform_outputs(const WinogradTiling& t, const float* m, std::
 }
 
 RONDA_LOOP void transform_and_pool(const WinogradTiling& t, const float* m, std::int64_t first, std::int64_t tiles,
-                                   std::int64_t panel, const float* bias, bool relu, const PooledOutputs& pooled) {
+                                   std::int64_t panel, const std::uint32_t* zero, const float* bias, bool relu,
+                                   const PooledOutputs& pooled) {
   const Images& images = pooled.images;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t sample = (first + tile) / (t.down * t.right), top = (first + tile) / t.right % t.down * 2,
@@ -233,8 +275,8 @@ RONDA_LOOP void transform_and_pool(const WinogradTiling& t, const float* m, std:
       for (int i = 0; i < 2; ++i) {
         if (top + i >= images.height) break;
         Vector above[4], below[4];
-        output_line(half[2 * i], above);
-        output_line(half[2 * i + 1], below);
+        transform_row(half[2 * i], row_of(zero[tile], 2 * i), above);
+        transform_row(half[2 * i + 1], row_of(zero[tile], 2 * i + 1), below);
 #pragma GCC unroll 2
         for (int j = 0; j < 2; ++j) {
           if (left + j >= images.width) break;
@@ -275,6 +317,14 @@ RONDA_LOOP void transform_weights(const WinogradTiling& t, const float* w, bool 
     }
 }
 
+/// No input comes to a tap that meets padding alone: its gradient is 0, without the roundings of the others.
+RONDA_LOOP_INLINE void clear_padded_taps(const WinogradTiling& t, Vector (&gradients)[3][3]) {
+  if (t.every_tap_meets_inputs()) return;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j)
+      if (!t.tap_meets_inputs(i, j)) gradients[i][j] = zeros();
+}
+
 RONDA_LOOP void transform_weight_gradients(const WinogradTiling& t, const float* du, std::int64_t piece, float* dw) {
   constexpr std::int64_t taps = kernel_size * kernel_size, square = vector * vector;
   const std::int64_t step = t.chunk() * t.width();
@@ -286,6 +336,7 @@ RONDA_LOOP void transform_weight_gradients(const WinogradTiling& t, const float*
         for (std::int64_t o = 0; o < vector; o += lanes) {
           Vector result[3][3];
           both_ways<6, 3, weight_gradient_line>(Whole{from + i * t.width() + o, 6 * step, step}, result);
+          clear_padded_taps(t, result);
           store_square<3>(result, to + i * vector + o, kernel_size * square, square);
         }
     }
@@ -329,7 +380,7 @@ RONDA_LOOP_INLINE void multiply_tile(const Product& m, std::int64_t row) {
   const auto c_at = [](int v) { return v / parts * Kind::c_vector + v % parts * lanes; };
   Vector sum[rows][vectors];
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < vectors; ++v) sum[r][v] = m.add ? load(c + r * c_row + c_at(v)) : zeros();
+    for (int v = 0; v < vectors; ++v) sum[r][v] = zeros();
   const float *a = m.a + row * a_row, *b = m.b;
   const auto multiply_row = [&](std::int64_t k) RONDA_LOOP_LAMBDA {
     Vector row_of_b[vectors];
@@ -350,7 +401,10 @@ RONDA_LOOP_INLINE void multiply_tile(const Product& m, std::int64_t row) {
     for (std::int64_t k = 0; k < m.depth; ++k, a += Kind::column(m), b += Kind::b_row(m)) multiply_row(0);
   }
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < vectors; ++v) store(c + r * c_row + c_at(v), sum[r][v]);
+    for (int v = 0; v < vectors; ++v) {
+      float* const to = c + r * c_row + c_at(v);
+      store(to, m.add ? plus(load(to), sum[r][v]) : sum[r][v]);
+    }
 }
 
 template <int rows, int columns, class Kind>

@@ -25,6 +25,14 @@ struct WinogradTiling {
   [[nodiscard]] std::int64_t chunks() const { return inputs / chunk(); }
   [[nodiscard]] std::int64_t panels() const { return outputs / width(); }
   [[nodiscard]] std::int64_t pieces() const { return panels() * chunks(); }
+  /// Whether an element of the kernel meets an input of some output, and not padding alone.
+  [[nodiscard]] bool tap_meets_inputs(std::int64_t row, std::int64_t column) const {
+    const auto meets = [](std::int64_t first, std::int64_t outputs_along, std::int64_t inputs_along) {
+      return first + outputs_along > 0 && first < inputs_along;
+    };
+    return meets(row - padding_down, to.height, from.height) && meets(column - padding_right, to.width, from.width);
+  }
+  [[nodiscard]] bool every_tap_meets_inputs() const { return tap_meets_inputs(0, 0) && tap_meets_inputs(2, 2); }
   [[nodiscard]] std::int64_t weight_floats() const;
   [[nodiscard]] std::int64_t piece_floats() const;
   /// Of the weights' squares of 16 × 16 channels, which one a sixteen of a piece is.

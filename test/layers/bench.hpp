@@ -95,6 +95,9 @@ class Bench {
 
   /// To be changed before forward.
   [[nodiscard]] const Tensor& input() const { return input_.tensor; }
+  /// To be changed before backward.
+  [[nodiscard]] const Tensor& output_gradient() const { return output_gradient_.tensor; }
+  [[nodiscard]] const Parameter& parameter(std::size_t index) const { return parameters_[index]; }
 
   std::vector<float> forward(int threads = 1) {
     CpuStream stream(threads);
