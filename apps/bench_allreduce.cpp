@@ -23,7 +23,7 @@ using apps::Result;
 
 int run(World& world, const BenchOptions& options) {
   const bool speaks = world.rank() == 0;
-  apps::require_creatable(world, options.json);
+  apps::require_output(world, {"--json", options.json});
   if (apps::compares_with_mpi(options))
     agree(world.communicator(), [&] { apps::require_known_to_mpi(apps::element_type(options)); });
   LinkStore links(world.communicator(), world.progress());

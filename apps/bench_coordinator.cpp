@@ -306,7 +306,7 @@ nlohmann::json to_json(const World& world, const Options& options, double cycle,
 
 int run(World& world, const Options& options) {
   const bool speaks = world.rank() == 0;
-  apps::require_creatable(world, options.json);
+  apps::require_output(world, {"--json", options.json});
   const double cycle = cycle_microseconds(world.communicator());
   if (speaks) print_head(world, options, cycle);
   std::vector<Result> results;

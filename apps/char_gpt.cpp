@@ -30,7 +30,6 @@ void add_options(apps::CommandLine& command_line, CharGptOptions& options) {
   CLI::App& app = command_line.app();
   const char* const group = "Data and length";
   app.add_option("--data", options.data, "The text, a file of any bytes")->required()->group(group);
-  command_line.keep(options.data);
   app.add_option("--test-split", options.test_split, "Share of the text, its end, that is kept for tests")
       ->check(CLI::Range(0.0, 0.9))
       ->group(group);

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -164,23 +165,10 @@ bool CommandLine::parse(int argc, char** argv) {
   world.progress = parse_progress(progress_);
   names_.translate_errors([&] { check(training); });
   if (const CLI::Option* config = app_->get_config_ptr(); config->count() > 0)
-    refuse_writing_over(config->as<std::string>(), "the --config file");
+    note_data_file(config->as<std::string>());
   for (const auto& check_more : checks_) check_more();
   if (!training.checkpoint_dir.empty()) stop_signals.emplace();
   return true;
-}
-
-void CommandLine::keep(const std::filesystem::path& file) {
-  check_by([this, &file] { refuse_writing_over(file, "the data"); });
-}
-
-void CommandLine::refuse_writing_over(const std::filesystem::path& file, const std::string& what) const {
-  for (const auto& [name, path] : result_files(training)) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::equivalent(path, file, ignored))
-      throw InputError(names_.on_command_line(name) + " " + path.string() + " would be written over " + what +
-                       ": give another name");
-  }
 }
 
 /// A momentum that would not be used is no training that anybody meant.

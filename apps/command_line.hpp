@@ -1,5 +1,4 @@
 #pragma once
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,8 +40,6 @@ class CommandLine {
   [[nodiscard]] CLI::App& app() noexcept { return *app_; }
   /// Is called at the end of parse, once all options are set; may throw InputError.
   void check_by(std::function<void()> check) { checks_.push_back(std::move(check)); }
-  /// Refuses to write over `file`, an option that is set when the command line is parsed.
-  void keep(const std::filesystem::path& file);
 
   /// Messages give this flag, `whole-gradients`, for one value of a field of the library, `sparse = false`.
   void name_flag(std::string value, std::string flag) { names_.add_flag(std::move(value), std::move(flag)); }
@@ -66,7 +63,6 @@ class CommandLine {
   void add_output();
   void name_own_options();
   void refuse_what_is_not_read() const;
-  void refuse_writing_over(const std::filesystem::path& file, const std::string& what) const;
 
   std::unique_ptr<CLI::App> app_;
   Defaults defaults_;

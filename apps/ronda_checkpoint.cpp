@@ -172,7 +172,7 @@ int show(const fs::path& place, bool json) {
 int export_parameters(const fs::path& file, const fs::path& place, bool all) {
   const fs::path checkpoint = one_at(place);
   const CheckpointManifest manifest = verify_checkpoint(checkpoint);
-  apps::require_other_file("FILE", file, {checkpoint});
+  apps::require_output({"FILE", file}, {checkpoint});
   std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(manifest.step)}};
   metadata.insert(manifest.metadata.begin(), manifest.metadata.end());
   write_safetensors(file, model_in(checkpoint, manifest, all), metadata);

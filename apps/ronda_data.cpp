@@ -9,7 +9,6 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/data/transform.hpp>
-#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
 #include "data_tool/arrays.hpp"
@@ -54,8 +53,8 @@ int check(const apps::DataPlace& place) {
 int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
   const apps::DataFormat& format = apps::data_format(place.format);
   if (!format.open) throw InputError(place.format + " cannot be converted: its tokens are the training's choice");
-  for (const auto& file : {to, to / "input.npy", to / "target.npy"}) apps::require_other_file("TO", file, {place.path});
   const apps::OpenData data = format.open(place, false);
+  require_apart({{"TO", to}, {"TO", to / "input.npy"}, {"TO", to / "target.npy"}});
   apps::write_arrays(data, to);
   std::cout << to.string() << ": " << counted(static_cast<std::int64_t>(data.data->size()), "sample");
   for (const Field& field : data.data->fields()) std::cout << ", " << field.name << " " << field.shape.text();
@@ -66,10 +65,9 @@ int convert(const apps::DataPlace& place, const std::filesystem::path& to) {
 int show(const apps::DataPlace& place, const std::filesystem::path& to, const SheetOptions& options) {
   const apps::DataFormat& format = apps::data_format(place.format);
   if (!format.augmentation) throw InputError(place.format + " has no images to be shown");
-  apps::require_other_file("TO", to, {place.path});
-  check_creatable(to);
   const bool vary = options.augment && options.epoch > 0;
   const apps::OpenData source = format.open(place, vary);
+  apps::require_output({"TO", to});
   const TransformedDataset data(*source.data, vary ? format.augmentation() : std::vector<Transform>());
   if (options.first >= data.size())
     throw InputError("--first is " + std::to_string(options.first) + ", and there are " + std::to_string(data.size()) +

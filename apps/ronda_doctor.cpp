@@ -11,7 +11,6 @@
 #include <ronda/collectives/launcher.hpp>
 #include <ronda/core/device_context.hpp>
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
@@ -85,7 +84,7 @@ int main(int argc, char** argv) {
     Options options;
     if (!parse(argc, argv, options)) return 0;
     const bool speaks = Launcher::from_environment().rank == 0;
-    if (speaks && !options.json.empty()) check_creatable(options.json);
+    if (speaks) apps::require_output({"--json", options.json});
     Findings findings;
     if (speaks) findings = examine();
     for (const Finding& finding : findings) print(finding);

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include <ronda/core/error.hpp>
-#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/onnx/write_onnx.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -76,9 +75,8 @@ OnnxOptions options_of(const apps::SavedModel& model) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse(options, argc, argv)) return 0;
-  check_creatable(options.onnx);
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
-  apps::require_other_file("--onnx", options.onnx, {model.source});
+  apps::require_output({"--onnx", options.onnx}, {model.source});
   if (!int8_weights(model.tensors).empty())
     throw InputError(model.source.string() + " is quantised to int8: export the model that it was made of");
   const Field input = model.input_field();

@@ -13,7 +13,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/function_ref.hpp>
 #include <ronda/data/dataset_part.hpp>
-#include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/trainer/predictor.hpp>
 #include <ronda/runtime/trainer/quantization.hpp>
 #include <ronda/runtime/trainer/version.hpp>
@@ -208,8 +207,7 @@ int run(int argc, char** argv) {
   const apps::SavedModel model = apps::read_saved_model(options.model, options.description);
   std::vector<fs::path> read = options.data;
   read.push_back(model.source);
-  apps::require_other_file("OUTPUT", options.output, read);
-  check_creatable(options.output);
+  apps::require_output({"OUTPUT", options.output}, read);
   const apps::Inputs inputs(model, options.data);
   const ChosenSamples samples(inputs, options.samples);
   std::vector<NamedTensor> quantized;

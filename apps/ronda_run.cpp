@@ -218,6 +218,15 @@ void print(const RunReport& report) {
   std::fprintf(stderr, "\n");
 }
 
+/// `--json` is a file of its own, beside those of the program.
+void require_own_report(const Arguments& arguments, const Program& program) {
+  std::vector<Output> outputs{{"--json", arguments.json}};
+  for (const std::string option : {"--save", "--summary-json", "--metrics", "--predictions", "--plan"})
+    outputs.push_back({"the program's " + option, program.value(option).value_or("")});
+  require_apart(outputs, {arguments.hostfile, program.words.front(), program.value("--config").value_or("")});
+  if (!arguments.json.empty()) check_creatable(arguments.json);
+}
+
 int run(Arguments& arguments) {
   SupervisorOptions& options = arguments.supervisor;
   options.launcher = words(arguments.launcher);
@@ -234,7 +243,7 @@ int run(Arguments& arguments) {
     summary = own_summary_in(options.checkpoints);
     options.command.push_back("--summary-json=" + summary);
   }
-  if (!arguments.json.empty()) check_creatable(arguments.json);
+  require_own_report(arguments, program);
   notice_lost_hosts();
 
   Supervisor supervisor(options, [&](const std::string& text) {

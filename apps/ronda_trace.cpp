@@ -8,6 +8,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/printable.hpp>
+#include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 #include <ronda/runtime/trainer/version.hpp>
 
@@ -173,6 +174,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     const Trace trace = read_trace(options.places);
+    require_apart({{"--json", options.json}, {"--timeline", options.timeline}});
     for (const std::filesystem::path& output : {options.json, options.timeline})
       if (output.extension() == ".ronda")
         throw InputError(printable(output.string()) + " has a record's name: give a file of JSON another one");

@@ -86,7 +86,6 @@ std::vector<std::uint64_t> all_rows(const CsvTable& table) {
 
 void add_options(apps::CommandLine& command_line, TabularOptions& options) {
   CLI::App& app = command_line.app();
-  for (const auto* file : {&options.data, &options.test}) command_line.keep(*file);
   const char* const group = "Data and length";
   app.add_option("--data", options.data, "The table, a CSV file with a line of names")->required()->group(group);
   app.add_option("--target", options.target, "The column to predict; all others are its inputs [the last]")

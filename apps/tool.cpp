@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +12,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
 #include <ronda/core/printable.hpp>
-#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 
 #include "nearest_name.hpp"
@@ -160,30 +158,15 @@ void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress
   app.add_option("--trace", world.trace, "folder for the ranks' records, which ronda_trace reads");
 }
 
-void require_creatable(const World& world, const std::string& path) {
+void require_output(const World& world, const Output& output) {
   agree(world.communicator(), [&] {
-    if (world.rank() == 0 && !path.empty()) check_creatable(path);
+    if (world.rank() == 0) require_output(output);
   });
 }
 
-void require_other_file(std::string_view name, const std::filesystem::path& output,
-                        const std::vector<std::filesystem::path>& inputs) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path place = fs::weakly_canonical(output, ignored);
-  const auto refuse = [&](const std::string& what) {
-    throw InputError(std::string(name) + " " + printable(output.string()) + " would be written over " + what +
-                     ": give another name");
-  };
-  if (fs::exists(manifest_of(place.parent_path()), ignored)) refuse("a checkpoint");
-  if (!fs::is_regular_file(place, ignored)) return;
-  for (const fs::path& input : inputs) {
-    const fs::path read = fs::weakly_canonical(input, ignored);
-    const fs::path below = place.lexically_relative(read);
-    const bool within = fs::is_directory(read, ignored) && !below.empty() && *below.begin() != "..";
-    if (place == read || within || fs::equivalent(place, read, ignored))
-      refuse("what is read, " + printable(input.string()));
-  }
+void require_output(const Output& output, const std::vector<std::filesystem::path>& inputs) {
+  require_apart({output}, inputs);
+  if (!output.path.empty() && !output.folder) check_creatable(output.path);
 }
 
 std::string listed_names(const std::vector<std::string_view>& names) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ronda/collectives/world.hpp>
+#include <ronda/runtime/checkpoint/outputs.hpp>
 
 namespace CLI {
 class App;
@@ -32,15 +33,11 @@ CLI::Option* add_separator(CLI::App& app, char& separator, const std::string& he
 /// The options that every benchmark over ranks has. `progress` is read after parsing, by parse_progress.
 void add_world_options(CLI::App& app, WorldOptions& world, std::string& progress);
 
-/// Throws, on all ranks, where the first cannot create the file for results that was asked for; none where `path` is
-/// empty. Collective.
-void require_creatable(const World& world, const std::string& path);
-
-/// Throws InputError where writing `output` would replace what is read: one of the inputs, a file in a folder of them,
-/// or a part of a checkpoint.
-/// @param name  what the command line calls it: `OUTPUT`
-void require_other_file(std::string_view name, const std::filesystem::path& output,
-                        const std::vector<std::filesystem::path>& inputs);
+/// Throws InputError where `output` is an input, another program's checkpoint (see require_apart), or a file that
+/// cannot be created. Call before long work.
+void require_output(const Output& output, const std::vector<std::filesystem::path>& inputs = {});
+/// The same for what rank 0 writes, on all ranks. Collective.
+void require_output(const World& world, const Output& output);
 
 /// Of more than none.
 double median(std::vector<double> values);

@@ -1,4 +1,5 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/data/cifar.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
@@ -163,7 +164,9 @@ ByteImages read_cifar10_file(const std::filesystem::path& file) {
 }
 
 std::vector<std::string> cifar10_classes(const std::filesystem::path& directory) {
-  std::ifstream file(folder_in(directory, cifar10()) / "batches.meta.txt");
+  const std::filesystem::path path = folder_in(directory, cifar10()) / "batches.meta.txt";
+  note_data_file(path);
+  std::ifstream file(path);
   std::vector<std::string> names;
   for (std::string name; std::getline(file, name);) {
     if (name.ends_with('\r')) name.pop_back();

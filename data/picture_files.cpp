@@ -1,3 +1,4 @@
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/data/detail/picture_reader.hpp>
@@ -36,6 +37,7 @@ PictureFiles::PictureFiles(std::vector<std::filesystem::path> files, const Pictu
       fields_{Field{"input", Shape{options.size, options.size, options.channels}},
               Field{"target", Shape{}, DType::int32}},
       tools_(std::make_unique<Tools>()) {
+  for (const std::filesystem::path& file : files_) note_data_file(file);
   tools_->colours.resize(static_cast<std::size_t>(options.size * options.size * Picture::channels));
 }
 PictureFiles::~PictureFiles() = default;

@@ -1,5 +1,6 @@
 #include <ronda/collectives/watch/recorder.hpp>
 #include <ronda/collectives/watch/trace.hpp>
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/printable.hpp>
 
@@ -85,6 +86,7 @@ std::vector<fs::path> files_of(std::span<const fs::path> places) {
   }
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
+  for (const fs::path& file : files) note_data_file(file);
   return files;
 }
 

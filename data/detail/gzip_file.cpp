@@ -1,3 +1,4 @@
+#include <ronda/core/data_files.hpp>
 #include <ronda/data/detail/gzip_file.hpp>
 
 #include <algorithm>
@@ -12,6 +13,7 @@ GzipFile::GzipFile(const std::filesystem::path& path) : path_(path), file_(nullp
     throw InputError(path.string() + " is a directory, expected a file");
   file_ = gzopen(path.c_str(), "rb");
   if (file_ == nullptr) throw InputError("cannot open " + path.string() + ": " + std::strerror(errno));
+  note_data_file(path);
   constexpr std::uintmax_t least = 1 << 13, most = 1 << 18;
   std::error_code unknown;  // of a pipe: then the size is the largest number
   gzbuffer(file_, static_cast<unsigned>(std::clamp(std::filesystem::file_size(path, unknown), least, most)));

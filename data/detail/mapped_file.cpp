@@ -1,3 +1,4 @@
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/data/detail/mapped_file.hpp>
 
@@ -40,6 +41,7 @@ Buffer map_file(const std::filesystem::path& path) {
   const auto bytes = static_cast<std::size_t>(status.st_size);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.number(), 0);
   if (memory == MAP_FAILED) throw InputError("cannot map " + path.string() + ": " + std::strerror(errno));
+  note_data_file(path);
   std::shared_ptr<const void> keeper(memory, [bytes](void* mapping) { ::munmap(mapping, bytes); });
   return {static_cast<std::byte*>(memory), bytes, Device(), std::move(keeper)};
 }

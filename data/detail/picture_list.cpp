@@ -1,5 +1,6 @@
-#include <ronda/core/lower_case.hpp>
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/lower_case.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/data/detail/picture_list.hpp>
 
@@ -48,6 +49,7 @@ std::vector<std::string> pictures_of(const fs::path& folder) {
 PictureList::PictureList(const fs::path& folder_with_classes) : folder(folder_with_classes) {
   try {
     classes = subfolders_of(folder);
+    note_data_file(folder);
     if (classes.empty()) throw InputError(folder.string() + ": expected a subfolder a class, found none");
     for (std::size_t label = 0; label < classes.size(); ++label) {
       const fs::path subfolder = folder / classes[label];

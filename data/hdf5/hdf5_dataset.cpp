@@ -1,4 +1,5 @@
 #include <ronda/core/counted.hpp>
+#include <ronda/core/data_files.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/hash.hpp>
 #include <ronda/data/detail/conversion.hpp>
@@ -69,6 +70,7 @@ void Hdf5Dataset::open(const std::filesystem::path& path) {
   file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (file_.empty())
     throw InputError(path.string() + ": expected an HDF5 file; it is none, or damaged (" + last_error() + ")");
+  note_data_file(path);
 }
 
 void Hdf5Dataset::add(const std::filesystem::path& path, const Hdf5Field& field) {

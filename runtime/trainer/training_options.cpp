@@ -235,13 +235,14 @@ void check_parts(const TrainingOptions& o) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::filesystem::path>> result_files(const TrainingOptions& options) {
-  std::vector<std::pair<std::string, std::filesystem::path>> files{{".save", options.save},
-                                                                   {".summary_json", options.summary_json},
-                                                                   {".metrics", options.metrics},
-                                                                   {".predictions", options.predictions}};
-  std::erase_if(files, [](const auto& file) { return file.second.empty(); });
-  return files;
+std::vector<Output> outputs_of(const TrainingOptions& options) {
+  return {{.name = ".save", .path = options.save, .may_replace = options.init},
+          {".summary_json", options.summary_json},
+          {".metrics", options.metrics},
+          {".predictions", options.predictions},
+          {".plan", options.plan},
+          {".tensorboard", options.tensorboard, true},
+          {".checkpoint_dir", options.checkpoint_dir, true}};
 }
 
 int servers_of(const TrainingOptions& options) noexcept {

@@ -17,6 +17,7 @@
 #include <ronda/optim/schedule.hpp>
 #include <ronda/runtime/checkpoint/checkpointer.hpp>
 #include <ronda/runtime/checkpoint/faults.hpp>
+#include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/checkpoint/replica_audit.hpp>
 #include <ronda/runtime/key_value/roles.hpp>
 #include <ronda/runtime/strategy/local_sgd_options.hpp>
@@ -158,8 +159,8 @@ struct TrainingOptions {
 /// Throws InputError for what cannot work, whatever the model, the data and the ranks.
 void check(const TrainingOptions& options);
 
-/// The files of results that a training writes, by the names of their fields: `.save`, …; those that are given.
-[[nodiscard]] std::vector<std::pair<std::string, std::filesystem::path>> result_files(const TrainingOptions& options);
+/// All files and folders that a training writes, by the names of their fields: `.save`, …
+[[nodiscard]] std::vector<Output> outputs_of(const TrainingOptions& options);
 
 /// How many ranks are servers; 0: ranks are all alike. Where that depends on hosts, of completed options
 /// (TrainingSetup).

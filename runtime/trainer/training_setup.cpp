@@ -1,6 +1,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/process.hpp>
+#include <ronda/runtime/checkpoint/outputs.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/strategy/mirrored_options.hpp>
 #include <ronda/runtime/trainer/cluster_roles.hpp>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -42,22 +42,12 @@ void complete_length(TrainingSetup& setup, std::uint64_t steps_per_epoch, std::u
   setup.epochs = epochs_done + (steps - 1) / steps_per_epoch + 1;
 }
 
-/// Results and the plan are a file each, unless that is a pipe or a device, which may take several; a trained model
-/// alone may take the place of the one that training began with.
-void require_several_files(const TrainingOptions& options) {
-  namespace fs = std::filesystem;
-  std::map<fs::path, std::string> names;
-  auto files = result_files(options);
-  if (!options.plan.empty()) files.emplace_back(".plan", options.plan);
-  for (const auto& [name, path] : files) {
-    std::error_code ignored;
-    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) continue;
-    if (name != ".save" && !options.init.empty() && fs::equivalent(path, options.init, ignored))
-      throw InputError(name + " = " + path.string() + " would be written over the model of .init: give another name");
-    const auto [first, added] = names.try_emplace(fs::weakly_canonical(path, ignored), name);
-    if (!added)
-      throw InputError(first->second + " and " + name + " are one file, " + path.string() + ": give each its own");
-  }
+/// Before hours of training, not after.
+void require_outputs(const TrainingOptions& options) {
+  const std::vector<Output> outputs = outputs_of(options);
+  require_apart(outputs, {options.init, options.resume_from, options.cluster});
+  for (const Output& output : outputs)
+    if (!output.path.empty() && !output.folder) check_creatable(output.path);
 }
 
 }  // namespace
@@ -84,9 +74,7 @@ TrainingSetup complete(TrainingOptions given, const World& world, const Dataset&
   setup.prefetch = world.cores() > setup.threads && !world.communicator().topology().oversubscribed;
   complete_length(setup, training_plan(options, shard, train).steps_per_epoch(), epochs);
   setup.options_that_matter = options_that_matter(options, setup.total_steps, train);
-  if (world.rank() != 0) return setup;
-  require_several_files(options);
-  for (const auto& [name, path] : result_files(options)) check_creatable(path);  // before hours of training, not after
+  if (world.rank() == 0) require_outputs(options);
   return setup;
 }
 

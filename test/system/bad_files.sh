@@ -91,6 +91,18 @@ for option in --save --summary-json --metrics --predictions; do
 done
 refused "$work" mnist_softmax --save "$work"
 
+# Nothing is written over the data, by whatever name.
+cp -rL "$few" "$work/own"
+ln -s "$work/own" "$work/linked"
+for application in mnist_softmax mnist_mlp mnist_cnn mnist_resnet; do
+  refused "--save .*$images would overwrite an input" $application --data "$work/own" --save "$work/linked/$images"
+done
+for option in --metrics --summary-json --predictions --plan --tensorboard --checkpoint-dir; do
+  refused "$option .* would overwrite an input" mnist_softmax --data "$work/own" $option "$work/own/$images"
+done
+wait
+expect 'the data as it was' diff -r "$few" "$work/own"
+
 # Configuration.
 echo 'batch-size = ' >"$work/damaged.toml"
 echo 'batch-sice = 100' >"$work/unknown.toml"

@@ -40,9 +40,9 @@ refused '--one-copy is for float32|one copy .*--one-copy.* is for float32' mnist
 refused '--pipeline: it is at least 1' mnist_softmax --strategy pipeline --pipeline 0
 refused '--split: it is at least 1' mnist_softmax --strategy split --split 0
 printf 'steps = 1\n' >"$work/few.toml" && head -c 100 /dev/zero >"$work/model"
-refused '--save .*few.toml would be written over the --config file' mnist_softmax --config "$work/few.toml" --save "$work/few.toml"
-refused '--predictions .*model would be written over the model of --init' mnist_softmax --init "$work/model" --predictions "$work/model"
-refused '--summary-json and --plan are one file' mnist_softmax --plan "$work/p" --summary-json "$work/p"
+refused '--save .*few.toml would overwrite an input' mnist_softmax --config "$work/few.toml" --save "$work/few.toml"
+refused '--predictions .*model would overwrite an input' mnist_softmax --init "$work/model" --predictions "$work/model"
+refused '(--summary-json and --plan|--plan and --summary-json) are one file' mnist_softmax --plan "$work/p" --summary-json "$work/p"
 refused '--memory-limit' mnist_softmax --memory-limit 1K
 refused "'shared' is not a strategy: --strategy is mirrored, sharded, local_sgd, parameter_server, pipeline or split" mnist_softmax --strategy shared
 refused 'optimizer lamb .*--strategy sharded .*take --strategy mirrored' mnist_softmax --strategy sharded --optimizer lamb

@@ -39,6 +39,7 @@ trained 2 char_gpt "${small[@]}" --steps 4 --strategy sharded --one-copy --ema-d
 
 refused '--width 30 is no multiple of --heads 4' char_gpt --data "$text" --width 30 --heads 4
 refused 'nowhere' char_gpt --data "$work/nowhere"
+refused '--save .* would overwrite an input' char_gpt --data "$text" --save "$text"
 refused 'at least the .* bytes of a window of 100000' char_gpt --data "$text" --context 100000
 refused '--prompt' char_gpt --data "$text" --prompt ''
 refused '--dropout' char_gpt --data "$text" --dropout 1

@@ -79,6 +79,9 @@ expect 'the same parameters' test "$(summary parameter_hash)" = "$whole"
 mpi 2 "$apps/cifar10_cnn" --steps 1
 expect_status 2
 expect_message 'scripts/fetch_cifar.sh 10 FOLDER'
+mpi 1 "$apps/cifar10_cnn" --steps 1 --data "$work/images" --save "$work/images/data_batch_1.bin"
+expect_status 2
+expect_message '--save .*data_batch_1.bin would overwrite an input'
 mpi 2 "$apps/cifar10_cnn" --steps 1 --data "$work/nowhere"
 expect_status 2
 expect_message 'nowhere'

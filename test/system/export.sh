@@ -38,7 +38,7 @@ sed 's/ronda\.model/ronda.other/' "$work/mlp" >"$work/old"
 cp "$work/mlp" "$work/mine"
 run "$apps/ronda_export" "$work/mine" --onnx "$work/mine"
 expect_status 2
-expect_message 'would be written over what is read'
+expect_message 'would overwrite an input'
 expect 'the model as it was' cmp "$work/mine" "$work/mlp"
 refused '"classes" are 10, not 2' "$work/mlp" --onnx "$work/none.onnx" --describe '{"classes": ["a", "b"]}'
 refused '--onnx is required' "$work/mlp"

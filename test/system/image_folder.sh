@@ -50,6 +50,7 @@ refused() { # refused MESSAGE OPTION…
 }
 refused '--data is required'
 refused 'nowhere' --data "$work/nowhere"
+refused '--save .*train/model would overwrite an input' --data "$work/pictures" --size 32 --save "$work/pictures/train/model"
 head -c 200 "$work/pictures/train/red/5.png" >"$work/short" && mv "$work/short" "$work/pictures/train/red/5.png"
 refused '5.png.*; --skip-damaged leaves such files out' --data "$work/pictures" --size 32 --global-batch-size 8 --steps 3
 mpi 2 "$apps/imagenet_resnet50" "${options[@]}" --steps 3 --skip-damaged

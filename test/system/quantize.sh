@@ -78,7 +78,7 @@ refused 'table.csv is nothing that mnist_mlp takes' ronda_quantize "$work/mnist_
 refused 'quantised already: .*weight is int8' ronda_quantize "$work/mnist_mlp.int8" "$work/none" --data "$images"
 refused 'has a NaN or an infinity' ronda_quantize "$work/spoiled" "$work/none" --data "$images"
 refused 'no sound safetensors file' ronda_quantize "$work/cut" "$work/none" --data "$images"
-refused 'OUTPUT .* would be written over what is read' ronda_quantize "$work/mnist_mlp" "$work/mnist_mlp" --data "$images"
+refused 'OUTPUT .* would overwrite an input' ronda_quantize "$work/mnist_mlp" "$work/mnist_mlp" --data "$images"
 refused 'nowhere' ronda_quantize "$work/mnist_mlp" "$work/nowhere/none" --data "$images"
 refused '--samples' ronda_quantize "$work/mnist_mlp" "$work/none" --data "$images" --samples 0
 refused 'dense1.weight has shape' ronda_quantize "$work/mnist_mlp" "$work/none" --data "$images" --describe '{"hidden": [64]}'

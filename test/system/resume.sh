@@ -227,7 +227,7 @@ best_models() {
   expect 'no word of a model that is lost' test "$(grep -c 'is lost' "$work/err")" -eq 0
   run "$apps/ronda_checkpoint" export "$work/checkpoints/step-40/part-0.safetensors" "$work/checkpoints"
   expect_status 2
-  expect_message 'would be written over a checkpoint'
+  expect_message 'would overwrite an input'
   for best in "$work"/checkpoints/best-step-*; do
     printf '\xff' | dd of="$best" bs=1 seek=$(($(stat -c %s "$best") - 3)) conv=notrunc status=none
   done

@@ -68,7 +68,9 @@ refused() { # refused MESSAGE OPTION…
 refused "'row 0' in column 'name'" --data "$work/table.csv" --target y
 refused "no column 'z'.*x1, y, x2" --data "$work/table.csv" --target z --ignore name
 refused '--data is required' --epochs 1
-refused 'would be written over the data' --data "$work/times.csv" --save "$work/times.csv"
+refused '--save .*times.csv would overwrite an input' --data "$work/times.csv" --save "$work/times.csv"
+ln "$work/turned.csv" "$work/hard.csv"
+refused '--metrics .*hard.csv would overwrite an input' --data "$work/times.csv" --test "$work/turned.csv" --target y --metrics "$work/hard.csv"
 refused '--save and --predictions are one file' --data "$work/times.csv" --save "$work/both" --predictions "$work/both"
 tail -n 5 "$work/times.csv" >"$work/rows.csv"
 head -n 2 "$work/times.csv" >"$work/row.csv"

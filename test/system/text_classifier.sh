@@ -55,6 +55,8 @@ refused() { # refused MESSAGE OPTION…
 }
 refused 'lars.*embedding_bag1.weight is sparse' --optimizer lars --steps 1
 refused 'nowhere/train.tsv.gz' --data "$work/nowhere"
+mkdir "$work/own" && cp "${mnist%/mnist}"/reviews/*.gz "$work/own"
+refused '--metrics .*train.tsv.gz would overwrite an input' --data "$work/own" --metrics "$work/own/train.tsv.gz"
 mkdir "$work/labels" && printf 'label\ttext\n0\tfine\n1048576\tfar\n' | tee "$work/labels/test.tsv" | gzip >"$work/labels/train.tsv.gz"
 gzip "$work/labels/test.tsv"
 refused 'labels/train.tsv.gz: a label of 1048576; labels count the classes from 0 on' --data "$work/labels"

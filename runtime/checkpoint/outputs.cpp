@@ -1,0 +1,104 @@
+#include <ronda/core/data_files.hpp>
+#include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
+#include <ronda/runtime/checkpoint/checkpoint_folder.hpp>
+#include <ronda/runtime/checkpoint/outputs.hpp>
+
+#include <algorithm>
+#include <system_error>
+
+namespace ronda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int most_links = 40;  // as the system has it
+
+/// The place that `path` leads to: absolute, through all links, also one whose target does not exist yet.
+fs::path place_of(const fs::path& path) {
+  std::error_code ignored;
+  fs::path place = path;
+  for (int links = 0; links < most_links && fs::is_symlink(place, ignored); ++links)
+    place = place.parent_path() / fs::read_symlink(place, ignored);
+  return fs::weakly_canonical(fs::absolute(place, ignored), ignored);
+}
+
+bool is_same(const fs::path& place, const fs::path& other) {
+  std::error_code ignored;
+  return place == other || fs::equivalent(place, other, ignored);
+}
+
+/// `place` is `folder`, or lies somewhere in it.
+bool is_within(fs::path place, const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return false;
+  for (; place.has_relative_path(); place = place.parent_path())
+    if (is_same(place, folder)) return true;
+  return false;
+}
+
+/// A pipe or a device takes any number of outputs, and replaces nothing.
+bool is_special(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+std::string text_of(const Output& output) {
+  return output.name + (output.name.starts_with('.') ? " = " : " ") + printable(output.path.string());
+}
+
+[[noreturn]] void refuse(const Output& output, const std::string& what) {
+  throw InputError(text_of(output) + what + ": give another path");
+}
+
+void require_no_input(const Output& output, const fs::path& place, const std::vector<fs::path>& inputs) {
+  for (const fs::path& input : inputs) {
+    if (input.empty() || is_special(input)) continue;
+    const fs::path read = place_of(input);
+    if (!is_same(place, read) && !is_within(place, read)) continue;
+    if (output.may_replace.empty() || !is_same(place, place_of(output.may_replace)))
+      refuse(output, " would overwrite an input: this program reads " + printable(input.string()));
+  }
+}
+
+/// Of a folder of checkpoints: those that are there, the best model, and files that a run keeps while it saves.
+bool is_name_of_checkpoints(const std::string& name) {
+  return name.starts_with("step-") || name.starts_with("best-step-") || name == ".lock" || name.starts_with(".step-") ||
+         name.starts_with(".token-");
+}
+
+void require_no_checkpoint(const Output& output, const fs::path& place, const std::vector<Output>& all) {
+  std::error_code ignored;
+  const fs::path folder = place.parent_path();
+  for (const fs::path& checkpoint : {place, folder})
+    if (fs::exists(manifest_of(checkpoint), ignored))
+      refuse(output, " would overwrite a part of the checkpoint " + printable(checkpoint.string()));
+  if (!is_name_of_checkpoints(place.filename().string())) return;
+  const bool saved_here = std::ranges::any_of(all, [&](const Output& other) {
+    return other.folder && !other.path.empty() && is_same(folder, place_of(other.path));
+  });
+  if (saved_here || fs::exists(folder / ".lock", ignored))
+    refuse(output, " has a name that is kept for the checkpoints in " + printable(folder.string()));
+}
+
+}  // namespace
+
+void require_apart(const std::vector<Output>& outputs, const std::vector<fs::path>& inputs) {
+  std::vector<fs::path> read = data_files();
+  read.insert(read.end(), inputs.begin(), inputs.end());
+  std::vector<std::pair<const Output*, fs::path>> places;
+  for (const Output& output : outputs) {
+    if (output.path.empty() || is_special(output.path)) continue;
+    const fs::path place = place_of(output.path);
+    require_no_input(output, place, read);
+    require_no_checkpoint(output, place, outputs);
+    for (const auto& [other, its_place] : places)
+      if (is_same(place, its_place) && !(output.folder && other->folder))
+        throw InputError(other->name + " and " + output.name + " are one file, " + printable(output.path.string()) +
+                         ": give each its own");
+    places.emplace_back(&output, place);
+  }
+}
+
+}  // namespace ronda
