@@ -1,3 +1,4 @@
+#include <ronda/runtime/io/detail/lock.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
 #include <ronda/runtime/io/file_lock.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
@@ -10,17 +11,21 @@
 
 namespace ronda {
 
+FileLock::Outcome lock_whole(int file) noexcept {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(file, F_OFD_SETLK, &whole) == 0) return FileLock::Outcome::taken;
+  return errno == EAGAIN || errno == EACCES ? FileLock::Outcome::busy : FileLock::Outcome::unknown;
+}
+
 FileLock::FileLock(std::filesystem::path path)
     : path_(std::move(path)), file_(std::make_unique<Descriptor>(Place(path_).open_to_append())) {}
 
 FileLock::~FileLock() = default;
 
 FileLock::Outcome FileLock::take(std::string_view holder) {
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (::fcntl(file_->number(), F_OFD_SETLK, &whole) != 0)
-    return errno == EAGAIN || errno == EACCES ? Outcome::busy : Outcome::unknown;
+  if (const Outcome outcome = lock_whole(file_->number()); outcome != Outcome::taken) return outcome;
   if (::ftruncate(file_->number(), 0) == 0)  // who has it is a help, no more
     static_cast<void>(!::write(file_->number(), holder.data(), holder.size()));
   return Outcome::taken;

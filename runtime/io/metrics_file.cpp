@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/runtime/io/detail/lock.hpp>
 #include <ronda/runtime/io/detail/place.hpp>
 #include <ronda/runtime/io/detail/write_all.hpp>
 #include <ronda/runtime/io/metrics_file.hpp>
@@ -105,6 +106,11 @@ MetricsFile::MetricsFile(std::filesystem::path path)
       metric_("accuracy"),
       keys_(keys_for(metric_)),
       flushed_(std::chrono::steady_clock::now()) {
+  struct stat status {};
+  regular_ = ::fstat(file_->number(), &status) == 0 && S_ISREG(status.st_mode);
+  if (regular_ && lock_whole(file_->number()) == FileLock::Outcome::busy)
+    throw InputError(".metrics = " + path_.string() +
+                     " is being written by another training: end that training, or give this one a file of its own");
   last_.reserve(longest_step);
 }
 
@@ -120,8 +126,6 @@ void MetricsFile::on_start(const StartReport& report) {
   if (report.metric.name.empty()) keys_ = {};
   if (report.metric.name != metric_ && !report.metric.name.empty()) keys_ = keys_for(report.metric.name);
   metric_ = report.metric.name;
-  struct stat status {};
-  regular_ = ::fstat(file_->number(), &status) == 0 && S_ISREG(status.st_mode);
   if (!regular_) return;  // a pipe keeps nothing
   std::uintmax_t length = 0;
   std::string last;

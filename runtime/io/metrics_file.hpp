@@ -23,9 +23,11 @@ class Descriptor;
 /// the lines up to there, so that every step has one line. Lines go to a buffer of fixed size, and the buffer to the
 /// file at least each second, each epoch, and before a checkpoint is taken; the newest line follows when the next step
 /// or the epoch's end is heard of. Strangers' links and files are not written to; see AtomicFile.
+///
+/// The file is locked as long as this object lives, where its file system has locks.
 class MetricsFile final : public EventSink {
  public:
-  /// Throws InputError where the file cannot be created.
+  /// Throws InputError where the file cannot be created, or another training writes it.
   explicit MetricsFile(std::filesystem::path path);
   ~MetricsFile() override;
   MetricsFile(const MetricsFile&) = delete;

@@ -137,6 +137,7 @@ Evaluation Trainer::fit_on(const FitData& data) {
   agree(world_.communicator(), [&] {
     if (resumption) check_changes(*resumption, setup.options_that_matter, setup.options, sink_);
   });
+  open_files(setup.options);
   std::vector<const Dataset*> device_data{&data.train};
   for (const Dataset* each : {&data.validation, &data.test})
     if (each->size() > 0) device_data.push_back(each);
@@ -160,12 +161,16 @@ TrainingSetup Trainer::prepare(const FitData& data) {
     setup = complete(options_, world_, data.train, progress_.step, progress_.history.size(), own);
   });
   require_equal_on_ranks(setup, world_.communicator(), data.test);
+  return setup;
+}
+
+/// Behind the lock of the checkpoints' folder, which waits for a run that is about to end.
+void Trainer::open_files(const TrainingOptions& options) {
   agree(world_.communicator(), [&] {
     if (world_.rank() != 0 || strategy_) return;
-    files_ = open_file_sinks(setup.options);
+    files_ = open_file_sinks(options);
     for (const auto& file : files_) sink_.add(*file);
   });
-  return setup;
 }
 
 void Trainer::choose_platform(const TrainingSetup& setup) {

@@ -3,6 +3,7 @@
 
   plot_training.sh run/metrics.jsonl                       leaves run/metrics.svg
   plot_training.sh run/metrics.jsonl run/summary.json      and run/summary.svg, if tests measured a confusion matrix
+  plot_training.sh run.jsonl run.json                      leaves run.svg and run.confusion.svg
 
 A step's curve is the mean of neighbours, 400 points at most. plot_training.sh calls this.
 """
@@ -65,6 +66,14 @@ def curves(records):
     return panels + [svg.lines("learning rate", "steps", {"rate": rates})] if rates else panels
 
 
+def picture_beside(path, ending, inputs):
+    """The picture of a file, which is none of the files that are read."""
+    target = path.with_suffix(ending)
+    if any(target.exists() and target.samefile(read) for read in inputs):
+        fail(f"{target} is read, and its picture would overwrite it; give {path.name} another ending than .svg")
+    return target
+
+
 def arguments():
     parser = argparse.ArgumentParser(
         prog="plot_training.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -79,7 +88,8 @@ def main():
     records = read(options.metrics, by_lines)
     if not records or not all(isinstance(one, dict) and "step" in one for one in records):
         fail(f"{options.metrics} has no steps; a training writes it with --metrics FILE")
-    target = options.metrics.with_suffix(".svg")
+    inputs = [path for path in (options.metrics, options.summary) if path is not None]
+    target = picture_beside(options.metrics, ".svg", inputs)
     svg.write(target, svg.page(curves(records)))
     print(target)
     if options.summary is None:
@@ -88,7 +98,8 @@ def main():
     confusion = summary.get("test_metrics", {}).get("confusion_matrix") if isinstance(summary, dict) else None
     if confusion is None:
         fail(f"{options.summary} has no confusion matrix; trainer.add(ConfusionMatrix()) measures one")
-    target = options.summary.with_suffix(".svg")
+    same = options.summary.with_suffix(".svg").resolve() == target.resolve()
+    target = picture_beside(options.summary, ".confusion.svg" if same else ".svg", inputs)
     svg.write(target, svg.page([svg.matrix("test data", "taken for class", "class", confusion)]))
     print(target)
 

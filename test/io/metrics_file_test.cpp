@@ -220,3 +220,17 @@ TEST_CASE("an epoch's line has the metrics of its test, as many as there are, an
   CHECK(lines[0]["test_metrics"].size() == 5000);
   CHECK(lines[2]["step"] == 3);
 }
+
+TEST_CASE("a file of metrics has one writer at a time") {
+  const TemporaryFolder folder;
+  {
+    MetricsFile metrics(folder / "metrics");
+    metrics.on_step(report_of(1, 0.5));
+    require_mentions(message_of<InputError>([&] { MetricsFile(folder / "metrics"); }),
+                     {".metrics = ", "another training", "a file of its own"});
+  }
+  REQUIRE(lines_of(folder / "metrics").size() == 1);
+  REQUIRE_NOTHROW(MetricsFile(folder / "metrics"));
+  const MetricsFile first("/dev/null");
+  REQUIRE_NOTHROW(MetricsFile("/dev/null"));
+}

@@ -32,6 +32,17 @@ assert sum(map(sum, matrix)) == 200
 assert len(elements("summary.svg", "title")) == 100
 END
 expect 'curves of all steps and tests, and a matrix' python3 "$work/pictures.py" "$work"
+cp "$work/summary.json" "$work/metrics.json"
+run "$plot" "$work/metrics.jsonl" "$work/metrics.json" # two pictures, whose files would have one name
+expect_status 0
+cp "$work/metrics.svg" "$work/summary.svg"
+mv "$work/metrics.confusion.svg" "$work/metrics.svg"
+expect 'the curves' test "$(grep -c polyline "$work/summary.svg")" -gt 0
+expect 'the matrix, in a file of its own' test "$(grep -c polyline "$work/metrics.svg")" -eq 0
+cp "$work/metrics.jsonl" "$work/steps.svg"
+run "$plot" "$work/steps.svg"
+expect_status 2
+expect 'the steps as they were' cmp "$work/metrics.jsonl" "$work/steps.svg"
 run "$plot" "$work/summary.json"
 expect_status 2
 run "$plot" "$work/nowhere.jsonl"
