@@ -141,6 +141,7 @@ int launch(int argc, char** argv, const std::function<bool(WorldOptions&)>& prep
            const std::function<int(World&)>& body) {
   const Launcher launcher = Launcher::from_environment();
   if (launcher.size > 1) end_with_launcher();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write, as a full disk is
   WorldOptions options;
   std::exception_ptr error;
   const bool go_on = prepare_alone(prepare, options, launcher.rank, error);

@@ -81,6 +81,17 @@ class AtEnd {
   Work work_;
 };
 
+/// The last of all: throws ResourceError, agreed, that names each result that is not there.
+void require_written(const Results& results, const Saving* saving) {
+  std::vector<std::string> failures = results.failures();
+  if (const std::string failure = saving == nullptr ? "" : saving->failure(); !failure.empty())
+    failures.push_back(failure);
+  if (failures.empty()) return;
+  std::string text = "the training is done, but ";
+  for (const std::string& failure : failures) text += (&failure == &failures.front() ? "" : "; ") + failure;
+  throw as_agreed(ResourceError(text));
+}
+
 /// Has no samples.
 class NoData final : public Dataset {
  public:
@@ -292,7 +303,7 @@ Evaluation Trainer::run(const TrainingSetup& setup, Saving* saving, const FitDat
                    .progress = progress_});
   run.train();
   left_ = run.left();
-  if (saving != nullptr) saving->require_saved();
+  require_written(results, saving);
   return run.result();
 }
 

@@ -66,8 +66,8 @@ class Trainer {
   /// Throws InputError, agreed, for options, files, shapes and data that cannot work or differ between ranks; what a
   /// step finds in its samples, such as a label beyond the classes, the rank throws that has them, and `launch` ends
   /// the job (without it the others wait for `communication_timeout`). InputError too, on all ranks, for an epoch or a
-  /// test in which no sample has a weight; ResourceError, agreed, after all else is done, where the last checkpoint
-  /// could not be written.
+  /// test in which no sample has a weight; ResourceError, agreed, after all else is done, that names each result and
+  /// last checkpoint that could not be written.
   Evaluation fit(const Dataset& train, const Dataset& test);
   /// The same without tests; the result is 0.
   Evaluation fit(const Dataset& train);

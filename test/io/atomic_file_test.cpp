@@ -1,4 +1,9 @@
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <iterator>
 
 #include <ronda/core/error.hpp>
@@ -82,4 +87,24 @@ TEST_CASE("what cannot be created or written is said, with the reason") {
 
   AtomicFile full("/dev/full");
   require_mentions(message_of<ResourceError>([&] { full.write("x"); }), {"/dev/full", "No space left"});
+}
+
+TEST_CASE("where files may not be so large a write fails, and the process lives") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_DFL);
+    const rlimit little{1 << 16, 1 << 16};
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    try {
+      write_text(folder / "large", std::string(1 << 17, '-'));
+    } catch (const ResourceError&) {
+      ::_exit(std::filesystem::is_empty(folder.path()) ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == 0);
 }

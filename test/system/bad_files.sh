@@ -103,6 +103,21 @@ done
 wait
 expect 'the data as it was' diff -r "$few" "$work/own"
 
+# One file that cannot be written takes no other with it: a full disk, and a limit of a file's size.
+mpi 2 "$apps/mnist_softmax" --quiet --steps 1 --predictions /dev/full --save "$work/saved" --summary-json "$work/summary.json"
+expect_status 1
+expect_message 'the training is done, but cannot write /dev/full: No space'
+expect 'the model' test -s "$work/saved"
+expect 'the summary' test -s "$work/summary.json"
+rm "$work/summary.json"
+mkdir "$work/limited"
+for ranks in 1 2; do
+  mpi $ranks bash -c 'ulimit -f 8000; exec "$@"' limited "$apps/mnist_mlp" --quiet --data "$few" --hidden 4096 --steps 1 --save "$work/limited/model" --summary-json "$work/limited/summary.json"
+  expect_status 1
+  expect_message 'cannot write .*model: File too large'
+  expect 'the summary alone' test "$(ls "$work/limited")" = summary.json
+done
+
 # Configuration.
 echo 'batch-size = ' >"$work/damaged.toml"
 echo 'batch-sice = 100' >"$work/unknown.toml"

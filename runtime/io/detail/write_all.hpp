@@ -1,22 +1,12 @@
 #pragma once
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <span>
 
 // For this room alone: not installed.
 namespace ronda {
 
-/// Writes all of it, however many calls that takes. Returns 0, or what errno was.
-[[nodiscard]] inline int write_all(int file, std::span<const std::byte> bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-  return 0;
-}
+/// Writes all of it, however many calls that takes. Returns 0, or what errno was: EFBIG where the process may not make
+/// files so large (`ulimit -f`), of which the system would otherwise kill it by SIGXFSZ.
+[[nodiscard]] int write_all(int file, std::span<const std::byte> bytes) noexcept;
 
 }  // namespace ronda

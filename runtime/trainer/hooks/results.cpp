@@ -8,13 +8,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <utility>
 #include <vector>
 
 namespace ronda {
 namespace {
 
 /// Each rank fills in the rows of its samples and leaves the others zero: their sum is the whole.
-void write_predictions(TrainingRun& run) {
+NamedTensor predictions_of(TrainingRun& run) {
   const std::size_t rows = run.test_data().size();
   const auto columns = static_cast<std::size_t>(run.strategy().plan().outputs.without_batch().count());
   std::size_t batch_number = 0;
@@ -26,11 +28,7 @@ void write_predictions(TrainingRun& run) {
   });
   run.strategy().communicator().allreduce(Tensor(std::span(all)));
   for (float& output : all) output = run.options().prediction_units.of(output);
-  agree(run.world().communicator(), [&] {
-    const Shape shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)};
-    const NamedTensor tensor{"outputs", shape, std::move(all)};
-    if (run.world().rank() == 0) write_safetensors(run.options().predictions, std::span(&tensor, 1));
-  });
+  return {"outputs", Shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, std::move(all)};
 }
 
 void add_exchange(Summary& summary, const GradientExchange& gradients) {
@@ -123,27 +121,40 @@ void Results::on_end(TrainingRun& run) {
   if (run.left()) return;
   run.test_in_the_end();
   const Phase phase(run.world().communicator(), Activity::writing);
-  if (!run.options().predictions.empty() && run.test_data().size() > 0) write_predictions(run);
   for (const auto& line : run.strategy().exchange().report()) run.sink().on_detail(line);
   const std::vector<StageCosts> stages = run.strategy().stages();
   for (const auto& line : stage_table(stages)) run.sink().on_detail(line);
   run.strategy().state().average_states();
   run.strategy().state().with_average([&] { write_results(run, stages); });
+  if (run.options().predictions.empty() || run.test_data().size() == 0) return;
+  const NamedTensor outputs = predictions_of(run);
+  attempt(run, [&] { write_safetensors(run.options().predictions, std::span(&outputs, 1)); });
 }
 
 /// Of the parameters, or their average.
-void Results::write_results(TrainingRun& run, std::span<const StageCosts> stages) const {
+void Results::write_results(TrainingRun& run, std::span<const StageCosts> stages) {
   Summary summary = summary_of(run, stages);
   summary.startup_seconds = startup_seconds_;
-  agree(run.world().communicator(), [&] {
-    if (run.world().rank() != 0) return;
-    const TrainingOptions& options = run.options();
-    StateList states;
-    run.strategy().state().visit_layer_states(states);
-    if (!options.save.empty())
+  const TrainingOptions& options = run.options();
+  if (!options.save.empty())
+    attempt(run, [&] {
+      StateList states;
+      run.strategy().state().visit_layer_states(states);
       save_parameters(options.save, run.strategy().parameters(), states.states(), options.metadata);
-    if (!options.summary_json.empty()) write_summary(options.summary_json, summary);
-  });
+    });
+  if (!options.summary_json.empty()) attempt(run, [&] { write_summary(options.summary_json, summary); });
+}
+
+/// On rank 0. Collective.
+void Results::attempt(TrainingRun& run, FunctionRef<void()> write) {
+  std::string failure;
+  try {
+    if (run.world().rank() == 0) write();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  failure = run.world().communicator().broadcast_text(failure);
+  if (!failure.empty()) failures_.push_back(std::move(failure));
 }
 
 }  // namespace ronda

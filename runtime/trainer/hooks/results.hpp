@@ -1,21 +1,30 @@
 #pragma once
 #include <span>
+#include <string>
+#include <vector>
 
+#include <ronda/core/function_ref.hpp>
 #include <ronda/runtime/strategy/stage_costs.hpp>
 #include <ronda/runtime/trainer/training_run.hpp>
 
 namespace ronda {
 
-/// Writes what a training leaves that has reached its end: predictions, parameters, the summary.
+/// Writes the results of a training that has reached its end: parameters, the summary, predictions. A result that
+/// cannot be written takes no other with it.
 class Results final : public Hook {
  public:
   void before_step(TrainingRun& run, StepFlags& flags) override;
   void on_end(TrainingRun& run) override;
 
+  /// After on_end: why results could not be written, one text each. The same on all ranks.
+  [[nodiscard]] const std::vector<std::string>& failures() const noexcept { return failures_; }
+
  private:
-  void write_results(TrainingRun& run, std::span<const StageCosts> stages) const;
+  void write_results(TrainingRun& run, std::span<const StageCosts> stages);
+  void attempt(TrainingRun& run, FunctionRef<void()> write);
 
   double startup_seconds_ = 0;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace ronda

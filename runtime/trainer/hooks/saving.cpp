@@ -128,10 +128,10 @@ void Saving::require_some_checkpoint(TrainingRun& run, bool saved) const {
   });
 }
 
-void Saving::require_saved() const {
-  if (!unsaved_) return;
-  throw as_agreed(ResourceError("the training is done, but its last checkpoint could not be written in " +
-                                directory_.string() + "; make room, and .resume does what is missing again"));
+std::string Saving::failure() const {
+  if (!unsaved_) return {};
+  return "its last checkpoint could not be written in " + directory_.string() +
+         "; make room, and .resume does what is missing again";
 }
 
 void Saving::summarize(Summary& summary) const {

@@ -15,8 +15,8 @@ class Saving final : public Hook {
   [[nodiscard]] bool leaves_at_once();
   /// Waits for the checkpoint under way. Collective. True where the last save is there.
   bool finish() { return checkpointer_.finish(); }
-  /// The last of all: throws ResourceError, agreed, where the training is done and its last checkpoint is not there.
-  void require_saved() const;
+  /// After on_end: why the training's last checkpoint is not there; empty where it is. The same on all ranks.
+  [[nodiscard]] std::string failure() const;
 
   void on_start(TrainingRun& run) override;
   void before_step(TrainingRun& run, StepFlags& flags) override;
