@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/layers/graph_builder.hpp>
 #include <ronda/layers/layer.hpp>
 
@@ -29,6 +30,15 @@ void require_parameters_are_read(const Graph& graph) {
   if (unread == read.end()) return;
   throw InputError("the parameter " + graph.parameters[static_cast<std::size_t>(unread - read.begin())].name +
                    " has no part in the model's output, so nothing would train it; leave its layer out");
+}
+
+/// Files have texts in UTF-8.
+std::string name_in_files(const std::string& layer, std::string_view suffix) {
+  std::string name = layer + "." + std::string(suffix);
+  if (!is_utf8(name))
+    throw InputError("the parameter or state " + printable(name) +
+                     " has a name that is not UTF-8: give its layer a kind, and the parameter a name, in UTF-8");
+  return name;
 }
 
 }  // namespace
@@ -111,7 +121,7 @@ const std::string& GraphBuilder::name(const Layer& layer) {
 
 ParameterId GraphBuilder::parameter(const Layer& owner, std::string_view suffix, const Shape& shape,
                                     const ParameterOptions& options) {
-  const std::string full = name(owner) + "." + std::string(suffix);
+  const std::string full = name_in_files(name(owner), suffix);
   const auto known = std::ranges::find(graph_.parameters, full, &GraphParameter::name);
   const auto id = ParameterId{static_cast<std::uint32_t>(known - graph_.parameters.begin())};
   if (known == graph_.parameters.end())
@@ -125,7 +135,7 @@ ParameterId GraphBuilder::parameter(const Layer& owner, std::string_view suffix,
 
 StateId GraphBuilder::state(const Layer& owner, std::string_view suffix, const Shape& shape, DType dtype, float initial,
                             Scope scope) {
-  const std::string full = name(owner) + "." + std::string(suffix);
+  const std::string full = name_in_files(name(owner), suffix);
   const auto known = std::ranges::find(graph_.states, full, &GraphState::name);
   const auto id = StateId{static_cast<std::uint32_t>(known - graph_.states.begin())};
   if (known == graph_.states.end())

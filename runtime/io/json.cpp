@@ -80,8 +80,12 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
+std::string whole_text(const nlohmann::ordered_json& object) {
+  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 std::string sealed(const nlohmann::ordered_json& object) {
-  std::string text = object.dump(2, ' ', true);
+  std::string text = object.dump(2, ' ', true, nlohmann::json::error_handler_t::replace);
   text.resize(text.size() - std::string_view("\n}").size());
   return with_seal(std::move(text));
 }

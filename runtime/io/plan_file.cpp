@@ -62,7 +62,7 @@ void write_plan(const fs::path& path, const PlanFile& plan) {
   const nlohmann::ordered_json json = {{"format", "ronda-plan"},          {"version", PlanFile::version},
                                        {"environment", plan.environment}, {"picks", plan.picks},
                                        {"entries", plan.entries},         {"hash", plan.hash}};
-  write_text(path, json.dump(2) + "\n");
+  write_text(path, whole_text(json));
 }
 
 std::optional<fs::path> cache_directory() {

@@ -39,7 +39,7 @@ void write_run_report(const std::filesystem::path& path, const RunReport& report
                      {"useful_seconds", or_null(report.useful_seconds)},
                      {"goodput", or_null(report.goodput())},
                      {"happenings", std::move(happenings)}};
-  write_text(path, json.dump(2) + "\n");
+  write_text(path, whole_text(json));
 }
 
 }  // namespace ronda

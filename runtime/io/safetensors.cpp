@@ -1,4 +1,5 @@
 #include <ronda/core/hash.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
 #include <ronda/runtime/io/detail/json.hpp>
 #include <ronda/runtime/io/safetensors.hpp>
@@ -177,12 +178,23 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
   return result;
 }
 
+namespace {
+
+InputError not_utf8(const std::string& what) {
+  return InputError(what + " is not UTF-8, which a safetensors file has all texts in: give it in UTF-8");
+}
+
+}  // namespace
+
 FileSum write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                           const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  for (const auto& [key, text] : metadata)
+    if (!is_utf8(key) || !is_utf8(text)) throw not_utf8("the metadata '" + printable(key) + "'");
   std::uint64_t at = 0;
   for (const auto& tensor : tensors) {
+    if (!is_utf8(tensor.name)) throw not_utf8("the name of the tensor '" + printable(tensor.name) + "'");
     const auto count = static_cast<std::uint64_t>(tensor.shape.count());
     const std::size_t given = tensor.values.size() + tensor.integers.size() + tensor.bytes.size();
     const DType dtype = tensor.dtype();

@@ -1,3 +1,4 @@
+#include <ronda/runtime/io/detail/json.hpp>
 #include <ronda/runtime/io/summary.hpp>
 #include <ronda/runtime/io/whole_file.hpp>
 
@@ -139,7 +140,7 @@ Json to_json(const Summary& s) {
 }  // namespace
 
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
-  write_text(path, to_json(summary).dump(2) + "\n");  // the library writes NaN as null
+  write_text(path, whole_text(to_json(summary)));  // the library writes NaN as null
 }
 
 }  // namespace ronda

@@ -1,4 +1,5 @@
 #include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
 #include <ronda/core/shortest.hpp>
 #include <ronda/runtime/strategy/strategies.hpp>
 #include <ronda/runtime/trainer/option_visit.hpp>
@@ -233,6 +234,19 @@ void check_parts(const TrainingOptions& o) {
   if (o.shares != "equal") refuse(".shares = " + o.shares + " gives ranks different micro-batches");
 }
 
+/// Files have texts in UTF-8: found here, and not when a trained model is to be written.
+void check_texts(const TrainingOptions& o) {
+  const auto require = [](const std::string& what, const std::string& text) {
+    if (!is_utf8(text)) throw InputError(what + " = " + printable(text) + " is not UTF-8: give it in UTF-8");
+  };
+  for (const auto& [key, text] : o.metadata) {
+    require(".metadata: the name " + printable(key), key);
+    require(".metadata: " + printable(key), text);
+  }
+  for (const OptionInWords& option : in_words(o))
+    require(option.name == "model" ? ".application and .variant" : "the option " + option.name, option.value);
+}
+
 }  // namespace
 
 std::vector<Output> outputs_of(const TrainingOptions& options) {
@@ -277,6 +291,7 @@ void check(const TrainingOptions& options) {
   check_watching(options);
   check_pruning(options);
   check_resilience(options);
+  check_texts(options);
 }
 
 EngineRules engine_rules(const TrainingOptions& options) noexcept {

@@ -29,6 +29,9 @@ struct JsonLimits {
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::filesystem::path& path,
                                         const JsonLimits& limits = {});
 
+/// `object` as the text of a file. Bytes that are not UTF-8, as a path may have, are replaced.
+[[nodiscard]] std::string whole_text(const nlohmann::ordered_json& object);
+
 /// `object` as text whose last key, "hash", is the hash of all before it.
 [[nodiscard]] std::string sealed(const nlohmann::ordered_json& object);
 
