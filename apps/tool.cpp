@@ -11,10 +11,9 @@
 
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/nearest_name.hpp>
 #include <ronda/core/printable.hpp>
 #include <ronda/runtime/io/atomic_file.hpp>
-
-#include "nearest_name.hpp"
 
 namespace ronda::apps {
 

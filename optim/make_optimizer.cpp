@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/nearest_name.hpp>
 #include <ronda/core/shortest.hpp>
 #include <ronda/optim/make_optimizer.hpp>
 #include <ronda/optim/muon.hpp>
@@ -10,17 +11,25 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace ronda {
 namespace {
 
+std::vector<std::string> names_of(std::span<const OptimizerRow> rows) {
+  std::vector<std::string> names;
+  for (const OptimizerRow& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
 const OptimizerRow& row_of(std::string_view name) {
   const auto& rows = optimizer_rows();
   const auto found = std::ranges::find(rows, name, &OptimizerRow::name);
   if (found != rows.end()) return *found;
-  throw InputError("'" + std::string(name) + "' is not an optimizer: expected " + optimizer_names());
+  throw InputError("'" + std::string(name) + "' is not an optimizer: expected " + optimizer_names() +
+                   did_you_mean(name, names_of(rows)));
 }
 
 constexpr double infinity = std::numeric_limits<double>::infinity();

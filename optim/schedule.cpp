@@ -1,6 +1,7 @@
 #include <ronda/core/counted.hpp>
 #include <ronda/core/enum_names.hpp>
 #include <ronda/core/error.hpp>
+#include <ronda/core/nearest_name.hpp>
 #include <ronda/core/shortest.hpp>
 #include <ronda/optim/schedule.hpp>
 
@@ -51,8 +52,10 @@ const ScheduleRow& schedule_row(std::string_view name) {
   const auto found = std::ranges::find(rows, name, &ScheduleRow::name);
   if (found != rows.end()) return *found;
   const auto text_of = [](const ScheduleRow& row) { return row.name; };
+  std::vector<std::string> names;
+  for (const ScheduleRow& row : rows) names.emplace_back(row.name);
   throw InputError("'" + std::string(name) + "' is not a schedule of the learning rate: expected " +
-                   listed(rows, text_of, " or "));
+                   listed(rows, text_of, " or ") + did_you_mean(name, names));
 }
 
 Schedule::Schedule(const ScheduleOptions& options)

@@ -1,5 +1,6 @@
 #include <ronda/core/error.hpp>
 #include <ronda/core/listed.hpp>
+#include <ronda/core/nearest_name.hpp>
 #include <ronda/runtime/strategy/mirrored_strategy.hpp>
 #include <ronda/runtime/strategy/pipeline_strategy.hpp>
 #include <ronda/runtime/strategy/split_strategy.hpp>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ronda {
 namespace {
@@ -76,9 +78,12 @@ std::span<const StrategyRow> strategy_rows() noexcept { return rows; }
 const StrategyRow& strategy_row(std::string_view name) {
   const auto found = std::ranges::find(rows, name, &StrategyRow::name);
   if (found != std::end(rows)) return *found;
+  std::vector<std::string> names;
+  for (const StrategyRow& row : rows) names.emplace_back(row.name);
   throw InputError("'" + std::string(name) + "' is not a strategy: .strategy is " +
                    listed(
-                       strategy_rows(), [](const StrategyRow& row) { return row.name; }, " or "));
+                       strategy_rows(), [](const StrategyRow& row) { return row.name; }, " or ") +
+                   did_you_mean(name, names));
 }
 
 }  // namespace ronda

@@ -1,9 +1,11 @@
-#include "nearest_name.hpp"
+#include <ronda/core/lower_case.hpp>
+#include <ronda/core/nearest_name.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
-namespace ronda::apps {
+namespace ronda {
 namespace {
 
 /// The edit distance of Damerau and Levenshtein, no letter edited twice.
@@ -23,20 +25,36 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return least.back().back();
 }
 
+/// `lr` of `learning-rate`.
+std::string initials_of(std::string_view name) {
+  std::string initials;
+  for (std::size_t i = 0; i < name.size(); ++i)
+    if (i == 0 || name[i - 1] == '-' || name[i - 1] == '_') initials += name[i];
+  return initials;
+}
+
 }  // namespace
 
-std::string nearest_name(std::string_view word, const std::vector<std::string>& names) {
+std::string nearest_name(std::string_view given, const std::vector<std::string>& names) {
   constexpr std::size_t longest = 64;  // of a name; whatever else was given is none
+  if (given.size() > longest) return {};
+  const std::string word = lower_case(std::string(given));
   std::string nearest;
   std::size_t least = std::numeric_limits<std::size_t>::max();
-  if (word.size() > longest) return nearest;
   for (const std::string& name : names) {
     const std::size_t edits = distance(word, name);
     if (edits >= least || 3 * edits > std::max(word.size(), name.size())) continue;
     least = edits;
     nearest = name;
   }
-  return nearest;
+  if (!nearest.empty() || word.size() < 2) return nearest;
+  const auto abbreviated = std::ranges::find(names, word, initials_of);
+  return abbreviated == names.end() ? "" : *abbreviated;
 }
 
-}  // namespace ronda::apps
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
+  const std::string nearest = nearest_name(word, names);
+  return nearest.empty() ? "" : "; did you mean " + nearest + "?";
+}
+
+}  // namespace ronda

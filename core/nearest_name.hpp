@@ -1,0 +1,15 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ronda {
+
+/// The name that was probably meant by `word`: the most similar one, upper and lower case being the same; otherwise the
+/// first whose parts begin with the word's letters (`lr`: `learning-rate`). Empty where there is none.
+[[nodiscard]] std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
+
+/// `; did you mean adam?`, or nothing.
+[[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
+
+}  // namespace ronda
