@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdlib>
+#include <span>
 #include <sstream>
 #include <type_traits>
 
@@ -155,9 +156,15 @@ void CommandLine::name_own_options() {
 
 bool CommandLine::parse(int argc, char** argv) {
   name_own_options();
+  for (const std::string argument : std::span(argv, static_cast<std::size_t>(argc))) {
+    names_.keep_value(argument);
+    names_.keep_value(argument.substr(argument.find('=') + 1));
+  }
   bool goes_on = false;
   names_.translate_errors([&] { goes_on = apps::parse(*app_, argc, argv); });
   if (!goes_on) return false;
+  for (const CLI::Option* option : app_->get_options())  // those of the --config file too
+    for (const std::string& value : option->results()) names_.keep_value(value);
   if (app_->count("--epochs") == 0 && app_->count("--steps") == 0) training.epochs = defaults_.epochs;
   refuse_what_is_not_read();
   if (app_->count("--learning-rate") == 0 && training.optimizer.name == defaults_.optimizer)

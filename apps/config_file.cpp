@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <ronda/core/error.hpp>
+#include <ronda/core/printable.hpp>
 
 namespace ronda::apps {
 namespace {
@@ -47,6 +48,11 @@ bool is_comment(std::string_view line) {
   return begin != std::string_view::npos && (line[begin] == ';' || line[begin] == '#');
 }
 
+bool is_section(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of(" \t");
+  return begin != std::string_view::npos && line[begin] == '[';
+}
+
 }  // namespace
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& file) const {
@@ -59,6 +65,9 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& file) const {
     if (number == 1 && text.starts_with(mark)) text.erase(0, mark.size());
     if (text.ends_with('\r')) text.pop_back();
     if (is_comment(text)) continue;
+    if (opened == 0 && is_section(text))
+      throw InputError("the --config file, line " + std::to_string(number) + ": " + printable(text) +
+                       " begins a section, and options stand in none: leave the line out");
     const Line line = read_line(text, number);
     opened += line.opened;
     lines << line.text << (opened > 0 ? ' ' : '\n');

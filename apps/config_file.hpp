@@ -11,7 +11,7 @@ namespace ronda::apps {
 class ConfigFile final : public CLI::ConfigTOML {
  public:
   /// Throws InputError that names the line: for `#` within quotes, `\` within double quotes, a quote that is not
-  /// closed, three quotes, and an array that does not end.
+  /// closed, three quotes, an array that does not end, and a section.
   [[nodiscard]] std::vector<CLI::ConfigItem> from_config(std::istream& file) const override;
 };
 

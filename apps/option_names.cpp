@@ -19,6 +19,14 @@ std::string_view longest_field(std::string_view text) {
 /// Whether a field may be named behind `text`: not within a file's name or a number.
 bool may_begin_after(std::string_view text) { return text.empty() || text.back() == ' ' || text.back() == '('; }
 
+/// Where `text` first has `value`, not as the field of that name, which ` = ` follows; npos: nowhere.
+std::size_t first_value(std::string_view text, std::string_view value) {
+  std::size_t found = text.find(value);
+  while (found != std::string_view::npos && text.substr(found + value.size()).starts_with(" = "))
+    found = text.find(value, found + 1);
+  return found;
+}
+
 template <class E>
 [[noreturn]] void throw_renamed(const OptionNames& names, const E& error) {
   E renamed(names.on_command_line(error.what()));
@@ -33,8 +41,27 @@ std::string OptionNames::field_of(std::string_view name) const {
   return found == names_.end() ? "" : found->first;
 }
 
+void OptionNames::keep_value(const std::string& value) {
+  if (std::string renamed; rename(value, renamed), renamed != value) values_.insert(value);
+}
+
 std::string OptionNames::on_command_line(std::string_view text) const {
   std::string result;
+  for (;;) {
+    std::size_t begin = std::string_view::npos, length = 0;
+    for (const std::string& value : values_)
+      if (const std::size_t found = first_value(text, value);
+          found < begin || (found == begin && value.size() > length))
+        begin = found, length = value.size();
+    rename(text.substr(0, begin), result);
+    if (begin == std::string_view::npos) return result;
+    result += text.substr(begin, length);
+    text.remove_prefix(begin + length);
+  }
+}
+
+/// Appends `text` to `result`, with the names of the command line.
+void OptionNames::rename(std::string_view text, std::string& result) const {
   while (!text.empty()) {
     const std::size_t point = text.find('.');
     result += text.substr(0, point);
@@ -58,7 +85,6 @@ std::string OptionNames::on_command_line(std::string_view text) const {
     text.remove_prefix(field.size());
     if (text.starts_with(" = ")) text.remove_prefix(2);
   }
-  return result;
 }
 
 void OptionNames::translate_errors(FunctionRef<void()> work) const {

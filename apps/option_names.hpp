@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,9 @@ class OptionNames {
   /// @param value  `sparse = false`
   void add_flag(std::string value, std::string name) { flags_.insert_or_assign(std::move(value), std::move(name)); }
 
+  /// What was given for an option: it stays as it is where a text has it, whatever field it looks like.
+  void keep_value(const std::string& value);
+
   /// The field behind a name of the command line; empty: the library has none.
   [[nodiscard]] std::string field_of(std::string_view name) const;
   /// `text` with the names of the command line.
@@ -30,7 +34,10 @@ class OptionNames {
   void translate_errors(FunctionRef<void()> work) const;
 
  private:
+  void rename(std::string_view text, std::string& result) const;
+
   std::map<std::string, std::string, std::less<>> names_;
+  std::set<std::string> values_;              ///< that `rename` would change
   std::map<std::string, std::string> flags_;  ///< by `field = value`
 };
 

@@ -53,6 +53,15 @@ TEST_CASE("less than nothing is no count, and what is not finite no number") {
   REQUIRE(parsed({"--steps", "18446744073709551615"}).steps == 18446744073709551615U);
 }
 
+TEST_CASE("an abbreviation and another case are no names, and the name that was meant is suggested") {
+  require_mentions(refusal({"--lr", "0.1"}), {"no option --lr", "did you mean --learning-rate?"});
+  require_mentions(refusal({"--optimizer", "Adam"}), {"'Adam' is not an optimizer", "did you mean adam?"});
+  require_mentions(refusal({"--optimizer", "ADAMW"}), {"did you mean adamw?"});
+  require_mentions(refusal({"--schedule", "Cosine"}), {"did you mean cosine?"});
+  require_mentions(refusal({"--strategy", "Sharded"}), {"did you mean sharded?"});
+  REQUIRE(refusal({"--optimizer", "abacus"}).find("did you mean") == std::string::npos);
+}
+
 TEST_CASE("what is no value of an option is refused, with those that there are") {
   require_mentions(refusal({"--no-such-option"}), {"no option --no-such-option; see program --help"});
   require_mentions(refusal({"--epochs"}), {"--epochs"});
@@ -137,7 +146,8 @@ TEST_CASE("what a file says is read as it is written, or refused with its line")
                                       {"save = \"a\\tb\"", "line 1: \\ within double quotes"},
                                       {"save = \"\"\"a\"\"\"", "three quotes"},
                                       {"save = \"a", "no second \""},
-                                      {"freeze = [\n\"conv1\"\n", "line 2: an array has no ]"}}) {
+                                      {"freeze = [\n\"conv1\"\n", "line 2: an array has no ]"},
+                                      {"# sections\n[training]\nsteps = 7\n", "line 2: [training] begins a section"}}) {
     write(text);
     require_mentions(refusal({"--config", file}), {"--config file", finding});
   }

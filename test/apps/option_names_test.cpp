@@ -41,6 +41,16 @@ TEST_CASE("fields become the command line's options, and nothing else does") {
   CHECK(names().field_of("horse").empty());
 }
 
+TEST_CASE("a value that looks like a field stays as it was given") {
+  apps::OptionNames known = names();
+  for (const char* value : {".batch_size", "my .beta1 data", "(.precision)", "plain"}) known.keep_value(value);
+  const auto said = [&](const std::string& text) { return known.on_command_line(text); };
+  CHECK(said("cannot open .batch_size/labels: .beta1 = 3") == "cannot open .batch_size/labels: --beta1 3");
+  CHECK(said("cannot open my .beta1 data; .beta1") == "cannot open my .beta1 data; --beta1");
+  CHECK(said(".batch_size = .batch_size is no number") == "--batch-size .batch_size is no number");
+  CHECK(said("a folder (.precision), .precision") == "a folder (.precision), --dtype");
+}
+
 TEST_CASE("an error keeps its kind, its status and whether all ranks throw it") {
   const auto translated = [](const auto& error) { names().translate_errors([&] { throw error; }); };
   CHECK_THROWS_AS(translated(InputError(".batch_size")), InputError);
