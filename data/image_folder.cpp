@@ -69,7 +69,7 @@ void ImageFolder::Impl::read_row(std::size_t reader, std::size_t row, const Samp
   try {
     read_pixels(readers[reader], row, request, pixels);
   } catch (const PictureError& damage) {
-    if (!options.skip_damaged) throw InputError(error(damage) + "; .skip_damaged leaves such files out");
+    if (!options.skip_damaged) throw InputError(error(damage) + "; " + options.damage_remedy);
     bad_rows[row] = 1;
   } catch (const InputError& cause) {
     throw InputError(error(cause));

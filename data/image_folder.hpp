@@ -18,6 +18,7 @@ struct ImageFolderOptions {
   double least_area = 0.08, least_ratio = 0.75;
   std::size_t readers = 1;    ///< threads that decode, that which reads the batch among them
   bool skip_damaged = false;  ///< a damaged file is a sample of weight 0, and counted; false: an error
+  std::string damage_remedy = ".skip_damaged leaves such files out";  ///< behind the text of that error
 };
 
 /// A folder of pictures, a subfolder a class, in PyTorch's ImageFolder's order: classes are the subfolders' names,

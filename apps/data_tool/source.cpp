@@ -31,7 +31,7 @@ void read_alone(const Dataset& data, std::uint64_t sample) {
 
 std::size_t check_pictures(const DataPlace& place, const Tell& tell, Progress& progress) {
   const ImageFolder pictures(place.path, {.size = 1, .resize = 1, .readers = readers(place), .skip_damaged = true});
-  const ImageFolder strict(place.path, {.size = 1, .resize = 1});
+  const ImageFolder strict(place.path, {.size = 1, .resize = 1, .damage_remedy = "mend the file, or remove it"});
   constexpr std::size_t at_once = 64;
   Batch batch(pictures.fields(), at_once);
   std::vector<std::uint64_t> samples;
@@ -108,8 +108,11 @@ OpenData opened(T data, bool bytes, std::vector<std::string> classes = {}) {
 OpenData open_pictures(const DataPlace& place, bool vary) {
   auto pictures = std::make_shared<const ImageFolder>(
       place.path,
-      ImageFolderOptions{
-          .size = place.size, .resize = place.size * 8 / 7, .random_crop = vary, .readers = readers(place)});
+      ImageFolderOptions{.size = place.size,
+                         .resize = place.size * 8 / 7,
+                         .random_crop = vary,
+                         .readers = readers(place),
+                         .damage_remedy = "mend the file, or remove it; ronda_data check lists all that are damaged"});
   const Dataset* const view = pictures.get();
   std::vector<std::string> classes = pictures->classes();
   return {{std::move(pictures)}, view, true, std::move(classes)};

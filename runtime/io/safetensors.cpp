@@ -23,6 +23,12 @@ using Entry = SafetensorsFile::Entry;
 const char* format_name(DType dtype) { return dtype == DType::int64 ? "I64" : dtype == DType::int8 ? "I8" : "F32"; }
 constexpr std::array readable{DType::float32, DType::int64, DType::int8};
 
+/// Whether a file's first bytes are those of PyTorch's `torch.save`: a zip archive, or, in earlier versions, a pickle.
+bool is_pickle(std::uint64_t first_bytes) {
+  constexpr std::uint64_t zip = 0x04034b50, pickle = 0x80;
+  return (first_bytes & 0xffffffffU) == zip || ((first_bytes & 0xffU) == pickle && (first_bytes >> 8 & 0xffU) <= 5);
+}
+
 /// Makes sense of a header; knows the file's name for errors.
 class Header {
  public:
@@ -131,6 +137,9 @@ std::string SafetensorsFile::read_header() {
     throw header.damaged("expected at least 8 bytes, found " + std::to_string(size) +
                          "; it is cut off or no such file");
   read_bytes(reinterpret_cast<char*>(&length), sizeof length);
+  if (is_pickle(length))
+    throw InputError(path_.string() + " is a file of torch.save, expected safetensors; convert it in Python: " +
+                     "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)");
   if (length > size - sizeof length)
     throw header.damaged("its first 8 bytes promise a header of " + std::to_string(length) + " bytes, the file has " +
                          std::to_string(size) + "; it is cut off or no such file");

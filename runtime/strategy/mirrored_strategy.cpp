@@ -1,3 +1,4 @@
+#include <ronda/core/counted.hpp>
 #include <ronda/core/error.hpp>
 #include <ronda/core/parallel.hpp>
 #include <ronda/runtime/strategy/exchange/make_exchange.hpp>
@@ -9,6 +10,7 @@
 #include <ronda/runtime/strategy/shared_values.hpp>
 #include <ronda/runtime/strategy/step_update.hpp>
 
+#include <string>
 #include <utility>
 
 namespace ronda {
@@ -74,8 +76,31 @@ void MirroredStrategy::plan_rank_sums() {
 
 void MirroredStrategy::check_memory() const {
   agree(communicator_, [&] {
-    check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+    try {
+      check_memory_limit(plan_.memory, options_.memory_limit, options_.batch_capacity, options_.micro_batches);
+    } catch (const InputError& error) {
+      throw InputError(error.what() + sharding_that_fits());
+    }
   });
+}
+
+/// What --strategy sharded, which divides what mirrored ranks have alike, would need for the same batch: a remedy where
+/// that is within the limit, as planned with it; empty where it is not, or not possible.
+std::string MirroredStrategy::sharding_that_fits() const {
+  if (communicator_.size() == 1 || options_.divide_states || options_.servers > 0 || options_.local_sgd) return {};
+  MirroredOptions sharded = options_;
+  sharded.divide_states = true;
+  for (const bool gradients_too : {false, true}) {
+    sharded.shard_gradients = gradients_too;
+    try {
+      const std::size_t bytes = plan_mirrored(sharded, *replica_, *optimizer_, communicator_).memory.total();
+      if (bytes > options_.memory_limit) continue;
+      return ", or take .strategy = sharded" + std::string(gradients_too ? " with .shard_gradients" : "") +
+             ", where a rank needs " + human_bytes(bytes) + " for this batch";
+    } catch (const InputError&) {  // this optimizer or model cannot be divided
+    }
+  }
+  return {};
 }
 
 /// All that works on the arenas, once they are there.

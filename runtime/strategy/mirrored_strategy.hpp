@@ -104,6 +104,7 @@ class MirroredStrategy final : public Strategy {
   void make_replica(const Layer& model, const Loss& loss, Picker& picker);
   void plan_rank_sums();
   void check_memory() const;
+  [[nodiscard]] std::string sharding_that_fits() const;
   void take_memory(const Schedule& schedule);
   void begin_micro_batch(const Batch& batch);
   void compute(const Batch& batch, bool first, bool last);
